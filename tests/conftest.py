@@ -4,6 +4,7 @@ Side by side (``-n``) pytest's workers take the tests that measure nothing. Once
 are through, the process that started them runs those that measure, one by one.
 """
 
+import contextlib
 import functools
 import importlib
 import itertools
@@ -132,15 +133,23 @@ def _measures_only_if_marked(request):
         pytest.fail("This test measures: mark it `measures`, so that it runs alone.")
 
 
+@contextlib.contextmanager
+def as_if_it_lay_there(monkeypatch, name, folder):
+    """An experiment's module, by its dotted name, from another folder."""
+    paths = [*perfkit.experiments.__path__, str(folder)]
+    monkeypatch.setattr(perfkit.experiments, "__path__", paths)
+    module = importlib.import_module(name)
+    # Trials are forked from a process that does not know that folder.
+    cloudpickle.register_pickle_by_value(module)
+    yield module
+    cloudpickle.unregister_pickle_by_value(module)
+    del sys.modules[name]
+    delattr(perfkit.experiments, name.rpartition(".")[2])
+
+
 @pytest.fixture
 def napping(monkeypatch):
     """An experiment with a known answer, as if it lay in perfkit/experiments."""
-    monkeypatch.setattr(
-        perfkit.experiments, "__path__", [*perfkit.experiments.__path__, str(GUILTY)]
-    )
-    module = importlib.import_module("perfkit.experiments.napping")
-    # Trials are forked from a process that does not know that folder.
-    cloudpickle.register_pickle_by_value(module)
-    yield module.Napping
-    cloudpickle.unregister_pickle_by_value(module)
-    del sys.modules[module.__name__], perfkit.experiments.napping
+    name = "perfkit.experiments.napping"
+    with as_if_it_lay_there(monkeypatch, name, GUILTY) as module:
+        yield module.Napping

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import made
 import pytest
@@ -54,16 +55,26 @@ def everything_from(terminal):
     return text.decode()
 
 
-@pytest.fixture
-def saved(tmp_path):
-    return store.save(made.finding(), tmp_path)
-
-
 def test_list_names_every_experiment_with_its_question(napping, capsys):
     assert cli.main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     at = lines.index("napping")
     assert lines[at + 1] == "  Does a nap between two batches cost anything?"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--version", f"perfkit {perfkit.__version__}"),
+        ("doctor --help",
+         "0 nothing fails (a warning is no failure); 1 something fails"),
+    ],
+)  # fmt: skip
+def test_the_version_and_the_codes_of_the_doctor_are_said(capsys, line, said):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(line.split())
+    assert ended.value.code == 0
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +85,7 @@ def test_list_names_every_experiment_with_its_question(napping, capsys):
         ([looked.WRONG], True, 130),
     ],
 )
-def test_doctor_tells_by_its_code_whether_something_fails(
+def test_the_code_of_the_doctor_tells_what_fails(
     monkeypatch, capsys, checks, stopped, code
 ):
     found = looked.examination(*checks, stopped=stopped)
@@ -99,20 +110,11 @@ def test_doctor_looks_at_this_machine_without_importing_tensorflow(tmp_path):
         "import sys; from perfkit.cli import main; code = main(['doctor', '--json']);"
         "sys.exit(3 if 'tensorflow' in sys.modules else code)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
+    run = shell(f'exec "$0" -c "{code}"', tmp_path)
     told = json.loads(run.stdout)
     assert run.returncode == any(c["status"] == "fail" for c in told["checks"])
     assert told["machine"]["cores"] == os.cpu_count()
     assert run.stderr == ""
-
-
-def test_doctor_says_its_codes_in_its_help(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["doctor", "--help"])
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "0 nothing fails (a warning is no failure); 1 something fails" in shown
 
 
 def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
@@ -130,64 +132,55 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
     assert out.endswith("It was stopped before everything had been looked at.\n")
 
 
-def test_version_is_said(capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["--version"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == f"perfkit {perfkit.__version__}\n"
-
-
 @pytest.mark.parametrize(
-    ("line", "code"),
+    ("line", "code", "why"),
     [
-        ("run nothing-of-the-kind", 2),
-        ("run napping --nap-ms 1000", 2),
-        ("run napping --budget 0", 2),
-        ("run napping --budget soon", 2),
-        ("run napping --seed -1", 2),
-        ("run napping --seed 1.5", 2),
-        ("run napping --json nowhere/at/all.json", 2),
-        ("run napping --bed /no/such/bed", 2),
-        ("doctor --folder nowhere/at/all", 2),
-        ("doctor --prob", 2),
-        ("doctor now", 2),
-        ("lst", 2),
-        ("", 2),
-        ("show nothing.json", 1),
+        ("run nothing-of-the-kind", 2, ""),
+        ("run napping --nap-ms 1000", 2, ""),
+        ("run napping --budget 0", 2, ""),
+        ("run napping --budget soon", 2, ""),
+        # That in the environment.
+        ("run napping", 2, "PERFKIT_BUDGET is 'a while'"),
+        ("run napping --seed -1", 2, ""),
+        ("run napping --seed 1.5", 2, ""),
+        ("run napping --json nowhere/at/all.json", 2, ""),
+        ("run napping --bed /no/such/bed", 2, ""),
+        ("doctor --folder nowhere/at/all", 2, ""),
+        ("doctor --prob", 2, ""),
+        ("doctor now", 2, ""),
+        ("lst", 2, ""),
+        ("", 2, ""),
+        ("show nothing.json", 1, ""),
+        ("show other.json", 1, "not a finding"),
+        ("lab no/such/folder", 1, "is no folder"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line_on_stderr(napping, capsys, line, code):
+def test_what_cannot_be_done_is_one_line(
+    napping, capsys, monkeypatch, tmp_path, line, code, why
+):
+    monkeypatch.setenv("PERFKIT_BUDGET", "a while" if "BUDGET" in why else "60")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.json").write_text('{"kind": "holiday"}')
     assert cli.main(line.split()) == code
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("perfkit: ")
     assert said.err.count("\n") == 1
+    assert why in said.err
 
 
-def test_a_bad_budget_in_the_environment_is_bad_usage(napping, capsys, monkeypatch):
-    monkeypatch.setenv("PERFKIT_BUDGET", "a while")
-    assert cli.main(["run", "napping"]) == 2
-    assert "PERFKIT_BUDGET is 'a while'" in capsys.readouterr().err
-
-
-def test_show_writes_a_saved_finding(saved, capsys):
-    assert cli.main(["show", str(saved)]) == 0
+def test_show_writes_a_saved_finding_and_draws_its_chart(tmp_path, capsys):
+    saved = str(store.save(made.finding(), tmp_path))
+    picture = tmp_path / "rates.svg"
+    assert cli.main(["show", saved, "--chart", str(picture)]) == 0
     shown = capsys.readouterr().out
     assert "prefetched is the fastest way here." in shown
     assert "faster" in shown
     assert "\x1b" not in shown
-
-
-def test_show_draws_the_chart_of_a_saved_finding(saved, tmp_path, capsys):
-    picture = tmp_path / "rates.svg"
-    assert cli.main(["show", str(saved), "--chart", str(picture)]) == 0
     assert picture.read_text().startswith("<svg")
     assert "prefetched" in picture.read_text()
-
-
-def test_show_says_where_it_cannot_draw(saved, tmp_path, capsys):
     where = str(tmp_path / "nowhere" / "rates.svg")
-    assert cli.main(["show", str(saved), "--chart", where]) == 1
+    assert cli.main(["show", saved, "--chart", where]) == 1
     assert f"Cannot write {where}" in capsys.readouterr().err
 
 
@@ -198,19 +191,6 @@ def test_lab_opens_the_folder_that_is_given(monkeypatch, tmp_path):
     )
     cli.main(["lab", str(tmp_path), "--no-browser", "--port", "9000"])
     assert opened == [(tmp_path, {"browser": False, "port": 9000})]
-
-
-def test_lab_refuses_a_folder_that_is_not_there(capsys):
-    assert cli.main(["lab", "no/such/folder"]) == 1
-    assert "is no folder" in capsys.readouterr().err
-
-
-def test_show_refuses_a_file_that_is_no_finding(tmp_path, capsys):
-    (tmp_path / "other.json").write_text('{"kind": "holiday"}')
-    assert cli.main(["show", str(tmp_path / "other.json")]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "not a finding" in said
 
 
 @pytest.mark.measures
@@ -236,19 +216,15 @@ def test_a_run_reports_saves_and_succeeds(tmp_path):
 
 
 @pytest.mark.measures
-def test_json_on_stdout_is_all_there_is_on_stdout(tmp_path):
-    run = start("run napping --budget 2 --seed 7 --json -", tmp_path, COLUMNS="60")
+def test_json_is_all_on_stdout_and_the_environment_makes_a_run_small(tmp_path):
+    small = {"PERFKIT_BUDGET": "2", "COLUMNS": "60"}
+    run = start("run napping --seed 7 --json -", tmp_path, **small)
     out, err = run.communicate()
     document = json.loads(out)
     assert (document["kind"], document["seed"]) == ("finding", 7)
+    assert document["budget_s"] == 2.0
     assert document["verdict"]["headline"] in err
     assert "\x1b" not in out + err
-
-
-@pytest.mark.measures
-def test_the_environment_makes_runs_small(tmp_path):
-    run = start("run napping --json -", tmp_path, PERFKIT_BUDGET="2")
-    assert json.loads(run.communicate()[0])["budget_s"] == 2.0
 
 
 @pytest.mark.measures
@@ -280,11 +256,7 @@ def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, c
     path = store.save(finding, tmp_path)
     session = SimpleNamespace(finding=finding, unsaved="")
     monkeypatch.setattr("perfkit.runs.open_session", lambda *_, **__: session)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("perfkit.runs.watch", interrupted)
+    monkeypatch.setattr("perfkit.runs.watch", Mock(side_effect=KeyboardInterrupt))
     assert cli.main(["run", "data-pipeline"]) == 130
     said = f"perfkit: interrupted; what was measured by then is in {path}.\n"
     assert capsys.readouterr().err == said
@@ -303,14 +275,10 @@ def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
 
 
 @pytest.mark.measures
-@pytest.mark.fault(
-    "findings",
-    "read-only",
-    sees="The verdict is shown; one sentence says that no file could be saved.",
-)
+@pytest.mark.fault("findings", "read-only", sees="The verdict, and why no file.")
 def test_a_disk_that_cannot_be_written_to_costs_the_file_but_not_the_verdict(tmp_path):
     (tmp_path / "kept").touch()
-    run = start("run napping --budget 3 --out kept", tmp_path)
+    run = start("run napping --budget 2 --out kept", tmp_path)
     out, err = run.communicate()
     assert run.returncode == 1
     assert "Napping is " in out
@@ -343,40 +311,37 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert run.stderr.read() == ""
 
 
-@pytest.mark.fault(
-    "doctor",
-    "locale",
-    sees="The report, with question marks for what the terminal cannot show.",
-)
-def test_an_output_of_ascii_alone_shows_the_rest_as_question_marks(tmp_path):
+@pytest.mark.fault("doctor", "locale", sees="The report, with ? for other letters.")
+def test_an_output_of_ascii_alone_shows_the_rest_as_question_marks(monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     code = (
         "import sys; from tests.doctor import looked; from perfkit import cli;"
         "from perfkit.doctor import examination;"
         "examination.doctor = lambda **_: looked.examination();"
         "sys.exit(cli.main(['doctor']))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    run = shell(f'exec "$0" -c "{code}"', ROOT)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "PCIe 4 ?16" in run.stdout
+
+
+def shell(line, folder):
+    """Run a line, in which ``$0`` is this Python; how it ended and what it said."""
+    return subprocess.run(
+        ["sh", "-c", line, sys.executable],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "PCIe 4 ?16" in run.stdout
 
 
 @pytest.mark.parametrize(
     ("where", "said"),
     [("&-", "standard output is closed"), ("/dev/full", "No space left on device")],
 )
-def test_an_output_that_takes_nothing_is_said_in_one_line(tmp_path, where, said):
-    run = subprocess.run(
-        ["sh", "-c", f'"$0" -m perfkit list >{where}', sys.executable],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+def test_an_output_that_takes_nothing_is_said_in_one_line(where, said):
+    run = shell(f'"$0" -m perfkit list >{where}', ROOT)
     assert run.returncode == 1
     assert run.stderr.count("\n") == 1
     assert said in run.stderr
@@ -385,13 +350,7 @@ def test_an_output_that_takes_nothing_is_said_in_one_line(tmp_path, where, said)
 @pytest.mark.fault("doctor", "read-only", sees="The report; nothing is written.")
 def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
     (tmp_path / "gone").mkdir()
-    run = subprocess.run(
-        ["sh", "-c", 'rmdir "$PWD"; exec "$0" -m perfkit doctor', sys.executable],
-        cwd=tmp_path / "gone",
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    run = shell('rmdir "$PWD"; exec "$0" -m perfkit doctor', tmp_path / "gone")
     assert "TensorFlow trains" in run.stdout
     assert run.stderr == ""
 
@@ -399,15 +358,12 @@ def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
 @pytest.mark.measures
 def test_a_run_in_a_terminal_shows_a_bar_and_then_the_verdict(tmp_path):
     parent, child = pty.openpty()
+    mine = {"PYTHONPATH": WITHOUT_TENSORFLOW, "TERM": "xterm", "COLUMNS": "60"}
     run = subprocess.Popen(
         [sys.executable, str(DRIVER), "run", "napping", "--budget", "3"],
         cwd=tmp_path,
-        env=os.environ
-        | {"PYTHONPATH": WITHOUT_TENSORFLOW}
-        | {"TERM": "xterm", "COLUMNS": "60"},
-        stdin=child,
-        stdout=child,
-        stderr=child,
+        env=os.environ | mine,
+        **dict.fromkeys(("stdin", "stdout", "stderr"), child),
     )
     os.close(child)
     screen = everything_from(parent)

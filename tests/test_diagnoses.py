@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,36 +9,21 @@ from perfkit.diagnosis.session import LEAST_BUDGET_S
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings import store
 from tests.diagnosis.diagnosed import diagnosis
+from tests.measure.scripted import Session
 
-
-class Script:
-    """A diagnosis that was made before."""
-
-    unsaved = ""
-
-    def __init__(self, found=None, error=None):
-        self.finding, self._error = found, error
-
-    def stop(self):
-        pass
-
-    def events(self):
-        if self._error:
-            raise self._error
-        yield from ()
+SCRIPT = "import keras\n" + "model.fit(x, epochs=2)\n" * 2
 
 
 @pytest.fixture
 def scripted(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    fits = "model.fit(x, epochs=2)\nmodel.fit(x, epochs=2)\n"
-    (tmp_path / "train.py").write_text(f"import keras\n{fits}")
+    (tmp_path / "train.py").write_text(SCRIPT)
     asked = []
 
     def script(found=None, error=None):
         def opened(*given, replay=None, **script):
             asked.append((*given, *script.values()))
-            return Script(found, error)
+            return Session(*filter(None, [error]), finding=found)
 
         monkeypatch.setattr(diagnoses, "open_diagnosis", opened)
         return asked
@@ -56,48 +42,48 @@ def test_a_diagnosis_takes_what_it_needs_unless_something_says_otherwise(monkeyp
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("training", "given", "why"),
     [
-        ({"budget": "soon"}, "give the seconds"),
-        ({"budget": 3}, "The budget is 3"),
-        ({"seed": -1}, "seed is -1"),
+        (lambda: None, {"budget": "soon"}, "give the seconds"),
+        (lambda: None, {"budget": 3}, "The budget is 3"),
+        (lambda: None, {"seed": -1}, "seed is -1"),
+        # What is no training.
+        (3, {}, "takes a function"),
+        (Path("none.py"), {}, "There is no file"),
     ],
 )
-def test_what_cannot_be_a_budget_or_a_seed_is_refused(given, why):
+def test_what_cannot_be_diagnosed_is_refused_before_anything_runs(training, given, why):
     with pytest.raises(BadParameterError, match=why):
-        perfkit.diagnose(lambda: None, **given)
+        perfkit.diagnose(training, **given)
 
 
-def test_what_is_no_training_is_refused_before_anything_runs(tmp_path):
-    with pytest.raises(BadParameterError, match="takes a function"):
-        perfkit.diagnose(3)
-    with pytest.raises(BadParameterError, match="There is no file"):
-        perfkit.diagnose(tmp_path / "none.py")
-
-
-def test_diagnose_returns_what_was_found(scripted):
-    scripted(found := diagnosis())
-    assert perfkit.diagnose(lambda: None) is found
+def test_a_training_that_cannot_run_keeps_the_lines_of_the_user(scripted, capsys):
+    error = RunError("The training raised KeyError: 'price'")
+    error.add_note("Traceback (most recent call last):\n  there")
+    scripted(error=error)
+    with pytest.raises(RunError, match="KeyError") as caught:
+        perfkit.diagnose(lambda: None)
+    assert caught.value.__notes__[0].startswith("Traceback")
+    # For the command it is a sentence and these lines.
+    assert cli.main(["diagnose", "train.py"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines() == [
+        "perfkit: The training raised KeyError: 'price'",
+        "Traceback (most recent call last):",
+        "  there",
+    ]
 
 
 def test_a_guess_reaches_the_report_the_chart_and_the_file(scripted, tmp_path):
-    found = diagnosis()
+    scripted(found := diagnosis())
+    assert perfkit.diagnose(lambda: None) is found
     store.save(found, tmp_path)
-    scripted(found)
     guessed = perfkit.diagnose(lambda: None, guess="3x")
     assert "Your guess: 3x" in repr(guessed)
     assert "your guess: 3x" in perfkit.chart(guessed).alt
     assert store.load(found.path).guess == "3x"
     assert [path.name for path in tmp_path.glob("*.json")] == [found.path.name]
-
-
-def test_a_training_that_cannot_run_keeps_the_lines_of_the_user(scripted):
-    error = RunError("The training raised KeyError: 'price'")
-    error.add_note("Traceback (most recent call last):\n  ...")
-    scripted(error=error)
-    with pytest.raises(RunError, match="KeyError") as caught:
-        perfkit.diagnose(lambda: None)
-    assert caught.value.__notes__[0].startswith("Traceback")
 
 
 def test_the_command_takes_what_the_function_takes():
@@ -107,13 +93,7 @@ def test_the_command_takes_what_the_function_takes():
     assert (asked.json, asked.out) == ("-", "there")
 
 
-def test_the_command_writes_the_diagnosis_and_nothing_else_to_stdout(
-    scripted, capsys, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(
-        "import keras\n" + "model.fit(x, epochs=2)\n" * 2
-    )
+def test_the_command_writes_the_diagnosis_and_nothing_else_to_stdout(scripted, capsys):
     asked = scripted(diagnosis())
     line = ["diagnose", "train.py", "--budget", "90", "--json", "-", "--fit", "2"]
     code = cli.main([*line, "--", "--epochs", "3"])
@@ -132,25 +112,9 @@ def test_a_stopped_diagnosis_is_shown_and_ends_as_an_interrupt(scripted, capsys)
     scripted(diagnosis(stopped=True))
     assert cli.main(["diagnose", "train.py"]) == 130
     assert diagnosis().verdict.headline in capsys.readouterr().out
-
-
-def test_what_cannot_be_timed_fails_and_says_why(scripted, capsys):
+    # One that cannot be timed fails.
     scripted(diagnosis((), step=None, timings=(), comparisons=(), outcome="timed-out"))
     assert cli.main(["diagnose", "train.py"]) == 1
-
-
-def test_what_raises_is_a_sentence_and_the_lines_of_the_user(scripted, capsys):
-    error = RunError("The training raised KeyError: 'price'")
-    error.add_note("Traceback (most recent call last):\n  there")
-    scripted(error=error)
-    assert cli.main(["diagnose", "train.py"]) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.splitlines() == [
-        "perfkit: The training raised KeyError: 'price'",
-        "Traceback (most recent call last):",
-        "  there",
-    ]
 
 
 def test_a_file_that_is_not_there_is_bad_usage(capsys):
@@ -161,8 +125,6 @@ def test_a_file_that_is_not_there_is_bad_usage(capsys):
 
 
 def test_show_takes_a_diagnosis_and_draws_its_waterfall(tmp_path, capsys):
-    from perfkit.findings import store
-
     saved = store.save(diagnosis(), tmp_path)
     picture = tmp_path / "steps.svg"
     assert cli.main(["show", str(saved), "--chart", str(picture)]) == 0

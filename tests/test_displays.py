@@ -20,20 +20,16 @@ class Counting(Display):
         self.drawn += 1
 
 
-def test_a_board_is_drawn_at_most_four_times_a_second():
+def test_a_board_is_drawn_at_most_four_times_a_second_and_the_last_at_once():
     now = iter(tenth / 10 for tenth in range(1000))
     display = Counting(lambda: next(now))
     for _ in range(100):
         display.show(Board())
     seconds = next(now)
     assert 1 < display.drawn <= 4 * seconds + 1
-
-
-def test_the_last_state_is_drawn_at_once():
     display = Counting(lambda: 0.0)
-    display.show(Board())
-    display.show(Board())
-    display.show(Board(), at_once=True)
+    for at_once in (False, False, True):
+        display.show(Board(), at_once=at_once)
     assert display.drawn == 2
 
 
@@ -56,13 +52,17 @@ def test_a_notebook_gets_one_output_that_is_updated(monkeypatch):
     assert "<progress" in shown[0]["text/html"]
 
 
+def terminal(screen, width):
+    return TerminalDisplay(
+        Console(file=screen, force_terminal=True, width=width, color_system=None)
+    )
+
+
 def test_a_terminal_is_left_without_the_bar():
-    screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=60, color_system=None)
-    with TerminalDisplay(console) as terminal:
-        board = Board(doing="Round 1, serial")
-        board.hear(plan.Progress(15.0, 60.0))
-        terminal.show(board, at_once=True)
+    screen, board = io.StringIO(), Board(doing="Round 1, serial")
+    board.hear(plan.Progress(15.0, 60.0))
+    with terminal(screen, 60) as shown:
+        shown.show(board, at_once=True)
         before = screen.getvalue()
     assert "45 s left" in before
     assert "Round 1, serial" in before
@@ -72,28 +72,22 @@ def test_a_terminal_is_left_without_the_bar():
 
 @pytest.mark.parametrize("width", [30, 60, 200])
 def test_a_long_name_does_not_break_the_line(width):
-    screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=width, color_system=None)
-    with TerminalDisplay(console) as terminal:
-        terminal.show(Board(doing="x" * 300), at_once=True)
+    with terminal(screen := io.StringIO(), width) as shown:
+        shown.show(Board(doing="x" * 300), at_once=True)
         assert screen.getvalue().count("\n") == 1
 
 
-def test_nothing_is_shown_where_there_is_neither(monkeypatch):
-    monkeypatch.setattr(displays, "in_notebook", lambda: False)
+@pytest.mark.parametrize(
+    ("shell", "kind"),
+    [
+        (None, Display),
+        (SimpleNamespace(kernel=1), NotebookDisplay),
+        # IPython in a terminal is no notebook.
+        (SimpleNamespace(), Display),
+    ],
+    ids=["neither", "kernel", "IPython"],
+)
+def test_where_it_runs_decides_how_it_is_shown(monkeypatch, shell, kind):
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert type(displays.display_here()) is Display
-
-
-def test_a_kernel_is_a_notebook(monkeypatch):
-    import IPython
-
-    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=1))
-    assert type(displays.display_here()) is NotebookDisplay
-
-
-def test_ipython_in_a_terminal_is_no_notebook(monkeypatch):
-    import IPython
-
-    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace())
-    assert not displays.in_notebook()
+    assert type(displays.display_here()) is kind

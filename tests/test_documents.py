@@ -2,7 +2,6 @@
 
 import ast
 import html
-import importlib
 import os
 import re
 import shlex
@@ -10,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cloudpickle
 import nbformat
 import pytest
 import yaml
@@ -19,21 +17,21 @@ import perfkit
 import perfkit.experiments
 from benchmarks import first_answer
 from perfkit import options
+from tests.conftest import as_if_it_lay_there
 
 ROOT = Path(__file__).parent.parent
 # Where a document may take a file's folder for granted.
 PLACES = ("", "perfkit/experiments", "perfkit/measure")
-# What set-up, runs and readers of the documents make.
+
+
 MADE_LATER = {
-    ".venv/",
-    "artifacts/states",
-    ".setup/",
-    "perfkit-findings/",
-    "my-notebooks/",
+    *(".venv/", "artifacts/states", ".setup/", "perfkit-findings/", "my-notebooks/"),
     "my-notebooks/perfkit-findings/",
     "perfkit/experiments/pixel_scaling.py",
     "tests/experiments/test_pixel_scaling.py",
 }
+
+
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 
 
@@ -46,18 +44,10 @@ def block(path):
 @pytest.fixture
 def pixel_scaling(tmp_path, monkeypatch):
     """The document's experiment, as if its file had been written."""
-    (tmp_path / "pixel_scaling.py").write_text(
-        block("perfkit/experiments/pixel_scaling.py")
-    )
-    monkeypatch.setattr(
-        perfkit.experiments, "__path__", [*perfkit.experiments.__path__, str(tmp_path)]
-    )
-    module = importlib.import_module("perfkit.experiments.pixel_scaling")
-    # Trials are forked from a process that does not know that folder.
-    cloudpickle.register_pickle_by_value(module)
-    yield module
-    cloudpickle.unregister_pickle_by_value(module)
-    del sys.modules[module.__name__], perfkit.experiments.pixel_scaling
+    name = "perfkit.experiments.pixel_scaling"
+    (tmp_path / "pixel_scaling.py").write_text(block(f"{name.replace('.', '/')}.py"))
+    with as_if_it_lay_there(monkeypatch, name, tmp_path) as module:
+        yield module
 
 
 @pytest.mark.measures
@@ -82,11 +72,7 @@ def test_the_test_in_the_document_passes(pixel_scaling):
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
 @pytest.mark.parametrize(
-    "path",
-    [
-        "perfkit/experiments/pixel_scaling.py",
-        "tests/experiments/test_pixel_scaling.py",
-    ],
+    "path", [path for path in sorted(MADE_LATER) if path.endswith("pixel_scaling.py")]
 )
 def test_the_code_in_the_document_keeps_the_style(path, command):
     done = subprocess.run(
@@ -112,27 +98,23 @@ def race_step():
 
 
 @pytest.mark.parametrize(("code", "ends"), [(0, 0), (1, 1), (2, 2), (3, 0)])
-def test_the_workflow_of_a_race_fails_where_one_is_shown_to_be_slower(
-    code, ends, tmp_path
-):
+def test_the_workflow_of_a_race_fails_where_one_is_slower(code, ends, tmp_path):
     (tmp_path / "perfkit").write_text(STUB)
     (tmp_path / "perfkit").chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    summary = tmp_path / "summary.md"
     done = subprocess.run(
         # As a runner does it.
         ["bash", "-e", "-c", race_step()],
         cwd=tmp_path,
-        env={
-            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
-            "CODE": str(code),
-            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-        },
+        env={"PATH": path, "CODE": str(code), "GITHUB_STEP_SUMMARY": str(summary)},
         capture_output=True,
         text=True,
     )
     assert (done.returncode, done.stderr) == (ends, "")
     assert "An answer." in done.stdout
     assert ("::warning::" in done.stdout) == (code == 3)
-    assert (tmp_path / "summary.md").read_text() == "    An answer.\n"
+    assert summary.read_text() == "    An answer.\n"
     asked = options.parse(shlex.split((tmp_path / "asked").read_text()))
     assert (asked.trainings, asked.commit) == (["train.py"], ["origin/main"])
     assert asked.worse == 0.05

@@ -9,19 +9,16 @@ import perfkit
 from perfkit.errors import BadParameterError, RunError
 
 
-def test_it_gives_back_what_the_function_returned_from_another_process():
-    here, there = os.getpid(), perfkit.fresh(lambda _: os.getpid())
+def test_what_the_function_returned_comes_back(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    here, there = os.getpid(), perfkit.fresh(lambda _: print("seen", 3) or os.getpid())
     assert there != here
-
-
-def test_what_the_function_prints_is_printed_here(capsys):
-    assert perfkit.fresh(lambda _: print("seen", 3)) is None
     assert capsys.readouterr().out == "seen 3\n"
+    # Without a guess nothing is written.
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_guess_is_shown_below_and_kept_with_what_came_of_it(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_guess_is_shown_and_kept_with_what_came_of_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def doubled(_):
@@ -35,12 +32,6 @@ def test_a_guess_is_shown_below_and_kept_with_what_came_of_it(
     assert (one.question, one.guess, one.held) == ("doubled", "8 it is", None)
     assert one.measured == "{'twice': 4}"
     assert other.measured.startswith("The function raised ZeroDivisionError")
-
-
-def test_without_a_guess_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    perfkit.fresh(lambda _: None)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_tensorflow_logs_is_left_out(capfd):
@@ -64,51 +55,40 @@ def test_settings_hold_in_that_process_alone():
     assert perfkit.fresh(as_it_comes) == 1
 
 
-def test_a_function_that_raises_is_a_sentence():
-    with pytest.raises(RunError, match=r"The function raised ZeroDivisionError: "):
-        perfkit.fresh(lambda _: 1 / 0)
+def keras_raises(_):
+    raise ValueError("Exception encountered when calling X.\n\n\x1b[1mBad.\x1b[0m")
 
 
-def test_of_what_keras_raises_the_line_is_told_that_says_what_is_wrong():
-    def call(_):
-        raise ValueError("Exception encountered when calling X.\n\n\x1b[1mBad.\x1b[0m")
-
-    with pytest.raises(RunError, match=r"The function raised ValueError: Bad\. \("):
-        perfkit.fresh(call)
-
-
-def test_a_function_that_ends_its_process_is_a_sentence():
-    with pytest.raises(RunError, match=r"The function ended with exit code 3\.$"):
-        perfkit.fresh(lambda _: os._exit(3))
-
-
-def test_a_function_that_hangs_is_ended():
-    with pytest.raises(RunError, match="no sign of life for 1 s"):
-        perfkit.fresh(lambda _: threading.Event().wait(), timeout=1)
-
-
-def test_a_function_that_takes_more_memory_than_it_may_is_a_sentence():
-    with pytest.raises(RunError, match="ran out of "):
-        perfkit.fresh(lambda tf: tf.ones((500, 1000, 1000)).shape, memory=500)
+@pytest.mark.parametrize(
+    ("function", "limits", "said"),
+    [
+        (lambda _: 1 / 0, {}, r"The function raised ZeroDivisionError: "),
+        # Of what Keras raises the line is told that says what is wrong.
+        (keras_raises, {}, r"The function raised ValueError: Bad\. \("),
+        (lambda _: os._exit(3), {}, r"The function ended with exit code 3\.$"),
+        (lambda _: threading.Event().wait(), {"timeout": 1}, "no sign of life for 1 s"),
+        (lambda tf: tf.ones((500, 1000, 1000)).shape, {"memory": 500}, "ran out of "),
+        (lambda _: threading.Lock(), {}, "pickle"),
+    ],
+    ids=["raises", "Keras raises", "exits", "hangs", "memory", "cannot travel"],
+)
+def test_a_function_that_fails_is_a_sentence(function, limits, said):
+    with pytest.raises(RunError, match=said):
+        perfkit.fresh(function, **limits)
 
 
-@pytest.mark.parametrize("memory", [0, -1, float("nan"), float("inf")])
-def test_memory_that_is_no_amount_is_refused(memory):
-    with pytest.raises(BadParameterError, match="give MB, such as 500"):
-        perfkit.fresh(lambda _: None, memory=memory)
+LOCK = threading.Lock()
 
 
-def test_what_is_no_function_is_refused():
-    with pytest.raises(BadParameterError, match="takes a function"):
-        perfkit.fresh(3)
-
-
-def test_what_cannot_travel_is_refused():
-    lock = threading.Lock()
-    with pytest.raises(BadParameterError, match="make what it needs inside it"):
-        perfkit.fresh(lambda _: lock.locked())
-
-
-def test_a_result_that_cannot_travel_is_a_sentence():
-    with pytest.raises(RunError, match="pickle"):
-        perfkit.fresh(lambda _: threading.Lock())
+@pytest.mark.parametrize(
+    ("function", "limits", "said"),
+    [
+        *((lambda _: None, {"memory": memory}, "give MB, such as 500")
+          for memory in (0, -1, float("nan"), float("inf"))),
+        (3, {}, "takes a function"),
+        (lambda _, lock=LOCK: lock.locked(), {}, "make what it needs inside it"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_is_refused(function, limits, said):
+    with pytest.raises(BadParameterError, match=said):
+        perfkit.fresh(function, **limits)

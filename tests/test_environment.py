@@ -33,8 +33,6 @@ COMES_WITH = {
     "dask": "distributed",
 }
 
-every_lock = pytest.mark.parametrize("lock", LOCKS)
-
 
 def entries(lock):
     """Each package of a lock, by name: its version and its hashes."""
@@ -56,14 +54,10 @@ def named(requirement):
     return canonicalize_name(requirement.name)
 
 
-@every_lock
-def test_every_package_of_a_lock_has_hashes(lock):
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_package_of_a_lock_has_hashes_and_no_place_to_download_from(lock):
     assert entries(lock)
     assert all(hashes for _, hashes in entries(lock).values())
-
-
-@every_lock
-def test_a_lock_names_no_place_to_download_from(lock):
     text = (ROOT / "locks" / f"{lock}.txt").read_text()
     packages = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
     outside = re.compile(
@@ -75,25 +69,20 @@ def test_a_lock_names_no_place_to_download_from(lock):
 @pytest.mark.parametrize(
     ("lock", "wanted"),
     [
-        ("cpu", PROJECT["dependencies"] + GROUPS["build"]),
-        ("gpu", PROJECT["dependencies"] + GROUPS["build"]),
-        ("slim", PROJECT["dependencies"] + GROUPS["build"]),
+        *((lock, PROJECT["dependencies"] + GROUPS["build"])
+          for lock in ("cpu", "gpu", "slim")),
         *(("cpu", EXTRAS[extra]) for extra in ("lab", "tables", "tensorflow")),
         *(("gpu", EXTRAS[extra]) for extra in ("lab", "tables", "gpu")),
         *(("slim", EXTRAS[extra]) for extra in ("lab", "tables")),
         ("slim", GROUPS["slim"]),
         ("test", GROUPS["test"]),
     ],
-)
+)  # fmt: skip
 def test_a_lock_holds_every_direct_dependency_as_the_project_wants_it(lock, wanted):
-    have = entries(lock)
-    wrong = [
-        str(requirement)
-        for requirement in requirements(wanted)
-        if named(requirement) not in have
-        or have[named(requirement)][0] not in requirement.specifier
-    ]
-    assert wrong == []
+    have = {name: version for name, (version, _) in entries(lock).items()}
+    for one in requirements(wanted):
+        assert named(one) in have
+        assert have[named(one)] in one.specifier, one
 
 
 def test_the_gpu_lock_is_the_cpu_lock_and_nvidias_libraries():
@@ -102,35 +91,26 @@ def test_the_gpu_lock_is_the_cpu_lock_and_nvidias_libraries():
     more = set(gpu) - set(cpu)
     assert {"nvidia-cudnn-cu12", "nvidia-cublas-cu12"} <= more
     assert all(name.startswith("nvidia-") for name in more)
-
-
-def test_the_slim_lock_is_the_cpu_lock_with_another_tensorflow():
-    cpu, slim = entries("cpu"), entries("slim")
-    alone = slim.pop("tensorflow-cpu")
-    assert alone[0] == cpu["tensorflow"][0]
-    assert {name: version for name, (version, _) in slim.items()} == {
-        name: version for name, (version, _) in cpu.items()
-    }
-
-
-def test_the_tests_need_no_other_version_than_the_lab():
+    # The slim lock is the cpu lock with another tensorflow.
+    cpu, slim = (
+        {name: version for name, (version, _) in entries(lock).items()}
+        for lock in ("cpu", "slim")
+    )
+    assert slim.pop("tensorflow-cpu") == cpu["tensorflow"]
+    assert slim == cpu
+    # The tests need no other version than the lab.
     environment, tests = entries("gpu"), entries("test")
     shared = environment.keys() & tests.keys()
     assert shared
     assert all(environment[name] == tests[name] for name in shared)
-
-
-@pytest.mark.parametrize("extra", ["fleet", "profile"])
-def test_an_extra_of_our_own_is_tested(extra):
-    assert set(EXTRAS[extra]) <= set(GROUPS["test"])
+    # An extra of our own is tested.
+    assert {*EXTRAS["fleet"], *EXTRAS["profile"]} <= set(GROUPS["test"])
 
 
 def test_the_private_uv_is_one_that_set_up_can_use():
     ((version, _),) = entries("uv").values()
     assert tuple(map(int, version.split(".")[:2])) >= start.OLDEST_UV
-
-
-def test_start_takes_the_pythons_that_the_project_names():
+    # Start takes the pythons that the project names.
     allowed = SpecifierSet(PROJECT["requires-python"])
     taken = [(3, minor) for minor in range(8, 20) if f"3.{minor}.1" in allowed]
     assert (taken[0], taken[-1]) == (start.OLDEST, start.NEWEST)
@@ -138,11 +118,9 @@ def test_start_takes_the_pythons_that_the_project_names():
 
 def conda(path):
     """The packages and the pip lines of an environment for conda."""
-    dependencies = yaml.safe_load((ROOT / path).read_text())["dependencies"]
-    pip = [
-        line for part in dependencies if isinstance(part, dict) for line in part["pip"]
-    ]
-    return {part for part in dependencies if isinstance(part, str)}, pip
+    parts = yaml.safe_load((ROOT / path).read_text())["dependencies"]
+    pip = [line for part in parts if isinstance(part, dict) for line in part["pip"]]
+    return {part for part in parts if isinstance(part, str)}, pip
 
 
 def test_condas_environment_is_the_cpu_lock_on_a_python_that_is_allowed():
@@ -150,19 +128,13 @@ def test_condas_environment_is_the_cpu_lock_on_a_python_that_is_allowed():
     assert packages == {"python=3.11", "pip"}
     assert pip == ["-r locks/cpu.txt"]
     assert "3.11" in SpecifierSet(PROJECT["requires-python"])
-
-
-def test_binders_environment_is_condas():
+    # Binders environment is condas and its lab has the settings of ours.
     packages, pip = conda("binder/environment.yml")
     assert packages == conda("environment.yml")[0]
     assert pip == []
     script = (ROOT / "binder" / "postBuild").read_text()
     assert "--require-hashes -r locks/cpu.txt\n" in script
     assert "set -euo pipefail" in script
-
-
-def test_binders_lab_has_the_settings_of_ours():
-    script = (ROOT / "binder" / "postBuild").read_text()
     named = re.findall(r"perfkit/lab/settings/(\w+\.json)", script)
     assert set(named) == {"overrides.json", "page_config.json"}
     assert all((ROOT / "perfkit/lab/settings" / name).exists() for name in named)
@@ -193,9 +165,7 @@ def imported(folder):
 
 
 def declared(*lists):
-    return {
-        named(requirement) for lines in lists for requirement in requirements(lines)
-    }
+    return {named(one) for lines in lists for one in requirements(lines)}
 
 
 # It reads what every installed package says of itself.
@@ -204,25 +174,17 @@ owners_of = functools.cache(importlib.metadata.packages_distributions)
 
 def distributions(module):
     """What may provide a module; a package that it comes with first."""
-    owners = owners_of().get(module, ())
-    return {
-        canonicalize_name(name) for name in (COMES_WITH.get(module), *owners) if name
-    }
+    owners = (COMES_WITH.get(module), *owners_of().get(module, ()))
+    return {canonicalize_name(name) for name in owners if name}
 
 
-def test_perfkit_imports_only_what_it_declares():
+def test_perfkit_declares_what_it_imports_and_only_what_it_needs():
     have = declared(PROJECT["dependencies"], *EXTRAS.values())
-    missing = {m for m in imported("perfkit") if not distributions(m) & have}
-    assert missing == set()
-
-
-def test_perfkit_declares_only_what_it_needs():
-    used = {d for module in imported("perfkit") for d in distributions(module)}
+    found = {module: distributions(module) for module in imported("perfkit")}
+    assert {module for module, owners in found.items() if not owners & have} == set()
     run = {"jupyterlab", "ipykernel", "seaborn"}  # run, or for notebooks' own charts
-    assert declared(PROJECT["dependencies"], *EXTRAS.values()) - used - run == set()
-
-
-def test_who_has_a_tensorflow_keeps_it_and_what_lies_beside_it():
+    assert have.difference(run, *found.values()) == set()
+    # Who has a tensorflow keeps it and what lies beside it.
     needed = declared(PROJECT["dependencies"])
     # pandas takes a newer NumPy than the oldest TensorFlow allows, and pip follows.
     assert not needed & {"tensorflow", "keras", "jupyterlab", "pandas", "protobuf"}
@@ -232,11 +194,8 @@ def test_who_has_a_tensorflow_keeps_it_and_what_lies_beside_it():
 
 @pytest.mark.parametrize("module", COMES_WITH)
 def test_what_comes_with_a_package_is_required_by_it(module):
-    provider = COMES_WITH[module]
-    needs = importlib.metadata.requires(provider) or ()
-    owners = owners_of()[module]
-    required = declared(needs)
-    assert {canonicalize_name(owner) for owner in owners} & required
+    needs = importlib.metadata.requires(COMES_WITH[module]) or ()
+    assert {canonicalize_name(owner) for owner in owners_of()[module]} & declared(needs)
 
 
 @pytest.fixture(scope="module")
@@ -266,17 +225,12 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     assert "perfkit/lab/settings/overrides.json" in packed
 
 
-def test_the_wheel_brings_the_command(wheel):
+def test_the_wheel_brings_the_command_and_requires_what_the_project_declares(wheel):
     assert "perfkit = perfkit.cli:main" in metadata(wheel, "entry_points.txt")
-
-
-def test_the_wheel_requires_what_the_project_declares(wheel):
     lines = re.findall(r"^Requires-Dist: (.+)$", metadata(wheel, "METADATA"), re.M)
     found = requirements(lines)
-    plain = [r for r in found if r.marker is None]
-    assert {str(r) for r in plain} == {
-        str(Requirement(d)) for d in PROJECT["dependencies"]
-    }
+    plain = {str(r) for r in found if r.marker is None}
+    assert plain == {str(Requirement(d)) for d in PROJECT["dependencies"]}
     extras = {(named(r), *r.extras, str(r.marker)) for r in found if r.marker}
     assert extras == {
         (named(r), *r.extras, f'extra == "{extra}"')

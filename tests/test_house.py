@@ -13,41 +13,22 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "perfkit"
 CODE = ("perfkit", "tests", "notebooks", "benchmarks", "start.py")
 OURS = (*CODE, ".ci", "binder", "docs", "locks")
-# The parts of perfkit, from what knows nothing to what knows all. A part may import
-# from its own line and from the lines above it.
+
+
 ORDER = (
-    {"units", "errors"},
-    {"machine"},
-    {"measure"},
-    {"findings"},
-    {"charts"},
+    *({"units", "errors"}, {"machine"}, {"measure"}, {"findings"}, {"charts"}),
     {"experiments", "diagnosis", "passports", "profiling"},
     {
-        "gallery",
-        "intuition",
-        "runs",
-        "diagnoses",
-        "documents",
-        "elsewhere",
-        "progress",
-        "displays",
-        "report",
-        "doctor",
-        "race",
-        "_verbs",
+        *("gallery", "intuition", "runs", "diagnoses", "documents", "elsewhere"),
+        *("progress", "displays", "doctor", "race", "_verbs"),
     },
     {
-        "panel",
-        "export",
-        "lab",
-        "fleet",
-        "machines",
-        "cli",
-        "options",
-        "__init__",
-        "__main__",
+        *("panel", "export", "lab", "fleet", "machines", "cli", "options"),
+        *("__init__", "__main__"),
     },
 )
+
+
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 # Written apart, so that this file does not hold what it looks for.
 PLACES = re.compile(
@@ -62,24 +43,20 @@ PLACES = re.compile(
 )
 
 
-def run(*command):
-    """Run a tool of this environment; what it says is the failure's message."""
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ruff", "check", "--quiet", *CODE),
+        ("ruff", "format", "--check", "--quiet", *CODE),
+        ("mypy", "--no-error-summary"),
+    ],
+    ids=["rules", "format", "types"],
+)
+def test_the_code_keeps_the_style_and_the_types_are_right(command):
     result = subprocess.run(
         [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stdout + result.stderr
-
-
-def test_the_code_keeps_the_rules_of_ruff():
-    run("ruff", "check", "--quiet", *CODE)
-
-
-def test_the_code_is_formatted():
-    run("ruff", "format", "--check", "--quiet", *CODE)
-
-
-def test_the_types_are_right():
-    run("mypy", "--no-error-summary")
 
 
 # What has another name by now; a word is a part of a name, whatever its number.
@@ -149,11 +126,8 @@ def sources():
         yield path, where.parts[0].removesuffix(".py"), package
 
 
-def test_every_part_has_its_place_in_the_order():
+def test_imports_point_one_way_and_every_part_has_its_place():
     assert {part for _, part, _ in sources()} <= set(LEVEL)
-
-
-def test_imports_point_one_way():
     wrong = {
         str(path.relative_to(ROOT)): bad
         for path, part, package in sources()

@@ -1,5 +1,7 @@
 """Guesses against what was measured, with findings whose rates are known."""
 
+import re
+
 import pytest
 
 import perfkit
@@ -14,75 +16,54 @@ from tests.findings.made import failed, finding
 RATES = {"naive": 1000.0, "parallel": 1300.0, "prefetched": 1900.0}
 
 
-@pytest.fixture
-def judged(tmp_path):
-    """What comes of one finding with a guess."""
-
-    def judge(found):
-        store.save(found, tmp_path)
-        (one,) = perfkit.guesses(tmp_path).all
-        return one
-
-    return judge
-
-
-def test_a_ratio_holds_where_the_interval_of_the_fastest_has_it(judged):
-    one = judged(finding(RATES, guess="about 1.9x"))
-    assert one.held is True
-    assert one.factor == pytest.approx(1, abs=0.05)
-    assert one.measured.startswith("prefetched: 1.")
-
-
-def test_a_ratio_that_was_too_high_says_by_what_factor(judged):
-    one = judged(finding(RATES, guess="3.8x"))
-    assert one.held is False
-    assert one.factor == pytest.approx(2, abs=0.1)
+SIZES = {"batch 4": 1000.0, "batch 64": 3000.0, "batch 4,096": 2000.0}
+BENCHMARKS = parts.RATES | {"convolution": (1e10, "FLOP", "TensorFlow", 5e11)}
+BROKEN = failed("naive", "crashed", "It crashed.")
 
 
 @pytest.mark.parametrize(
-    ("guess", "held"), [("prefetched", True), ("Parallel", False), ("naive", False)]
-)
-def test_a_name_holds_where_nothing_is_shown_to_be_faster(judged, guess, held):
-    one = judged(finding(RATES, guess=guess))
-    assert one.held is held
-    assert one.factor is None
+    ("made", "held", "factor", "measured"),
+    [
+        # A ratio holds where the interval of the fastest has it.
+        (finding(RATES, guess="about 1.9x"), True, 1, "prefetched: 1."),
+        # One that was too high says by what factor.
+        (finding(RATES, guess="3.8x"), False, 2, ""),
+        # A name holds where nothing is shown to be faster.
+        (finding(RATES, guess="prefetched"), True, None, ""),
+        (finding(RATES, guess="Parallel"), False, None, ""),
+        (finding(RATES, guess="naive"), False, None, ""),
+        # What is neither is listed and not judged.
+        (finding(RATES, guess="no idea"), None, None, ".*prefetched"),
+        (finding(RATES, guess="42"), None, None, ".*prefetched"),
+        (finding(RATES, guess="sideways"), None, None, ".*prefetched"),
+        # What was too noisy is held against nobody, nor is what was not timed.
+        (finding({"naive": 1000.0, "parallel": 1010.0}, rounds=1, guess="parallel"),
+         None, None, ""),
+        (finding({}, rounds=0, extra=(BROKEN,), guess="2x"), None, None, ""),
+        # A question may say which variant a ratio is about.
+        (finding(SIZES, against="batch 4", experiment="batch-size", parameters={},
+         guess="2x"), True, 1, ""),
+        # A guess about a machine names what is furthest below its limit.
+        (parts.finding(BENCHMARKS, guess="convolution"), True, None,
+         "convolution: at most 2"),
+        # One about a training means its best change and no ceiling.
+        (diagnosis(guess="2.5x"), True, 1, "parallel map: 2.5"),
+    ],
+    ids=lambda made: getattr(made, "guess", None),
+)  # fmt: skip
+def test_a_guess_is_judged(tmp_path, made, held, factor, measured):
+    store.save(made, tmp_path)
+    (one,) = perfkit.guesses(tmp_path).all
+    assert (one.guess, one.held) == (made.guess, held)
+    assert one.factor == (factor and pytest.approx(factor, rel=0.05))
+    assert re.match(measured, one.measured)
 
 
-@pytest.mark.parametrize("guess", ["no idea", "42", "sideways"])
-def test_what_is_neither_is_listed_and_not_judged(judged, guess):
-    one = judged(finding(RATES, guess=guess))
-    assert (one.guess, one.held) == (guess, None)
-    assert "prefetched" in one.measured
-
-
-def test_what_was_too_noisy_is_held_against_nobody(judged):
-    alike = {"naive": 1000.0, "parallel": 1010.0}
-    one = judged(finding(alike, rounds=1, guess="parallel"))
-    assert one.held is None
-
-
-def test_a_question_may_say_which_variant_a_ratio_is_about(judged):
-    rates = {"batch 4": 1000.0, "batch 64": 3000.0, "batch 4,096": 2000.0}
-    named = perfkit.experiment("batch-size").guessed
-    assert named in rates
-    found = finding(
-        rates, against="batch 4", experiment="batch-size", parameters={}, guess="2x"
-    )
-    assert judged(found).held is True
-
-
-def test_a_guess_about_a_machine_names_what_is_furthest_below_its_limit(judged):
-    benchmarks = parts.RATES | {"convolution": (1e10, "FLOP", "TensorFlow", 5e11)}
-    one = judged(parts.finding(benchmarks, guess="convolution"))
-    assert one.held is True
-    assert one.measured.startswith("convolution: at most 2")
-
-
-def test_a_guess_about_a_training_means_its_best_change_and_no_ceiling(judged):
-    one = judged(diagnosis(guess="2.5x"))
+def test_a_guess_is_listed_by_its_question(tmp_path):
+    assert perfkit.experiment("batch-size").guessed in SIZES
+    store.save(diagnosis(guess="2.5x"), tmp_path)
+    (one,) = perfkit.guesses(tmp_path).all
     assert one.question == "train.py:make_training"
-    assert one.measured.startswith("parallel map: 2.5")
-    assert one.held is True
 
 
 def test_a_run_without_a_guess_and_a_file_that_is_none_are_left_out(tmp_path):
@@ -91,12 +72,6 @@ def test_a_run_without_a_guess_and_a_file_that_is_none_are_left_out(tmp_path):
     found = perfkit.guesses(tmp_path)
     assert found.all == ()
     assert "No run here has a guess yet" in repr(found)
-
-
-def test_nothing_that_was_timed_is_nothing_to_judge(judged):
-    broken = failed("naive", "crashed", "It crashed.")
-    one = judged(finding({}, rounds=0, extra=(broken,), guess="2x"))
-    assert one.held is None
 
 
 def test_the_sentence_says_how_many_held_and_where_the_others_missed(tmp_path):
@@ -111,15 +86,8 @@ def test_the_sentence_says_how_many_held_and_where_the_others_missed(tmp_path):
 
 
 def ratio(low, value, high, verdict="faster"):
-    return Comparison(
-        variant="b",
-        baseline="a",
-        ratio=value,
-        low=low,
-        high=high,
-        verdict=verdict,
-        rounds=4,
-    )
+    names = {"variant": "b", "baseline": "a", "verdict": verdict, "rounds": 4}
+    return Comparison(ratio=value, low=low, high=high, **names)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +101,7 @@ def ratio(low, value, high, verdict="faster"):
         ("2x", None, None),
     ],
 )
-def test_a_guess_that_belongs_to_no_finding_is_kept_beside_them(
-    guess, of, held, tmp_path
-):
+def test_a_guess_of_no_finding_is_kept_beside_them(guess, of, held, tmp_path):
     store.save(finding(RATES, guess="prefetched"), tmp_path)
     intuition.keep("a question", guess, "b: 2.00\N{MULTIPLICATION SIGN}", of, tmp_path)
     first, kept = perfkit.guesses(tmp_path).all
@@ -145,12 +111,9 @@ def test_a_guess_that_belongs_to_no_finding_is_kept_beside_them(
     assert len(perfkit.findings(tmp_path)) == 1
 
 
-def test_no_guess_leaves_nothing(tmp_path):
+def test_no_guess_leaves_nothing_and_lines_that_are_none_are_left_out(tmp_path):
     intuition.keep("a question", " \n", "much", folder=tmp_path / "none")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_lines_that_are_no_guesses_are_left_out(tmp_path):
     intuition.keep("a question", "2x", "much", folder=tmp_path)
     with (tmp_path / "guesses.jsonl").open("ab") as file:
         file.write(b'{"kind": "guess"}\nnot JSON\n\xff\n\n[[[[')

@@ -13,30 +13,28 @@ from tests.findings.made import finding
 from tests.machines.pairs import passport
 from tests.profiling.profiled import profile
 
+SAVES = {
+    "finding": (finding, store.save),
+    "diagnosis": (diagnosis, store.save),
+    "profile": (profile, profiling_profile.save),
+    "passport": (passport, machines_passport.save),
+}
 
-@pytest.fixture(params=["finding", "diagnosis", "profile", "passport"])
+
+@pytest.fixture(params=SAVES)
 def saved(request, tmp_path):
-    path = tmp_path / "it.json"
-    match request.param:
-        case "finding":
-            return finding(), store.save(finding(), path=path)
-        case "diagnosis":
-            return diagnosis(), store.save(diagnosis(), path=path)
-        case "profile":
-            return profile(), profiling_profile.save(profile(), path)
-    return passport(), machines_passport.save(passport(), path)
+    make, save = SAVES[request.param]
+    written = make()
+    return written, save(written, path=tmp_path / "it.json")
 
 
-def test_each_kind_of_document_is_read_again(saved):
+def test_each_kind_of_document_is_read_again_and_shown(saved, capsys):
     written, path = saved
     found = perfkit.load(path)
     assert type(found) is type(written)
     assert found.machine == written.machine
     assert found._path == path
-
-
-def test_each_kind_of_document_is_shown(saved, capsys):
-    assert cli.main(["show", str(saved[1])]) == 0
+    assert cli.main(["show", str(path)]) == 0
     assert capsys.readouterr().out.strip()
 
 
@@ -45,6 +43,11 @@ def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
     chart = ["--chart", str(tmp_path / "a.svg")]
     assert cli.main(["show", str(tmp_path / "a.json"), *chart]) == 2
     assert "perfkit compare A.json B.json" in capsys.readouterr().err
+    # A profile is held against nothing.
+    path = profiling_profile.save(profile(), tmp_path / "it.json")
+    said = r"it\.json is a profile, which explains one"
+    with pytest.raises(BadFileError, match=said):
+        perfkit.compare(path, path)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +66,3 @@ def test_what_perfkit_did_not_write_is_refused_in_a_sentence(tmp_path, data, sai
     with pytest.raises(BadFileError) as caught:
         perfkit.load(tmp_path / "it.json")
     assert said in str(caught.value)
-
-
-def test_a_profile_is_held_against_nothing(tmp_path):
-    path = profiling_profile.save(profile(), tmp_path / "it.json")
-    with pytest.raises(
-        BadFileError, match=r"it\.json is a profile, which explains one"
-    ):
-        perfkit.compare(path, path)

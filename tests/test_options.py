@@ -10,35 +10,37 @@ def parameters(line):
     return options.parameters(options.parse(shlex.split(line)))
 
 
-def test_options_are_made_from_the_parameters(napping):
-    given = parameters("run napping --nap-ms 2.5 --batch 4 --dreams --kind deep")
-    assert given == {"nap_ms": 2.5, "batch": 4, "dreams": True, "kind": "deep"}
-    assert isinstance(given["batch"], int)
-
-
-def test_what_is_not_given_is_left_to_the_experiment(napping):
-    assert parameters("run napping") == {}
-    assert parameters("run napping --no-dreams") == {"dreams": False}
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        ("--nap-ms 2.5 --batch 4 --dreams --kind deep",
+         {"nap_ms": 2.5, "batch": 4, "dreams": True, "kind": "deep"}),
+        # What is not given is left to the experiment, as is what is no number.
+        ("", {}),
+        ("--no-dreams", {"dreams": False}),
+        ("--nap-ms long --batch 2.5", {"nap_ms": "long", "batch": "2.5"}),
+    ],
+)  # fmt: skip
+def test_options_are_made_from_the_parameters(napping, line, given):
+    found = parameters(f"run napping {line}")
+    assert found == given
+    assert {name: type(found[name]) for name in given} == {
+        name: type(value) for name, value in given.items()
+    }
+    if "long" in line:
+        with pytest.raises(BadParameterError, match="from 0 to 100 ms"):
+            napping(nap_ms=found["nap_ms"])
 
 
 def test_options_may_stand_before_the_name(napping):
     asked = options.parse(shlex.split("run --budget 5 --batch 4 napping --json -"))
     assert (asked.name, asked.budget, asked.json) == ("napping", 5.0, "-")
     assert options.parameters(asked) == {"batch": 4}
-
-
-def test_doctor_probes_only_when_it_is_asked_to():
+    # Doctor probes only when it is asked to.
     asked = options.parse(["doctor"])
     assert (asked.json, asked.probe, asked.folder) == (False, False, None)
     asked = options.parse(shlex.split("doctor --probe --json --folder data"))
     assert (asked.json, asked.probe, asked.folder) == (True, True, "data")
-
-
-def test_a_value_that_is_no_number_is_left_for_the_experiment_to_refuse(napping):
-    given = parameters("run napping --nap-ms long --batch 2.5")
-    assert given == {"nap_ms": "long", "batch": "2.5"}
-    with pytest.raises(BadParameterError, match="from 0 to 100 ms"):
-        napping(nap_ms=given["nap_ms"])
 
 
 @pytest.mark.parametrize(
@@ -76,9 +78,9 @@ def test_help_names_range_unit_and_default_of_every_parameter(napping, capsys):
     assert "130 stopped by Ctrl-C" in shown
 
 
-def test_help_fits_sixty_columns(napping, capsys, monkeypatch):
+@pytest.mark.parametrize("line", ["", "run ", "run napping ", "lab "])
+def test_help_fits_sixty_columns(napping, capsys, monkeypatch, line):
     monkeypatch.setenv("COLUMNS", "60")
-    for line in ("--help", "run --help", "run napping --help", "lab --help"):
-        with pytest.raises(SystemExit):
-            options.parse(shlex.split(line))
+    with pytest.raises(SystemExit):
+        options.parse(shlex.split(f"{line}--help"))
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60

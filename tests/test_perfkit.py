@@ -1,32 +1,42 @@
 import ast
+import inspect
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 import perfkit
 from perfkit import _verbs
+from perfkit.doctor.examination import doctor
+from perfkit.machine.collect import machine
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("tensorflow", "keras", "numpy", "pandas", "scipy", "matplotlib")
 
 
-def modules_after(statement):
-    code = f"import sys; {statement}; print('\\n'.join(sys.modules))"
+def python(code, **how):
+    """Run lines in a Python of their own."""
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    return set(done.stdout.split())
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, **how)
 
 
-def test_importing_perfkit_loads_no_numerical_library():
-    assert not modules_after("import perfkit").intersection(HEAVY)
-
-
-def test_listing_experiments_loads_no_tensorflow():
-    loaded = modules_after("import perfkit; perfkit.experiments()")
-    assert not loaded.intersection(("tensorflow", "keras", "matplotlib", "pandas"))
+@pytest.mark.parametrize(
+    ("statement", "unloaded"),
+    [
+        ("import perfkit", HEAVY),
+        ("perfkit.experiments()", ("tensorflow", "keras", "matplotlib", "pandas")),
+        ("perfkit.machine()", ("tensorflow", "keras", "numpy", "pandas")),
+        ("import perfkit.machine.starting", ("tensorflow", "numpy")),
+        ("import perfkit.cli, perfkit.fleet.run, perfkit.panel.panel",
+         ("distributed", "dask")),
+    ],
+)  # fmt: skip
+def test_nothing_is_loaded_before_it_is_needed(statement, unloaded):
+    code = f"import sys, perfkit; {statement}; print('\\n'.join(sys.modules))"
+    assert not {*python(code, check=True).stdout.split()}.intersection(unloaded)
 
 
 def test_the_module_docstring_teaches_in_at_most_fifteen_lines():
@@ -40,19 +50,15 @@ def test_the_module_docstring_teaches_in_at_most_fifteen_lines():
     )
 
 
-def test_the_public_names_fit_on_one_screen():
+def test_the_public_names_fit_on_one_screen_and_each_has_a_docstring():
     assert 15 <= len(perfkit.__all__) <= 35
     assert set(perfkit.__all__) <= set(dir(perfkit))
-
-
-def test_every_public_name_can_be_imported():
-    for name in perfkit.__all__:
-        assert getattr(perfkit, name) is not None
-
-
-def test_every_public_name_has_a_docstring():
-    documented = [n for n in perfkit.__all__ if n != "READY"]
-    assert [n for n in documented if not getattr(perfkit, n).__doc__] == []
+    found = {name: getattr(perfkit, name) for name in perfkit.__all__}
+    assert None not in found.values()
+    assert [n for n, one in found.items() if n != "READY" and not one.__doc__] == []
+    # An unknown name is an attribute error that names it.
+    with pytest.raises(AttributeError, match="benchmark"):
+        perfkit.benchmark  # noqa: B018
 
 
 def test_type_checkers_and_the_interpreter_find_each_name_in_the_same_module():
@@ -69,46 +75,27 @@ def test_type_checkers_and_the_interpreter_find_each_name_in_the_same_module():
     assert sorted(lazy) == sorted(perfkit.__all__)
 
 
-def test_an_unknown_name_is_an_attribute_error_that_names_it():
-    with pytest.raises(AttributeError, match="benchmark"):
-        perfkit.benchmark  # noqa: B018
-
-
 def test_a_package_with_the_name_of_a_verb_stays_a_verb_after_its_parts_are_imported():
-    code = (
+    python(
         "import perfkit, perfkit.experiments.base, perfkit.findings.record;"
         "assert isinstance(perfkit.experiments(), dict);"
-        "assert perfkit.findings.record.Finding is perfkit.Finding"
+        "assert perfkit.findings.record.Finding is perfkit.Finding",
+        check=True,
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_a_verb_travels_to_another_process():
-    import cloudpickle
-
+def test_a_verb_travels_to_another_process_and_shows_its_parameters():
     assert isinstance(perfkit.findings, _verbs.Verb)
     assert cloudpickle.loads(cloudpickle.dumps(perfkit.findings)) is perfkit.findings
-
-
-def test_a_verb_shows_its_parameters():
-    import inspect
-
-    from perfkit.machine.collect import machine
-
     assert inspect.signature(perfkit.machine) == inspect.signature(machine)
+    assert inspect.signature(perfkit.doctor) == inspect.signature(doctor)
 
 
-def test_the_version_is_the_one_of_the_project():
+def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert perfkit.__version__ == project["version"]
-
-
-def test_the_changelog_begins_with_this_version():
-    headings = [
-        line
-        for line in (ROOT / "CHANGELOG.md").read_text().splitlines()
-        if line.startswith("## ")
-    ]
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    headings = [line for line in changelog.splitlines() if line.startswith("## ")]
     assert headings[0].split()[1] == perfkit.__version__
 
 
@@ -130,8 +117,7 @@ def test_what_needs_an_extra_says_which_in_one_sentence(call, module, extra):
         f"try: {call}\n"
         "except perfkit.PerfkitError as error: print(error)"
     )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    done = python(code)
     sentence = f'`pip install "perfkit[{extra}]"` brings it.\n'
     assert done.stdout.endswith(sentence), done.stderr
     assert f"needs {module}, which is not installed" in done.stdout

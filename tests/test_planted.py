@@ -60,8 +60,10 @@ def home(tmp_path, monkeypatch):
     (project / "images" / MARK).mkdir(parents=True)
     for number in range(16):
         (project / "images" / MARK / f"{MARK}-{number}.bin").write_bytes(b"x" * number)
-    names = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "HOSTNAME")
-    for name in (*names, "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY"):
+    for name in (
+        *("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "HOSTNAME"),
+        *("AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY"),
+    ):
         monkeypatch.setenv(name, MARK)
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path / f"{MARK}-home"))
@@ -80,8 +82,7 @@ def shared(found, folder):
     yield "page", page.read_text(encoding="utf-8")
     yield "terminal", in_text(found.report, whole=True)
     yield "notebook", found._repr_html_()
-    for kind in kinds(found):
-        yield kind, chart(found, kind).svg
+    yield from ((kind, chart(found, kind).svg) for kind in kinds(found))
 
 
 def leaks(texts):
@@ -119,11 +120,19 @@ def test_a_diagnosis_tells_neither_arguments_nor_names_of_files(home, tmp_path):
     assert list(leaks(shared(found, tmp_path))) == []
 
 
+def saved(found, folder):
+    store.save(found, folder)
+    return found
+
+
 def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(home))
-    monkeypatch.setenv("TF_VAR_password", MARK)
-    monkeypatch.setenv("TF_CUDA_PATHS", f"{home},{MARK}")
-    monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_to={home} --xla_who={MARK}")
+    for name, value in {
+        "LD_LIBRARY_PATH": str(home),
+        "TF_VAR_password": MARK,
+        "TF_CUDA_PATHS": f"{home},{MARK}",
+        "XLA_FLAGS": f"--xla_dump_to={home} --xla_who={MARK}",
+    }.items():
+        monkeypatch.setenv(name, value)
     seen = machine()
     assert {"LD_LIBRARY_PATH", "XLA_FLAGS"} <= seen.environment.keys()
     made = replace(pairs.passport(), machine=seen)
@@ -131,30 +140,23 @@ def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
     passports.save(made, folder / "one.json")
     passports.save(pairs.passport(), folder / "two.json")
     compared = perfkit.compare(folder / "one.json", folder / "two.json")
-    doctor = [in_text(one.report, whole=True) for one in (made, compared)]
+    found = saved(replace(finding(), machine=seen), folder)
     pages = [
         perfkit.classroom(folder).export(tmp_path / "class.html"),
         compared.export(tmp_path / "compared.html"),
-        export(store_of(replace(finding(), machine=seen), folder), tmp_path / "a.html"),
+        export(found, tmp_path / "a.html"),
     ]
     texts = [
         ("passport", passports.to_json(made)),
         ("preview", preview(made, 1)),
         ("code", room.laptop(seen).code),
-        *(("terminal", text) for text in doctor),
+        *(("terminal", in_text(one.report, whole=True)) for one in (made, compared)),
         *((path.name, path.read_text(encoding="utf-8")) for path in pages),
     ]
     assert list(leaks(texts)) == []
 
 
-def store_of(found, folder):
-    store.save(found, folder)
-    return found
-
-
-def test_images_tell_neither_their_folder_nor_their_classes(
-    home, tmp_path, monkeypatch
-):
+def test_images_tell_neither_folder_nor_classes(home, tmp_path, monkeypatch):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     (home / "images" / MARK / "empty.jpg").touch()
     good = home / "images" / MARK / "good.jpg"
@@ -169,18 +171,16 @@ def test_images_tell_neither_their_folder_nor_their_classes(
 
 def test_a_race_of_commits_tells_neither_author_nor_folder(home):
     (home / "train.py").write_text(SCRIPT)
+    about = ["-c", f"user.name={MARK}", "-c", f"user.email={MARK}@example.org"]
+    author = f"--author={MARK} <{MARK}@example.org>"
     for line in (
         ["init", "--quiet"],
         ["add", "train.py"],
-        ["commit", "--quiet", f"--author={MARK} <{MARK}@example.org>", "-m", MARK],
+        ["commit", "--quiet", author, "-m", MARK],
     ):
-        about = ["-c", f"user.name={MARK}", "-c", f"user.email={MARK}@example.org"]
         subprocess.run(["git", *about, *line], cwd=home, check=True)
-    asked = Asked(
-        trainings=(str(home / "train.py"),),
-        commit=("HEAD",),
-        arguments=(str(home), MARK),
-    )
+    trainings, arguments = (str(home / "train.py"),), (str(home), MARK)
+    asked = Asked(trainings=trainings, commit=("HEAD",), arguments=arguments)
     made = entrants(asked)
     for close in made.close:
         close()
@@ -189,7 +189,7 @@ def test_a_race_of_commits_tells_neither_author_nor_folder(home):
 
 
 def test_a_notebook_tells_no_folder(home):
-    found = store_of(finding(), home / "perfkit-findings")
+    found = saved(finding(), home / "perfkit-findings")
     path = write(book("# T", code("1", result(found))), Path("notes.ipynb").absolute())
     html = export(path).read_text(encoding="utf-8")
     assert "notes.ipynb" in html

@@ -45,34 +45,10 @@ def modes(folder):
     }
 
 
-def keep_a_finding(folder):
-    store.save(finding(), folder / "perfkit-findings")
-
-
-def write_a_page(folder):
-    export(finding(), folder / "page.html")
-
-
-def write_a_passport(folder):
-    passports.save(passport(), folder / "lab-7.json")
-
-
-@pytest.mark.parametrize("make", [keep_a_finding, write_a_page, write_a_passport])
-def test_nobody_else_writes_to_what_may_be_shared(make, everywhere):
-    make(everywhere)
-    made = modes(everywhere)
-    assert made
-    assert not [name for name, mode in made.items() if mode & OTHERS_WRITE]
-
-
 def hold_the_lock(folder):
     held = alone.Alone()
     assert list(held.wait(threading.Event())) == []
     held.let_go()
-
-
-def remember_the_spread(folder):
-    spread.remember([(1.0, 3)])
 
 
 def make_images(folder):
@@ -92,13 +68,25 @@ def start_the_lab(folder):
 
 
 @pytest.mark.parametrize(
-    "make", [hold_the_lock, remember_the_spread, make_images, start_the_lab]
+    ("make", "closed"),
+    [
+        # Nobody else writes to what may be shared.
+        (lambda at: store.save(finding(), at / "perfkit-findings"), OTHERS_WRITE),
+        (lambda at: export(finding(), at / "page.html"), OTHERS_WRITE),
+        (lambda at: passports.save(passport(), at / "lab-7.json"), OTHERS_WRITE),
+        # What is no document is closed to others.
+        (hold_the_lock, OTHERS_AT_ALL),
+        (lambda _: spread.remember([(1.0, 3)]), OTHERS_AT_ALL),
+        (make_images, OTHERS_AT_ALL),
+        (start_the_lab, OTHERS_AT_ALL),
+    ],
+    ids=["finding", "page", "passport", "lock", "spread", "images", "lab"],
 )
-def test_what_is_no_document_is_closed_to_others(make, everywhere):
+def test_what_is_made_is_closed_to_others(make, closed, everywhere):
     make(everywhere)
     made = modes(everywhere)
     assert made
-    assert not [name for name, mode in made.items() if mode & OTHERS_AT_ALL]
+    assert not [name for name, mode in made.items() if mode & closed]
 
 
 def test_a_folder_that_is_there_stays_as_it_is(everywhere):
@@ -132,7 +120,7 @@ def test_a_lock_that_somebody_else_laid_there_keeps_nobody_waiting(everywhere, r
         (commits, commits._PREFIX, commits._LOCK),
     ],
 )
-def test_what_another_user_left_is_not_looked_into(
+def test_what_another_left_is_left_alone(
     module, prefix, inside, everywhere, monkeypatch, request
 ):
     left = everywhere / f"{prefix}x"

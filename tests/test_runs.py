@@ -8,55 +8,26 @@ from perfkit import runs
 from perfkit.displays import Display
 from perfkit.errors import BadParameterError, RunError
 from perfkit.measure import plan
+from tests.measure.scripted import Session
 
-
-class Script:
-    """A session that tells what it was told to, and can be stopped."""
-
-    def __init__(self, *told, finding="found"):
-        self.told = told
-        self.finding = finding
-        self.unsaved = ""
-        self.stopped = self.closed = False
-
-    def stop(self):
-        self.stopped = True
-
-    def events(self):
-        try:
-            for event in self.told:
-                if event is signal.SIGINT:
-                    signal.raise_signal(signal.SIGINT)
-                    event = plan.Progress(1.0, 2.0)
-                yield event
-                if self.stopped:
-                    return
-        finally:
-            self.closed = True
-
-
-def test_watching_returns_what_the_session_found():
-    assert runs.watch(Script(plan.Progress(1.0, 2.0)), Display()) == "found"
+STEP = plan.Progress(1.0, 2.0)
 
 
 def test_the_first_interrupt_is_stop_and_keeps_what_was_found():
-    session = Script(signal.SIGINT, *[plan.Progress(1.0, 2.0)] * 10)
+    before = signal.getsignal(signal.SIGINT)
+    session = Session(signal.SIGINT, *[STEP] * 10)
     assert runs.watch(session, Display()) == "found"
     assert session.stopped
+    # Interrupts work as before after a run.
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_second_interrupt_interrupts():
-    session = Script(signal.SIGINT)
+    session = Session(signal.SIGINT)
     session.stop = lambda: signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         runs.watch(session, Display())
     assert session.closed
-
-
-def test_interrupts_work_as_before_after_a_run():
-    before = signal.getsignal(signal.SIGINT)
-    runs.watch(Script(signal.SIGINT), Display())
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_run_ends_when_its_display_breaks():
@@ -64,25 +35,27 @@ def test_a_run_ends_when_its_display_breaks():
         def _draw(self, board):
             raise OSError("the screen is gone")
 
-    session = Script(plan.Progress(1.0, 2.0))
+    session = Session(STEP)
     with pytest.raises(OSError, match="screen"):
         runs.watch(session, Broken())
     assert session.closed
 
 
-def test_a_run_that_measured_nothing_is_an_error():
-    with pytest.raises(RunError, match="nothing was measured"):
-        runs.watch(Script(finding=None), Display())
-
-
-def test_an_interrupt_before_there_is_anything_interrupts():
-    with pytest.raises(KeyboardInterrupt, match="nothing to keep"):
-        runs.watch(Script(signal.SIGINT, finding=None), Display())
+@pytest.mark.parametrize(
+    ("told", "error", "said"),
+    [
+        (STEP, RunError, "nothing was measured"),
+        (signal.SIGINT, KeyboardInterrupt, "nothing to keep"),
+    ],
+)
+def test_a_run_that_measured_nothing_is_an_error(told, error, said):
+    with pytest.raises(error, match=said):
+        runs.watch(Session(told, finding=None), Display())
 
 
 def test_a_run_can_be_watched_from_another_thread():
     found = []
-    session = Script(plan.Progress(1.0, 2.0))
+    session = Session(STEP)
     thread = threading.Thread(
         target=lambda: found.append(runs.watch(session, Display()))
     )
@@ -123,9 +96,9 @@ def test_a_run_gives_a_finding_that_loads_again(napping, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.measures
-def test_a_finding_that_cannot_be_saved_is_returned_with_a_warning(napping, tmp_path):
-    (tmp_path / "taken").touch()
+def test_a_finding_that_is_not_saved_is_a_warning(napping, monkeypatch):
+    session = Session(STEP)
+    session.unsaved = "The finding could not be saved."
+    monkeypatch.setattr(runs, "open_session", lambda *_: session)
     with pytest.warns(UserWarning, match="could not be saved"):
-        finding = perfkit.run("napping", budget=2, folder=tmp_path / "taken")
-    assert finding.path is None
+        assert perfkit.run("napping") == "found"

@@ -4,67 +4,32 @@ from perfkit import units
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("write", "value", "text"),
     [
-        (0, "0 s"),
-        (3.2e-8, "32 ns"),
-        (0.0000123, "12.3 µs"),
-        (0.0123, "12.3 ms"),
-        (0.9999, "1 s"),
-        (1.5, "1.5 s"),
-        (99.6, "1 min 40 s"),
-        (3725, "62 min 05 s"),
-        (-0.5, "-500 ms"),
+        *[(units.seconds, value, text) for value, text in {
+            0: "0 s", 3.2e-8: "32 ns", 0.0000123: "12.3 µs", 0.0123: "12.3 ms",
+            0.9999: "1 s", 1.5: "1.5 s", 99.6: "1 min 40 s", 3725: "62 min 05 s",
+            -0.5: "-500 ms"}.items()],
+        *[(units.size, value, text) for value, text in {
+            0: "0 B", 999: "999 B", 1_500: "1.5 KB", 2.4e10: "24 GB",
+            5e15: "5,000 TB"}.items()],
+        # A ratio keeps three digits where it is small.
+        *[(units.ratio, value, text + "\N{MULTIPLICATION SIGN}") for value, text in {
+            0.0107: "0.0107", 0.25: "0.25", 1: "1.00", 9.99: "9.99", 38.6: "38.6",
+            1234: "1,230"}.items()],
+        *[(units.percent, value, text) for value, text in {
+            0: "0 %", 0.0042: "0.4 %", 0.37: "37 %", 1: "100 %"}.items()],
+        (units.rate, 1240, "1,240 examples/s"),
     ],
-)
-def test_seconds(value, text):
-    assert units.seconds(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1_500, "1.5 KB"),
-        (2.4e10, "24 GB"),
-        (5e15, "5,000 TB"),
-    ],
-)
-def test_size(value, text):
-    assert units.size(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0107, "0.0107"),
-        (0.25, "0.25"),
-        (1, "1.00"),
-        (9.99, "9.99"),
-        (38.6, "38.6"),
-        (1234, "1,230"),
-    ],
-)
-def test_ratio_keeps_three_digits_where_it_is_small(value, text):
-    assert units.ratio(value) == text + "\N{MULTIPLICATION SIGN}"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0 %"), (0.0042, "0.4 %"), (0.37, "37 %"), (1, "100 %")]
-)
-def test_percent(value, text):
-    assert units.percent(value) == text
-
-
-def test_rate_has_thousands_and_a_unit():
-    assert units.rate(1240) == "1,240 examples/s"
-    assert units.rate(0.5, "steps") == "0.5 steps/s"
+)  # fmt: skip
+def test_a_number_is_written_with_its_unit(write, value, text):
+    assert write(value) == text
 
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
+        (0.5, "steps", "0.5 steps/s"),
         (3.065e11, "FLOP", "306 GFLOP/s"),
         (0.9999e12, "FLOP", "1 TFLOP/s"),
         (8.13e9, "B", "8.13 GB/s"),
@@ -84,6 +49,7 @@ def test_an_interval_is_written_in_the_size_of_its_rate():
     said = units.rate_between(1.02e12, 0.97e12, 1.1e12, "FLOP")
     assert said == "1.02 TFLOP/s (0.97 to 1.1)"
     assert units.rate_between(1240, 1190, 1301) == "1,240 examples/s (1,190 to 1,300)"
+    assert units.ratio_between(1.7, 1.5, 2.0) == "1.70× (1.50 to 2.00)"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +75,3 @@ def test_an_interval_over_more_than_a_factor_of_four_is_no_result(low, high, kno
         units.spread(1.5, low, high, units.significant),
     ]
     assert [text == "?" for text in said] == [not known] * 4
-
-
-def test_a_ratio_stands_with_its_interval():
-    assert units.ratio_between(1.7, 1.5, 2.0) == "1.70× (1.50 to 2.00)"

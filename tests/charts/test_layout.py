@@ -1,7 +1,11 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
+from perfkit.charts import curves, scale
 from perfkit.charts.layout import OWN, layout, leads, taken
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import Guess, Standing, standings
@@ -15,15 +19,12 @@ def laid(found, guess=None, **more):
     return layout(standings(found), guess or Guess(), found.noise_floor, **more)
 
 
-def test_rows_are_sorted_by_rate_and_say_it_against_the_baseline():
+def test_rows_are_sorted_by_rate_and_all_stand_within_the_axis():
     rows = laid(finding()).rows
     assert [row.name for row in rows] == ["prefetched", "parallel", "naive"]
     assert [row.mark for row in rows] == ["fastest", "", "baseline"]
     assert [row.ratio for row in rows] == [f"1.9{X}", f"1.3{X}", ""]
     assert "1.9 times as fast as naive (1.8 to 2.0), sure" in rows[0].said
-
-
-def test_everything_stands_within_the_axis():
     page = laid(finding(), Guess("3x", ratio=3.0)).for_page()
     bands = [end for _, _, _, *ends in page["bands"] for end in ends]
     ends = [end for row in page["rows"] for end in row["ends"]]
@@ -32,18 +33,14 @@ def test_everything_stands_within_the_axis():
     assert {kind for kind, *_ in page["bands"]} == {"noise", "guess"}
 
 
-def test_what_has_no_interval_yet_is_where_its_ticks_put_it():
+def test_what_has_no_interval_yet_is_where_its_ticks_put_it_or_says_why():
     waiting = [Standing(variant=name, group="") for name in ("one", "two")]
     one, two = layout(waiting, Guess(), so_far={"one": 123.4}).rows
     assert (one.rate, one.words, one.known) == (123.4, "123", False)
     assert "123 so far, no interval yet" in one.said
     assert (two.rate, two.words, two.said) == (None, "", "two is to come")
-
-
-def test_what_was_not_run_says_why():
-    (row,) = layout(
-        [Standing(variant="a", group="", problem="was not run: no")], Guess()
-    ).rows
+    gone = Standing(variant="a", group="", problem="was not run: no")
+    (row,) = layout([gone], Guess()).rows
     assert (row.rate, row.problem) == (None, "was not run: no")
 
 
@@ -57,10 +54,10 @@ def test_a_microbenchmark_stands_at_its_own_rate_and_says_it_with_its_unit():
 
 
 def test_a_guess_far_off_does_not_squeeze_the_rest():
-    ends = [
+    near, far, farther = (
         laid(finding(), Guess("", ratio=ratio)).ends[1] for ratio in (1.0, 3.0, 99.0)
-    ]
-    assert ends[0] < ends[1] < ends[2] < 4 * ends[0]
+    )
+    assert near < far < farther < 4 * near
 
 
 def test_who_leads_is_who_the_verdict_names():
@@ -72,15 +69,15 @@ def test_who_leads_is_who_the_verdict_names():
     assert leads(finding(), ()) == finding().verdict.headline
 
 
+IDLE = [0.1] * 10
+
+
 @pytest.mark.parametrize(
     ("cores", "words"),
     [
         ([], ""),
         ([0.3] * 30, ""),
-        (
-            [0.1] * 10 + [1.1] * 10 + [0.1] * 10,
-            "other programs took 1.1 cores, 2 to 4 s",
-        ),
+        (IDLE + [1.1] * 10 + IDLE, "other programs took 1.1 cores, 2 to 4 s"),
         # A peak of a fifth of a second is no second.
         ([0.1] * 5 + [2.0] + [0.1] * 9, ""),
         # The longest stretch counts.
@@ -89,3 +86,47 @@ def test_who_leads_is_who_the_verdict_names():
 )
 def test_what_others_took_is_told_by_its_longest_stretch(cores, words):
     assert taken((i / 5, kept) for i, kept in enumerate(cores)) == words
+
+
+@pytest.mark.parametrize(
+    ("made", "low", "high", "ticks"),
+    [
+        (scale.even_ticks, 0, 2000, [0, 500, 1000, 1500, 2000]),
+        (scale.even_ticks, 0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (scale.even_ticks, 0.93, 1.31, [0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3]),
+        (scale.even_ticks, 0, 0, [0]),
+        (scale.log_ticks, 15, 120, [20, 50, 100]),
+        (scale.log_ticks, 1, 1000, [1, 3, 10, 30, 100, 300, 1000]),
+        (scale.log_ticks, 1, 1e6, [10.0**n for n in range(7)]),
+    ],
+)
+def test_even_ticks_are_round_numbers_and_log_ticks_multiply(made, low, high, ticks):
+    assert made(low, high) == pytest.approx(ticks, rel=1e-12)
+
+
+@given(st.floats(1e-6, 1e9), st.floats(1.01, 1e9))
+def test_ticks_lie_on_the_axis_and_are_not_too_many(low, factor):
+    high = low * factor
+    for ticks in (scale.even_ticks(low, high), scale.log_ticks(low, high)):
+        assert len(ticks) <= 10
+        assert ticks == sorted(ticks)
+        assert all(low * 0.99 <= tick <= high * 1.01 for tick in ticks)
+
+
+def test_an_interval_out_of_reach_squeezes_nothing_and_rates_far_apart_need_a_log():
+    assert scale.limits([100, 200], [90, 210]) == (90, 210)
+    assert scale.limits([100, 200], [0.001, 1e9]) == (50, 400)
+    assert scale.limits([], []) == (1, 1)
+    assert scale.limits([0.0, 10.0], []) == (10, 10)
+    assert not scale.is_wide([100, 500])
+    assert scale.is_wide([100, 50, 2500])
+    assert not scale.is_wide([0, 0])
+
+
+def test_numbers_that_would_meet_are_left_out_the_first_ones_staying():
+    axes = Figure(figsize=(2, 1), dpi=72).add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, 144)
+    curves.put(axes, [100, 20, 40, 110], lambda value: f"{value:g},000")
+    assert list(axes.get_xticks()) == [20, 100]
+    curves.put(axes, [20, 70, 120], lambda value: f"{value:g}")
+    assert list(axes.get_xticks()) == [20, 70, 120]

@@ -1,8 +1,7 @@
-"""What a picture is made of, whatever it shows."""
-
 import re
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import pytest
@@ -10,6 +9,8 @@ from matplotlib.figure import Figure as Drawing
 
 from perfkit import gallery
 from perfkit.charts import canvas
+from perfkit.charts.canvas import stamped
+from perfkit.gallery import rates
 from tests.findings.made import finding
 
 
@@ -44,35 +45,21 @@ def test_text_is_the_ink_of_the_page_and_readable_without_one():
         assert contrast(ink, page) >= 7
 
 
-def test_the_style_is_of_no_page_that_the_picture_is_in():
+def test_the_style_is_of_no_page_and_names_no_font_and_nothing_outside():
     svg = gallery.rates(finding()).svg
     assert svg.count("<style>") == 1
     selectors = re.findall(r"([^{}>]+)\{color", svg)
     assert selectors
     assert all("svg.perfkit-chart:root" in selector for selector in selectors)
-
-
-def test_a_picture_names_no_font_and_nothing_outside():
     svg = gallery.timeline(finding()).svg
     assert set(re.findall(r"font-family:([^;\"]*)", svg)) == {"system-ui, sans-serif"}
     assert re.findall(r"https?://[^\"' ]*", svg) == ["http://www.w3.org/2000/svg"]
-    for word in (
-        "<?xml",
-        "<!DOCTYPE",
-        "<metadata",
-        "<!--",
-        "xlink",
-        "@import",
-        'href="h',
-    ):
+    for word in ["<?xml", "<!DOCTYPE", "<metadata", "<!--", "xlink", "@import"]:
         assert word not in svg
+    assert 'href="h' not in svg
 
 
-def test_the_same_finding_makes_the_same_picture():
-    assert gallery.timeline(finding()) == gallery.timeline(finding())
-
-
-def test_ids_of_two_pictures_in_a_page_do_not_meet():
+def test_ids_of_pictures_in_a_page_do_not_meet_and_each_refers_to_its_own():
     ids = [
         set(re.findall(r' id="([^"]+)"', gallery.chart(finding(), kind).svg))
         for kind in ("rates", "timeline", "waits")
@@ -80,26 +67,17 @@ def test_ids_of_two_pictures_in_a_page_do_not_meet():
     assert all(ids)
     assert not set.intersection(*ids)
     assert ids[0].isdisjoint(ids[1])
-
-
-def test_a_picture_that_is_twice_in_a_page_refers_to_itself():
     figure = gallery.timeline(finding())
     twice = figure.in_page(), figure._repr_mimebundle_()["text/html"]
     ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in twice]
     assert ids[0]
     assert ids[0].isdisjoint(ids[1])
     assert ids[0] == set(re.findall(r'(?:url\(#|href="#)([^)"]+)', twice[0]))
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', figure.svg))
+    assert used == set(re.findall(r' id="([^"]+)"', figure.svg))
 
 
-def test_every_reference_has_its_target():
-    svg = gallery.timeline(finding()).svg
-    used = set(re.findall(r"url\(#([^)]+)\)", svg)) | set(
-        re.findall(r'href="#([^"]+)', svg)
-    )
-    assert used == set(re.findall(r' id="([^"]+)"', svg))
-
-
-def test_coordinates_are_short():
+def test_coordinates_are_short_and_the_same_finding_makes_the_same_picture():
     svg = gallery.rates(finding()).svg
     numbers = re.findall(
         r"\d+\.(\d+)", " ".join(re.findall(r' (?:d|x|y)="([^"]*)"', svg))
@@ -107,22 +85,14 @@ def test_coordinates_are_short():
     assert numbers
     assert max(map(len, numbers)) == 1
     assert len(svg) < 12_000
+    assert gallery.timeline(finding()) == gallery.timeline(finding())
 
 
 def test_drawing_leaves_the_users_own_plots_alone():
-    before, threads = dict(mpl.rcParams), []
-    pictures = list[str]()
-    for _ in range(4):
-        threads.append(
-            threading.Thread(
-                target=lambda: pictures.append(gallery.rates(finding()).svg)
-            )
-        )
-        threads[-1].start()
-    for thread in threads:
-        thread.join()
-    assert len(set(pictures)) == 1
-    assert len(pictures) == 4
+    before = dict(mpl.rcParams)
+    with ThreadPoolExecutor(4) as threads:
+        every = threads.map(lambda _: gallery.rates(finding()).svg, range(4))
+    assert len(set(every)) == 1
     assert dict(mpl.rcParams) == before
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or pyplot.get_fignums() == []
@@ -153,20 +123,16 @@ def test_a_picture_for_a_phone_has_no_small_text_and_says_the_same(kind):
         assert ">prefetched</text>" in svg
 
 
-def test_a_picture_can_be_kept(tmp_path):
+def test_a_picture_of_names_in_any_script_can_be_kept(tmp_path, recwarn):
     figure = gallery.rates(finding({"größer ½": 10.0, "naive": 9.0}))
     path = figure.save(tmp_path / "rates.svg")
     assert path.read_text(encoding="utf-8") == figure.svg
-
-
-def test_names_in_any_script_are_drawn_without_a_warning(recwarn):
     gallery.rates(finding({"漢字": 10.0, "naive": 9.0}))
     assert [str(w.message) for w in recwarn if "Glyph" in str(w.message)] == []
 
 
 def test_a_caption_is_broken_between_its_parts():
-    parts = ["one part", "x" * 90, "another part"]
-    lines = canvas.caption_lines(parts)
+    lines = canvas.caption_lines(["one part", "x" * 90, "another part"])
     assert lines[0].startswith("one part")
     assert lines[-1].endswith("another part")
     assert all(len(line) < 130 for line in lines)
@@ -178,3 +144,30 @@ def test_a_place_is_given_in_pixels():
     box = canvas.place(drawing, 76, 20, 380, 100).get_window_extent()
     corners = (box.x0, box.x1, 200 - box.y1, 200 - box.y0)
     assert corners == pytest.approx((76, 456, 20, 120))
+
+
+def box(figure):
+    root = ElementTree.fromstring(figure.svg)
+    return root, [float(number) for number in root.get("viewBox").split()]
+
+
+def test_a_stamp_lies_above_the_picture_inside_the_view_in_several_lines():
+    plain = rates(finding())
+    made = stamped(plain, "Recorded on a day, a machine; not run here.")
+    root, (left, top, width, height) = box(made)
+    _, (old_left, old_top, old_width, old_height) = box(plain)
+    assert (left, width) == (old_left, old_width)
+    assert top < old_top
+    assert top + height == old_top + old_height
+    assert float(root.get("height")) == height
+    band = root[-1]
+    assert all(top < float(part.get("y")) <= old_top for part in band)
+    assert [part.text for part in band][1:] == [
+        "Recorded on a day, a machine; not run here."
+    ]
+    made = stamped(rates(finding()), "word " * 60)
+    root, (_, top, _, _) = box(made)
+    lines = root[-1][1:]
+    assert len(lines) >= 3
+    assert all(top < float(line.get("y")) < 0 for line in lines)
+    assert made.alt.startswith("word word")

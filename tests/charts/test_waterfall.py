@@ -1,13 +1,15 @@
 import re
+from dataclasses import replace
 
 import pytest
 
-from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import Part
+from perfkit.findings.profile import ProfiledStep
 from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
 from tests.charts.test_any_finding import ATTACK, check
 from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
+from tests.profiling.profiled import DENSE, MAP, profile
 
 XLA = cause("xla", "XLA", 1.4, "opportunity")
 
@@ -39,19 +41,12 @@ def test_every_change_is_drawn_from_the_step_as_given():
 def test_every_diagnosis_is_a_picture(found):
     for kind in ("waterfall", "split", "anatomy"):
         assert "alert(1)<" not in check(chart(found, kind)).svg
-    for kind in kinds(found):
-        check(chart(found, kind))
 
 
-def test_no_claim_is_said_to_be_none():
-    picture = chart(diagnosis(causes=(), together=None))
-    assert "no change is claimed" in picture.svg
-
-
-def test_what_was_not_measured_has_no_waterfall():
+def test_no_claim_is_said_to_be_none_and_without_a_step_there_is_no_waterfall():
+    assert "no change is claimed" in chart(diagnosis(causes=(), together=None)).svg
     assert "waterfall" not in kinds(diagnosis(step=None))
-    said = chart(diagnosis(step=None), "waterfall").alt
-    assert "could not be measured" in said
+    assert "could not be measured" in chart(diagnosis(step=None), "waterfall").alt
 
 
 def test_the_parts_of_a_step_are_drawn_with_what_is_unexplained_last():
@@ -76,9 +71,47 @@ def test_the_plan_of_its_pipeline_is_drawn():
 
 def test_a_diagnosis_has_the_charts_of_its_trials_too():
     assert list(kinds(diagnosis()))[:2] == ["waterfall", "split"]
-    assert {"rates", "ratios", "timeline"} <= set(kinds(diagnosis((LOGGER,))))
+    found = diagnosis((LOGGER,))
+    assert {"rates", "ratios", "timeline"} <= set(kinds(found))
+    for kind in kinds(found):
+        check(chart(found, kind))
 
 
-def test_a_kind_that_there_is_not_is_refused():
-    with pytest.raises(BadParameterError, match="is no chart"):
-        chart(diagnosis(), "pie")
+def op(**changes):
+    return replace(DENSE, **changes)
+
+
+def step(seconds, name="a", **parts):
+    return ProfiledStep(name=name, seconds=seconds, parts=parts)
+
+
+def test_each_step_is_drawn_with_its_parts_and_each_operation_with_its_share():
+    said = check(chart(profile())).alt
+    assert said.count("train 1 10 ms: waiting for input 6 ms, host compute 3 ms") == 8
+    assert "tracing makes a step 1.18× as long" in said
+    cheap = profile(traced_s=(0.0099,), untraced_s=(0.0098, 0.01))
+    assert "the tracer's own cost does not show" in chart(cheap).alt
+    said = check(chart(profile(), "ops")).alt
+    assert "model/dense/MatMul 30 ms, 75 % of the host's, MatMul, 10 times" in said
+    assert said.index("dense") < said.index("Iterator")
+    assert list(kinds(profile())) == ["steps", "ops"]
+    assert kinds(profile(steps=(), table=())) == {}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        profile(steps=(), table=()),
+        profile(training=ATTACK, table=(op(name=ATTACK, type=ATTACK),)),
+        profile(table=(MAP, op(self_s=1e9, device="device"))),
+        profile(table=tuple(op(name=f"{n}" * 90, self_s=n) for n in range(40))),
+        profile(steps=(ProfiledStep(name=ATTACK, seconds=1e-9, parts={ATTACK: 9.0}),)),
+        profile(steps=(step(0.0),)),
+        profile(steps=(step(5e-324, input=1e30),), table=(op(self_s=5e-324),)),
+        profile(steps=(step(1e30, input=1e-9),), table=(op(self_s=1e30),)),
+        profile(steps=(step(1.0, "", input=5.0),) * 60),
+    ],
+)
+def test_every_profile_is_a_picture(made):
+    for kind in ("steps", "ops"):
+        assert "alert(1)<" not in check(chart(made, kind)).svg

@@ -1,18 +1,10 @@
 """Examinations made by hand."""
 
 from perfkit.doctor.examination import Examination
+from perfkit.machine import record
 from perfkit.machine.checks.base import Check, fine
 from perfkit.machine.gpu import Driver, Gpu, Link, Power
-from perfkit.machine.record import (
-    Disk,
-    Load,
-    Machine,
-    Processor,
-    Proof,
-    Said,
-    Software,
-    Start,
-)
+from perfkit.machine.record import Machine, Proof, Said
 
 BARE = Machine(
     cpu="Intel Xeon Platinum 8481C",
@@ -47,11 +39,11 @@ FULL = Machine(
     },
     gpus=(CARD,),
     driver=Driver(version="570.133.20", cuda="12.8"),
-    processor=Processor(instructions=("avx2", "fma"), governor="powersave"),
-    load=Load(seconds=0.3, others=1.25, memory_free=50 * 10**9, on_battery=True),
-    software=Software(platform="linux", build="cuda", cuda="12.5.1", cudnn="9"),
-    disk=Disk(cold=1.5e9, cached=6e9, filesystem="ext4"),
-    start=Start(
+    processor=record.Processor(instructions=("avx2", "fma"), governor="powersave"),
+    load=record.Load(seconds=0.3, others=1.25, memory_free=50 * 10**9, on_battery=True),
+    software=record.Software(platform="linux", build="cuda", cuda="12.5.1", cudnn="9"),
+    disk=record.Disk(cold=1.5e9, cached=6e9, filesystem="ext4"),
+    start=record.Start(
         seconds=4.2,
         said=(
             Said(line="oneDNN is on", meaning="It is.", weight="harmless"),

@@ -12,13 +12,9 @@ def test_what_is_wrong_is_sorted_by_what_it_costs():
     found = looked.examination(looked.SLOW, looked.WELL, looked.WRONG, looked.HIDDEN)
     assert found.wrong == (looked.WRONG, looked.SLOW)
     assert found.fails
-
-
-def test_a_warning_is_no_failure():
+    # A warning is no failure.
     assert not looked.examination(looked.SLOW, looked.HIDDEN).fails
-
-
-def test_the_summary_counts_what_is_well_and_names_what_is_unknown():
+    # The summary counts what is well and names what is unknown.
     found = looked.examination(looked.WELL, looked.WELL, looked.HIDDEN)
     assert found.summary() == (
         "2 checks are ok. Not known here: How the GPU is connected."
@@ -36,20 +32,7 @@ def test_the_json_has_these_names_and_no_others():
         {name: getattr(check, name) for name in names}
         for check in (looked.SLOW, looked.WELL)
     ]
-
-
-def test_the_json_says_what_became_of_the_microbenchmarks(tmp_path):
-    found = made.finding(experiment="machine-ladder")
-    told = json.loads(looked.examination(microbenchmarks=found).to_json())
-    told = told["microbenchmarks"]
-    assert told == {"file": None, "stopped": False, "verdict": found.verdict.headline}
-    path = store.save(found, tmp_path)
-    told = json.loads(looked.examination(microbenchmarks=found).to_json())
-    told = told["microbenchmarks"]
-    assert told["file"] == path.name
-
-
-def test_a_number_that_json_does_not_have_is_not_known():
+    # A number that json does not have is not known.
     load = Load(others=float("inf"), steal=float("nan"), seconds=0.3)
     machine = replace(looked.BARE, load=load)
 
@@ -61,7 +44,14 @@ def test_a_number_that_json_does_not_have_is_not_known():
     assert (told["others"], told["steal"], told["seconds"]) == (None, None, 0.3)
 
 
-def test_it_shows_itself_as_text_and_as_html():
-    found = looked.examination(looked.SLOW)
-    assert "WARN: The cores save power" in repr(found)
-    assert "WARN: The cores save power" in found._repr_html_()
+def test_the_json_says_what_became_of_the_microbenchmarks(tmp_path):
+    found = made.finding(experiment="machine-ladder")
+
+    def told():
+        document = json.loads(looked.examination(microbenchmarks=found).to_json())
+        return document["microbenchmarks"]
+
+    headline = found.verdict.headline
+    assert told() == {"file": None, "stopped": False, "verdict": headline}
+    path = store.save(found, tmp_path)
+    assert told()["file"] == path.name

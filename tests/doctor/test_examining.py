@@ -1,10 +1,8 @@
-import inspect
 from dataclasses import replace
 
 import made
 import pytest
 
-import perfkit
 from perfkit.displays import Display
 from perfkit.doctor import examination
 from perfkit.errors import BadParameterError, RunError
@@ -35,23 +33,21 @@ class Stage:
         self.budgets.append(budget)
         return self
 
-    unsaved = ""
+    start, unsaved = FOUND, ""
 
 
 @pytest.fixture
 def stage(monkeypatch, tmp_path):
     made_up = Stage(tmp_path)
     machine = replace(looked.BARE, gpus=(looked.CARD,))
-    there = "perfkit.machine.collect.machine"
-    monkeypatch.setattr(there, lambda: made_up.does("machine", machine))
-    there = "perfkit.machine.disk.disk"
-    monkeypatch.setattr(there, lambda folder: made_up.does(f"disk {folder}", READ))
-    there = "perfkit.machine.starting.started"
-    monkeypatch.setattr(there, lambda limit: made_up.does("start", FOUND))
-    monkeypatch.setattr("perfkit.runs.open_session", made_up.open_session)
-    monkeypatch.setattr(
-        "perfkit.runs.watch", lambda *_: made_up.does("parts", made_up.finding)
-    )
+    for name, does in {
+        "machine.collect.machine": lambda: made_up.does("machine", machine),
+        "machine.disk.disk": lambda folder: made_up.does(f"disk {folder}", READ),
+        "machine.starting.started": lambda limit: made_up.does("start", made_up.start),
+        "runs.open_session": made_up.open_session,
+        "runs.watch": lambda *_: made_up.does("parts", made_up.finding),
+    }.items():
+        monkeypatch.setattr(f"perfkit.{name}", does)
     return made_up
 
 
@@ -73,15 +69,19 @@ def test_a_folder_has_its_disk_read(stage, tmp_path):
     assert found.machine.disk == READ
 
 
-def test_a_folder_that_is_not_there_is_refused_before_anything_is_done(stage):
-    with pytest.raises(BadParameterError, match="folder is 'nowhere'"):
-        look(folder="nowhere")
-    assert stage.done == []
-
-
-@pytest.mark.parametrize("bad", [{"folder": 3}, {"microbenchmarks": "x"}])
-def test_what_is_no_folder_and_no_finding_is_refused_in_a_sentence(stage, bad):
-    with pytest.raises(BadParameterError, match=r"give (its path|a finding)\.$"):
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"folder": "nowhere"}, "folder is 'nowhere'"),
+        ({"folder": 3}, r"give its path\.$"),
+        ({"microbenchmarks": "x"}, r"give a finding\.$"),
+        ({"microbenchmarks": made.finding(experiment="data-pipeline")},
+         "finding of 'data-pipeline'"),
+    ],
+    ids=["nowhere", "no path", "no finding", "another finding"],
+)  # fmt: skip
+def test_what_cannot_be_looked_at_is_refused_before_anything_is_done(stage, bad, said):
+    with pytest.raises(BadParameterError, match=said):
         look(**bad)
     assert stage.done == []
 
@@ -93,6 +93,9 @@ def test_a_probe_looks_at_everything(stage):
     assert not found.stopped
     assert found.missed == ()
     assert "no-start" not in {check.id for check in found.checks}
+    # What the start showed is checked.
+    stage.start = Start(problem="Failed while importing TensorFlow.")
+    assert look(probe=True).wrong[0].id == "no-start"
 
 
 def test_devices_prove_themselves_without_microbenchmarks(stage):
@@ -101,16 +104,28 @@ def test_devices_prove_themselves_without_microbenchmarks(stage):
     assert found.machine.start == FOUND
 
 
+def busy(stage):
+    """The stage's finding, saved with samples of a GPU that worked, and its file."""
+    worked = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
+    found = replace(stage.finding, samples={"t": tuple(range(9))} | worked)
+    return found, store.save(found, stage.folder)
+
+
 def test_microbenchmarks_that_are_there_are_taken_and_their_file_left_alone(stage):
-    busy = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
-    microbenchmarks = replace(stage.finding, samples={"t": tuple(range(9))} | busy)
-    path = store.save(microbenchmarks, stage.folder)
+    microbenchmarks, path = busy(stage)
     before = path.read_bytes()
     found = look(microbenchmarks=microbenchmarks)
     assert stage.done == ["machine"]
     assert found.machine.gpus[0].link.busy_generation == 3
     assert found.microbenchmarks.timings == microbenchmarks.timings
     assert path.read_bytes() == before
+
+
+def test_what_the_gpus_did_goes_into_the_record_and_into_the_saved_finding(stage):
+    stage.finding, path = busy(stage)
+    found = look(probe=True)
+    assert found.machine.gpus[0].link.busy_generation == 3
+    assert store.load(path).machine == found.machine == found.microbenchmarks.machine
 
 
 def test_recorded_microbenchmarks_say_nothing_of_this_machine(stage):
@@ -123,30 +138,7 @@ def test_recorded_microbenchmarks_say_nothing_of_this_machine(stage):
     )
 
 
-def test_another_finding_is_no_microbenchmarks(stage):
-    with pytest.raises(BadParameterError, match="finding of 'data-pipeline'"):
-        look(microbenchmarks=made.finding(experiment="data-pipeline"))
-    assert stage.done == []
-
-
-def test_what_the_start_showed_is_checked(stage, monkeypatch):
-    broken = Start(problem="Failed while importing TensorFlow.")
-    monkeypatch.setattr("perfkit.machine.starting.started", lambda limit: broken)
-    assert look(probe=True).wrong[0].id == "no-start"
-
-
-def test_what_the_gpus_did_goes_into_the_record_and_into_the_saved_finding(stage):
-    busy = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
-    stage.finding = replace(stage.finding, samples={"t": tuple(range(9))} | busy)
-    path = store.save(stage.finding, stage.folder)
-    found = look(probe=True)
-    assert found.machine.gpus[0].link.busy_generation == 3
-    assert store.load(path).machine == found.machine == found.microbenchmarks.machine
-
-
-def test_microbenchmarks_get_what_is_left_or_what_the_environment_says(
-    stage, monkeypatch
-):
+def test_microbenchmarks_get_what_is_left_or_the_environment_says(stage, monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     look(probe=True)
     monkeypatch.setenv("PERFKIT_BUDGET", "2")
@@ -192,7 +184,3 @@ def test_microbenchmarks_that_were_stopped_are_kept_and_said_to_be(stage):
     found = look(probe=True)
     assert found.stopped
     assert found.microbenchmarks.stopped
-
-
-def test_the_verb_is_the_function():
-    assert inspect.signature(perfkit.doctor) == inspect.signature(examination.doctor)

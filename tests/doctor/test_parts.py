@@ -28,17 +28,51 @@ def test_what_is_not_known_is_left_out():
     assert lines["Processor"] == "Intel Xeon Platinum 8481C, 2 of 8 cores"
     assert lines["GPU"] == "No NVIDIA driver is installed."
     assert lines["TensorFlow"] == "unknown"
-
-
-def test_a_link_that_lacks_lanes_is_told_with_what_it_could_have():
-    narrow = replace(looked.CARD, link=replace(looked.CARD.link, width=8))
-    line = dict(parts(replace(looked.FULL, gpus=(narrow,))))["GPU"]
-    assert "PCIe 4 ×8 of 4 ×16" in line
-
-
-def test_two_gpus_are_numbered():
+    # Two gpus are numbered.
     two = replace(looked.FULL, gpus=(looked.CARD, looked.CARD))
     assert [name for name, _ in parts(two) if "GPU" in name] == ["GPU 0", "GPU 1"]
+
+
+NARROW = replace(looked.CARD, link=replace(looked.CARD.link, width=8))
+CPU = Software(platform="linux", build="cpu", packages=("tensorflow-cpu",))
+
+
+def bare(**facts):
+    return replace(looked.BARE, **facts)
+
+
+def computed(**facts):
+    """A start in which a convolution ended so."""
+    one = Proof(device="GPU:0", computation="convolution", **looked.RIGHT | facts)
+    return bare(start=Start(devices=("GPU:0",), proofs=(one,)))
+
+
+@pytest.mark.parametrize(
+    ("machine", "part", "said"),
+    [
+        # A link that lacks lanes is told with what it could have.
+        (replace(looked.FULL, gpus=(NARROW,)), "GPU",
+         "NVIDIA RTX 4090, 24 GB, compute capability 8.9, PCIe 4 ×8 of 4 ×16, 450 W"),
+        (bare(cores_quota=2.0, cores_affinity=8), "Processor",
+         "Intel Xeon Platinum 8481C, 2 of 8 cores (quota)"),
+        # A distribution of another name is named.
+        (bare(versions={"tensorflow-cpu": "2.21.0"}, software=CPU), "TensorFlow",
+         "2.21.0 (tensorflow-cpu), build for CPUs"),
+        (bare(software=Software(platform="linux", build="none")), "TensorFlow",
+         "not installed"),
+        # Only what is proved is called right.
+        *((computed(**wrong), "Its start",
+           "GPU:0 does not compute right: convolution")
+          for wrong in ({"error": 0.5}, {"ran_on": "CPU:0"})),
+        (computed(), "Its start", "GPU:0 computes right: convolution"),
+        # A quiet machine is told from one that does not tell.
+        (bare(load=Load(others=0.0, on_battery=False)), "Load",
+         "other programs keep 0 of 8 cores busy, on mains power"),
+        (bare(load=Load()), "Load", "unknown"),
+    ],
+)  # fmt: skip
+def test_a_part_is_said_as_it_is(machine, part, said):
+    assert dict(parts(machine))[part] == said
 
 
 @pytest.mark.parametrize(
@@ -61,46 +95,3 @@ def test_a_wheel_for_gpus_without_their_libraries_is_told_from_one_with(problem,
         looked.BARE, versions={"tensorflow": "2.21.0"}, software=installed
     )
     assert dict(parts(machine))["TensorFlow"] == f"2.21.0, {said}"
-
-
-def test_a_distribution_of_another_name_is_named():
-    cpu = Software(platform="linux", build="cpu", packages=("tensorflow-cpu",))
-    machine = replace(looked.BARE, versions={"tensorflow-cpu": "2.21.0"}, software=cpu)
-    assert dict(parts(machine))["TensorFlow"] == (
-        "2.21.0 (tensorflow-cpu), build for CPUs"
-    )
-
-
-def test_what_grants_few_cores_is_said():
-    machine = replace(looked.BARE, cores_quota=2.0, cores_affinity=8)
-    assert dict(parts(machine))["Processor"].endswith("2 of 8 cores (quota)")
-
-
-def test_a_missing_tensorflow_is_said():
-    without = Software(platform="linux", build="none")
-    assert dict(parts(replace(looked.BARE, software=without)))["TensorFlow"] == (
-        "not installed"
-    )
-
-
-@pytest.mark.parametrize(
-    ("proof", "said"),
-    [
-        ({"error": 0.5}, "GPU:0 does not compute right: convolution"),
-        ({"ran_on": "CPU:0"}, "GPU:0 does not compute right: convolution"),
-        ({}, "GPU:0 computes right: convolution"),
-    ],
-)
-def test_only_what_is_proved_is_called_right(proof, said):
-    one = Proof(device="GPU:0", computation="convolution", **looked.RIGHT | proof)
-    start = Start(devices=("GPU:0",), proofs=(one,))
-    assert dict(parts(replace(looked.BARE, start=start)))["Its start"] == said
-
-
-def test_a_quiet_machine_is_told_from_one_that_does_not_tell():
-    quiet = replace(looked.BARE, load=Load(others=0.0, on_battery=False))
-    silent = replace(looked.BARE, load=Load())
-    assert dict(parts(quiet))["Load"] == (
-        "other programs keep 0 of 8 cores busy, on mains power"
-    )
-    assert dict(parts(silent))["Load"] == "unknown"

@@ -49,36 +49,35 @@ def test_the_answer_comes_first_then_the_parts_and_what_costs_most():
 
 
 def test_the_first_sentence_says_what_to_do():
-    said = repr(looked.examination(looked.SLOW)).splitlines()[0]
+    found = looked.examination(looked.SLOW)
+    assert "WARN: The cores save power" in repr(found)
+    assert "WARN: The cores save power" in found._repr_html_()
+    said = repr(found).splitlines()[0]
     command = "sudo cpupower frequency-set -g performance"
     assert said == f"The cores save power: run `{command}`."
-    assert "How much that costs was not measured." in repr(
-        looked.examination(looked.SLOW)
-    )
-    long = replace(looked.SLOW, remedy="sudo " + "x" * 90)
-    assert repr(looked.examination(long)).startswith("The cores save power.\n")
-
-
-def test_a_machine_with_nothing_wrong_is_told_so():
+    assert "How much that costs was not measured." in repr(found)
+    assert repr(looked.examination(LONG)).startswith("The cores save power.\n")
+    # A machine with nothing wrong is told so.
     text = repr(looked.examination(looked.WELL, machine=looked.BARE))
     assert text.startswith("TensorFlow trains on the processor: no NVIDIA GPU is seen")
     assert text.splitlines()[1] == "Nothing was found here that costs speed."
     assert text.endswith("1 check is ok.")
 
 
+LONG = replace(looked.SLOW, remedy="sudo " + "x" * 90)
+
+
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_no_line_but_a_command_is_wider_than_the_terminal(width):
     long = replace(looked.WRONG, evidence="word " * 80, title="x" * 200)
-    text = written(looked.examination(long, looked.SLOW), width, terminal=True)
+    found = looked.examination(long, LONG)
+    text = written(found, width, terminal=True)
     lines = [line.rstrip() for line in text.splitlines()]
-    assert max(len(line) for line in lines if "do: " not in line) <= width
-
-
-def test_a_command_stays_in_one_piece():
-    long = replace(looked.SLOW, remedy="sudo " + "x" * 90)
-    for terminal in (True, False):
-        text = written(looked.examination(long), 60, terminal=terminal)
-        assert f"  do: {long.remedy}\n" in text
+    command = f"  do: {LONG.remedy}"
+    assert max(len(line) for line in lines if line != command) <= width
+    # It stays in one piece.
+    assert f"{command}\n" in text
+    assert f"{command}\n" in written(found, width)
 
 
 def test_whatever_a_machine_says_is_shown_and_never_obeyed():
@@ -113,13 +112,10 @@ def test_the_log_says_what_it_means_on_this_machine():
     assert log_of(replace(looked.FULL, start=both))[0][0][0] == "noted"
 
 
-def test_how_fast_each_part_is_has_its_table():
+def test_how_fast_each_part_is_has_its_table_and_what_was_missed_is_said_last():
     text = written(looked.examination(microbenchmarks=made.finding()))
     assert "prefetched is the fastest way here." in text
     assert "faster; the fastest here" in text
-
-
-def test_what_was_missed_and_that_it_was_stopped_is_said_last():
     found = looked.examination(missed=("No trial ran.",), stopped=True)
     assert repr(found).endswith(
         "No trial ran.\nIt was stopped before everything had been looked at."

@@ -4,15 +4,15 @@ import itertools
 import math
 import random
 
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.plan import following
 from perfkit.measure.trial import Trial
+from tests.experiments.races import ROUNDS, rounds_of
+from tests.findings.made import completed
 from tests.measure.scripted import Script, play
 
 FORECAST = {"weights": 400_000, "gradients": 400_000, "slots": 800_000}
 FORECAST |= {"activations": 4000}
-# How much faster than usual the rounds are, in standard deviations; zero on average.
-ROUNDS = (-1.2, 1.2, -0.4, 0.4)
 
 
 def name(size):
@@ -26,49 +26,43 @@ def trial(size, step_s, round=1, *, noise=0.01, variant="", **more):
     steps = max(1, round_up(0.03 / step_s))
     lengths = [steps * step_s * pace * draw.uniform(0.98, 1.02) for _ in range(20)]
     stamps = itertools.accumulate(lengths, initial=0.3)
-    counts = [0, *itertools.repeat(steps * size, 20)]
-    return Trial(
-        variant=variant or name(size),
-        round=round,
-        outcome="completed",
-        setup_s=0.3,
-        ticks=tuple(zip(stamps, counts, strict=True)),
-        **more,
-    )
+    ticks = zip(stamps, [0, *itertools.repeat(steps * size, 20)], strict=True)
+    return completed(variant or name(size), round, ticks, **more)
 
 
 def round_up(value):
     return math.ceil(value - 1e-9)
 
 
-def measured(step_s, *, rounds=4, noise=0.01, tried=(), notes=None, **more):
-    """A run in which a step of each size takes what is asked for.
+def measured(step_s, *, noise=0.01, rounds=4, tried=(), notes=None, **more):
+    """A run in which a step of each size takes so many seconds, the smallest first.
 
-    Args:
-        step_s: Seconds of a step by batch size, the smallest first.
-        rounds: How many trials each.
-        noise: By how much trials differ from round to round.
-        tried: Trials outside the rounds.
-        notes: What preparing told.
-        more: What each trial has besides.
+    Of the run are ``rounds``, ``tried`` outside them, and ``notes``; what is more is
+    each trial's.
     """
+    sizes = {name(size): size for size in step_s}
     smallest = min(step_s)
-    numbers = range(1, rounds + 1)
-    trials = [
-        trial(s, t, r, noise=noise, **more) for r in numbers for s, t in step_s.items()
-    ]
-    trials += [
-        trial(smallest, step_s[smallest], r, noise=noise, variant=CONTROL)
-        for r in numbers
-    ]
-    return Measurement(
-        variants=tuple(
-            Variant(name(size), list, against=name(smallest)) for size in step_s
-        ),
-        trials=(*trials, *tried),
-        notes={"gpus": 0, "forecast": FORECAST} | (notes or {}),
-        baseline=name(smallest),
-    )
+
+    def make(one, number):
+        size, other = sizes.get(one, smallest), one if one == CONTROL else ""
+        return trial(size, step_s[size], number, noise=noise, variant=other, **more)
+
+    told = {"gpus": 0, "forecast": FORECAST} | (notes or {})
+    return rounds_of(make, sizes, rounds=rounds, extra=tried, notes=told)
+
+
+def timed_steps(timed, against, *, noise=0.002, **more):
+    """A run in which each variant's step has a batch and takes seconds, in that order.
+
+    What each is held against is said by its name, the rest as of ``rounds_of``.
+    """
+    every = timed | {CONTROL: next(iter(timed.values()))}
+
+    def make(one, number):
+        return trial(*every[one], number, noise=noise, variant=one)
+
+    held = {name: against(name) for name in timed}
+    return rounds_of(make, timed, against=held, **more)
 
 
 def by_cost(overhead, cost, sizes=(4, 16, 64, 256, 1024)):
@@ -105,10 +99,5 @@ def learnt(batch, losses, step_s=0.1, samples=512):
     """A training that was run to learn."""
     at = itertools.count(1)
     ticks = [(1.0, 0), *((1.0 + step_s * next(at), samples) for _ in losses[1:])]
-    return Trial(
-        variant=f"learning by {batch:,}",
-        round=0,
-        outcome="completed",
-        ticks=tuple(ticks),
-        notes={"batch": batch, "losses": list(losses)},
-    )
+    told = {"batch": batch, "losses": list(losses)}
+    return completed(f"learning by {batch:,}", 0, ticks, notes=told)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfkit.experiments.data_pipeline.work import Task
+from perfkit.experiments.data_pipeline import work
 from perfkit.experiments.shared import cache
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import look_at
@@ -54,4 +54,11 @@ def images(photos):
 
 @pytest.fixture
 def task(images):
-    return Task(images=images, side=SIDE, batch=4)
+    return work.Task(images=images, side=SIDE, batch=4)
+
+
+@pytest.fixture
+def forms(images):
+    """The images in every form that a way reads."""
+    for form in work.FORMS:
+        ended(work.make(images, form))

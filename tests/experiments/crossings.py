@@ -2,8 +2,7 @@
 
 from perfkit.experiments.cpu_or_gpu import numbers
 from perfkit.experiments.cpu_or_gpu.work import Size
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from tests.experiments.batches import trial
+from tests.experiments.batches import timed_steps
 
 WIDTHS = (32, 128, 512, 2048)
 BATCH = 64
@@ -23,53 +22,26 @@ def seconds(costs, cost):
 
 def steps(first, second, sizes=SIZES, pair=("one core", "all cores")):
     """Seconds of a step by variant, on devices of these costs."""
-    return {
-        numbers.name_of(device, f"width {size.width:,}", size.batch): (
-            size.batch,
-            seconds(costs, size.cost),
-        )
-        for size in sizes
-        for device, costs in zip(pair, (first, second), strict=True)
-    }
+    found = {}
+    for size in sizes:
+        for device, costs in zip(pair, (first, second), strict=True):
+            name = numbers.name_of(device, f"width {size.width:,}", size.batch)
+            found[name] = size.batch, seconds(costs, size.cost)
+    return found
 
 
-def measured(
-    timed, *, rounds=4, noise=0.002, notes=None, variants=(), extra=(), **against
-):
+def measured(timed, *, notes=None, **more):
     """A run in which each variant's step has a batch and takes seconds, in that order.
 
-    Args:
-        timed: Batch and seconds by variant; the first is the baseline.
-        rounds: How many trials each.
-        noise: By how much trials differ from round to round.
-        notes: What preparing told.
-        variants: Variants besides, which were not run.
-        extra: Trials besides.
-        **against: What a variant is compared with, where that is not the other device.
+    A variant is held against the other device unless ``more`` says otherwise by its
+    name; the rest is as of ``batches.timed_steps``.
     """
-    baseline = next(iter(timed))
-    numbered = range(1, rounds + 1)
-    named = [*timed.items(), (CONTROL, timed[baseline])]
-    return Measurement(
-        variants=(
-            *(Variant(n, list, against=_against(n, against)) for n in timed),
-            *variants,
-        ),
-        trials=(
-            *(
-                trial(batch, step, r, noise=noise, variant=name)
-                for r in numbered
-                for name, (batch, step) in named
-            ),
-            *extra,
-        ),
-        notes={"cores": 2} | (notes or {}),
-        baseline=baseline,
-    )
+    known = {name: more.pop(name) for name in timed.keys() & more.keys()}
+    told = {"cores": 2} | (notes or {})
+    return timed_steps(timed, lambda n: known.get(n, _other(n)), notes=told, **more)
 
 
-def _against(name, against):
+def _other(name):
     device, _, rest = name.partition(", ")
     firsts = {second: first for first, second in numbers.PAIRS}
-    other = f"{firsts[device]}, {rest}" if device in firsts else ""
-    return against.get(name, other)
+    return f"{firsts[device]}, {rest}" if device in firsts else ""

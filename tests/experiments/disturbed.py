@@ -4,46 +4,27 @@ import itertools
 import math
 import random
 
-from perfkit.findings.record import Finding
+from perfkit.experiments import experiment
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.trial import Trial
-from tests.findings.made import MACHINE
+from tests.experiments.races import ROUNDS
+from tests.findings.made import completed, of_run
 
 BATCH = 32
 PERIOD = 0.2
-# How much faster than usual the rounds are, in standard deviations; zero on average.
-ROUNDS = (-1.2, 1.2, -0.4, 0.4)
 # What a quiet training of 20 ms a step shows on two cores.
-QUIET = {
-    "step": 0.020,
-    "wait": 0.05,
-    "cpu_trial": 1.5,
-    "cpu_other": 0.05,
-    "disk_read": 1e4,
-    "disk_read_trial": 0.0,
-    "memory_used": 2.0e9,
-    "memory_trial": 2.5e8,
-}
+QUIET = {"step": 0.020, "wait": 0.05, "cpu_trial": 1.5, "cpu_other": 0.05}
+QUIET |= {"disk_read": 1e4, "disk_read_trial": 0.0}
+QUIET |= {"memory_used": 2.0e9, "memory_trial": 2.5e8}
+SLOW = {"step": 0.040, "cpu_trial": 1.0}
 # What each slow-down changes: each makes a step take twice as long.
 SHOWS = {
     "quiet": {},
-    "cpu burners": {"step": 0.040, "cpu_trial": 0.75, "cpu_other": 1.2},
-    "memory bandwidth": {
-        "step": 0.040,
-        "cpu_trial": 1.0,
-        "cpu_other": 0.95,
-        "memory_used": 2.6e9,
-    },
-    "disk reader": {
-        "step": 0.040,
-        "cpu_trial": 1.0,
-        "cpu_other": 0.6,
-        "disk_read": 5e8,
-        "wait": 0.3,
-    },
-    "gpu product": {"step": 0.040, "cpu_trial": 0.8, "cpu_other": 0.8, "gpu0_busy": 1},
-    "sleeping pipeline": {"step": 0.040, "wait": 0.48, "cpu_trial": 0.8},
-    "decoding pipeline": {"step": 0.040, "wait": 0.45, "cpu_trial": 1.9},
+    "cpu burners": SLOW | {"cpu_trial": 0.75, "cpu_other": 1.2},
+    "memory bandwidth": SLOW | {"cpu_other": 0.95, "memory_used": 2.6e9},
+    "disk reader": SLOW | {"cpu_other": 0.6, "disk_read": 5e8, "wait": 0.3},
+    "gpu product": SLOW | {"cpu_trial": 0.8, "cpu_other": 0.8, "gpu0_busy": 1},
+    "sleeping pipeline": SLOW | {"wait": 0.48, "cpu_trial": 0.8},
+    "decoding pipeline": SLOW | {"wait": 0.45, "cpu_trial": 1.9},
 }
 ALL = tuple(SHOWS)
 
@@ -75,43 +56,19 @@ def run(names=ALL, *, rounds=4, noise=0.01, shows=None, variants=(), **more):
                     {"t": now, "gpu0_busy": 0.6, **one} if gpu else {"t": now, **one}
                 )
             at = ends
-    columns = {
-        name: tuple(row.get(name) for row in rows)
-        for name in rows[0]
-        if name not in ("step", "wait")
-    }
+    names_of = [name for name in rows[0] if name not in ("step", "wait")]
+    columns = {name: tuple(row.get(name) for row in rows) for name in names_of}
     made = tuple(Variant(name, list, against="quiet") for name in names)
-    return Measurement(
-        variants=(*made, *variants),
-        trials=tuple(trials),
-        samples=columns,
-        baseline="quiet",
-        **more,
-    )
+    every = {"variants": (*made, *variants), "trials": tuple(trials)}
+    return Measurement(**every, samples=columns, baseline="quiet", **more)
 
 
 def found(measured, **parameters):
     """The finding that a measurement becomes, verdict included."""
-    from perfkit.experiments import experiment
-
     asked = experiment("contention", **parameters)
-    return Finding(
-        experiment="contention",
-        question=asked.question,
-        parameters=asked.parameters,
-        recorded="2025-03-14T09:26:53+01:00",
-        perfkit="0.1.0",
-        machine=MACHINE,
-        trials=measured.trials,
-        samples=measured.samples,
-        timings=measured.timings,
-        comparisons=measured.comparisons,
-        noise_floor=measured.noise_floor,
-        baseline="quiet",
-        verdict=asked.verdict(measured),
-        budget_s=60.0,
-        seed=7,
-    )
+    known = {"question": asked.question, "parameters": asked.parameters}
+    known |= {"samples": measured.samples, "verdict": asked.verdict(measured)}
+    return of_run(measured, experiment="contention", **known)
 
 
 def fed_batches(folder):
@@ -171,13 +128,6 @@ def _trial(name, shows, number, started, noise):
     step = shows["step"] * math.exp(noise * draw.sample(ROUNDS, 4)[number % 4])
     stamps = list(itertools.accumulate([0.3, 0.4, *[step] * 80]))
     waited = [0.0, *[step * shows["wait"]] * 80]
-    return Trial(
-        variant=name,
-        round=number,
-        outcome="completed",
-        started_s=started,
-        wall_s=stamps[-1] + 0.05,
-        setup_s=0.3,
-        ticks=tuple((at, BATCH if n else 0) for n, at in enumerate(stamps)),
-        parts={"input": tuple(waited)},
-    )
+    ticks = ((at, BATCH if n else 0) for n, at in enumerate(stamps))
+    known = {"started_s": started, "wall_s": stamps[-1] + 0.05}
+    return completed(name, number, ticks, parts={"input": tuple(waited)}, **known)

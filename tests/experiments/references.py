@@ -7,10 +7,9 @@ from perfkit.experiments import experiment
 from perfkit.experiments.reference_trainings import work
 from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
 from perfkit.measure.measurement import Measurement, Variant
-from perfkit.measure.trial import Trial
+from tests.experiments.races import ROUNDS
+from tests.findings.made import completed
 
-# How much faster than usual the rounds are, in standard deviations; zero on average.
-ROUNDS = (-1.2, 1.2, -0.4, 0.4)
 TICKS, STEPS = 40, 8
 # Seconds of a step on a processor: a call costs 1 ms, and nothing overlaps.
 ALONE, CALL, FED = 0.010, 0.001, {"memory": 0.002, "JPEG": 0.030, "disk": 0.004}
@@ -18,28 +17,15 @@ ALONE, CALL, FED = 0.010, 0.001, {"memory": 0.002, "JPEG": 0.030, "disk": 0.004}
 
 def trial(variant, seconds, round, *, batch, changes=(), noise=0.0, told=None):
     """A trial whose steps take ``seconds``, and whose changes take theirs."""
-    draw = random.Random(variant)
-    slower = math.exp(noise * draw.sample(ROUNDS, 4)[round % 4])
+    slower = math.exp(noise * random.Random(variant).sample(ROUNDS, 4)[round % 4])
     ticks = [(0.3, 0), (0.4, batch)]
     for number in range(TICKS):
         ticks.append((0.4 + (number + 1) * STEPS * seconds * slower, STEPS * batch))
-    steps = {label: STEPS for label in changes}
-    return Trial(
-        variant=variant,
-        round=round,
-        outcome="completed",
-        setup_s=0.3,
-        wall_s=ticks[-1][0],
-        ticks=tuple(ticks),
-        pauses={
-            label: (STEPS * spent * slower,) * TICKS
-            for label, spent in dict(changes).items()
-        },
-        notes={
-            work.STEPS: steps,
-            work.TRAINED: told or {"weights": 1000, "device": "CPU:0"},
-        },
-    )
+    notes = {work.STEPS: {label: STEPS for label in changes}}
+    notes |= {work.TRAINED: told or {"weights": 1000, "device": "CPU:0"}}
+    spent = {name: (STEPS * s * slower,) * TICKS for name, s in dict(changes).items()}
+    wall = {"wall_s": ticks[-1][0], "pauses": spent, "notes": notes}
+    return completed(variant, round, ticks, **wall)
 
 
 def changes(reference, copied=None):
@@ -68,27 +54,16 @@ def measured(*, rounds=3, names=None, noise=0.0, copied=None, without=(), extra=
     for number in range(1, rounds + 1):
         for one in REFERENCES:
             full = ALONE + CALL + FED[one.feed] + (copied or 0.0) + extra
-            trials.append(
-                trial(one.variant, full, number, batch=one.batch, noise=noise)
-            )
+            again = {"batch": one.batch, "noise": noise}
+            trials.append(trial(one.variant, full, number, **again))
         for name, one in RESIDENTS.items():
-            known = changes(one, copied)
-            kept = {k: spent for k, spent in known.items() if k not in without}
-            trials.append(
-                trial(
-                    name,
-                    ALONE + CALL + extra,
-                    number,
-                    batch=one.batch,
-                    changes=kept,
-                    noise=noise,
-                )
-            )
-    wanted = names or [n for n in experiment("reference-trainings").make_variants()]
+            known = changes(one, copied).items()
+            kept = {label: spent for label, spent in known if label not in without}
+            again = {"batch": one.batch, "noise": noise, "changes": kept}
+            trials.append(trial(name, ALONE + CALL + extra, number, **again))
+    made = experiment("reference-trainings").make_variants()
+    variants = (Variant(a.name, a.work, against=a.against) for a in made.values())
+    wanted = names or made
     timed = [t for t in trials if t.variant in wanted and "mixed" not in t.variant]
-    variants = experiment("reference-trainings").make_variants().values()
-    return Measurement(
-        variants=tuple(Variant(a.name, a.work, against=a.against) for a in variants),
-        trials=tuple(timed),
-        baseline="small CNN from memory",
-    )
+    base = "small CNN from memory"
+    return Measurement(variants=tuple(variants), trials=tuple(timed), baseline=base)

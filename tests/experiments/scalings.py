@@ -3,8 +3,7 @@
 from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY, Setup
 from perfkit.experiments.scaling.work import GPU
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from tests.experiments.batches import trial
+from tests.experiments.batches import timed_steps
 
 WEIGHTS = 1_000_000
 SHARE = 32
@@ -24,8 +23,7 @@ def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
         found[Setup(kind, count).name] = batch, whole
         found[Setup(kind, count, FED).name] = batch, whole + (count - 1) * feeding
         if count == 1:
-            name = Setup(kind, count, STRATEGY).name
-            found[name] = batch, STEP + STRATEGY_S
+            found[Setup(kind, count, STRATEGY).name] = batch, STEP + STRATEGY_S
         else:
             found[Setup(kind, count, OWN).name] = batch, alone
     return found
@@ -43,39 +41,15 @@ def linked(timed):
     return timed | {LINK: (40_000, 40_000 * 1000 / LINK_RATE)}
 
 
-def measured(timed, *, rounds=4, noise=0.002, notes=None, variants=(), extra=()):
+def measured(timed, *, notes=None, **more):
     """A run in which each variant's step has a batch and takes seconds, in that order.
 
-    Args:
-        timed: Batch and seconds by variant; the first is the baseline.
-        rounds: How many trials each.
-        noise: By how much trials differ from round to round.
-        notes: What preparing told.
-        variants: Variants besides, which were not run.
-        extra: Trials besides.
+    The notes are those that preparing tells; the rest is as of ``batches.timed_steps``.
     """
     baseline = next(iter(timed))
-    named = [*timed.items(), (CONTROL, timed[baseline])]
-    return Measurement(
-        variants=(
-            *(Variant(n, list, against=_against(n, baseline)) for n in timed),
-            *variants,
-        ),
-        trials=(
-            *(
-                trial(batch, step, r, noise=noise, variant=name)
-                for r in range(1, rounds + 1)
-                for name, (batch, step) in named
-            ),
-            *extra,
-        ),
-        notes=note() if notes is None else notes,
-        baseline=baseline,
-    )
 
+    def against(name):
+        before, _, way = name.partition(",")
+        return "" if name in (LINK, baseline) else before if way else baseline
 
-def _against(name, baseline):
-    if name in (LINK, baseline):
-        return ""
-    before, _, way = name.partition(",")
-    return before if way else baseline
+    return timed_steps(timed, against, notes=note() if notes is None else notes, **more)

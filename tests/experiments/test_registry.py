@@ -1,4 +1,5 @@
 import pickle
+import re
 
 import pytest
 
@@ -7,7 +8,8 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment, experiments, named
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, parameters_of
-from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import Measurement, Variant
+from tests.findings.made import failed
 
 
 def test_every_experiment_is_found_under_its_own_name():
@@ -17,8 +19,9 @@ def test_every_experiment_is_found_under_its_own_name():
     assert all(issubclass(kind, Experiment) for kind in found.values())
 
 
-def test_a_new_file_is_found_without_telling_anybody(napping):
+def test_a_new_file_is_found_without_telling_anybody_and_listed_by_its_name(napping):
     assert experiments()["napping"] is napping
+    assert list(experiments()) == sorted(experiments())
 
 
 MINE = """\
@@ -56,7 +59,7 @@ NAMELESS = MINE.replace("name = 'mine'", "")
         (f"{MINE}    baseline = 'two'", 5, "ValueError: the baseline 'two' is none"),
     ],
 )
-def test_a_broken_file_is_told_and_the_others_are_listed(
+def test_a_broken_file_is_told_and_others_listed(
     tmp_path, monkeypatch, caplog, code, line, why
 ):
     name = f"broken_{tmp_path.name.lower()}"
@@ -72,14 +75,6 @@ def test_a_broken_file_is_told_and_the_others_are_listed(
     assert "mine" not in experiments()
 
 
-def test_experiments_are_listed_by_name(napping):
-    assert list(experiments()) == sorted(experiments())
-
-
-def test_an_experiment_is_made_with_its_parameters(napping):
-    assert experiment("napping", nap_ms=7).parameters["nap_ms"] == 7
-
-
 @pytest.mark.parametrize(
     ("name", "meant"),
     [("napping_", "napping"), ("data_pipeline", "data-pipeline"), ("nap", None)],
@@ -92,28 +87,18 @@ def test_a_wrong_name_is_refused_with_the_one_that_was_meant(napping, name, mean
     assert (f"Did you mean {meant!r}?" in str(caught.value)) == (meant is not None)
 
 
-def test_a_wrong_parameter_is_refused_with_the_one_that_was_meant(napping):
-    with pytest.raises(BadParameterError, match="Did you mean 'nap_ms'"):
-        experiment("napping", nap=1)
-
-
-def test_a_value_out_of_range_is_refused_with_the_range(napping):
-    with pytest.raises(BadParameterError, match="from 0 to 100 ms"):
-        experiment("napping", nap_ms=1000)
-
-
-def test_a_fraction_is_refused_where_things_are_counted(napping):
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"nap": 1}, "Did you mean 'nap_ms'"),
+        ({"nap_ms": 1000}, "from 0 to 100 ms"),
+        ({"batch": 3.5}, r"batch is 3.5; give a whole number"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_with_what_is_right(napping, wrong, why):
     assert experiment("napping", nap_ms=3.5).parameters["nap_ms"] == 3.5
-    with pytest.raises(BadParameterError, match=r"batch is 3.5; give a whole number"):
-        experiment("napping", batch=3.5)
-
-
-@pytest.mark.parametrize("name", list(experiments()))
-def test_an_experiment_leaves_the_names_of_a_run_to_the_run(name):
-    taken = {"what", "name", "budget", "guess", "seed", "folder", "json", "out", "help"}
-    taken.add("command")
-    names = {parameter.name for parameter in parameters_of(experiments()[name])}
-    assert not names & taken
+    with pytest.raises(BadParameterError, match=why):
+        experiment("napping", **wrong)
 
 
 @pytest.mark.parametrize("name", list(experiments()))
@@ -121,26 +106,63 @@ def test_an_experiment_says_its_question_and_what_each_parameter_is(name):
     kind = experiments()[name]
     assert kind().question.endswith("?")
     assert all(p.help for p in parameters_of(kind) if p.accepts)
+    # These names are of the run.
+    taken = {"what", "name", "budget", "guess", "seed", "folder", "json", "out", "help"}
+    assert not {p.name for p in parameters_of(kind)} & {*taken, "command"}
+    for parameter in parameters_of(experiments()[name]):
+        if isinstance(parameter.accepts, Choice):
+            known = ", ".join(parameter.accepts.options)
+            said = f"{parameter.name} is 'turbo'; choose from {known}."
+            with pytest.raises(BadParameterError, match=re.escape(said)):
+                experiment(name, **{parameter.name: "turbo"})
 
 
 def asked_in_every_way(kind):
-    """As it is, and with each word of what takes several of them."""
+    """As it is, and with each word of what takes words."""
     yield kind()
     for parameter in parameters_of(kind):
         accepts = parameter.accepts
-        if isinstance(accepts, Choice) and accepts.many:
+        if isinstance(accepts, Choice):
             assert not any("," in word for word in accepts.options)
-            yield from (kind(**{parameter.name: word}) for word in accepts.options)
+            for word in accepts.options:
+                # Its images are small.
+                side = {"image_side": 32} if word == "cifar10" else {}
+                yield kind(**{parameter.name: word} | side)
 
 
-@pytest.mark.parametrize("name", list(experiments()))
-def test_variants_travel_to_their_trials_and_stand_against_variants(name):
-    for asked in asked_in_every_way(experiments()[name]):
-        variants = asked.make_variants()
-        for called, variant in variants.items():
-            assert pickle.loads(pickle.dumps(variant)).name == variant.name == called
-            assert variant.against in ("", *variants)
-            assert variant.changes or variant.unavailable
+EVERY = [
+    pytest.param(asked, id=f"{name} {list(asked.parameters.values())}")
+    for name, kind in experiments().items()
+    for asked in asked_in_every_way(kind)
+]
+# As a teacher would put them on a slide.
+MOST_LINES, MOST_COLUMNS = 16, 96
+
+
+@pytest.mark.parametrize("asked", EVERY)
+def test_variants_travel_stand_against_variants_and_have_code_for_a_slide(asked):
+    variants = asked.make_variants()
+    assert asked.baseline in variants
+    for called, variant in variants.items():
+        assert pickle.loads(pickle.dumps(variant)).name == variant.name == called
+        assert variant.against in ("", *variants)
+        assert variant.changes or variant.unavailable
+        # What this machine cannot have may have nothing to show.
+        assert asked.code.get(called) or variant.unavailable
+    for called, lines in asked.code.items():
+        compile(lines, called, "exec")
+        assert len(lines.splitlines()) <= MOST_LINES, f"{called}:\n{lines}"
+        assert max(map(len, lines.splitlines())) <= MOST_COLUMNS, lines
+        assert "Any" not in lines
+        assert "perfkit" not in lines
+
+
+EMPTY = {
+    "batch-size": "No batch size could be timed.",
+    "contention": "Whether anything slows this training is not known yet.",
+    "cpu-or-gpu": "is not known yet.",
+    "scaling": "is not known yet.",
+}
 
 
 @pytest.mark.parametrize("name", list(experiments()))
@@ -148,4 +170,14 @@ def test_nothing_is_claimed_before_anything_is_measured(name):
     variants = tuple(experiment(name).make_variants().values())
     found = experiment(name).verdict(Measurement(variants=variants))
     assert (found.winner, found.interval, found.edits) == ("", "", ())
-    assert found.headline
+    assert found.headline.endswith(EMPTY.get(name, "Nothing could be timed."))
+
+
+@pytest.mark.parametrize("name", sorted({*experiments()} - {"machine-ladder"}))
+def test_what_failed_or_was_not_run_is_told_once(name):
+    crash = failed("one", "crashed", "raised ValueError: no")
+    gone = Variant("two", list, unavailable="needs a toaster")
+    run = Measurement(variants=(gone,), trials=(crash, crash))
+    said = experiment(name).verdict(run).because
+    assert said.count('"one" raised ValueError: no.') == 1
+    assert said.count('"two" needs a toaster.') == 1

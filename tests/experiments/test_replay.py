@@ -39,41 +39,30 @@ def folder(tmp_path):
     return made
 
 
-def test_the_newest_whole_recording_with_the_same_parameters_is_taken(folder):
+def test_the_newest_whole_recording_is_taken_or_what_there_is(folder, tmp_path):
     assert recording(Loops(), folder).recorded == "2025-03-14T09:26:53+01:00"
     assert recording(Loops(size=500), folder).parameters == {"size": 500}
-
-
-def test_what_was_broken_off_is_taken_where_there_is_nothing_else(tmp_path):
     path = store.save(recorded(unfinished=True), tmp_path)
     assert recording(Loops(), path).unfinished
-
-
-def test_a_recording_made_before_a_parameter_was_there_has_its_usual_value(tmp_path):
-    store.save(recorded(parameters={}), tmp_path)
-    assert recording(Loops(), tmp_path).parameters == {}
+    # One made before a parameter was there has its usual value.
+    store.save(recorded(parameters={}), tmp_path / "old")
+    assert recording(Loops(), tmp_path / "old").parameters == {}
     with pytest.raises(MissingPartError, match=r"with size=500, but one with size=200"):
-        recording(Loops(size=500), tmp_path)
+        recording(Loops(size=500), tmp_path / "old")
 
 
-def test_other_parameters_are_another_question(folder):
+def test_what_has_no_recording_is_said_with_what_there_is(folder, tmp_path):
     with pytest.raises(MissingPartError) as caught:
         recording(Loops(size=700), folder)
     assert str(caught.value) == (
         "recordings holds no recording of loops with size=700, but one with "
         "size=20000: ask for that, or run it here without a replay."
     )
-
-
-def test_where_there_is_no_recording_the_sentence_says_what_there_is(tmp_path):
-    store.save(finding(), tmp_path)
+    store.save(finding(), tmp_path / "other")
     with pytest.raises(MissingPartError, match="of loops, but of data-pipeline: rec"):
-        recording(Loops(), tmp_path)
+        recording(Loops(), tmp_path / "other")
     with pytest.raises(MissingPartError, match="no recording nowhere: give a finding"):
         recording(Loops(), "nowhere")
-
-
-def test_a_file_that_is_no_finding_is_refused_in_one_sentence(folder):
     with pytest.raises(BadFileError, match=r"broken\.json is not JSON"):
         recording(Loops(), folder / "broken.json")
 
@@ -86,23 +75,18 @@ def test_one_stands_for_what_is_brought_along(folder, monkeypatch, tmp_path):
         recording(Loops(), "dgx")
 
 
-def test_a_replay_tells_every_tick_of_the_run_on_one_clock(tmp_path):
+def test_a_replay_tells_every_tick_on_one_clock_and_the_rates_round_by_round(tmp_path):
     made = recorded()
     heard = list(Replay(Loops(), made, folder=tmp_path).events())
     ticks = [tick for e in heard if isinstance(e, plan.Ticked) for tick in e.ticks]
-    assert sum(examples for _, examples in ticks) == sum(
-        examples for trial in made.trials for _, examples in trial.ticks
-    )
+    every = [tick for trial in made.trials for tick in trial.ticks]
+    assert sum(n for _, n in ticks) == sum(n for _, n in every)
     clock = [e.ticks[-1][0] for e in heard if isinstance(e, plan.Ticked)]
     assert clock == sorted(clock)
     started = [e for e in heard if isinstance(e, plan.TrialStarted)]
     assert len(started) == len(made.trials) == 9
     sampled = [e for e in heard if isinstance(e, plan.Sampled)]
     assert [e.values["t"] for e in sampled] == list(made.samples["t"])
-
-
-def test_the_rates_become_known_round_by_round(tmp_path):
-    heard = Replay(Loops(), recorded(), folder=tmp_path).events()
     ended = [e for e in heard if isinstance(e, plan.TrialEnded)]
     assert [e.trial.round for e in ended] == [1, 2, 3]
     assert CONTROL not in {e.trial.variant for e in ended}
@@ -121,8 +105,7 @@ def test_stop_ends_the_telling_and_keeps_the_whole_finding(tmp_path):
 
 def test_a_replay_is_given_in_place_of_a_run_and_says_so(folder, tmp_path):
     shown = perfkit.run(Loops(), guess="3x", replay=folder, folder=tmp_path)
-    assert shown.timings == recorded().timings
-    assert shown.machine == MACHINE
+    assert (shown.timings, shown.machine) == (recorded().timings, MACHINE)
     assert shown.guess == "3x"
     assert shown.stamp.startswith(STAMP)
     assert store.load(shown.path) == shown
@@ -130,16 +113,14 @@ def test_a_replay_is_given_in_place_of_a_run_and_says_so(folder, tmp_path):
 
 
 @pytest.mark.measures
-def test_an_environment_variable_turns_every_run_into_a_replay(
-    folder, tmp_path, monkeypatch
-):
+def test_a_variable_turns_every_run_into_a_replay(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
     monkeypatch.setattr(experiments_replay.store, "FOLDER", str(tmp_path / "here"))
     assert perfkit.run(Loops()).replayed
     assert perfkit.run(Loops(), replay="", budget=1, folder=tmp_path).replayed is False
 
 
-def test_all_that_is_shown_of_a_recording_is_stamped(tmp_path):
+def test_what_was_run_has_no_stamp_and_what_is_shown_of_a_recording_has(tmp_path):
     shown = replace(recorded(), replayed=True)
     assert repr(shown).startswith(STAMP)
     assert STAMP in shown._repr_html_()
@@ -150,9 +131,6 @@ def test_all_that_is_shown_of_a_recording_is_stamped(tmp_path):
         assert f">{STAMP}" in figure.svg
     page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
     assert_stamped(page, STAMP, charts=len(kinds(shown).keys() - {"ratios"}))
-
-
-def test_what_was_run_has_no_stamp():
     assert recorded().stamp == ""
     assert "ecorded on" not in repr(recorded()) + chart(recorded()).svg
     assert "ecorded on" not in recorded().verdict._repr_html_()

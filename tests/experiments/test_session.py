@@ -4,21 +4,16 @@ import json
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.experiments.session import Session
 from perfkit.findings import store
+from perfkit.measure import plan
 from perfkit.measure.alone import Alone
-from perfkit.measure.plan import (
-    Finished,
-    Preparing,
-    Sampled,
-    Ticked,
-    TrialEnded,
-    TrialStarted,
-)
+from perfkit.measure.plan import Finished, Preparing, Ticked, TrialEnded
 from tests.experiments.toy import InAFolder, Loops, NoRoom, SlowToPrepare, Stuck
 
 pytestmark = pytest.mark.measures
@@ -40,9 +35,26 @@ def finish(session):
     return session.finding
 
 
-def test_a_run_gives_a_finding_that_is_saved(tmp_path):
-    session = Session(Loops(), budget=4, guess="short", seed=4, folder=tmp_path)
-    finding = finish(session)
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory):
+    """A run, what it told, and how many trials its file held after each of them."""
+    folder = tmp_path_factory.mktemp("findings")
+    images = tmp_path_factory.mktemp("images") / "alice"
+    images.mkdir()
+    asked = InAFolder(where=str(images))
+    session = Session(asked, budget=4, guess="short", seed=4, folder=folder)
+    kinds, kept = [], []
+    for event in session.events():
+        kinds.append(type(event))
+        if isinstance(event, TrialEnded):
+            (path,) = folder.iterdir()
+            kept.append(len(json.loads(path.read_text())["trials"]))
+    assert session.finding.path == path
+    return session.finding, kinds, kept
+
+
+def test_a_run_gives_a_finding_that_is_saved_without_the_path_of_a_folder(heard):
+    finding, _, _ = heard
     (comparison,) = finding.comparisons
     # However busy this machine is: the truth, or too noisy to say, never the opposite.
     assert comparison.verdict in ("slower", "too noisy to say")
@@ -56,19 +68,20 @@ def test_a_run_gives_a_finding_that_is_saved(tmp_path):
     loaded_times, loaded_counts = zip(*loaded.trials[0].ticks, strict=True)
     assert loaded_times == pytest.approx(times, abs=1e-5)
     assert loaded_counts == counts
-    assert finding.path.parent == tmp_path
+    assert not loaded.unfinished
+    assert "broken off" not in repr(finding)
+    assert finding.parameters == {"size": 20_000, "where": "a folder"}
+    assert "alice" not in finding.path.read_text()
 
 
-def test_the_file_is_there_and_whole_after_every_trial(tmp_path):
-    session = Session(Loops(), budget=3, folder=tmp_path)
-    known = 0
-    for event in session.events():
-        if isinstance(event, TrialEnded):
-            (path,) = tmp_path.iterdir()
-            trials = json.loads(path.read_text())["trials"]
-            assert len(trials) >= known
-            known = len(trials)
-    assert known >= 3
+def test_a_run_tells_what_happens_and_its_file_is_whole_after_every_trial(heard):
+    _, kinds, kept = heard
+    assert kinds[0] is Preparing
+    assert kinds[-1] is Finished
+    assert {plan.TrialStarted, Ticked, plan.Sampled, TrialEnded} <= set(kinds)
+    assert kinds.count(TrialEnded) == kinds.count(plan.TrialStarted)
+    assert kept == sorted(kept)
+    assert kept[-1] >= 3
 
 
 @pytest.mark.fault(
@@ -86,20 +99,9 @@ def test_a_run_that_is_broken_off_is_not_taken_for_a_whole_one(tmp_path):
     events.close()
     assert left.unfinished
     assert "was broken off; what is here was measured by then." in repr(left)
-    whole = finish(Session(Loops(), budget=2, folder=tmp_path))
-    assert not store.load(whole.path).unfinished
-    assert "broken off" not in repr(whole)
 
 
-def test_a_run_tells_what_happens(tmp_path):
-    kinds = [type(e) for e in Session(Loops(), budget=2, folder=tmp_path).events()]
-    assert kinds[0] is Preparing
-    assert kinds[-1] is Finished
-    assert {TrialStarted, Ticked, Sampled, TrialEnded} <= set(kinds)
-    assert kinds.count(TrialEnded) == kinds.count(TrialStarted)
-
-
-@pytest.mark.parametrize("moment", [Preparing, TrialStarted, Ticked, TrialEnded])
+@pytest.mark.parametrize("moment", [Preparing, plan.TrialStarted, Ticked, TrialEnded])
 def test_stop_works_at_every_moment_and_keeps_what_finished(tmp_path, moment):
     session = Session(Loops(), budget=6, folder=tmp_path)
     for event in session.events():
@@ -116,15 +118,14 @@ def test_stop_works_while_a_trial_is_silent(tmp_path):
     session = Session(Stuck(), budget=600, folder=tmp_path)
     for event in session.events():
         # The baseline and its control are both silent.
-        if isinstance(event, TrialStarted) and event.variant != "double":
+        if isinstance(event, plan.TrialStarted) and event.variant != "double":
             session.stop()
     assert isinstance(event, Finished)
 
 
 def test_stop_works_while_data_are_made(tmp_path):
     session = Session(SlowToPrepare(), folder=tmp_path)
-    events = session.events()
-    for event in events:
+    for event in session.events():
         if isinstance(event, Preparing) and "data" in event.message:
             session.stop()
     assert isinstance(event, Finished)
@@ -133,18 +134,10 @@ def test_stop_works_while_data_are_made(tmp_path):
 
 def test_stop_may_come_from_another_thread(tmp_path):
     session = Session(Loops(), budget=600, folder=tmp_path)
-    started = threading.Event()
-
-    def stop_once_started():
-        started.wait()
-        session.stop()
-
-    thread = threading.Thread(target=stop_once_started)
-    thread.start()
-    for event in session.events():
-        if isinstance(event, Ticked):
-            started.set()
-    thread.join()
+    with ThreadPoolExecutor() as threads:
+        for event in session.events():
+            if isinstance(event, Ticked):
+                threads.submit(session.stop)
     assert event.stopped
 
 
@@ -175,11 +168,8 @@ def test_two_runs_at_once_measure_one_after_the_other(tmp_path):
     def run(session):
         told.extend((id(session), type(event)) for event in session.events())
 
-    threads = [threading.Thread(target=run, args=(session,)) for session in sessions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(run, sessions))
     measuring = [who for who, kind in told if kind is Ticked]
     assert measuring == sorted(measuring, key=measuring.index)
     assert len({session.finding.path for session in sessions}) == 2
@@ -227,11 +217,3 @@ def test_a_missing_library_is_named_with_its_remedy(monkeypatch):
 def test_a_budget_that_holds_no_run_is_refused(budget):
     with pytest.raises(BadParameterError, match="seconds"):
         Session(Loops(), budget=budget)
-
-
-def test_the_path_of_a_folder_is_left_out(tmp_path):
-    images = tmp_path / "alice"
-    images.mkdir()
-    finding = finish(Session(InAFolder(where=str(images)), budget=1, folder=tmp_path))
-    assert finding.parameters == {"size": 20_000, "where": "a folder"}
-    assert "alice" not in finding.path.read_text()

@@ -1,7 +1,5 @@
-"""The two small experiments whose variants are different lines for the same work."""
-
 import math
-import pickle
+from unittest.mock import Mock
 
 import keras
 import numpy as np
@@ -9,42 +7,20 @@ import pytest
 import tensorflow as tf
 
 from perfkit.experiments import embedding_lookup as lookups
-from perfkit.experiments import experiment, vectorised
-from perfkit.measure.measurement import Measurement, Variant
+from perfkit.experiments import experiment, small_files, vectorised
+from perfkit.experiments.shared import cache
 from perfkit.measure.tick import READY, REFUSED, Note, Tick
-from tests.findings.made import trial
+from tests.experiments import races
 
 NAMES = ("vectorised", "embedding-lookup")
 
 
-def measured(name, rates, rounds=3):
-    asked = experiment(name)
-    trials = [
-        trial(one, rate, number)
-        for number in range(1, rounds + 1)
-        for one, rate in rates.items()
-    ]
-    variants = tuple(Variant(one, list, against=asked.baseline) for one in rates)
-    found = Measurement(
-        variants=variants, trials=tuple(trials), baseline=asked.baseline
-    )
-    return asked.verdict(found)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_variant_says_what_it_changes_and_travels(name):
-    variants = experiment(name).make_variants()
-    assert next(iter(variants)) == experiment(name).baseline
-    assert all(one.changes and one.against in variants for one in variants.values())
-    assert all(pickle.loads(pickle.dumps(one)).changes for one in variants.values())
-
-
 def test_a_step_counts_what_it_has_done():
     asked = experiment("vectorised", rows=250, columns=3)
-    for name, rows in (("row loop", 100), ("einsum", 250)):
+    for name, rows in (("row loop", 50), ("einsum", 250)):
         work = asked.make_variants()[name].work()
         assert next(work) is READY
-        assert next(work).examples % (50 if name == "row loop" else rows) == 0
+        assert next(work).examples % rows == 0
         work.close()
     asked = experiment("embedding-lookup", words=9, batch=7)
     work = asked.make_variants()["lookup"].work()
@@ -67,50 +43,29 @@ def test_sums_and_vectors_that_are_wrong_are_refused(monkeypatch):
     assert note.value == {"lookup": "gives other vectors than the table holds"}
 
 
+LOOKUPS = {"one-hot product": 100, "lookup": 500, "NumPy index": 9000}
+
+
 @pytest.mark.parametrize(
     ("name", "rates", "winner", "code"),
     [
         ("vectorised", {"row loop": 100, "einsum": 900}, "einsum", "np.einsum("),
         # No model can learn through NumPy.
-        (
-            "embedding-lookup",
-            {"one-hot product": 100, "lookup": 500, "NumPy index": 9000},
-            "lookup",
-            "keras.layers.Embedding(words, width)",
-        ),
+        ("embedding-lookup", LOOKUPS, "lookup", "keras.layers.Embedding(words, width)"),
     ],
 )
 def test_the_fastest_line_is_named_with_its_gain(name, rates, winner, code):
-    found = measured(name, rates)
+    found = experiment(name).verdict(races.measured(rates))
     assert found.winner == winner
     assert code in found.edits[0].new
     assert " times as fast: " in found.much
 
 
-@pytest.mark.parametrize(
-    ("rates", "rounds", "sure", "headline"),
-    [
-        ({"row loop": 900, "einsum": 300}, 3, "sure", 'Keep "row loop"'),
-        ({"row loop": 100, "einsum": 107}, 1, "not known yet", "Whether anything is"),
-    ],
-)
-def test_what_nothing_is_shown_to_beat_is_kept(rates, rounds, sure, headline):
-    found = measured("vectorised", rates, rounds)
-    assert (found.winner, found.sure) == ("", sure)
-    assert found.headline.startswith(headline)
-
-
 def test_the_advised_layer_is_the_one_that_was_timed(monkeypatch):
-    made = []
-    real = keras.layers.Embedding
-
-    def layer(*sizes):
-        made.append(sizes)
-        return real(*sizes)
-
+    layer = Mock(side_effect=keras.layers.Embedding)
     monkeypatch.setattr(keras.layers, "Embedding", layer)
     lookups.embedding(lookups.table(9, 4))(lookups.ids(3, 9))
-    assert made == [(9, 4)]
+    layer.assert_called_once_with(9, 4)
 
 
 @pytest.mark.parametrize("name", vectorised._CHOICES)
@@ -159,8 +114,45 @@ def test_tables_are_the_same_for_the_same_seed():
     np.testing.assert_array_equal(lookups.table(5, 3), lookups.table(5, 3))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_claimed_before_anything_is_measured(name):
-    variants = tuple(experiment(name).make_variants().values())
-    found = experiment(name).verdict(Measurement(variants=variants))
-    assert (found.winner, found.headline) == ("", "Nothing could be timed.")
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    return experiment("small-files", count=200, size=1)
+
+
+def test_each_way_reads_every_example_that_was_written_from_files_of_its_own(asked):
+    notes = [told for told in asked.prepare() if isinstance(told, Note)]
+    assert {note.name for note in notes} <= {"progress", REFUSED}
+    places = set()
+    for name, variant in asked.make_variants().items():
+        places.add(tuple(asked._paths(name)))
+        work = variant.work()
+        assert next(work) is READY
+        seen = 0
+        while seen < asked.count:
+            told = next(work)
+            seen += told.examples if isinstance(told, Tick) else 0
+        assert seen % asked.count == 0 or seen > asked.count
+        work.close()
+    assert len(places) == len(asked.make_variants())
+    files, shards = map(asked._paths, (small_files.WARM_FILES, small_files.WARM_SHARDS))
+    for read in (small_files.from_files(files), small_files.from_shards(shards)):
+        assert [len(example.numpy()) for example in read] == [1000] * 200
+
+
+@pytest.mark.parametrize(("share", "warned"), [(1.0, False), (0.1, True)])
+def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned):
+    rates = {small_files.FILES: 100, small_files.SHARDS: 900}
+    told = {name: {small_files._FROM_DISK: share} for name in rates}
+    found = asked.verdict(races.measured(rates, told=told))
+    assert found.winner == small_files.SHARDS
+    assert bool(found.warnings) == warned
+    assert any("came from the disk" in why for why in found.because)
+
+
+def test_files_that_are_gone_are_a_sentence(asked):
+    list(asked.prepare())
+    asked._paths(small_files.FILES)
+    next(asked._folder(small_files.FILES).glob("*/*.bin")).unlink()
+    with pytest.raises(small_files.BadFileError, match="run again"):
+        asked._paths(small_files.FILES)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from nbformat import v4
 
 from perfkit.findings.record import Verdict
-from perfkit.machine.record import Gpu, Machine
+from perfkit.machine.record import Gpu
 from tests.export.books import PNG, book, code, error, printed, result, widget
 from tests.findings import made
 
@@ -57,13 +57,7 @@ _FIELDS = {
 
 def findings():
     """Each attack in one place of a finding, by the place."""
-    assert isinstance(made.MACHINE, Machine)
-    return {place: _finding(fields) for place, fields in _FIELDS.items()}
-
-
-def _finding(fields):
-    fields = dict(fields)
-    return made.finding(fields.pop("rates", None), **fields)
+    return {place: made.finding(**fields) for place, fields in _FIELDS.items()}
 
 
 def _encoded(text):

@@ -1,12 +1,8 @@
-"""The page of a finding."""
-
 import pytest
 
 from perfkit import units
 from perfkit.export.page import compact, findings_page
 from perfkit.findings import store
-from perfkit.findings.record import Verdict
-from tests.diagnosis.diagnosed import diagnosis
 from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE, failed, finding
 
@@ -39,13 +35,9 @@ def test_it_says_first_what_was_asked_on_what_and_what_came_of_it(page):
         at(page, words)
 
 
-def test_headings_are_in_order(page):
+def test_headings_the_language_the_policy_and_the_width_are_in_order(page):
     assert page.levels == [1, *[2] * 6]
-    several = Page(findings_page([FOUND, FOUND]))
-    assert several.levels == [1, *[2, *[3] * 6] * 2]
-
-
-def test_the_language_the_policy_and_the_width_are_said(page):
+    assert Page(findings_page([FOUND, FOUND])).levels == [1, *[2, *[3] * 6] * 2]
     assert page.all("html") == [{"lang": "en"}]
     named = {a["name"]: a["content"] for a in page.all("meta") if "name" in a}
     assert named["viewport"] == "width=device-width, initial-scale=1"
@@ -85,6 +77,7 @@ def test_every_number_is_in_a_table_with_named_rows_and_columns(page):
         "95 % interval",
         f"differed by up to {units.percent(abs(FOUND.noise_floor - 1))}",
         "60 s for measuring",
+        "one trial ran after the other",
         "no difference shown: neither is so",
         "larger than 10 %",
         "parallel, round 4, crashed: it ran into a wall",
@@ -99,52 +92,6 @@ def test_it_says_how_it_was_measured(page, words):
     at(page, words)
 
 
-def test_turns_are_told_where_there_were_any(page):
-    assert "one trial ran after the other" in page.text
-    turns = [t.__class__(**vars(t) | {"turns": (0.1, 0.2)}) for t in FOUND.trials]
-    told = Page(findings_page([finding(trials=tuple(turns))])).text
-    assert f"{2 * len(turns)} turns in all" in told
-
-
-def test_a_run_without_an_answer_says_so():
-    nothing = finding({}, rounds=0, timings=(), comparisons=(), noise_floor=None)
-    page = Page(findings_page([nothing]))
-    at(page, "No variant could be timed.")
-    at(page, "is not known: the run was too short")
-    stopped = Page(findings_page([finding(stopped=True)]))
-    at(stopped, "The run was stopped early: this is what was measured by then.")
-
-
-def test_what_one_trial_does_not_show_is_not_shown():
-    page = Page(findings_page([finding({"naive": 10.0}, rounds=1)]))
-    at(page, "one trial")
-
-
-def test_code_in_what_a_verdict_says_is_code():
-    verdict = Verdict(headline="A.", because=("`b` is.",), next="Write `a = b < c`.")
-    page = Page(findings_page([finding(verdict=verdict)]))
-    assert {"a = b < c", "b"} <= set(page.words("code"))
-
-
-@pytest.mark.parametrize(
-    ("training", "command"),
-    [
-        ("train.py", "perfkit diagnose train.py --budget=120 --seed=3"),
-        ("a.py:make", "perfkit diagnose a.py:make --budget=120 --seed=3"),
-        ("make", "perfkit.diagnose(make, budget=120, seed=3)"),
-    ],
-)
-def test_a_diagnosis_says_what_to_type_for_it(training, command):
-    page = Page(findings_page([diagnosis(training=training, seed=3)]))
-    assert command in page.words("code")
-
-
-def test_what_was_switched_off_is_so_again():
-    given = {"pinned": False, "both": True, "images": "", "side": 8}
-    page = Page(findings_page([finding(parameters=given)]))
-    at(page, "perfkit run data-pipeline --no-pinned --both --side=8 --budget=60")
-
-
 def test_the_file_is_named_without_its_folder(tmp_path):
     path = store.save(finding(), tmp_path)
     html = findings_page([store.load(path)])
@@ -155,8 +102,7 @@ def test_the_file_is_named_without_its_folder(tmp_path):
 def test_a_page_of_a_long_run_stays_small():
     names = ["naive", *(f"variant {n}" for n in range(15))]
     rates = {name: 1000.0 + 37 * n for n, name in enumerate(names)}
-    long = finding(rates, rounds=12)
-    assert len(findings_page([long]).encode()) <= 200_000
+    assert len(findings_page([finding(rates, rounds=12)]).encode()) <= 200_000
 
 
 HEAD = "<style>p {}\n</style>"

@@ -29,27 +29,16 @@ def trial(variant, rate, round=1, *, started=0.0, ticks=40, noise=0.02, **more):
     for _ in range(ticks):
         spent = 0.05 * draw.gauss(1, noise)
         at += spent
-        stamps.append((round_ns(at), max(1, round_(usual * 0.05))))
+        stamps.append((int(at * 1e9) / 1e9, max(1, int(usual * 0.05 + 0.5))))
         waits.append(spent * 0.4)
-    return Trial(
-        variant=variant,
-        round=round,
-        outcome="completed",
-        started_s=started,
-        wall_s=at,
-        setup_s=0.31,
-        ticks=tuple(stamps),
-        parts={"input": tuple(waits)},
-        **more,
-    )
+    known = {"started_s": started, "wall_s": at, "parts": {"input": tuple(waits)}}
+    return completed(variant, round, stamps, 0.31, **known, **more)
 
 
-def round_ns(seconds):
-    return int(seconds * 1e9) / 1e9
-
-
-def round_(value):
-    return int(value + 0.5)
+def completed(variant, round, ticks, setup_s=0.3, **more):
+    """A trial that ran to its end."""
+    again = {"variant": variant, "round": round, "setup_s": setup_s}
+    return Trial(**again, outcome="completed", ticks=tuple(ticks), **more)
 
 
 def failed(variant, outcome, message, round=1):
@@ -66,9 +55,7 @@ def samples(seconds, period=0.2):
         "cpu_other": tuple(0.1 + 0.6 * busy for busy in half),
         "cpu_perfkit": (0.02,) * count,
         "memory_trial": tuple(None if i < 3 else 6e8 for i in range(count)),
-        "core_speed": tuple(
-            (None if i % 2 else 1.0 - 0.2 * busy) for i, busy in enumerate(half)
-        ),
+        "core_speed": tuple(None if i % 2 else 1 - 0.2 * b for i, b in enumerate(half)),
     }
 
 
@@ -90,12 +77,8 @@ def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
             trials.append(trial(variant, rate, number, started=at))
             at += trials[-1].wall_s + 0.1
     variants = tuple(Variant(name, work=iter, against=against) for name in rates)
-    measured = Measurement(
-        variants=variants,
-        trials=(*trials, *extra),
-        samples=samples(at),
-        baseline=against,
-    )
+    every = {"trials": (*trials, *extra), "samples": samples(at)}
+    measured = Measurement(variants=variants, baseline=against, **every)
     best = max(rates, key=rates.get) if rates else ""
     fields = {
         "experiment": "data-pipeline",
@@ -124,14 +107,7 @@ def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
 
 def of_run(run, **more):
     """A finding of a measurement whose ticks are known."""
-    return replace(
-        finding({}, rounds=0),
-        trials=run.trials,
-        timings=run.timings,
-        comparisons=run.comparisons,
-        noise_floor=run.noise_floor,
-        baseline=run.baseline,
-        notes=run.notes,
-        verdict=Verdict(headline="x"),
-        **more,
-    )
+    said = {"verdict": Verdict(headline="x")} | more
+    known = ("trials", "timings", "comparisons", "noise_floor", "baseline", "notes")
+    fields = {name: getattr(run, name) for name in known}
+    return replace(finding({}, rounds=0), **fields | said)

@@ -15,16 +15,12 @@ RATES = {
 
 
 def note(rates=RATES):
-    return {
-        name: {
-            "unit": unit,
-            "group": group,
-            "what": f"what {name} does",
-            "limit": limit,
-            "limit_from": "2 cores at 64 FLOP a tick" if limit else "",
-        }
-        for name, (_, unit, group, limit) in rates.items()
-    }
+    found = {}
+    for name, (_, unit, group, limit) in rates.items():
+        source = "2 cores at 64 FLOP a tick" if limit else ""
+        told = {"unit": unit, "group": group, "what": f"what {name} does"}
+        found[name] = told | {"limit": limit, "limit_from": source}
+    return found
 
 
 def measured(rates=RATES, rounds=3, notes=None):
@@ -44,16 +40,10 @@ def measured(rates=RATES, rounds=3, notes=None):
 
 def finding(rates=RATES, rounds=3, notes=None, **more):
     """A finding of the machine-ladder experiment."""
-    found = measured(rates, rounds, notes)
     fields = {
         "experiment": "machine-ladder",
         "question": "How fast is each part of this machine?",
-        "trials": found.trials,
-        "timings": found.timings,
-        "comparisons": found.comparisons,
-        "noise_floor": found.noise_floor,
-        "baseline": found.baseline,
-        "notes": found.notes,
+        "samples": made.finding().samples,
         "verdict": Verdict(headline="Products reach 40 % of the limit."),
     }
-    return made.finding(**fields | more)
+    return made.of_run(measured(rates, rounds, notes), **fields | more)

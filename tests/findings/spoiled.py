@@ -20,17 +20,10 @@ _PLAN = {
 @cache
 def sound():
     """A sound finding, as the bytes of its file."""
-    return to_json(
-        finding(
-            rounds=2,
-            guess="3x",
-            unavailable={"gpu": "none here"},
-            extra=(
-                failed("cached", "out-of-memory", "ran out of memory"),
-                trial("parallel", 1300, 3, notes={"plan": _PLAN}),
-            ),
-        )
-    ).encode()
+    gone = failed("cached", "out-of-memory", "ran out of memory")
+    extra = gone, trial("parallel", 1300, 3, notes={"plan": _PLAN})
+    told = {"guess": "3x", "unavailable": {"gpu": "none here"}}
+    return to_json(finding(rounds=2, extra=extra, **told)).encode()
 
 
 def document(**changes):
@@ -41,31 +34,20 @@ def document(**changes):
 def places(node, path=()):
     """The way to every value of a document."""
     yield path
-    children = ()
-    if isinstance(node, dict):
-        children = node.items()
-    elif isinstance(node, list):
-        children = enumerate(node)
-    for key, child in children:
+    children = dict(enumerate(node)) if isinstance(node, list) else node
+    for key, child in children.items() if isinstance(children, dict) else ():
         yield from places(child, (*path, key))
 
 
 def put(document, path, value):
     """Replace one value of a document."""
-    inner = document
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
+    get(document, path[:-1])[path[-1]] = value
 
 
 _PLACES = [path for path in places(document()) if path]
 # Ticks and samples are many and alike: they would leave no room for the others.
-_FEW = [
-    p
-    for p in _PLACES
-    if p[:1] != ("samples",) and p[2:3] not in (("ticks",), ("parts",))
-]
-_MANY = [path for path in _PLACES if path not in set(_FEW)]
+_MANY = [p for p in _PLACES if p[0] == "samples" or {*p[2:3]} & {"ticks", "parts"}]
+_FEW = [path for path in _PLACES if path not in set(_MANY)]
 _TEXTS = st.one_of(
     st.text(max_size=8),
     st.sampled_from(["naive", "parallel", "control (A/A)", "2x", "\x00\x1b[2J"]),

@@ -1,4 +1,4 @@
-"""A profile's numbers, tables and report, from profiles made by hand."""
+from dataclasses import replace
 
 import pytest
 
@@ -17,11 +17,8 @@ def test_the_tracers_cost_shows_where_steps_took_longer_than_most_others():
     assert "so what is below is 1.20× as long" in said
 
 
-def test_a_single_time_is_its_own_range():
+def test_a_single_time_is_its_own_range_and_parts_are_means_over_all_steps():
     assert profile(untraced_s=(0.01,)).usual_step_s == (0.01, 0.01)
-
-
-def test_parts_of_a_step_are_means_over_all_steps():
     steps = (
         ProfiledStep(name="a", seconds=0.004, parts={"input": 0.004}),
         ProfiledStep(name="b", seconds=0.002, parts={"host compute": 0.002}),
@@ -29,33 +26,22 @@ def test_parts_of_a_step_are_means_over_all_steps():
     assert profile(steps=steps).parts == {"input": 0.002, "host compute": 0.001}
 
 
-def test_operations_have_the_share_of_their_device():
-    device = DENSE.__class__(**(vars(DENSE) | {"device": "device", "self_s": 7.0}))
+def test_operations_have_the_share_of_their_device_and_steps_a_row_of_their_parts():
+    device = replace(DENSE, device="device", self_s=7.0)
     table = profile(table=(device, DENSE, MAP)).ops()
     assert list(table["share"]) == pytest.approx([1.0, 0.75, 0.25])
     assert list(table.columns)[:3] == ["name", "type", "device"]
-
-
-def test_the_input_has_a_row_per_step_and_a_column_per_part():
     table = profile().input()
-    assert list(table.columns) == [
-        *("step", "seconds", "input", "host compute", "all other")
-    ]
-    assert len(table) == 8
-    assert table["input"].iloc[0] == 0.006
+    assert ", ".join(table.columns) == "step, seconds, input, host compute, all other"
+    assert (len(table), table["input"].iloc[0]) == (8, 0.006)
 
 
 def test_tables_of_what_is_not_there_are_empty_and_have_their_columns():
     made = profile(steps=(), table=(), stages=())
-    for table, column in (
-        (made.ops(), "share"),
-        (made.input(), "seconds"),
-        (made.input_stages(), "self_s"),
-        (made.kernels(), "share"),
-        (made.memory(), "peak"),
-    ):
-        assert table.empty
-        assert column in table.columns
+    named = {"ops": "share", "input": "seconds", "input_stages": "self_s"}
+    for table, column in {**named, "kernels": "share", "memory": "peak"}.items():
+        assert getattr(made, table)().empty
+        assert column in getattr(made, table)().columns
 
 
 def test_kernels_and_memory_have_tables_where_there_are_any():
@@ -69,9 +55,8 @@ def test_kernels_and_memory_have_tables_where_there_are_any():
 
 def test_the_report_says_where_the_time_went_and_what_it_is_no_proof_of():
     lines = in_text(profile().report, whole=True).splitlines()
-    assert lines[0] == (
-        "train.py:make_training: 10 steps under TensorFlow's profiler, 10 ms each."
-    )
+    first = "train.py:make_training: 10 steps under TensorFlow's profiler, 10 ms each."
+    assert lines[0] == first
     assert ["input", "6", "ms", "60", "%"] in [line.split() for line in lines]
     assert "- model/dense/MatMul: 30 ms, 75 % of the host's, 10 times" in lines
     assert "- No kernels." in lines
@@ -79,11 +64,8 @@ def test_the_report_says_where_the_time_went_and_what_it_is_no_proof_of():
     assert any("takes 8 of the 10 steps apart" in line for line in lines)
 
 
-def test_executions_of_several_steps_are_called_so():
+def test_executions_of_several_steps_and_operations_that_explain_little_are_told():
     assert ": 10 executions of 8 steps under" in repr(profile(at_a_time=8))
-
-
-def test_it_is_said_where_the_named_operations_explain_little():
     words = "explain less than a tenth"
     assert words not in repr(profile())
     assert words in repr(profile(table=(MAP,)))

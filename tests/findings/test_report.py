@@ -5,18 +5,11 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
+from perfkit.findings import report as reports
 from perfkit.findings.record import Edit, Verdict
-from perfkit.findings.report import (
-    Fold,
-    Report,
-    Table,
-    how_sure,
-    in_html,
-    in_text,
-    write,
-)
+from perfkit.findings.report import Fold, Report, Table, in_html, in_text
 from perfkit.findings.store import save
-from perfkit.findings.text import plain
+from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.record import Busy, Load
 from tests.findings.made import MACHINE, QUESTION, failed, finding, trial
 
@@ -44,19 +37,16 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
-def written(found, width=100, terminal=False, **options):
-    file = io.StringIO()
-    console = Console(
-        file=file, width=width, force_terminal=terminal, color_system=None
-    )
-    write(found.report, console, **options)
-    return file.getvalue()
+def written(found, width=100, terminal=False, **more):
+    options = {"file": io.StringIO(), "width": width, "force_terminal": terminal}
+    reports.write(found.report, Console(**options, color_system=None), **more)
+    return options["file"].getvalue()
 
 
 def words_in_sight(report):
     """What is read before anything is unfolded: code and the rows of tables apart."""
     verdict = report.verdict
-    said = (verdict.headline, verdict.much, how_sure(verdict), *verdict.warnings)
+    said = verdict.headline, verdict.much, reports.how_sure(verdict), *verdict.warnings
     title = report.table.title if report.table else ""
     return " ".join((*said, verdict.next, *report.besides, title)).split()
 
@@ -94,22 +84,18 @@ def test_the_answer_is_first_and_the_rest_is_folded():
 
 
 def test_how_much_how_sure_and_what_to_type():
+    first = Edit(file="train.py", line=3, old="a\nb", new="a\nc")
+    edits = first, Edit(old="x", new=None)
     verdict = Verdict(
         headline="Cache the images.",
         much="This is 1.7 times as fast.",
-        sure="sure",
-        interval="1.5 to 2.0",
-        edits=(
-            Edit(file="train.py", line=3, old="a\nb", new="a\nc"),
-            Edit(old="x", new=None),
-        ),
+        **{"sure": "sure", "interval": "1.5 to 2.0", "edits": edits},
         warnings=("It takes memory.",),
     )
-    lines = in_text(Report(verdict=verdict)).splitlines()
-    assert lines == [
+    assert in_text(Report(verdict=verdict)).splitlines() == [
         "Cache the images.",
         "This is 1.7 times as fast. Sure: 1.5 to 2.0.",
-        *["  train.py, lines 3-4", "    a", "  - b", "  + c", "    x"],
+        *("  train.py, lines 3-4", "    a", "  - b", "  + c", "    x"),
         "! It takes memory.",
     ]
     html = in_html(Report(verdict=verdict))
@@ -131,15 +117,12 @@ def test_each_variant_has_its_rate_its_ratio_and_what_that_means():
     assert "crashed: raised ValueError: no such file" in row["broken"]
 
 
-def test_of_many_rows_a_terminal_shows_the_first():
+def test_what_holds_nothing_is_not_shown_and_of_many_rows_the_first():
     rows = tuple((f"row {n}", "x") for n in range(20))
     report = Report(verdict=Verdict(headline="h"), table=Table("t", ("a", "b"), rows))
     assert "12 more with --all." in in_text(report)
     assert "row 19" in in_text(report, whole=True)
     assert "row 19" in in_html(report)
-
-
-def test_what_holds_nothing_is_not_shown():
     empty = Table("Nothing", ("a",), ())
     folds = (Fold("None"), Fold("Empty", tables=(empty,)), Fold("Full", ("x",)))
     report = Report(verdict=Verdict(headline="h"), folds=folds, table=empty)
@@ -158,12 +141,18 @@ def test_little_or_nothing_measured_can_be_shown(rounds):
     assert (unknown in in_text(found.report, whole=True)) != bool(rounds)
 
 
-def test_the_guess_and_an_early_end_are_told():
+def test_the_guess_turns_and_an_early_end_are_told():
     found = finding(guess="parallel", stopped=True)
     for said in (repr(found), found._repr_html_()):
         assert "Your guess: parallel" in said
-        assert "stopped early" in said
+        early = "The run was stopped early: this is what was measured by then."
+        assert early in said
+    assert "one trial ran after the other" in in_text(found.report, whole=True)
+    alone = in_text(finding(baseline="").report, whole=True)
+    assert "The baseline is" not in alone
     assert "differed by up to 4.0 %" in finding(noise_floor=1.04)._repr_html_()
+    made = finding(extra=(trial("naive", 1000.0, 4, turns=(0.1, 0.2)),))
+    assert "2 turns in all" in in_text(made.report, whole=True)
 
 
 def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path):
@@ -175,23 +164,13 @@ def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path):
 
 
 def test_nothing_from_a_file_becomes_markup_or_an_escape():
-    verdict = Verdict(
-        headline=ATTACK,
-        much=ATTACK,
-        interval=ATTACK,
-        edits=(Edit(file=ATTACK, line=1, old=ATTACK, new=ATTACK),),
-        warnings=(ATTACK,),
-        because=(ATTACK,),
-        next=ATTACK,
-        winner=ATTACK,
-    )
+    said = dict.fromkeys(("headline", "much", "interval", "next", "winner"), ATTACK)
+    edit = Edit(file=ATTACK, line=1, old=ATTACK, new=ATTACK)
+    verdict = Verdict(**said, edits=(edit,), warnings=(ATTACK,), because=(ATTACK,))
     found = finding(
         {"naive": 10.0, ATTACK: 20.0},
         verdict=verdict,
-        question=ATTACK,
-        experiment=ATTACK,
-        recorded=ATTACK,
-        guess=ATTACK,
+        **dict.fromkeys(("question", "experiment", "recorded", "guess"), ATTACK),
         unavailable={ATTACK + "2": ATTACK},
         extra=(failed(ATTACK + "3", "crashed", ATTACK),),
         machine=replace(finding().machine, cpu=ATTACK, versions={"tensorflow": ATTACK}),
@@ -207,13 +186,7 @@ def test_nothing_from_a_file_becomes_markup_or_an_escape():
     assert plain(ATTACK) in "".join(Page(alone).text)
 
 
-def test_markup_of_a_console_is_text():
-    verdict = Verdict(headline="\x1b[31mred\x07 [bold]b[/bold] :smile:")
-    text = written(finding(verdict=verdict), terminal=True)
-    assert "red [bold]b[/bold] :smile:" in text
-
-
-def test_code_in_a_verdict_is_set_as_code_and_keeps_its_breaks():
+def test_code_in_a_verdict_is_set_as_code_and_markup_of_a_console_is_text():
     verdict = Verdict(headline="h", because=("use `a < b`",), next="`x` <b>y</b>")
     html = replace(finding(), verdict=verdict)._repr_html_()
     assert "use <code>a &lt; b</code>" in html
@@ -222,6 +195,9 @@ def test_code_in_a_verdict_is_set_as_code_and_keeps_its_breaks():
     found = finding(verdict=lines)
     assert "for x in y:\n    use(x)[1m" in found._repr_html_()
     assert "for x in y:\n    use(x)[1m\n" in written(found)
+    verdict = Verdict(headline="\x1b[31mred\x07 [bold]b[/bold] :smile:")
+    text = written(finding(verdict=verdict), terminal=True)
+    assert "red [bold]b[/bold] :smile:" in text
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
@@ -229,11 +205,6 @@ def test_no_line_is_wider_than_the_terminal(width):
     crash = failed("broken", "crashed", "raised " + "x" * 200)
     text = written(finding(extra=(crash,)), width=width, terminal=True)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= width
-
-
-def test_trials_that_took_turns_say_so():
-    made = finding(extra=(trial("naive", 1000.0, 4, turns=(0.1, 0.2)),))
-    assert "2 turns in all" in in_text(made.report, whole=True)
 
 
 def test_what_is_piped_or_code_keeps_its_lines_whole():
@@ -252,8 +223,7 @@ def test_the_table_is_a_data_frame_of_numbers():
     row = table.set_index("variant").loc["parallel"]
     assert (row.rate, row.low, row.high) == (timing.rate, timing.low, timing.high)
     assert row.against == "naive"
-    assert table.problem.iloc[-1] == "crashed: x"
-    assert table.rate.dtype == float
+    assert (table.problem.iloc[-1], table.rate.dtype) == ("crashed: x", float)
 
 
 OPEN = Verdict(headline="Is any faster? Not known.", sure="not known yet")
@@ -269,15 +239,29 @@ def test_what_is_open_for_noise_names_who_took_cores_and_the_seconds_to_give():
     assert "\n" not in said
 
 
-def test_where_nothing_else_ran_it_asks_for_seconds_alone():
+def test_it_asks_for_seconds_alone_or_for_what_the_verdict_says_itself():
     idle = {"t": (0.0,), "cpu_other": (0.1,)}
     for samples in ({}, idle):
         found = finding(verdict=OPEN, samples=samples, budget_s=600.0)
         assert found.report.verdict.next == "Run again with `budget=1800`."
+    for said in (replace(OPEN, next="Give it a GPU."), replace(OPEN, sure="sure")):
+        assert finding(verdict=said, samples=BUSY).report.verdict == said
 
 
-def test_what_says_itself_what_to_do_is_left_as_it_is():
-    said = replace(OPEN, next="Give it a GPU.")
-    assert finding(verdict=said, samples=BUSY).report.verdict == said
-    sure = replace(OPEN, sure="sure")
-    assert finding(verdict=sure, samples=BUSY).report.verdict == sure
+def test_what_to_type_to_repeat_it_switches_off_what_was():
+    given = {"pinned": False, "both": True, "images": "", "side": 8}
+    said = finding(parameters=given).report.repeat
+    assert "perfkit run data-pipeline --no-pinned --both --side=8 --budget=60" in said
+
+
+def test_what_is_cut_is_marked_whether_it_is_long_or_enormous():
+    assert plain("x" * 300) == "x" * 300
+    assert plain("x" * 301) == "x" * 299 + "…"
+    assert plain("word " * 10**6) == plain("word " * 100)
+    assert plain("\x1b" * 10**6 + "end") == "…"
+    assert plain(" " * 10**6) == "…"
+
+
+def test_lines_keep_their_breaks_and_no_more_than_forty_are_shown():
+    assert plain_lines("a\n  b\x1b[2J\n") == "a\n  b[2J"
+    assert plain_lines("a\n" * 10**6).count("\n") == 39

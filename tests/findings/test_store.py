@@ -24,8 +24,8 @@ def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_what_is_saved_is_loaded_again():
-    saved = finding()
+def test_what_is_saved_is_loaded_again_and_its_numbers_follow_from_the_file_alone():
+    saved = finding(rounds=4)
     path = store.save(saved)
     again = store.load(path)
     assert again.path == saved.path == path
@@ -34,23 +34,16 @@ def test_what_is_saved_is_loaded_again():
         assert getattr(again, field) == getattr(saved, field)
     # Once through a file, nothing changes any more.
     assert store.to_json(again) == store.to_json(saved)
+    follows = measurement(again)
+    assert follows.timings == saved.timings
+    assert follows.comparisons == saved.comparisons
+    assert follows.noise_floor == saved.noise_floor
 
 
-def test_the_verdicts_numbers_follow_from_the_file_alone():
-    saved = finding(rounds=4)
-    again = measurement(store.load(store.save(saved)))
-    assert again.timings == saved.timings
-    assert again.comparisons == saved.comparisons
-    assert again.noise_floor == saved.noise_floor
-
-
-def test_a_finding_lies_in_a_folder_of_its_own_unless_told_otherwise(tmp_path):
+def test_a_finding_lies_in_a_folder_and_its_name_says_what_and_when(tmp_path):
     assert store.save(finding()).parent == Path("perfkit-findings")
     assert store.save(finding(), tmp_path / "deep" / "down").parent.name == "down"
     assert store.save(finding(), "as-text").parent == Path("as-text")
-
-
-def test_its_name_says_what_and_when():
     path = store.save(finding(experiment="Data Pipeline / ünsafe"))
     pattern = r"data-pipeline-nsafe-20250314-092653-[0-9a-f]{8}\.json"
     assert re.fullmatch(pattern, path.name)
@@ -75,27 +68,22 @@ def test_a_run_keeps_one_file_while_it_grows():
 
 
 def test_a_run_of_a_minute_takes_little_room():
-    forty = finding(
-        {f"variant {n}": 1000.0 + n for n in range(13)}, against="variant 0"
-    )
+    rates = {f"variant {n}": 1000.0 + n for n in range(13)}
+    forty = finding(rates, against="variant 0")
     assert len(forty.trials) == 42
     assert store.save(forty).stat().st_size < 250_000
 
 
-def test_notes_may_hold_numpy_and_what_is_not_a_number():
-    notes = {
-        "loss": math.nan,
-        "rates": np.arange(3),
-        "one": np.float32(0.5),
-        "at": {1: 2},
-    }
-    odd = finding(notes=notes, extra=[trial("naive", 1000, 4, notes={"x": math.inf})])
-    assert store.load(store.save(odd)).notes == {
-        "loss": None,
-        "rates": [0, 1, 2],
-        "one": 0.5,
-        "at": {"1": 2},
-    }
+def test_notes_may_hold_numpy_and_what_is_no_number_but_not_themselves():
+    notes = {"loss": math.nan, "rates": np.arange(3), "one": np.float32(0.5)}
+    extra = [trial("naive", 1000, 4, notes={"x": math.inf})]
+    kept = store.load(store.save(finding(notes=notes | {"at": {1: 2}}, extra=extra)))
+    plain = {"loss": None, "rates": [0, 1, 2], "one": 0.5, "at": {"1": 2}}
+    assert kept.notes == plain
+    ring = {}
+    ring["ring"] = ring
+    with pytest.raises(PerfkitError, match="cannot be kept"):
+        store.save(finding(notes=ring))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -105,13 +93,6 @@ def test_a_rate_that_is_no_number_is_refused_before_it_is_a_file(value):
     with pytest.raises(PerfkitError, match=r"cannot be kept.*timings\[0\]\.high"):
         store.save(odd)
     assert not Path(store.FOLDER).exists()
-
-
-def test_a_note_that_contains_itself_is_refused():
-    ring = {}
-    ring["ring"] = ring
-    with pytest.raises(PerfkitError, match="cannot be kept"):
-        store.save(finding(notes=ring))
 
 
 @pytest.mark.fault(
@@ -181,9 +162,8 @@ while True:
         print("saved", flush=True)
 """.replace("PATHS", repr([str(Path(perfkit.__file__).parents[1])]))
     for saves in (1, 4, 9):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", lines], stdout=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", lines]
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         path = Path(writer.stdout.readline().strip())
         for _ in range(saves):
             writer.stdout.readline()
@@ -198,9 +178,8 @@ def test_findings_are_listed_with_the_newest_first():
         store.save(finding(recorded=f"2025-03-0{day}T10:00:00+01:00"))
     listed = store.findings()
     assert list(listed.recorded) == [f"2025-03-0{day} 10:00" for day in (3, 2, 1)]
-    assert list(listed.columns) == [
-        *("recorded", "experiment", "headline", "winner", "machine", "path", "problem")
-    ]
+    columns = "recorded, experiment, headline, winner, machine, path, problem"
+    assert ", ".join(listed.columns) == columns
     assert listed.winner.unique() == ["prefetched"]
     assert listed.machine.str.contains("2 of 8 cores").all()
     assert store.load(listed.path[0]).recorded.startswith("2025-03-03")
@@ -219,16 +198,12 @@ def test_a_bad_file_is_listed_with_what_is_wrong_and_hides_no_other():
     assert len(listed) == 3
 
 
-def test_no_folder_is_an_empty_list():
+def test_no_folder_is_an_empty_list_and_no_file_a_sentence():
     listed = store.findings("nowhere")
     assert listed.empty
     assert "headline" in listed.columns
-
-
-def test_no_file_is_a_sentence():
-    with pytest.raises(BadFileError, match=r"There is no file .*missing\.json"):
-        store.load("missing.json")
-    with pytest.raises(BadFileError, match="is not a file"):
-        store.load(".")
-    with pytest.raises(BadFileError, match="cannot be read"):
-        store.load("x" * 5000)
+    missing = r"There is no file .*missing\.json"
+    gone = {"missing.json": missing, ".": "is not a file", "x" * 5000: "cannot be read"}
+    for file, why in gone.items():
+        with pytest.raises(BadFileError, match=why):
+            store.load(file)

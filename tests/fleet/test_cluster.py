@@ -31,17 +31,12 @@ TASK = Task(experiment="counting", budget=6.0)
 LONG = Task(experiment="counting", budget=LONG_S)
 
 
-def test_one_worker_speaks_for_its_host():
+def test_one_worker_speaks_for_its_host_or_each_for_itself():
     assert [m.name for m in members(WORKERS)] == ["fe80::1", "10.0.0.9", "10.0.0.10"]
     assert members(WORKERS)[2].key == "tcp://10.0.0.10:5001"
-
-
-def test_each_worker_is_told_apart_where_each_is_asked():
     names = [m.name for m in members(WORKERS, each="worker")]
     assert names == ["fe80::1 far", "10.0.0.9 3", "10.0.0.10 gpu-0", "10.0.0.10 5002"]
-
-
-def test_what_a_worker_calls_itself_cannot_disturb_a_terminal():
+    # What one calls itself cannot disturb a terminal.
     sly = {"tcp://10.0.0.1:1": {"host": "10.0.0.1", "name": "\x1b[2Jx"}}
     assert members(sly, each="worker")[0].name == "10.0.0.1 [2Jx"
 
@@ -91,9 +86,7 @@ def nothing_left(request):
         assert left(request.getfixturevalue("cluster").folder) == []
 
 
-def test_stop_keeps_what_all_measured_by_then_and_leaves_a_given_client_alone(
-    cluster, tmp_path
-):
+def test_stop_keeps_what_all_measured_and_leaves_a_client_alone(cluster, tmp_path):
     with Client(cluster.address, set_as_default=False) as client:
         opened = run.open_run(LONG, client, folder=tmp_path)
         for members_now in opened.events():
@@ -105,12 +98,8 @@ def test_stop_keeps_what_all_measured_by_then_and_leaves_a_given_client_alone(
         assert client.status == "running"
 
 
-@pytest.mark.fault(
-    "fleet", "kernel killed", sees="Nothing: the workers end what they measure."
-)
-def test_where_the_asking_process_is_killed_the_workers_end_what_they_measure(
-    cluster, tmp_path
-):
+@pytest.mark.fault("fleet", "kernel killed", sees="Nothing: the workers end as well.")
+def test_where_who_asks_is_killed_the_workers_end_what_they_measure(cluster, tmp_path):
     line = f"-m perfkit fleet {cluster.address} run counting --budget {LONG_S}"
     asking = subprocess.Popen(
         [sys.executable, *line.split()],
@@ -128,17 +117,9 @@ def test_where_the_asking_process_is_killed_the_workers_end_what_they_measure(
     assert left(cluster.folder, seconds=LONG_S / 2) == []
 
 
-@pytest.mark.fault(
-    "fleet",
-    "SIGKILL",
-    sees="The member has left, and its line says so; the others' findings come home.",
-)
-@pytest.mark.fault(
-    "fleet",
-    "SIGSTOP",
-    sees="The member is cut off, and its line says so; the others' findings come home.",
-)
-def test_one_is_killed_and_one_is_cut_off_and_the_others_findings_come_home(
+@pytest.mark.fault("fleet", "SIGKILL", sees="It has left; the others come home.")
+@pytest.mark.fault("fleet", "SIGSTOP", sees="It is cut off; the others come home.")
+def test_of_one_killed_and_one_cut_off_the_others_come_home(
     cluster, tmp_path, monkeypatch
 ):
     # Six of them start on few cores here; the limits themselves are tested elsewhere.
@@ -171,9 +152,7 @@ def test_one_is_killed_and_one_is_cut_off_and_the_others_findings_come_home(
     os.kill(cluster.pids["127.0.0.3-b"], signal.SIGCONT)
 
 
-@pytest.mark.fault(
-    "fleet", "SIGKILL", sees="Each member's line says that the scheduler was lost."
-)
+@pytest.mark.fault("fleet", "SIGKILL", sees="That the scheduler was lost.")
 def test_without_a_scheduler_all_is_over_and_said(cluster, tmp_path):
     opened = run.open_run(LONG, cluster.address, folder=tmp_path)
     for members_now in opened.events():

@@ -20,18 +20,17 @@ def outcome(data, folder, task=TASK):
 
 def test_a_finding_is_read_saved_and_told_by_its_headline(tmp_path):
     found = outcome(sent(), tmp_path)
-    assert (found.how, found.said) == (
-        "completed",
-        "prefetched is the fastest way here.",
-    )
+    headline = "prefetched is the fastest way here."
+    assert (found.how, found.said) == ("completed", headline)
     assert found.path.parent == tmp_path
-
-
-def test_what_was_measured_by_then_is_kept_and_why_there_is_no_more_is_said(tmp_path):
+    # What was measured by then is kept, and why there is no more is said.
     found = outcome(sent(how="failed", why="It was killed."), tmp_path)
     assert found.how == "failed"
     assert found.said.startswith("It was killed. What it measured by then: prefetched")
     assert found.path.exists()
+    # A machine cannot say of its finding that it is a recording.
+    said = to_json(made.finding(replayed=True))
+    assert not outcome(sent(said), tmp_path).document.replayed
 
 
 @pytest.mark.parametrize(
@@ -58,11 +57,6 @@ def test_what_is_no_answer_is_an_outcome_with_a_sentence_and_no_file(data, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_machine_cannot_say_of_its_finding_that_it_is_a_recording(tmp_path):
-    said = to_json(made.finding(replayed=True))
-    assert not outcome(sent(said), tmp_path).document.replayed
-
-
 def test_a_passport_is_kept_and_another_tensorflow_is_said(tmp_path):
     data = sent(passport_to_json(passport()))
     found = outcome(data, tmp_path, dataclasses.replace(PASSPORT, tensorflow="2.20.0"))
@@ -72,11 +66,7 @@ def test_a_passport_is_kept_and_another_tensorflow_is_said(tmp_path):
     assert "TensorFlow" not in outcome(data, tmp_path, PASSPORT).said
 
 
-@pytest.mark.fault(
-    "fleet",
-    "full disk",
-    sees="The member's line says that its finding could not be saved here.",
-)
+@pytest.mark.fault("fleet", "full disk", sees="That it could not be saved here.")
 def test_a_disk_that_is_full_here_is_told(tmp_path):
     (tmp_path / "no-folder").touch()
     found = outcome(sent(), tmp_path / "no-folder")

@@ -33,19 +33,14 @@ def test_what_comes_home_is_saved_at_once(tmp_path):
     assert fleet.closed == 1
 
 
-def test_whoever_dies_falls_silent_breaks_or_never_begins_is_told_and_the_rest_goes_on(
-    tmp_path,
-):
-    fleet = Fleet(
-        {
-            "w1": whole(),
-            "w2": [*whole()[:9], (10, ("left", "It was killed."))],
-            "w3": whole()[:9],
-            "w4": [(1, ("failed", "It has no perfkit."))],
-        },
-        members(5),
-    )
-    gathered = asked(fleet, tmp_path)
+def test_whoever_dies_breaks_or_falls_silent_is_told_and_the_rest_goes_on(tmp_path):
+    scripts = {
+        "w1": whole(),
+        "w2": [*whole()[:9], (10, ("left", "It was killed."))],
+        "w3": whole()[:9],
+        "w4": [(1, ("failed", "It has no perfkit."))],
+    }
+    gathered = asked(Fleet(scripts, members(5)), tmp_path)
     assert hows(gathered) == ["completed", "left", "cut off", "failed", "timed out"]
     said = [outcome.said for outcome in gathered.outcomes]
     assert "killed" in said[1]
@@ -62,6 +57,9 @@ def test_one_that_hangs_is_waited_for_until_budget_and_slack_are_over(tmp_path):
     assert hows(gathered) == ["timed out"]
     assert gathered.outcomes[0].said.endswith("the last that it told: Round 3.")
     assert gathered.seconds == TASK.budget + SLACK_S
+    # It was told to be home before its turn is over.
+    task = fleet.tasks["w1"]
+    assert task.budget < task.seconds < TASK.budget + SLACK_S
 
 
 def test_the_members_of_a_host_take_turns_and_share_the_budget(tmp_path):
@@ -81,13 +79,6 @@ def test_a_turn_that_is_lost_leaves_the_next_one_its_time(tmp_path):
     # Whoever was given up is told so, for it may only have been slow.
     assert fleet.ended == ["w1", "w2"]
     assert gathered.seconds <= TASK.budget + SLACK_S
-
-
-def test_each_is_told_to_be_home_before_its_turn_is_over(tmp_path):
-    fleet = Fleet({"w1": whole()}, members(1))
-    asked(fleet, tmp_path)
-    task = fleet.tasks["w1"]
-    assert task.budget < task.seconds < TASK.budget + SLACK_S
 
 
 def test_stop_keeps_what_comes_home_and_waits_for_nobody_else(tmp_path):
@@ -117,33 +108,31 @@ def test_breaking_off_closes_the_fleet(tmp_path):
     assert fleet.closed == 1
 
 
-def test_a_straggler_is_marked_with_what_shows_it(tmp_path):
-    scripts = {f"w{n}": whole() for n in (1, 2, 3)}
-    scripts["w4"] = [(at, doing("Round 1", 0.02)) for at in range(1, 90)]
-    marked = {}
+def marks(folder, *scripts):
+    """How each member is marked, by the second."""
+    found = {}
 
     def look(run, fleet):
-        marked[fleet.now] = [row.behind for row in run.members]
+        found[fleet.now] = [row.behind or row.silent for row in run.members]
 
-    asked(Fleet(scripts, members(4)), tmp_path, look)
+    scripts = {f"w{n}": script for n, script in enumerate(scripts, 1)}
+    asked(Fleet(scripts, members(len(scripts))), folder, look)
+    return found
+
+
+def test_a_straggler_and_one_of_whom_nothing_is_heard_are_marked(tmp_path):
+    straggler = [(at, doing("Round 1", 0.02)) for at in range(1, 90)]
+    marked = marks(tmp_path, whole(), whole(), whole(), straggler)
     assert marked[10] == [""] * 4
     told = "behind: 2.0 % done, half of the others 52 % or more"
     assert marked[32] == ["", "", "", told]
-
-
-def test_one_of_whom_nothing_is_heard_is_marked_before_it_is_given_up(tmp_path):
-    fleet = Fleet({"w1": whole()[:9]}, members(1))
-    marked = {}
-
-    def look(run, fleet):
-        marked[fleet.now] = run.members[0].silent
-
-    asked(fleet, tmp_path, look)
-    assert (marked[14], marked[17]) == ("", "nothing heard for 8 s")
+    marked = marks(tmp_path, whole()[:9])
+    assert (marked[14], marked[17]) == ([""], ["nothing heard for 8 s"])
 
 
 @pytest.mark.parametrize(
-    ("budget", "turns", "share"), [(60, 1, 60), (60, 2, 30), (60, 8, 2.625)]
+    ("budget", "turns", "share"),
+    [(60, 1, 60), (60, 2, 30), (60, 8, 2.625), (47, 8, 1.0)],
 )
 def test_a_budget_is_shared_and_starting_is_left_room_for(budget, turns, share):
     assert share_of(budget, turns) == share
@@ -152,4 +141,3 @@ def test_a_budget_is_shared_and_starting_is_left_room_for(budget, turns, share):
 def test_a_budget_that_is_too_short_to_share_is_refused_with_the_one_that_will_do():
     with pytest.raises(BadParameterError, match=r"8 workers take turns; give 47 s or"):
         share_of(20, 8)
-    assert share_of(47, 8) == 1.0

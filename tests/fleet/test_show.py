@@ -12,16 +12,10 @@ SLY = "<script>alert(1)</script>\x1b[2J"
 
 
 def completed(number, rates=None, version="2.21.0", **more):
-    versions = {"tensorflow": version}
-    machine = dataclasses.replace(made.MACHINE, versions=versions)
+    machine = dataclasses.replace(made.MACHINE, versions={"tensorflow": version})
     found = made.finding(rates, machine=machine, **more)
-    return member(
-        number,
-        how="completed",
-        said=found.verdict.headline,
-        seconds=61.2,
-        document=found,
-    )
+    told = {"said": found.verdict.headline, "seconds": 61.2, "document": found}
+    return member(number, how="completed", **told)
 
 
 def gathered(*outcomes):
@@ -42,21 +36,21 @@ def test_the_table_tells_of_each_how_it_ended_what_was_fastest_and_how_long_it_t
     assert lines[-1] == "Asked: data-pipeline"
 
 
+USUAL = {"naive": 1000.0, "prefetched": 1900.0}
+
+
+def slow(*rates):
+    room = gathered(*(completed(number, one) for number, one in enumerate(rates, 1)))
+    return list(room.slow())
+
+
 def test_a_machine_whose_baseline_is_slow_is_named_with_what_shows_it():
-    usual = {"naive": 1000.0, "prefetched": 1900.0}
-    slow = {"naive": 400.0, "prefetched": 800.0}
-    room = gathered(completed(1, usual), completed(2, usual), completed(3, slow))
-    (said,) = room.slow()
+    (said,) = slow(USUAL, USUAL, {"naive": 400.0, "prefetched": 800.0})
     assert said.startswith("host 3 is well behind: 'naive' ran at ")
     assert "on the 2 others at" in said
-
-
-def test_machines_that_differ_by_little_are_not_called_slow_nor_one_beside_one():
-    usual, near = {"naive": 1000.0}, {"naive": 900.0}
-    three = gathered(completed(1, usual), completed(2, usual), completed(3, near))
-    assert list(three.slow()) == []
-    two = gathered(completed(1, usual), completed(2, {"naive": 100.0}))
-    assert list(two.slow()) == []
+    # One that differs by little is not called slow, nor is one beside one.
+    assert slow(USUAL, USUAL, {"naive": 900.0}) == []
+    assert slow(USUAL, {"naive": 100.0}) == []
 
 
 def test_different_versions_of_tensorflow_are_told():

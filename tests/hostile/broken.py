@@ -23,6 +23,18 @@ def _made(make, sound):
     return lambda: make(sound)
 
 
+def _with(sound, value):
+    """One more value, before all others."""
+    return sound.replace(b"{", b'{"x": ' + value + b", ", 1)
+
+
+def write_small(folder, sound):
+    """Write into a folder what is no document and of no great size."""
+    for number, (case, make) in enumerate(broken(sound).items()):
+        if "million" not in case and "larger" not in case:
+            (folder / f"broken-{number}.json").write_bytes(make())
+
+
 _BYTES = {
     "empty": lambda _: b"",
     "blank": lambda _: b" \r\n\t\n",
@@ -52,30 +64,18 @@ _BYTES = {
     "two documents": lambda s: s + s,
     "lines of documents": lambda s: s + b"\n" + s,
     "something behind it": lambda s: s + b"\nrm -rf ~",
-    "not a number": lambda s: s.replace(b"{", b'{"x": NaN, ', 1),
-    "infinity": lambda s: s.replace(b"{", b'{"x": -Infinity, ', 1),
-    "number beyond floats": lambda s: s.replace(b"{", b'{"x": 1e999, ', 1),
-    "number of 9,000 digits": lambda s: s.replace(
-        b"{", b'{"x": ' + b"9" * 9000 + b", ", 1
-    ),
-    "number of 400 digits": lambda s: s.replace(
-        b"{", b'{"x": ' + b"9" * 400 + b", ", 1
-    ),
+    "not a number": lambda s: _with(s, b"NaN"),
+    "infinity": lambda s: _with(s, b"-Infinity"),
+    "number beyond floats": lambda s: _with(s, b"1e999"),
+    "number of 9,000 digits": lambda s: _with(s, b"9" * 9000),
+    "number of 400 digits": lambda s: _with(s, b"9" * 400),
     "deep lists": lambda _: b"[" * _DEEP,
     "deep lists that end": lambda _: b"[" * _DEEP + b"]" * _DEEP,
     "deep objects": lambda _: b'{"a":' * _DEEP + b"1" + b"}" * _DEEP,
-    "deep inside": lambda s: s.replace(
-        b"{", b'{"x": ' + b"[" * _DEEP + b"]" * _DEEP + b", ", 1
-    ),
-    "ten million values": lambda s: s.replace(
-        b"{", b'{"x": [' + b"1," * 10**7 + b"1], ", 1
-    ),
-    "five million lists": lambda s: s.replace(
-        b"{", b'{"x": [' + b"[]," * (5 * 10**6) + b"1], ", 1
-    ),
-    "text of 60 million": lambda s: s.replace(
-        b"{", b'{"x": "' + b"x" * (60 * 10**6) + b'", ', 1
-    ),
+    "deep inside": lambda s: _with(s, b"[" * _DEEP + b"]" * _DEEP),
+    "ten million values": lambda s: _with(s, b"[" + b"1," * 10**7 + b"1]"),
+    "five million lists": lambda s: _with(s, b"[" + b"[]," * (5 * 10**6) + b"1]"),
+    "text of 60 million": lambda s: _with(s, b'"' + b"x" * (60 * 10**6) + b'"'),
     "name of a million": lambda s: s.replace(b"{", b'{"' + b"x" * 10**6 + b'": 1, ', 1),
     "larger than any": lambda s: s + b" " * (LARGEST_BYTES + 1 - len(s)),
 }

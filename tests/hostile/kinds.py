@@ -6,7 +6,6 @@ from functools import cache
 from perfkit.findings import reading
 from perfkit.findings.store import to_json
 from perfkit.passports import passport as machines_passport
-from perfkit.passports.passport import to_json as passport_to_json
 from perfkit.profiling import profile as profiling_profile
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import parts, spoiled
@@ -30,31 +29,30 @@ class Kind:
     show: object
 
 
-@cache
-def _microbenchmarks():
-    return to_json(parts.finding()).encode()
+def _sound(make, to_json):
+    return cache(lambda: to_json(make()).encode())
 
 
-@cache
-def _passport():
-    return passport_to_json(passport()).encode()
-
-
-@cache
-def _diagnosis():
-    return to_json(diagnosis()).encode()
-
-
-@cache
 def _profile():
-    made = profile(launched=(KERNEL,), held=(HELD,))
-    return profiling_profile.to_json(made).encode()
+    return profile(launched=(KERNEL,), held=(HELD,))
 
 
 KINDS = {
     "finding": Kind(spoiled.sound, reading.parse, shown.finding),
-    "microbenchmarks": Kind(_microbenchmarks, reading.parse, shown.finding),
-    "diagnosis": Kind(_diagnosis, reading.parse_diagnosis, shown.diagnosis),
-    "passport": Kind(_passport, machines_passport.parse, shown.passport),
-    "profile": Kind(_profile, profiling_profile.parse, shown.profile),
+    "microbenchmarks": Kind(
+        _sound(parts.finding, to_json), reading.parse, shown.finding
+    ),
+    "diagnosis": Kind(
+        _sound(diagnosis, to_json), reading.parse_diagnosis, shown.diagnosis
+    ),
+    "passport": Kind(
+        _sound(passport, machines_passport.to_json),
+        machines_passport.parse,
+        shown.passport,
+    ),
+    "profile": Kind(
+        _sound(_profile, profiling_profile.to_json),
+        profiling_profile.parse,
+        shown.profile,
+    ),
 }

@@ -12,20 +12,11 @@ from tests.hostile.texts import ATTACKS
 
 _NUMBERS = (0, -1, 1, -0.0, 0.5, 1e-308, 1e-9, 1e9, 1e29, -1e29, 2**31, 2**63, 10**29)
 _JUNK = (None, True, False, [], {}, [[]], [None], {"": ""}, "", *_NUMBERS)
-_BITES = (
-    b"\x00",
-    b'"',
-    b"\\",
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b",",
-    b":",
-    b"\xff",
-    b"\xed\xa0",
-)
-_BITES += (b"NaN", b"-Infinity", b"1e999", b"\\ud800", b"\xef\xbb\xbf", b"null")
+
+
+_BITES = [bytes([one]) for one in b'\x00"\\{}[],:\xff']
+_BITES += (b"\xed\xa0", b"NaN", b"-Infinity", b"1e999", b"\\ud800", b"\xef\xbb\xbf")
+_BITES.append(b"null")
 
 
 def mutated(sound, seed):

@@ -39,10 +39,6 @@ def places(folder, sound):
     }
 
 
-def _pipe(path, _):
-    os.mkfifo(path)
-
-
 def _socket(path, _):
     # Its path may be short only.
     here = os.getcwd()
@@ -59,14 +55,6 @@ def _sparse(path, _):
         file.truncate(1000 * LARGEST_BYTES)
 
 
-def _loop(path, _):
-    path.symlink_to(path.name)
-
-
-def _dangling(path, _):
-    path.symlink_to("nothing at all")
-
-
 def _unreadable(path, sound):
     path.write_bytes(sound)
     path.chmod(0)
@@ -74,11 +62,11 @@ def _unreadable(path, sound):
 
 _MAKE = {
     "a folder": lambda path, _: path.mkdir(),
-    "pipe": _pipe,
+    "pipe": lambda path, _: os.mkfifo(path),
     "socket": _socket,
     "sparse": _sparse,
-    "loop": _loop,
-    "dangling": _dangling,
+    "loop": lambda path, _: path.symlink_to(path.name),
+    "dangling": lambda path, _: path.symlink_to("nothing at all"),
     "unreadable": _unreadable,
     "link to a device": lambda path, _: path.symlink_to("/dev/zero"),
     "link to a folder": lambda path, _: path.symlink_to("/"),

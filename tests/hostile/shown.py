@@ -28,36 +28,39 @@ def finding(data):
         BadFileError: It is none.
     """
     found = parse(data, "x.json")
-    figures = [chart(found, kind) for kind in kinds(found)]
-    texts = [
-        repr(found),
-        in_text(found.report, whole=True),
-        *(figure.alt for figure in figures),
-    ]
-    parts = [found._repr_html_(), view.static_html("?", (), found), view.charts(found)]
-    parts += [figure.svg for figure in figures]
-    for figure in figures:
-        ElementTree.fromstring(figure.svg)
     assert len(found.table()) >= len({t.variant for t in found.timings})
-    check(texts, parts, [findings_page([found])])
-    return found
+    parts = [view.static_html("?", (), found), view.charts(found)]
+    return _shown(found, found, parts=parts, pages=[findings_page([found])])
 
 
 def diagnosis(data):
-    """Read a diagnosis and show it in every way.
-
-    Raises:
-        BadFileError: It is none.
-    """
+    """The same of a diagnosis."""
     found = reading.parse_diagnosis(data, "x.json")
-    figures = [chart(found.finding, kind) for kind in kinds(found.finding)]
-    texts = [
-        repr(found),
-        in_text(found.report, whole=True),
-        *(figure.alt for figure in figures),
-    ]
-    parts = [found._repr_html_(), *(figure.svg for figure in figures)]
-    check(texts, parts, [findings_page([found])])
+    return _shown(found, found.finding, pages=[findings_page([found])])
+
+
+def passport(data):
+    """The same of a passport."""
+    found = machines_passport.parse(data, "x.json")
+    return _shown(found, texts=[preview(found, len(data))])
+
+
+def profile(data):
+    """The same of a profile."""
+    found = profiling_profile.parse(data, "x.json")
+    assert len(found.ops()) == len(found.table)
+    return _shown(found, found)
+
+
+def _shown(found, drawn=None, *, texts=(), parts=(), pages=()):
+    """Look at what is shown of every kind of document, and at what else is."""
+    figures = [chart(drawn, kind) for kind in kinds(drawn)] if drawn else []
+    for figure in figures:
+        ElementTree.fromstring(figure.svg)
+    texts = [repr(found), in_text(found.report, whole=True), *texts]
+    texts += [figure.alt for figure in figures]
+    parts = [found._repr_html_(), *parts, *(figure.svg for figure in figures)]
+    check(texts, parts, pages)
     return found
 
 
@@ -76,31 +79,3 @@ def check(texts, parts, pages):
     for html in pages:
         identities = [a["id"] for _, a in Page(html).elements if "id" in a]
         assert len(identities) == len(set(identities))
-
-
-def passport(data):
-    """Read a passport and show it in every way.
-
-    Raises:
-        BadFileError: It is none.
-    """
-    found = machines_passport.parse(data, "x.json")
-    texts = [repr(found), in_text(found.report, whole=True), preview(found, len(data))]
-    check(texts, [found._repr_html_()], [])
-    return found
-
-
-def profile(data):
-    """Read a profile and show it in every way.
-
-    Raises:
-        BadFileError: It is none.
-    """
-    found = profiling_profile.parse(data, "x.json")
-    figures = [chart(found, kind) for kind in kinds(found)]
-    for figure in figures:
-        ElementTree.fromstring(figure.svg)
-    texts = [in_text(found.report, whole=True), *(figure.alt for figure in figures)]
-    check(texts, [found._repr_html_(), *(figure.svg for figure in figures)], [])
-    assert len(found.ops()) == len(found.table)
-    return found

@@ -12,7 +12,7 @@ from perfkit.findings import store
 from tests.findings.made import finding
 from tests.findings.spoiled import places as paths
 from tests.findings.spoiled import put
-from tests.hostile.broken import broken
+from tests.hostile.broken import broken, write_small
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places
 from tests.hostile.texts import ATTACKS, attacked
@@ -34,10 +34,6 @@ def odd(tmp_path_factory):
     folder = tmp_path_factory.mktemp("odd")
     # One of them may not be read; whoever is root reads it all the same.
     return folder, places(folder, b"{}")
-
-
-def test_the_corpus_is_large(odd):
-    assert len(BROKEN) + len(ATTACKS) + len(odd[1]) >= 130
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,6 +107,8 @@ def test_whatever_lies_at_a_path_is_a_finding_or_one_sentence(odd):
         with pytest.raises(BadFileError) as caught:
             store.load(path)
         assert is_one_sentence(str(caught.value)), what
+    # The corpus is large.
+    assert len(BROKEN) + len(ATTACKS) + len(odd[1]) >= 130
 
 
 @pytest.mark.parametrize("command", ["show", "export"])
@@ -129,10 +127,7 @@ def test_the_command_line_says_it_in_one_line(command, odd, capsys):
 def test_a_folder_of_them_still_lists_the_good_ones(odd):
     folder, _ = odd
     good = {store.save(finding(), folder), store.save(finding(), folder)}
-    for number, case in enumerate(BROKEN):
-        if "million" not in case and "larger" not in case:
-            data = broken(KINDS["finding"].sound())[case]()
-            (folder / f"broken-{number}.json").write_bytes(data)
+    write_small(folder, KINDS["finding"].sound())
     listed = store.findings(folder)
     sound = listed[listed.problem == ""]
     assert set(sound.path) == good
@@ -140,28 +135,20 @@ def test_a_folder_of_them_still_lists_the_good_ones(odd):
     assert all(map(is_one_sentence, listed.problem[listed.problem != ""]))
 
 
-@pytest.fixture
-def changing(tmp_path, monkeypatch):
-    """The file of a finding, and what makes it change just before it is read."""
-    path = tmp_path / "x.json"
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda path: os.truncate(path, 5000), "is cut off"),
+        (Path.unlink, "cannot be read"),
+    ],
+    ids=["shrinks", "goes"],
+)
+def test_a_file_that_changes_meanwhile_is_a_sentence(
+    tmp_path, monkeypatch, change, said
+):
+    path, looked_at = tmp_path / "x.json", Path.is_file
     path.write_bytes(KINDS["finding"].sound())
-    looked_at = Path.is_file
-
-    def change(how):
-        monkeypatch.setattr(Path, "is_file", lambda p: looked_at(p) and (how(), True))
-
-    return path, change
-
-
-def test_a_file_that_shrinks_while_it_is_read_is_cut_off(changing):
-    path, change = changing
-    change(lambda: os.truncate(path, 5000))
-    with pytest.raises(BadFileError, match="is cut off"):
-        store.load(path)
-
-
-def test_a_file_that_goes_while_it_is_read_is_one_sentence(changing):
-    path, change = changing
-    change(path.unlink)
-    with pytest.raises(BadFileError, match="cannot be read"):
+    # It changes just before it is read.
+    monkeypatch.setattr(Path, "is_file", lambda p: looked_at(p) and (change(path), 1))
+    with pytest.raises(BadFileError, match=said):
         store.load(path)

@@ -96,6 +96,7 @@ def test_the_driver_tells_its_versions(described):
     driver, _, _ = described["data_centre"]
     assert driver == Driver(version="580.95.05", library="13.580.95.05", cuda="13.0")
     assert described["wsl"][0].cuda == "12.8"
+    assert described["no_card"][0].version == "570.133.20"
 
 
 def test_what_the_driver_does_not_tell_of_a_card_is_none_and_its_word_is_kept(ask):
@@ -110,6 +111,11 @@ def test_what_the_driver_does_not_tell_of_a_card_is_none_and_its_word_is_kept(as
     assert set(refused) == (set(leaves(gpu)) - seen) | about
     assert set(refused.values()) == {"Not Supported"}
     assert why == ""
+    # A 0 that no card can mean is not a value either.
+    lines = "".join(f"nvmlDeviceGet{call} 0 0 0\n" for call in CALLS)
+    _, (gpu,), _ = ask(DESCRIBE, "nvmlDeviceGetCount * 1\n" + lines)
+    assert gpu["state"].pop("instance") is False
+    assert 0 not in leaves(gpu).values()
 
 
 CALLS = (
@@ -157,13 +163,6 @@ def test_what_the_driver_says_of_a_card_is_told(ask, lines, told, refused):
     assert {place: words.get(place) for place in refused} == refused
 
 
-def test_a_0_that_no_card_can_mean_is_not_a_value(ask):
-    lines = "".join(f"nvmlDeviceGet{call} 0 0 0\n" for call in CALLS)
-    _, (gpu,), _ = ask(DESCRIBE, "nvmlDeviceGetCount * 1\n" + lines)
-    assert gpu["state"].pop("instance") is False
-    assert 0 not in leaves(gpu).values()
-
-
 @pytest.mark.parametrize(
     ("name", "told", "refused"),
     [
@@ -206,9 +205,7 @@ def test_those_who_hold_a_card_are_told(described):
 
 
 @pytest.mark.parametrize(("own", "given"), [(1275, None), (1410, 1.275e9)])
-def test_clocks_count_as_set_where_they_are_not_the_cards_own(
-    ask, scripted, own, given
-):
+def test_clocks_count_as_set_where_they_are_not_its_own(ask, scripted, own, given):
     named = "nvmlDeviceGetDefaultApplicationsClock 0 "
     machine = scripted("ampere").replace(f"{named}1275", f"{named}{own}")
     _, (gpu,), _ = ask(DESCRIBE, machine)
@@ -220,9 +217,7 @@ def test_a_divided_card_is_as_many_gpus_as_it_has_instances(ask, scripted):
     more = "nvmlDeviceGetName 0:4 NVIDIA A100-SXM4-80GB MIG 2g.20gb\n"
     _, found, _ = ask(DESCRIBE, scripted("mig_slice") + more)
     assert [gpu["name"][-7:] for gpu in found] == ["1g.10gb", "2g.20gb"]
-
-
-def test_a_divided_card_without_instances_is_told_of_whole(ask, scripted):
+    # Without any it is told of whole.
     lines = scripted("mig_slice").splitlines()
     _, (gpu,), _ = ask(DESCRIBE, "\n".join(line for line in lines if "0:1" not in line))
     assert (gpu["state"]["mig"], gpu["state"]["instance"]) == (True, False)
@@ -235,9 +230,7 @@ def test_a_card_that_is_gone_is_still_told_of_beside_the_other(described):
         name="unknown NVIDIA GPU", driver="570.133.20", refused={"card": "GPU is lost"}
     )
     assert why == ""
-
-
-def test_a_card_that_falls_off_the_bus_keeps_what_it_had_told(described):
+    # A card that falls off the bus keeps what it had told.
     _, (good, lost), _ = described["two_cards_one_lost"]
     assert good.power.draw == 120.0
     assert lost.compute_capability == "8.6"
@@ -269,23 +262,20 @@ def test_a_driver_that_does_not_start_says_why(described, name, problem, words):
     assert driver == Driver(library="12.570.133.20", problem=problem)
 
 
-@pytest.mark.parametrize("code", [999, 4711])
-def test_a_driver_that_fails_in_another_way_is_quoted(ask, code):
-    driver, found, why = ask(DESCRIBE, f"nvmlInit * !{code}")
-    assert (driver["problem"], found) == ("no answer", [])
-    assert why.startswith("The NVIDIA driver does not answer: ")
-
-
-def test_a_driver_without_cards_says_so(described):
-    driver, found, why = described["no_card"]
-    assert (driver.version, driver.problem, found) == ("570.133.20", "", ())
-    assert why == "The NVIDIA driver reports no GPU."
-
-
-def test_a_driver_that_does_not_count_its_cards_says_so(ask):
-    driver, found, why = ask(DESCRIBE, "nvmlDeviceGetCount * !999")
-    assert (driver["problem"], found) == ("", [])
-    assert why == "The NVIDIA driver does not say which GPUs there are: Unknown Error."
+@pytest.mark.parametrize(
+    ("machine", "problem", "why"),
+    [
+        ("nvmlInit * !999", "no answer", "driver does not answer: Unknown Error."),
+        ("nvmlInit * !4711", "no answer", "driver does not answer: "),
+        ("nvmlDeviceGetCount * !999", "",
+         "driver does not say which GPUs there are: Unknown Error."),
+        ("nvmlDeviceGetCount * 0", "", "driver reports no GPU."),
+    ],
+)  # fmt: skip
+def test_a_driver_that_gives_no_cards_is_quoted(ask, machine, problem, why):
+    driver, found, said = ask(DESCRIBE, machine)
+    assert (driver["problem"], found) == (problem, [])
+    assert said.startswith(f"The NVIDIA {why}")
 
 
 def test_no_driver_is_none_and_a_sentence(ask, tmp_path):
@@ -310,8 +300,6 @@ answer = [driver.topology, driver.refused.get("topology")]
 """
 ANCESTOR = "nvmlDeviceGetTopologyCommonAncestor"
 REACH = "nvmlDeviceGetP2PStatus"
-
-
 COUNT = "nvmlDeviceGetCount *"
 GONE = "nvmlDeviceGetHandleByIndex 1 !15"
 DIVIDED = """
@@ -339,8 +327,7 @@ EXPRESS = "over PCI Express, through"
         # A way without a name keeps its number.
         (f"{COUNT} 2\n{ANCESTOR} 0 - 37",
          ["GPU 0 and GPU 1: in a way that the driver numbers 37."], None),
-        (f"{COUNT} 0", [], None),
-        (f"{COUNT} 1", [], None),
+        *((f"{COUNT} {few}", [], None) for few in (0, 1)),
         # A card that is gone is joined to none, nor are instances of one card.
         (f"{COUNT} 3\n{GONE}\n{ANCESTOR} 0 - 0 0",
          ["GPU 0 and GPU 2: on one board."], None),

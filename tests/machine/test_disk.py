@@ -1,5 +1,6 @@
 import itertools
 import os
+from unittest.mock import Mock
 
 import pytest
 
@@ -45,39 +46,26 @@ def test_a_folder_is_read_at_bytes_per_second(tmp_path, fetching):
     assert found.cached == 5 * MEGABYTE / (0.125 * (3 + 4))
 
 
-def test_what_did_not_come_from_the_disk_is_not_called_cold(tmp_path, fetching):
-    filled(tmp_path, 5 * MEGABYTE, 5 * MEGABYTE)
-    fetching(4 * MEGABYTE)
-    found = disk(tmp_path, clock=clock())
-    assert found.cold is None
-    assert found.cached > 0
-
-
-@pytest.mark.parametrize("missing", ["posix_fadvise", "the count"])
-def test_where_the_system_does_not_help_nothing_is_called_cold(
-    tmp_path, monkeypatch, missing
-):
+@pytest.mark.parametrize("missing", ["", "posix_fadvise", "the count"])
+def test_what_came_from_memory_is_not_cold(tmp_path, monkeypatch, fetching, missing):
     if missing == "posix_fadvise":
         monkeypatch.delattr(os, missing, raising=False)
-    else:
+    elif missing:
         monkeypatch.setattr(disks, "fetched", lambda _: None)
-    found = disk(filled(tmp_path, 5 * MEGABYTE))
+    else:
+        fetching(4 * MEGABYTE)
+    found = disk(filled(tmp_path, 5 * MEGABYTE, 5 * MEGABYTE), clock=clock())
     assert found.cold is None
     assert found.cached > 0
 
 
 def test_reading_ends_when_its_time_is_up(tmp_path, monkeypatch):
     filled(tmp_path, *[2 * MEGABYTE] * 5)
-    read = []
-    real = disks._read
-    monkeypatch.setattr(
-        disks,
-        "_read",
-        lambda file, *tell, **more: read.append(file) or real(file, *tell, **more),
-    )
+    read = Mock(side_effect=disks._read)
+    monkeypatch.setattr(disks, "_read", read)
     disk(tmp_path, tmp_path / "no proc", clock(1.0))
     # A look at the clock is a second: the first file takes all the time there is.
-    assert len(read) == 2
+    assert read.call_count == 2
 
 
 def test_what_is_cold_here_was_fetched_from_the_disk(tmp_path):
@@ -95,6 +83,10 @@ def test_too_little_to_read_says_nothing(tmp_path, sizes):
     assert (found.cold, found.cached) == (None, None)
 
 
+def test_the_usual_size_of_its_files_is_told(tmp_path):
+    assert disk(filled(tmp_path, 1000, 3000, 90_000)).file_size == 3000
+
+
 @pytest.mark.parametrize("name", ["gone", "a file", "\0", "~nobody-of-this-name/x"])
 def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path, name):
     (tmp_path / "a file").write_text("")
@@ -103,31 +95,27 @@ def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path, name):
         disk(folder)
 
 
+SPACED = "1 1 0:1 / / rw - ext4 x rw\n2 1 0:2 / /mnt/c/my\\040disk rw - exfat y rw\n"
+
+
+def mounts(text):
+    return {"proc/self/mountinfo": text}
+
+
 @pytest.mark.parametrize(
     ("files", "kind", "windows"),
     [
         (computer(), "ext4", False),
         (windows_drive(), "9p", True),
-        ({"proc/self/mountinfo": "1 1 0:1 / / rw - drvfs C: rw\n"}, "drvfs", True),
-        ({"proc/self/mountinfo": "1 1 0:1 / /mn rw - nfs4 x:/y rw\n"}, None, False),
-        ({"proc/self/mountinfo": "spoiled - \n - \n\0"}, None, False),
+        (mounts("1 1 0:1 / / rw - drvfs C: rw\n"), "drvfs", True),
+        (mounts("1 1 0:1 / /mn rw - nfs4 x:/y rw\n"), None, False),
+        (mounts("spoiled - \n - \n\0"), None, False),
         ({}, None, False),
+        # A place with a space in its name is found.
+        (mounts(SPACED), "exfat", False),
     ],
 )
-def test_the_file_system_is_that_of_the_folder(
-    tmp_path, monkeypatch, files, kind, windows
-):
-    monkeypatch.setattr(os.path, "realpath", lambda _: "/mnt/c/data")
+def test_the_file_system_is_told(tmp_path, monkeypatch, files, kind, windows):
+    monkeypatch.setattr(os.path, "realpath", lambda _: "/mnt/c/my disk/data")
     found = disk(filled(tmp_path / "data"), grow(tmp_path / "root", files))
     assert (found.filesystem, found.windows) == (kind, windows)
-
-
-def test_a_place_with_a_space_in_its_name_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(os.path, "realpath", lambda _: "/media/my disk/data")
-    text = "1 1 0:1 / / rw - ext4 x rw\n2 1 0:2 / /media/my\\040disk rw - exfat y rw\n"
-    root = grow(tmp_path / "root", {"proc/self/mountinfo": text})
-    assert disk(filled(tmp_path / "data"), root).filesystem == "exfat"
-
-
-def test_the_usual_size_of_its_files_is_told(tmp_path):
-    assert disk(filled(tmp_path, 1000, 3000, 90_000)).file_size == 3000

@@ -1,9 +1,11 @@
 import pytest
 
-SAMPLE = """
+READER = """
 from perfkit.machine.nvml import GpuReader
-answer = GpuReader().sample()
+reader = GpuReader()
+sample = reader.sample
 """
+SAMPLE = f"{READER}answer = sample()"
 
 
 def test_a_healthy_card_gives_every_reading_in_base_units(ask, scripted):
@@ -19,11 +21,8 @@ def test_a_healthy_card_gives_every_reading_in_base_units(ask, scripted):
         "gpu0_pcie_tx": 1.5e6,
         "gpu0_pcie_rx": 52e6,
     }
-
-
-def test_wsl_gives_what_it_gives_and_no_zeros(ask, scripted):
-    sample = ask(SAMPLE, scripted("wsl"))
-    assert sample == {
+    # WSL gives what it gives, and no zeros.
+    assert ask(SAMPLE, scripted("wsl")) == {
         "gpu0_memory": 2**30,
         "gpu0_temperature": 61.0,
         "gpu0_link_generation": 4.0,
@@ -48,11 +47,8 @@ answer = [sorted(reader.sample()) for _ in range(3)]
 
 
 def test_a_card_that_is_gone_from_the_start_leaves_the_other_its_number(ask):
-    machine = """
-nvmlDeviceGetCount * 2
-nvmlDeviceGetHandleByIndex 0 !15
-nvmlDeviceGetTemperature * 50
-"""
+    two, gone = "nvmlDeviceGetCount * 2\n", "nvmlDeviceGetHandleByIndex 0 !15\n"
+    machine = f"{two}{gone}nvmlDeviceGetTemperature * 50\n"
     assert ask(SAMPLE, machine) == {"gpu1_temperature": 50.0}
 
 
@@ -73,32 +69,19 @@ answer = [sorted({key[:4] for key in reader.sample()}) for _ in range(6)]
         ("nvmlDeviceGetCount * 0", "The NVIDIA driver reports no GPU."),
         ("", "does not say which GPUs there are: Not Supported."),
         ("nvmlInit * !999", "does not answer: Unknown Error."),
-        (
-            "nvmlDeviceGetCount * 1\nnvmlDeviceGetHandleByIndex 0 !15",
-            "gives no access: GPU is lost.",
-        ),
+        ("nvmlDeviceGetCount * 1\nnvmlDeviceGetHandleByIndex 0 !15",
+         "gives no access: GPU is lost."),
     ],
-)
+)  # fmt: skip
 def test_a_driver_without_cards_to_read_says_why(ask, machine, why):
-    lines = """
-from perfkit.machine.nvml import GpuReader
-reader = GpuReader()
-answer = [reader.sample(), reader.sample(), reader.why]
-"""
-    *samples, said = ask(lines, machine)
+    *samples, said = ask(f"{READER}answer = [sample(), sample(), reader.why]", machine)
     assert samples == [{}, {}]
     assert said.endswith(why)
 
 
 def test_a_closed_reader_opens_again(ask, scripted):
-    lines = """
-from perfkit.machine.nvml import GpuReader
-reader = GpuReader()
-reader.close()
-first = reader.sample()
-reader.close()
-answer = [first, reader.sample()]
-"""
-    first, second = ask(lines, scripted("data_centre"))
+    close = "reader.close(), "
+    lines = f"answer = [{close}sample(), {close}sample()][1::2]"
+    first, second = ask(READER + lines, scripted("data_centre"))
     assert first == second
     assert first["gpu0_busy"] == 0.87

@@ -27,18 +27,25 @@ def held(ask):
     return describe
 
 
-def test_a_card_that_nobody_holds_has_no_holders(held):
-    found, refused = held()
-    assert found == []
-    assert not {name for name in refused if name.startswith("holders")}
+def told(found, *names):
+    return [tuple(holder[name] for name in names) for holder in found]
 
 
 def test_own_programs_are_told_from_others(held):
     found, _ = held("self:1000 parent:2000", used="self:40 parent:60")
-    assert [(h["own"], h["memory"], h["busy"]) for h in found] == [
-        (False, 2000, 0.6),
-        (True, 1000, 0.4),
-    ]
+    both = [(False, 2000, 0.6), (True, 1000, 0.4)]
+    assert told(found, "own", "memory", "busy") == both
+    # One that draws is told from one that computes.
+    found, _ = held("self:10", "self:10 parent:5")
+    assert told(found, "own", "computes") == [(True, True), (False, False)]
+    # A card that nobody holds has no holders.
+    found, refused = held()
+    assert found == []
+    assert not {name for name in refused if name.startswith("holders")}
+    # They are unknown where those that compute are.
+    found, refused = held("!3", "parent:5")
+    assert found is None
+    assert refused["holders"] == "Not Supported"
 
 
 def test_a_program_that_one_of_ours_started_is_our_own(held):
@@ -55,12 +62,7 @@ with open(os.environ["NVML_MACHINE"], "r+") as script:
     script.write(text)
 """
     found, _ = held("GRANDCHILD:5", before=before)
-    assert [(h["program"], h["own"]) for h in found] == [("cat", True)]
-
-
-def test_a_program_that_draws_is_told_from_one_that_computes(held):
-    found, _ = held("self:10", "self:10 parent:5")
-    assert [(h["own"], h["computes"]) for h in found] == [(True, True), (False, False)]
+    assert told(found, "program", "own") == [("cat", True)]
 
 
 @pytest.mark.parametrize(
@@ -84,12 +86,6 @@ def test_what_the_driver_hides_of_a_holder_is_not_made_up(held, asked, told, ref
     assert told.items() <= holder.items()
     said = {name: word for name, word in words.items() if name.startswith("holders")}
     assert said == refused
-
-
-def test_holders_are_unknown_where_those_that_compute_are(held):
-    found, refused = held("!3", "parent:5")
-    assert found is None
-    assert refused["holders"] == "Not Supported"
 
 
 @pytest.mark.parametrize(

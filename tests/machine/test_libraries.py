@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from perfkit.machine import software
+from tests.machine.checks.computers import NEEDED
 from tests.machine.trees import CPU, grow, package, tensorflow
 
 pytestmark = pytest.mark.skipif(
@@ -23,16 +24,6 @@ void _ZN3tsl8internal18LoadDynamicLibraryEPKcPPv(
   *status = *handle ? 1 : 0;
 }
 """
-NAMES = (
-    "libcuda.so.1",
-    "libcudart.so.12",
-    "libcublas.so.12",
-    "libcublasLt.so.12",
-    "libcufft.so.11",
-    "libcusolver.so.11",
-    "libcusparse.so.12",
-    "libcudnn.so.9",
-)
 
 
 def compiled(path, source="int x;", *flags):
@@ -60,31 +51,31 @@ def site(tmp_path, loader):
 
 def tried(folder, variables=None, names=()):
     built = software.tensorflow([str(folder)])
-    return {
-        library.name: library
-        for library in software.tried(built, variables or {}, names)()
-    }
+    found = software.tried(built, variables or {}, names)()
+    return {library.name: library for library in found}
 
 
 def test_each_library_that_is_missing_is_named_in_the_loaders_words(site):
     found = tried(site)
-    assert tuple(found) == NAMES
+    assert tuple(found) == NEEDED
     for name, library in found.items():
         assert library.problem.startswith(f"{name}: cannot open shared object file")
         assert (library.origin, library.version) == (None, None)
+    # A spoiled library is told without its place.
+    grow(site, {"nvidia/cublas/lib/libcublas.so.12": "not a library"})
+    found = tried(site, names=("ada",))["libcublas.so.12"]
+    assert found.problem
+    assert str(site) not in found.problem
 
 
 def test_a_library_of_a_package_has_its_version(site):
     compiled(site / "nvidia/cuda_runtime/lib/libcudart.so.12")
-    grow(site, package("nvidia-cuda-runtime-cu12", "12.5.82"))
-    found = tried(site)["libcudart.so.12"]
-    assert (found.problem, found.origin) == ("", "package")
-    assert found.version == "12.5.82"
-
-
-def test_a_package_where_tensorflow_does_not_look_is_told_apart(site):
     compiled(site / "nvidia/cusolver/lib/libcusolver.so.11")
+    grow(site, package("nvidia-cuda-runtime-cu12", "12.5.82"))
     grow(site, package("nvidia-cusolver-cu12", "11.6.3.83"))
+    found = tried(site)["libcudart.so.12"]
+    assert (found.problem, found.origin, found.version) == ("", "package", "12.5.82")
+    # One where TensorFlow does not look is told apart.
     found = tried(site)["libcusolver.so.11"]
     assert "where this TensorFlow does not look" in found.problem
     assert (found.origin, found.version) == ("package", "11.6.3.83")
@@ -101,37 +92,26 @@ def test_the_search_path_comes_before_the_packages(site, tmp_path):
 
 
 def test_a_library_that_lacks_another_says_which(site):
-    name = "-Wl,-soname,libnvJitLink.so.12"
-    needed = compiled(site / "elsewhere/libnvJitLink.so.12", "int x;", name)
-    compiled(
-        site / "nvidia/cublas/lib/libcublas.so.12",
-        "int x;",
-        "-xnone",
-        "-Wl,--no-as-needed",
-        str(needed),
-        "-Wl,-soname,libcublas.so.12",
-    )
-    needed.unlink()
-    found = tried(site)["libcublas.so.12"]
-    assert "libnvJitLink.so.12" in found.problem
+    lacks = site / "elsewhere/libnvJitLink.so.12"
+    compiled(lacks, "int x;", f"-Wl,-soname,{lacks.name}")
+    needs = ["-xnone", "-Wl,--no-as-needed", str(lacks), "-Wl,-soname,libcublas.so.12"]
+    compiled(site / "nvidia/cublas/lib/libcublas.so.12", "int x;", *needs)
+    lacks.unlink()
+    assert lacks.name in tried(site)["libcublas.so.12"].problem
 
 
-def test_a_spoiled_library_is_told_without_its_place(site):
-    grow(site, {"nvidia/cublas/lib/libcublas.so.12": "not a library"})
-    found = tried(site, names=("ada",))["libcublas.so.12"]
-    assert found.problem
-    assert str(site) not in found.problem
-
-
-def test_a_build_without_cuda_needs_none(tmp_path):
-    assert tried(grow(tmp_path, tensorflow(CPU))) == {}
-
-
-@pytest.mark.parametrize("framework", [None, "not a library"])
-def test_a_tensorflow_whose_loader_cannot_be_asked_says_nothing(tmp_path, framework):
-    files = tensorflow()
-    if framework:
-        files["tensorflow/libtensorflow_framework.so.2"] = framework
+@pytest.mark.parametrize(
+    "files",
+    [
+        # A build without CUDA needs none.
+        tensorflow(CPU),
+        # A loader that cannot be asked says nothing.
+        tensorflow(),
+        tensorflow() | {"tensorflow/libtensorflow_framework.so.2": "not a library"},
+    ],
+    ids=["no CUDA", "no loader", "no library"],
+)
+def test_where_there_is_nothing_to_ask_nothing_is_said(tmp_path, files):
     assert tried(grow(tmp_path, files)) == {}
 
 
@@ -155,6 +135,6 @@ def test_the_tensorflow_here_is_asked_itself(tmp_path):
     for part, name in [("cufft", "libcufft.so.11"), ("cudnn", "libcudnn.so.9")]:
         compiled(folder / f"nvidia/{part}/lib/{name}")
     found = tried(folder)
-    assert tuple(found) == NAMES
+    assert tuple(found) == NEEDED
     loaded = [name for name, library in found.items() if not library.problem]
     assert set(loaded) >= {"libcufft.so.11", "libcudnn.so.9"}

@@ -52,15 +52,14 @@ def test_groups_and_affinity_limit_what_may_be_used(tmp_path, files, cores, memo
     assert limits.memory_granted(tmp_path, 32 * 10**9) == memory
 
 
-def test_a_system_without_proc_is_not_limited(tmp_path):
+def test_a_quota_is_told_from_an_affinity_of_as_many_cores(tmp_path):
+    # A system without /proc is not limited.
     assert limits.cores_granted(tmp_path, 4) == 4
     assert limits.memory_granted(tmp_path, 10) == 10
-
-
-def test_a_quota_is_told_from_an_affinity_of_as_many_cores(tmp_path):
-    grow(tmp_path, computer(8))
-    assert (limits.quota(tmp_path), limits.affinity(tmp_path)) == (None, 8)
-    grow(tmp_path, {"sys/fs/cgroup/cpu.max": "200000 100000\n"})
-    assert (limits.quota(tmp_path), limits.affinity(tmp_path)) == (2.0, 8)
-    grow(tmp_path, {"proc/self/status": "Cpus_allowed_list:\t0-1\n"})
-    assert (limits.quota(tmp_path), limits.affinity(tmp_path)) == (2.0, 2)
+    for files, quota, affinity in (
+        (computer(8), None, 8),
+        ({"sys/fs/cgroup/cpu.max": "200000 100000\n"}, 2.0, 8),
+        ({"proc/self/status": "Cpus_allowed_list:\t0-1\n"}, 2.0, 2),
+    ):
+        grow(tmp_path, files)
+        assert (limits.quota(tmp_path), limits.affinity(tmp_path)) == (quota, affinity)

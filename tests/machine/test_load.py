@@ -1,15 +1,15 @@
 import os
 import types
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
 from perfkit.machine.load import load, look
+from perfkit.machine.record import Busy
+from tests.machine import trees
 from tests.machine.trees import (
-    ME,
-    WINDOW,
-    Times,
     battery,
     busy,
     computer,
@@ -17,8 +17,6 @@ from tests.machine.trees import (
     grow,
     meminfo,
     process,
-    quota_v1,
-    quota_v2,
 )
 
 ANY = counters()
@@ -31,111 +29,86 @@ def between(root, before, after=None):
 
 
 CHILDREN = busy(others=[("python", 60), ("python", 30), ("cc", 15)]) | {
-    "proc/500/stat": process(500, "python", parent=ME, used=60),
+    "proc/500/stat": process(500, "python", parent=trees.ME, used=60),
     "proc/501/stat": process(501, "python", parent=500, used=30),
 }
-ENDED = {f"proc/{ME}/stat": process(ME, "python", used=6, ended=24)}
+ENDED = {f"proc/{trees.ME}/stat": process(trees.ME, "python", used=6, ended=24)}
 MAKE = {"proc/500/stat": process(500, "make", used=15, ended=3000)}
 OLD = {"proc/500/stat": process(500, "old", used=9000)}
 NEW = {"proc/500/stat": process(500, "new", used=30, started=77)}
 
 
+KIB = 1024 * 10**6
+OLD_KERNEL = "cpu  {} 0 0 100\ncpu0 1 0 0 1\n"
+MOUSE = {path: text for path, text in battery().items() if "hidpp" in path}
+
+
+def stat(text):
+    return {"proc/stat": text}
+
+
+def others(cores, *top):
+    """What is told of other programs, after 30 ticks: 90 of them are three cores."""
+    named = tuple(Busy(program=name, cores=used) for name, used in top)
+    return {"seconds": 0.3, "others": cores, "top": named}
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "others", "top"),
+    ("before", "after", "told"),
     [
-        # 30 ticks passed: 90 of them are three cores.
-        ({}, busy(mine=100, others=[("chrome", 90), ("backup", 45)]), 4.5,
-         [("chrome", 3.0), ("backup", 1.5)]),
+        # Other programs are counted in cores.
+        ({}, busy(mine=100, others=[("chrome", 90), ("backup", 45)]),
+         others(4.5, ("chrome", 3.0), ("backup", 1.5))),
         # What this process started is not others, nor is a child that ended.
-        ({}, CHILDREN, 0.5, [("cc", 0.5)]),
-        ({}, busy(mine=30, others=[("chrome", 30)]) | ENDED, 1.0, [("chrome", 1.0)]),
+        ({}, CHILDREN, others(0.5, ("cc", 0.5))),
+        ({}, busy(mine=30, others=[("chrome", 30)]) | ENDED,
+         others(1.0, ("chrome", 1.0))),
         # Children that others ended are not counted twice.
-        ({}, busy(others=[("make", 15)]) | MAKE, 0.5, [("make", 0.5)]),
+        ({}, busy(others=[("make", 15)]) | MAKE, others(0.5, ("make", 0.5))),
         # A number that was given again is another program.
-        (OLD, busy(others=[("new", 30)]) | NEW, 1.0, [("new", 1.0)]),
+        (OLD, busy(others=[("new", 30)]) | NEW, others(1.0, ("new", 1.0))),
         # Programs of one name are told together.
-        ({}, busy(others=[("python3", 12)] * 5), 2.0, [("python3", 2.0)]),
+        ({}, busy(others=[("python3", 12)] * 5), others(2.0, ("python3", 2.0))),
         # Only the busiest are named, and none that hardly works.
         ({}, busy(others=[*((f"p{n}", 30 - 3 * n) for n in range(7)), ("clock", 2)]),
-         4.967, [("p0", 1.0), ("p1", 0.9), ("p2", 0.8), ("p3", 0.7), ("p4", 0.6)]),
-        ({}, busy(others=[("clock", 2)]), 0.067, []),
+         others(4.967, *((f"p{n}", round(1 - n / 10, 1)) for n in range(5)))),
+        ({}, busy(others=[("clock", 2)]), others(0.067)),
         # A program may call itself anything.
-        ({}, busy(others=[("x) R 1 (y", 30)]), 1.0, [("x) R 1 (y", 1.0)]),
-    ],
-)  # fmt: skip
-def test_other_programs_are_counted_in_cores(tmp_path, before, after, others, top):
-    found = between(tmp_path, computer() | before, after)
-    assert (found.seconds, found.others) == (0.3, others)
-    assert [(b.program, b.cores) for b in found.top] == top
-
-
-def test_what_a_hypervisor_gave_to_others_is_a_share_of_the_time(tmp_path):
-    found = between(tmp_path, computer(cores=4), busy(cores=4, steal=3 * WINDOW))
-    assert found.steal == 0.75
-    assert found.others == 0
-
-
-def test_an_old_kernel_does_not_tell_of_it(tmp_path):
-    stat = "cpu  {} 0 0 100\ncpu0 1 0 0 1\n"
-    before = computer() | {"proc/stat": stat.format(10)}
-    found = between(tmp_path, before, {"proc/stat": stat.format(40)})
-    assert (found.steal, found.seconds, found.others) == (None, 0.3, 1.0)
-
-
-@pytest.mark.parametrize("text", ["", "cpu  0 0 0 0 0 0 0 0\n", "cpu  1 2\n", "\0\xff"])
-def test_without_counters_nothing_is_claimed(tmp_path, text):
-    found = between(tmp_path, computer() | {"proc/stat": text}, {"proc/stat": text})
-    assert (found.seconds, found.others, found.steal, found.top) == (None,) * 3 + ((),)
-    assert found.swap_present == 2 * 1024 * 10**6
-
-
-def test_counters_that_were_set_back_claim_nothing(tmp_path):
-    found = between(tmp_path, computer() | busy(others=[("x", 60)]), computer())
-    assert (found.seconds, found.others, found.top) == (None, None, ())
-
-
-def test_where_this_process_is_not_seen_others_are_unknown(tmp_path):
-    files = computer() | {"proc/self/stat": process(9999, "python")}
-    found = between(tmp_path, files, busy(others=[("chrome", 60)]))
-    assert (found.others, found.top) == (None, ())
-    assert found.seconds == 0.3
-
-
-KIB = 1024 * 10**6
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        ({"proc/meminfo": meminfo(16, swap=8, swap_free=5)},
+        ({}, busy(others=[("x) R 1 (y", 30)]), others(1.0, ("x) R 1 (y", 1.0))),
+        # What a hypervisor gave to others is a share of the time; an old kernel does
+        # not tell of it.
+        (computer(cores=4), busy(cores=4, steal=3 * trees.WINDOW),
+         {"steal": 0.75, "others": 0}),
+        (stat(OLD_KERNEL.format(10)), stat(OLD_KERNEL.format(40)),
+         {"steal": None, "seconds": 0.3, "others": 1.0}),
+        # Without counters nothing is claimed, nor where they were set back.
+        *[(stat(text), stat(text), {"seconds": None, "others": None, "steal": None,
+           "top": (), "swap_present": 2 * KIB})
+          for text in ("", "cpu  0 0 0 0 0 0 0 0\n", "cpu  1 2\n", "\0\xff")],
+        (busy(others=[("x", 60)]), computer(),
+         {"seconds": None, "others": None, "top": ()}),
+        # Where this process is not seen others are unknown.
+        ({"proc/self/stat": process(9999, "python")}, busy(others=[("chrome", 60)]),
+         {"seconds": 0.3, "others": None, "top": ()}),
+        # Memory is what the system and the limits leave; no swap is known to be none.
+        ({"proc/meminfo": meminfo(16, swap=8, swap_free=5)}, {},
          {"swap": 3 * KIB, "swap_present": 8 * KIB}),
-        # No swap is known to be none.
-        ({"proc/meminfo": meminfo(16, swap=0)}, {"swap": 0, "swap_present": 0}),
-        ({"proc/meminfo": meminfo(16, available=6)}, {"memory_free": 6 * KIB}),
+        ({"proc/meminfo": meminfo(16, swap=0)}, {}, {"swap": 0, "swap_present": 0}),
+        ({"proc/meminfo": meminfo(16, available=6)}, {}, {"memory_free": 6 * KIB}),
         # Of the 2 GB in use a quarter is files that were read, and can be let go.
-        (quota_v1(cores=2, gigabytes=3, used=2), {"memory_free": 1.5e9}),
-        (quota_v2(cores=2, gigabytes=3, used=2), {"memory_free": 1.5e9}),
+        *[(quota(cores=2, gigabytes=3, used=2), {}, {"memory_free": 1.5e9})
+          for quota in (trees.quota_v1, trees.quota_v2)],
+        # A laptop on its battery is told.
+        *[(files, {}, {"on_battery": on_battery}) for files, on_battery in (
+            ({}, None), (battery(), True), (battery(plugged=True), False),
+            (battery("Charging", plugged=True), False),
+            (battery("Not charging", plugged=True), False), (battery("Full"), False),
+            (MOUSE, None))],
     ],
 )  # fmt: skip
-def test_memory_is_what_the_system_and_the_limits_leave(tmp_path, files, told):
-    found = between(tmp_path, computer() | files)
+def test_what_changes_between_two_looks_is_told(tmp_path, before, after, told):
+    found = between(tmp_path, computer() | before, after)
     assert {name: getattr(found, name) for name in told} == told
-
-
-@pytest.mark.parametrize(
-    ("files", "on_battery"),
-    [
-        ({}, None),
-        (battery(), True),
-        (battery(plugged=True), False),
-        (battery("Charging", plugged=True), False),
-        (battery("Not charging", plugged=True), False),
-        (battery("Full"), False),
-        ({k: v for k, v in battery().items() if "hidpp" in k}, None),
-    ],
-)
-def test_a_laptop_on_its_battery_is_told(tmp_path, files, on_battery):
-    assert between(tmp_path, computer() | files).on_battery is on_battery
 
 
 def test_a_system_without_proc_is_asked(tmp_path):
@@ -150,7 +123,7 @@ def test_a_system_without_proc_is_asked(tmp_path):
 
     def told(mine, other, idle):
         return counters(
-            cpu_times=lambda: Times(mine + other, 0, idle),
+            cpu_times=lambda: trees.Times(mine + other, 0, idle),
             process_iter=lambda _: [
                 program(os.getpid(), "python", 1, mine),
                 program(77, "Xcode", 1, other),
@@ -168,23 +141,21 @@ def test_a_system_without_proc_is_asked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "call",
-    ["cpu_times", "process_iter", "virtual_memory", "swap_memory", "sensors_battery"],
+    ("call", "lost"),
+    [
+        ("cpu_times", set()),
+        ("process_iter", set()),
+        ("virtual_memory", {"memory_free"}),
+        ("swap_memory", {"swap", "swap_present"}),
+        ("sensors_battery", set()),
+    ],
 )
 @pytest.mark.parametrize("error", [OSError, RuntimeError, psutil.AccessDenied])
-def test_what_such_a_system_refuses_is_unknown(tmp_path, call, error):
-    def refuse(*_):
-        raise error
-
-    system = counters(**{call: refuse})
+def test_what_such_a_system_refuses_is_unknown(tmp_path, call, lost, error):
+    system = counters(**{call: Mock(side_effect=error)})
     found = load(look(tmp_path, system), look(tmp_path, system), tmp_path, system)
-    known = {"memory_free", "swap", "swap_present", "top"}
-    lost = {
-        "virtual_memory": {"memory_free"},
-        "swap_memory": {"swap", "swap_present"},
-    }.get(call, set())
     told = {n for n in found.__dataclass_fields__ if getattr(found, n) is not None}
-    assert told == known - lost
+    assert told == {"memory_free", "swap", "swap_present", "top"} - lost
 
 
 def test_this_computer_is_looked_at():
@@ -193,10 +164,8 @@ def test_this_computer_is_looked_at():
     while (second := look(Path("/"), psutil)).total < first.total + 0.2:
         sum(range(10_000))
     found = load(first, second, Path("/"), psutil)
-    assert found.seconds == pytest.approx(
-        (second.total - first.total) / second.cores, abs=2e-3
-    )
+    seconds = (second.total - first.total) / second.cores
+    assert found.seconds == pytest.approx(seconds, abs=2e-3)
     assert 0 <= found.others <= psutil.cpu_count()
-    assert found.memory_free == pytest.approx(
-        psutil.virtual_memory().available, rel=0.2
-    )
+    free = psutil.virtual_memory().available
+    assert found.memory_free == pytest.approx(free, rel=0.2)

@@ -67,27 +67,18 @@ def test_what_was_seen_while_it_worked_is_told(columns, told):
 def test_a_gpu_that_hardly_worked_tells_nothing(columns):
     idle = {"throttle": [POWER | IDLE] * 50} | columns
     assert seen(link_generation=[1] * 50, **idle) == CARD
-
-
-def test_no_samples_tell_nothing():
     assert observed([CARD, CARD], {}) == (CARD, CARD)
 
 
 def test_each_gpu_is_told_of_by_its_own_number():
     columns = {
-        "gpu1_busy": (0.9,) * 5,
-        "gpu1_link_generation": (2,) * 5,
-        "gpu0_busy": (0.0,) * 5,
-        "gpu0_link_generation": (1,) * 5,
+        f"gpu{number}_{name}": (value,) * 5
+        for number, busy, generation in ((0, 0.0, 1), (1, 0.9, 2))
+        for name, value in (("busy", busy), ("link_generation", generation))
     }
     first, second = observed([CARD, CARD], columns)
     assert first == CARD
     assert second.link.busy_generation == 2
-
-
-@pytest.mark.parametrize("mask", [0, 0x1, 0x2, 0x10, 0x100, 0x113])
-def test_idle_and_clocks_set_by_hand_are_not_throttling(mask):
-    assert throttle_reasons(mask) == ()
 
 
 def test_each_kind_of_throttling_has_words_of_its_own():
@@ -97,3 +88,6 @@ def test_each_kind_of_throttling_has_words_of_its_own():
     assert len(set(words)) == len(bits)
     assert throttle_reasons(float(0x44 | 0x1)) == (*words[0], *words[3])
     assert throttle_reasons(0x8000) == ("reason 0x8000",)
+    # Idle and clocks set by hand are none.
+    none = [throttle_reasons(mask) for mask in (0, 0x1, 0x2, 0x10, 0x100, 0x113)]
+    assert none == [()] * 6

@@ -7,108 +7,54 @@ from pathlib import Path
 import pytest
 
 from perfkit.machine import software
+from tests.machine.checks.computers import HELD
 from tests.machine.trees import CPU, CUDA, grow, package, tensorflow
 
-
-def built(folder, files):
-    return software.tensorflow([str(grow(folder, files))])
-
-
-def test_a_build_for_gpus_says_what_it_was_made_with(tmp_path):
-    found = built(tmp_path, tensorflow())
-    assert (found.build, found.cuda, found.cudnn) == ("cuda", "12.5.1", "9")
-    assert found.capabilities == ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
-    assert found.packages == ("tensorflow",)
+OTHER = tensorflow(CPU, "2.20.0", "tensorflow-cpu")
+ROCM = CUDA | {"is_cuda_build": False, "is_rocm_build": True}
+BUILD = "tensorflow/python/platform/build_info.py"
+MADE = "build_info = collections.OrderedDict"
 
 
 @pytest.mark.parametrize(
-    ("told", "more", "build"),
+    ("mine", "theirs", "told"),
     [
-        (CPU, {}, "cpu"),
-        (CPU, package("tensorflow-metal", "1.2.0"), "metal"),
-        (CUDA | {"is_cuda_build": False, "is_rocm_build": True}, {}, "rocm"),
-        ({}, {}, "unknown"),
-        ({"is_cuda_build": "yes"}, {}, "unknown"),
+        # A build for GPUs says what it was made with.
+        (tensorflow(), {}, {"build": "cuda", "cuda": "12.5.1", "cudnn": "9",
+         "capabilities": HELD, "packages": ("tensorflow",)}),
+        # Others are told apart; without TensorFlow there is none.
+        *[(tensorflow(made) | more, {}, {"build": build}) for made, more, build in (
+            (CPU, {}, "cpu"), (CPU, package("tensorflow-metal", "1.2.0"), "metal"),
+            (ROCM, {}, "rocm"), ({}, {}, "unknown"),
+            ({"is_cuda_build": "yes"}, {}, "unknown"))],
+        (package("keras", "3.15.1"), {}, {"build": "none", "packages": (),
+         "folder": None}),
+        # A build that cannot be read is unknown.
+        *[(tensorflow() | {BUILD: source}, {}, {"build": "unknown", "cuda": None,
+           "capabilities": None}) for source in (
+            "", f"{MADE}([('is_cuda_build', True)", f"{MADE}([1, 2])",
+            f"{MADE}([__import__('os').abort()])",
+            f"{MADE}([{'(' * 5000}{')' * 5000}])",
+            "OrderedDict([('cuda_version', ['12']), "
+            "('cuda_compute_capabilities', 5)])")],
+        # A file of its name hides TensorFlow, as one in an earlier folder does.
+        ({"tensorflow.py": ""}, tensorflow(), {"build": "unknown"}),
+        (tensorflow(), OTHER, {"build": "cuda", "packages": ("tensorflow",)}),
+        # Two distributions in one folder are both told.
+        (tensorflow() | OTHER, {}, {"packages": ("tensorflow", "tensorflow-cpu")}),
+        # One that only asks for another is not counted.
+        (tensorflow(name="tensorflow-intel") | tensorflow(brings=False), {},
+         {"packages": ("tensorflow-intel",)}),
     ],
-)
-def test_other_builds_are_told_apart(tmp_path, told, more, build):
-    assert built(tmp_path, tensorflow(told) | more).build == build
+)  # fmt: skip
+def test_the_first_tensorflow_says_how_it_was_built(tmp_path, mine, theirs, told):
+    folders = grow(tmp_path / "a", mine), grow(tmp_path / "b", theirs)
+    found = software.tensorflow([*map(str, folders)])
+    told = {"folder": folders[0]} | told
+    assert {name: getattr(found, name) for name in told} == told
 
 
-def test_without_tensorflow_there_is_no_build(tmp_path):
-    found = built(tmp_path, package("keras", "3.15.1"))
-    assert (found.build, found.packages, found.folder) == ("none", (), None)
-
-
-def test_a_file_of_its_name_hides_tensorflow(tmp_path):
-    mine, theirs = grow(tmp_path / "a", {"tensorflow.py": ""}), tmp_path / "b"
-    grow(theirs, tensorflow())
-    found = software.tensorflow([str(mine), str(theirs)])
-    assert (found.build, found.folder) == ("unknown", mine)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "",
-        "build_info = collections.OrderedDict([('is_cuda_build', True)",
-        "build_info = collections.OrderedDict([__import__('os').abort()])",
-        "build_info = collections.OrderedDict([" + "(" * 5000 + ")" * 5000 + "])",
-        "build_info = collections.OrderedDict([1, 2])",
-        "OrderedDict([('cuda_version', ['12']), ('cuda_compute_capabilities', 5)])",
-    ],
-)
-def test_a_build_that_cannot_be_read_is_unknown(tmp_path, source):
-    files = tensorflow() | {"tensorflow/python/platform/build_info.py": source}
-    found = built(tmp_path, files)
-    assert found.build == "unknown"
-    assert (found.cuda, found.capabilities) == (None, None)
-
-
-def test_two_distributions_in_one_folder_are_both_told(tmp_path):
-    files = tensorflow() | tensorflow(CPU, "2.20.0", "tensorflow-cpu")
-    assert built(tmp_path, files).packages == ("tensorflow", "tensorflow-cpu")
-
-
-def test_one_that_only_asks_for_another_is_not_counted(tmp_path):
-    files = tensorflow(name="tensorflow-intel") | tensorflow(brings=False)
-    assert built(tmp_path, files).packages == ("tensorflow-intel",)
-
-
-def test_one_in_another_folder_is_hidden_and_does_no_harm(tmp_path):
-    mine = grow(tmp_path / "a", tensorflow())
-    theirs = grow(tmp_path / "b", tensorflow(CPU, "2.15.0", "tensorflow-cpu"))
-    found = software.tensorflow([str(mine), str(theirs)])
-    assert (found.build, found.packages) == ("cuda", ("tensorflow",))
-
-
-def test_versions_are_those_that_python_finds_first(tmp_path):
-    mine = grow(tmp_path / "a", package("nvidia-cudnn-cu12", "9.3.0.75"))
-    theirs = grow(tmp_path / "b", package("nvidia-cudnn-cu12", "8.9") | tensorflow())
-    grow(theirs, package("secret-project", "1"))
-    assert software.versions([str(mine), str(tmp_path / "gone"), str(theirs)]) == {
-        "keras": "3.15.1",
-        "nvidia-cudnn-cu12": "9.3.0.75",
-        "tensorflow": "2.21.0",
-    }
-
-
-def test_the_versions_here_are_those_that_are_installed():
-    found = software.versions(sys.path)
-    assert {"numpy", "keras", "perfkit"} <= set(found)
-    assert found == {name: importlib.metadata.version(name) for name in found}
-
-
-def test_the_tensorflow_here_is_read_without_being_imported():
-    place = importlib.util.find_spec("tensorflow").origin
-    told = runpy.run_path(Path(place).parent / "python/platform/build_info.py")
-    found = software.tensorflow(sys.path)
-    assert found.folder == Path(place).parents[1]
-    assert (found.build == "cuda") == told["build_info"]["is_cuda_build"]
-    assert found.cuda == told["build_info"].get("cuda_version")
-    assert "tensorflow" in " ".join(found.packages)
-
-
+CUDNN = "nvidia-cudnn-cu12"
 PUBLIC = "tensorflow/include/tensorflow/core/public"
 HEADER = """
 #define TF_MAJOR_VERSION 2
@@ -117,19 +63,43 @@ HEADER = """
 """
 
 
-@pytest.mark.parametrize("name", ["release_version.h", "version.h"])
-def test_a_tensorflow_that_nothing_known_brought_says_its_version_itself(
-    tmp_path, name
-):
-    files = tensorflow(name="a-containers-own") | {f"{PUBLIC}/{name}": HEADER}
-    found = software.versions([str(grow(tmp_path, files))])
-    assert found == {"keras": "3.15.1", "tensorflow": "2.18.1"}
+OWN = tensorflow(name="a-containers-own")
+NIGHTLY = tensorflow(CPU, "2.20.0.dev1", "tf-nightly-cpu")
 
 
-def test_whichever_distribution_brings_the_module_it_is_tensorflow(tmp_path):
-    files = tensorflow(CPU, "2.20.0.dev1", "tf-nightly-cpu")
-    found = software.versions([str(grow(tmp_path, files))])
-    assert found["tensorflow"] == found["tf-nightly-cpu"] == "2.20.0.dev1"
+@pytest.mark.parametrize(
+    ("mine", "theirs", "versions"),
+    [
+        # They are those that Python finds first, of what matters.
+        (package(CUDNN, "9.3.0.75"), package(CUDNN, "8.9") | tensorflow()
+         | package("secret-project", "1"),
+         {CUDNN: "9.3.0.75", "tensorflow": "2.21.0"}),
+        # A TensorFlow that nothing known brought says its version itself.
+        *[(OWN | {f"{PUBLIC}/{name}": HEADER}, {}, {"tensorflow": "2.18.1"})
+          for name in ("release_version.h", "version.h")],
+        # Whichever distribution brings the module, it is TensorFlow.
+        (NIGHTLY, {}, dict.fromkeys(("tensorflow", "tf-nightly-cpu"), "2.20.0.dev1")),
+    ],
+)  # fmt: skip
+def test_versions_are_those_that_python_finds_first(tmp_path, mine, theirs, versions):
+    folders = grow(tmp_path / "a", mine), tmp_path / "gone", tmp_path / "b"
+    grow(folders[-1], theirs)
+    found = software.versions([*map(str, folders)])
+    assert found == {"keras": "3.15.1"} | versions
+
+
+def test_the_versions_here_are_those_that_are_installed():
+    found = software.versions(sys.path)
+    assert {"numpy", "keras", "perfkit"} <= set(found)
+    assert found == {name: importlib.metadata.version(name) for name in found}
+    # The tensorflow here is read without being imported.
+    place = importlib.util.find_spec("tensorflow").origin
+    told = runpy.run_path(Path(place).parent / "python/platform/build_info.py")
+    found = software.tensorflow(sys.path)
+    assert found.folder == Path(place).parents[1]
+    assert (found.build == "cuda") == told["build_info"]["is_cuda_build"]
+    assert found.cuda == told["build_info"].get("cuda_version")
+    assert "tensorflow" in " ".join(found.packages)
 
 
 @pytest.mark.parametrize(

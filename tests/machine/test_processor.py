@@ -1,32 +1,24 @@
 import types
+from unittest.mock import Mock
 
 import pytest
 
 from perfkit.machine.processor import processor
-from tests.machine.trees import (
-    AMX,
-    AVX2,
-    AVX512,
-    OLD,
-    computer,
-    counters,
-    cpuinfo,
-    grow,
-    scaling,
-)
-
-
-def cores_of(root, files):
-    return processor(grow(root, files), counters())
+from tests.machine import trees
+from tests.machine.trees import AMX, AVX2, computer, counters, cpuinfo, grow, scaling
 
 
 @pytest.mark.parametrize(
     ("flags", "known", "unknown"),
     [
-        (OLD, {"avx", "sse4_2"}, {"avx2", "fma"}),
+        (trees.OLD, {"avx", "sse4_2"}, {"avx2", "fma"}),
         (AVX2, {"avx2", "fma"}, {"avx512f"}),
-        (AVX512, {"avx512f", "avx512_vnni"}, {"avx512_bf16"}),
-        (AMX, {"amx_tile", "amx_bf16", "avx512_fp16", "avx512_bf16"}, {"sse", "ht"}),
+        (trees.AVX512, {"avx512f", "avx512_vnni"}, {"avx512_bf16"}),
+        (
+            AMX,
+            {"amx_tile", "amx_bf16", "avx512_fp16", "avx512_bf16"},
+            {"sse", "ht"},
+        ),
     ],
 )
 def test_the_instruction_sets_that_matter_are_told(tmp_path, flags, known, unknown):
@@ -35,7 +27,11 @@ def test_the_instruction_sets_that_matter_are_told(tmp_path, flags, known, unkno
     assert not unknown & found
 
 
-UNLIKE = cpuinfo(1, flags=AVX512) + cpuinfo(1, flags=AVX2)
+def cores_of(root, files, **told):
+    return processor(grow(root, files), counters(**told))
+
+
+UNLIKE = cpuinfo(1, flags=trees.AVX512) + cpuinfo(1, flags=AVX2)
 NODES = "sys/devices/system/node"
 CPUS = "sys/devices/system/cpu"
 ONLY = {"proc/cpuinfo": "processor\t: 0\n"}
@@ -84,20 +80,13 @@ def test_what_the_files_say_of_the_cores_is_told(tmp_path, files, told):
     assert {name: getattr(found, name) for name in told} == told
 
 
-def test_what_linux_does_not_tell_is_unknown(tmp_path):
-    found = cores_of(tmp_path, {"proc/cpuinfo": "processor\t: 0\n"})
-    assert {getattr(found, name) for name in found.__dataclass_fields__} == {None}
-
-
-def test_a_system_without_proc_tells_what_it_can(tmp_path):
-    told = counters(cpu_freq=lambda: types.SimpleNamespace(current=3200, max=0))
-    found = processor(tmp_path, told)
+def test_what_is_not_told_is_unknown(tmp_path):
+    # A system without /proc tells what it can.
+    speed = types.SimpleNamespace(current=3200, max=0)
+    found = cores_of(tmp_path, {}, cpu_freq=lambda: speed)
     assert (found.physical_cores, found.frequency) == (2, 3.2e9)
     assert found.frequency_max is None
-
-
-def test_a_system_that_does_not_know_its_frequency_has_none(tmp_path):
-    def refused():
-        raise NotImplementedError
-
-    assert processor(tmp_path, counters(cpu_freq=refused)).frequency is None
+    refused = Mock(side_effect=NotImplementedError)
+    assert cores_of(tmp_path, {}, cpu_freq=refused).frequency is None
+    found = cores_of(tmp_path, ONLY)
+    assert {getattr(found, name) for name in found.__dataclass_fields__} == {None}

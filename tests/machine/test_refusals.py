@@ -9,6 +9,18 @@ from tests.machine.drivers import answer_of, leaves, script
 
 # Refusals, errors of the machine, and one that has no name.
 CODES = (1, 2, 3, 4, 6, 10, 13, 15, 20, 999, 4711)
+
+
+def calls(lines):
+    """By call, whose beginning is left out, the words that stand behind it."""
+    told = map(str.split, lines.strip().splitlines())
+    return {f"nvml{call}": set(words) for call, *words in told}
+
+
+def named(text):
+    return {f"nvml{call}" for call in text.split()}
+
+
 EVERYTHING = """
 nvmlDeviceGetMemoryInfo * 1000 400 0
 nvmlDeviceGetFanSpeed * 40
@@ -29,6 +41,8 @@ nvmlDeviceGetUtilizationRates * 70 20
 nvmlDeviceGetMemoryAffinity * 0x2
 nvmlDeviceGetPcieThroughput * 10 20
 """
+
+
 EACH = """
 import dataclasses, os
 from perfkit.machine.cards import gpus
@@ -50,110 +64,92 @@ without = {
 }
 answer = [look(), without]
 """
+
+
 # What is lost with each call; whatever else is there must not change.
-LOST = {
-    "nvmlDeviceGetAccountingMode": {"state.accounting"},
-    "nvmlDeviceGetApplicationsClock": {"clocks.sm_set"},
-    "nvmlDeviceGetArchitecture": {"architecture"},
-    "nvmlDeviceGetBAR1MemoryInfo": {"memory_window"},
-    "nvmlDeviceGetClockInfo": {"clocks.sm", "clocks.memory"},
-    "nvmlDeviceGetComputeMode": {"state.compute_mode"},
-    "nvmlDeviceGetComputeRunningProcesses_v3": {"holders"},
-    "nvmlDeviceGetCpuAffinity": {"state.cores_near"},
-    "nvmlDeviceGetCudaComputeCapability": {"compute_capability", "multiprocessors"},
-    "nvmlDeviceGetCurrPcieLinkGeneration": {"link.generation"},
-    "nvmlDeviceGetCurrPcieLinkWidth": {"link.width"},
-    "nvmlDeviceGetCurrentClocksEventReasons": {"clocks.throttle"},
-    "nvmlDeviceGetDefaultApplicationsClock": {"clocks.sm_set"},
-    "nvmlDeviceGetDriverModel_v2": {"state.driver_model"},
-    "nvmlDeviceGetEccMode": {"state.ecc"},
-    "nvmlDeviceGetFanSpeed": {"power.fan"},
-    "nvmlDeviceGetGpuMaxPcieLinkGeneration": {"link.generation_card"},
-    "nvmlDeviceGetGraphicsRunningProcesses_v3": {"holders.drawing"},
-    "nvmlDeviceGetMaxClockInfo": {"clocks.sm_max", "clocks.memory_max"},
-    "nvmlDeviceGetMaxPcieLinkGeneration": {"link.generation_max"},
-    "nvmlDeviceGetMaxPcieLinkWidth": {"link.width_max"},
-    "nvmlDeviceGetMemoryAffinity": {"state.numa_node"},
-    "nvmlDeviceGetMemoryBusWidth": {"memory_bus"},
-    "nvmlDeviceGetMemoryInfo": {"memory", "memory_used"},
-    "nvmlDeviceGetMigMode": {"state.mig"},
-    "nvmlDeviceGetName": {"name"},
-    "nvmlDeviceGetNumGpuCores": {"cores", "multiprocessors"},
-    "nvmlDeviceGetNvLinkState": {"link.nvlinks"},
-    "nvmlDeviceGetPciInfo_v3": {"pci_bus"},
-    "nvmlDeviceGetPcieReplayCounter": {"link.replays"},
-    "nvmlDeviceGetPerformanceState": {"state.performance"},
-    "nvmlDeviceGetPersistenceMode": {"state.persistence"},
-    "nvmlDeviceGetPowerManagementDefaultLimit": {"power.limit_default"},
-    "nvmlDeviceGetPowerManagementLimit": {"power.limit_set"},
-    "nvmlDeviceGetPowerManagementLimitConstraints": {
-        "power.limit_min",
-        "power.limit_max",
-    },
-    "nvmlDeviceGetPowerUsage": {"power.draw"},
-    "nvmlDeviceGetProcessUtilization": {"holders.busy"},
-    "nvmlDeviceGetRemappedRows": {
-        "state.rows_remapped",
-        "state.remap_pending",
-        "state.remap_failed",
-    },
-    "nvmlDeviceGetSupportedClocksEventReasons": {"clocks.throttle_known"},
-    "nvmlDeviceGetTemperature": {"power.temperature"},
-    "nvmlDeviceGetTemperatureThreshold": {"power.slowdown"},
-    "nvmlDeviceGetTotalEnergyConsumption": {"power.energy"},
-    "nvmlDeviceGetUtilizationRates": {"busy"},
-    "nvmlDeviceGetViolationStatus": {"clocks.slowed_power", "clocks.slowed_heat"},
-    "nvmlGpmQueryDeviceSupport": {"tells_fill"},
-}
-# Another call gives the same, or nothing of a whole card hangs on it.
-NOTHING_LOST = {
-    "nvmlDeviceGetAttributes_v2",
-    "nvmlDeviceGetComputeRunningProcesses_v2",
-    "nvmlDeviceGetCurrentClocksThrottleReasons",
-    "nvmlDeviceGetEnforcedPowerLimit",
-    "nvmlDeviceGetGraphicsRunningProcesses_v2",
-    "nvmlDeviceGetMaxMigDeviceCount",
-    "nvmlDeviceGetMemoryErrorCounter",
-    "nvmlDeviceGetMemoryInfo_v2",
-    "nvmlDeviceGetMigDeviceHandleByIndex",
-    "nvmlDeviceGetPcieThroughput",
-    "nvmlDeviceGetSupportedClocksThrottleReasons",
-    "nvmlDeviceGetTotalEccErrors",
-    "nvmlErrorString",
-    "nvmlShutdown",
-}
+LOST = calls("""
+DeviceGetAccountingMode state.accounting
+DeviceGetApplicationsClock clocks.sm_set
+DeviceGetArchitecture architecture
+DeviceGetBAR1MemoryInfo memory_window
+DeviceGetClockInfo clocks.sm clocks.memory
+DeviceGetComputeMode state.compute_mode
+DeviceGetComputeRunningProcesses_v3 holders
+DeviceGetCpuAffinity state.cores_near
+DeviceGetCudaComputeCapability compute_capability multiprocessors
+DeviceGetCurrPcieLinkGeneration link.generation
+DeviceGetCurrPcieLinkWidth link.width
+DeviceGetCurrentClocksEventReasons clocks.throttle
+DeviceGetDefaultApplicationsClock clocks.sm_set
+DeviceGetDriverModel_v2 state.driver_model
+DeviceGetEccMode state.ecc
+DeviceGetFanSpeed power.fan
+DeviceGetGpuMaxPcieLinkGeneration link.generation_card
+DeviceGetGraphicsRunningProcesses_v3 holders.drawing
+DeviceGetMaxClockInfo clocks.sm_max clocks.memory_max
+DeviceGetMaxPcieLinkGeneration link.generation_max
+DeviceGetMaxPcieLinkWidth link.width_max
+DeviceGetMemoryAffinity state.numa_node
+DeviceGetMemoryBusWidth memory_bus
+DeviceGetMemoryInfo memory memory_used
+DeviceGetMigMode state.mig
+DeviceGetName name
+DeviceGetNumGpuCores cores multiprocessors
+DeviceGetNvLinkState link.nvlinks
+DeviceGetPciInfo_v3 pci_bus
+DeviceGetPcieReplayCounter link.replays
+DeviceGetPerformanceState state.performance
+DeviceGetPersistenceMode state.persistence
+DeviceGetPowerManagementDefaultLimit power.limit_default
+DeviceGetPowerManagementLimit power.limit_set
+DeviceGetPowerManagementLimitConstraints power.limit_min power.limit_max
+DeviceGetPowerUsage power.draw
+DeviceGetProcessUtilization holders.busy
+DeviceGetRemappedRows state.rows_remapped state.remap_pending state.remap_failed
+DeviceGetSupportedClocksEventReasons clocks.throttle_known
+DeviceGetTemperature power.temperature
+DeviceGetTemperatureThreshold power.slowdown
+DeviceGetTotalEnergyConsumption power.energy
+DeviceGetUtilizationRates busy
+DeviceGetViolationStatus clocks.slowed_power clocks.slowed_heat
+GpmQueryDeviceSupport tells_fill
+""")
+
+
+NOTHING_LOST = named("""
+DeviceGetAttributes_v2 DeviceGetComputeRunningProcesses_v2 DeviceGetMemoryInfo_v2
+DeviceGetCurrentClocksThrottleReasons DeviceGetSupportedClocksThrottleReasons
+DeviceGetEnforcedPowerLimit DeviceGetGraphicsRunningProcesses_v2 ErrorString Shutdown
+DeviceGetMaxMigDeviceCount DeviceGetMigDeviceHandleByIndex DeviceGetPcieThroughput
+DeviceGetMemoryErrorCounter DeviceGetTotalEccErrors
+""")
 # They are asked of the machine; each has a test of its own.
-OF_THE_MACHINE = {
-    "nvmlDeviceGetCount_v2",
-    "nvmlDeviceGetHandleByIndex_v2",
-    "nvmlDeviceGetP2PStatus",
-    "nvmlDeviceGetTopologyCommonAncestor",
-    "nvmlInitWithFlags",
-    "nvmlSystemGetCudaDriverVersion",
-    "nvmlSystemGetDriverVersion",
-    "nvmlSystemGetNVMLVersion",
-}
+OF_THE_MACHINE = named("""
+DeviceGetCount_v2 DeviceGetHandleByIndex_v2 DeviceGetP2PStatus InitWithFlags
+DeviceGetTopologyCommonAncestor SystemGetCudaDriverVersion SystemGetDriverVersion
+SystemGetNVMLVersion
+""")
 # An older driver knows these by another name only, and that is asked then.
-RENAMED = {
-    "nvmlDeviceGetComputeRunningProcesses_v3",
-    "nvmlDeviceGetCurrentClocksEventReasons",
-    "nvmlDeviceGetGraphicsRunningProcesses_v3",
-    "nvmlDeviceGetSupportedClocksEventReasons",
-}
+RENAMED = named("""
+DeviceGetComputeRunningProcesses_v3 DeviceGetGraphicsRunningProcesses_v3
+DeviceGetCurrentClocksEventReasons DeviceGetSupportedClocksEventReasons
+""")
 
 
 # What a run loses with each call; a card that is lost is asked for nothing more.
-OF_A_RUN = {
-    "nvmlDeviceGetUtilizationRates": ["busy"],
-    "nvmlDeviceGetMemoryInfo": ["memory"],
-    "nvmlDeviceGetPowerUsage": ["power"],
-    "nvmlDeviceGetClockInfo": ["sm_clock"],
-    "nvmlDeviceGetTemperature": ["temperature"],
-    "nvmlDeviceGetCurrentClocksEventReasons": ["throttle"],
-    "nvmlDeviceGetCurrPcieLinkGeneration": ["link_generation"],
-    "nvmlDeviceGetCurrPcieLinkWidth": ["link_width"],
-    "nvmlDeviceGetPcieThroughput": ["pcie_rx", "pcie_tx"],
-}
+OF_A_RUN = calls("""
+DeviceGetUtilizationRates busy
+DeviceGetMemoryInfo memory
+DeviceGetPowerUsage power
+DeviceGetClockInfo sm_clock
+DeviceGetTemperature temperature
+DeviceGetCurrentClocksEventReasons throttle
+DeviceGetCurrPcieLinkGeneration link_generation
+DeviceGetCurrPcieLinkWidth link_width
+DeviceGetPcieThroughput pcie_rx pcie_tx
+""")
+
+
 GPU_IS_LOST = 15
 
 
@@ -183,8 +179,8 @@ def look(driver, folder, machine, codes=CODES):
     """Look at a machine whole, and with each call failing in turn, by error."""
     file = folder / "machine.txt"
     file.write_text(machine)
-    calls = repr(sorted(exported(driver)))
-    lines = EACH.replace("CODES", repr(codes)).replace("CALLS", calls)
+    failing = repr(sorted(exported(driver)))
+    lines = EACH.replace("CODES", repr(codes)).replace("CALLS", failing)
     return answer_of(lines, driver, file)
 
 
@@ -201,13 +197,11 @@ def each(looked):
     return lambda code: (whole, without[str(code)])
 
 
-def test_every_call_that_the_library_has_is_known_here(driver):
+def test_every_call_that_the_library_has_is_known_here(driver, ask, scripted):
     known = {*LOST, *NOTHING_LOST, *OF_THE_MACHINE}
     assert exported(driver) == known
     assert len(known) == len(LOST) + len(NOTHING_LOST) + len(OF_THE_MACHINE)
-
-
-def test_the_library_has_every_call_that_is_asked_for(ask, driver, scripted):
+    # The library has every call that is asked for.
     lines = """
 import pynvml
 from perfkit.machine.cards import gpus
@@ -266,25 +260,23 @@ def test_a_call_that_fails_leaves_the_readings_of_a_run_as_they_are(each, code):
     assert without["nvmlDeviceGetName"][-2:] == whole[-2:]
 
 
+OF_THE_DRIVER = {
+    "nvmlSystemGetCudaDriverVersion": "cuda",
+    "nvmlSystemGetDriverVersion": "version",
+    "nvmlSystemGetNVMLVersion": "library",
+}
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_the_machine_is_told_of_as_far_as_its_driver_goes(each, code):
     (driver, cards, _, *_), without = each(code)
-    for call, field in {
-        "nvmlSystemGetCudaDriverVersion": "cuda",
-        "nvmlSystemGetDriverVersion": "version",
-        "nvmlSystemGetNVMLVersion": "library",
-    }.items():
+    for call, field in OF_THE_DRIVER.items():
         now, cards_now, *_ = without[call]
-        refused = now["refused"].pop(field)
-        assert refused
+        assert now["refused"].pop(field)
         assert now == driver | {field: None}
         gone = {"driver": None} if field == "version" else {}
         assert cards_now == [card | gone for card in cards]
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_a_driver_that_does_not_start_or_count_has_no_cards_and_a_reason(each, code):
-    _, without = each(code)
+    # One that does not start or count has no cards, and a reason.
     for call in ("nvmlInitWithFlags", "nvmlDeviceGetCount_v2"):
         driver, cards, why, *samples = without[call]
         assert (cards, samples) == ([], [{}, {}])
@@ -293,9 +285,7 @@ def test_a_driver_that_does_not_start_or_count_has_no_cards_and_a_reason(each, c
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.fault(
-    "doctor", "GPU lost", sees="The card is told of, with the driver's reason."
-)
+@pytest.mark.fault("doctor", "GPU lost", sees="The card, with the driver's reason.")
 def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each, code):
     (driver, *_), without = each(code)
     _, cards, why, *samples = without["nvmlDeviceGetHandleByIndex_v2"]
@@ -328,38 +318,36 @@ def test_an_instance_is_told_of_whatever_fails(driver, tmp_path, code):
             assert {n for n in now if now[n] == 0} - {"state.instance"} <= zeros
 
 
-def test_an_error_without_a_text_keeps_its_number(ask, scripted):
-    lines = """
-from perfkit.machine.cards import gpus
-answer = gpus()[1][0].refused
-"""
-    machine = "nvmlErrorString * !1\nnvmlDeviceGetFanSpeed * !4711\n"
-    refused = ask(lines, machine + scripted("data_centre"))
-    assert refused["power.fan"] == "Error 4711"
-
-
-def test_a_reading_that_this_nvidia_ml_py_does_not_know_is_refused(ask, scripted):
-    lines = """
-import pynvml
-from perfkit.machine.cards import gpus
-del pynvml.nvmlDeviceGetMemoryBusWidth
-answer = gpus()[1][0].refused
-"""
-    refused = ask(lines, scripted("data_centre"))
-    assert refused["memory_bus"] == "Function Not Found"
-
-
-def test_a_text_that_is_none_is_refused(ask, tmp_path, scripted):
-    lines = """
-import os
-from perfkit.machine.cards import gpus
+UNPRINTABLE = """
 with open(os.environ["NVML_MACHINE"], "rb+") as script:
     text = script.read().replace(b"NVIDIA H200", b"NVIDIA \\xff200")
     script.seek(0)
     script.write(text)
-answer = [gpus()[1][0].name, gpus()[1][0].refused["name"]]
 """
-    assert ask(lines, scripted("data_centre")) == [UNKNOWN, "Not Text"]
+
+
+@pytest.mark.parametrize(
+    ("before", "machine", "refused"),
+    [
+        # An error without a text keeps its number.
+        ("", "nvmlErrorString * !1\nnvmlDeviceGetFanSpeed * !4711\n",
+         {"power.fan": "Error 4711"}),
+        # A reading that this nvidia-ml-py does not know.
+        ("import pynvml; del pynvml.nvmlDeviceGetMemoryBusWidth", "",
+         {"memory_bus": "Function Not Found"}),
+        (UNPRINTABLE, "", {"name": "Not Text"}),
+    ],
+)  # fmt: skip
+def test_what_is_refused_keeps_a_word_for_it(ask, scripted, before, machine, refused):
+    lines = f"""
+import os
+from perfkit.machine.cards import gpus
+{before}
+answer = [gpus()[1][0].name, gpus()[1][0].refused]
+"""
+    name, words = ask(lines, machine + scripted("data_centre"))
+    assert refused.items() <= words.items()
+    assert (name == UNKNOWN) == ("name" in refused)
 
 
 def test_without_nvidia_ml_py_there_is_a_sentence_that_says_how_to_get_it(ask):

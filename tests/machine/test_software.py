@@ -7,43 +7,38 @@ from perfkit.errors import MissingPartError
 from perfkit.machine import environment, software
 from tests.machine.trees import WSL1, WSL2, computer, container, grow, package
 
-
-def platform(root, files, variables=None, kind="Linux"):
-    grow(root, files)
-    inside = software.in_container(root, variables or {})
-    return software.platform(root, variables or {}, kind, container=inside), inside
-
-
 DOCKER = {"proc/self/cgroup": "0::/system.slice/docker-4f2a.scope\n"}
 
 
+OWN = computer(release="6.1.9-my-own")
+
+
 @pytest.mark.parametrize(
-    ("files", "variables", "expected"),
+    ("files", "variables", "kind", "expected"),
     [
-        (computer(), {}, ("linux", False)),
-        (computer() | container(), {}, ("container", True)),
-        (computer() | DOCKER, {}, ("container", True)),
-        (computer(), {"APPTAINER_CONTAINER": "x.sif"}, ("container", True)),
-        (computer(), {"container": "podman"}, ("container", True)),
+        (computer(), {}, "Linux", ("linux", False)),
+        (computer() | container(), {}, "Linux", ("container", True)),
+        (computer() | DOCKER, {}, "Linux", ("container", True)),
+        (computer(), {"APPTAINER_CONTAINER": "x.sif"}, "Linux", ("container", True)),
+        (computer(), {"container": "podman"}, "Linux", ("container", True)),
         # A virtual machine that was made from a container's files.
-        (computer() | {".dockerenv": ""}, {}, ("linux", False)),
-        (computer(release=WSL1), {}, ("wsl1", False)),
-        (computer(release=WSL2), {}, ("wsl2", False)),
-        (computer(release=WSL2) | container(), {}, ("wsl2", True)),
-        (computer(release="6.1.9-my-own"), {"WSL_DISTRO_NAME": "U"}, ("wsl2", False)),
-        (computer(release="4.4.0-210-generic"), {}, ("linux", False)),
+        (computer() | {".dockerenv": ""}, {}, "Linux", ("linux", False)),
+        (computer(release=WSL1), {}, "Linux", ("wsl1", False)),
+        (computer(release=WSL2), {}, "Linux", ("wsl2", False)),
+        (computer(release=WSL2) | container(), {}, "Linux", ("wsl2", True)),
+        (OWN, {"WSL_DISTRO_NAME": "U"}, "Linux", ("wsl2", False)),
+        (computer(release="4.4.0-210-generic"), {}, "Linux", ("linux", False)),
+        # Systems without /proc name themselves.
+        ({}, {}, "Darwin", ("macos", False)),
+        ({}, {}, "Windows", ("windows", False)),
+        ({}, {}, "FreeBSD", ("other", False)),
     ],
 )
-def test_the_kind_of_system_is_told(tmp_path, files, variables, expected):
-    assert platform(tmp_path, files, variables) == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [("Darwin", "macos"), ("Windows", "windows"), ("FreeBSD", "other")],
-)
-def test_systems_without_proc_name_themselves(tmp_path, kind, expected):
-    assert platform(tmp_path, {}, kind=kind) == (expected, False)
+def test_the_kind_of_system_is_told(tmp_path, files, variables, kind, expected):
+    grow(tmp_path, files)
+    inside = software.in_container(tmp_path, variables)
+    platform = software.platform(tmp_path, variables, kind, container=inside)
+    assert (platform, inside) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,30 +52,20 @@ def test_systems_without_proc_name_themselves(tmp_path, kind, expected):
         ({}, ["jax"], "tensorflow"),
         ({}, {"backend": ["jax"]}, "tensorflow"),
         ({"KERAS_BACKEND": "/home/ada/x"}, None, "tensorflow"),
+        # Its folder may be another, and a broken file is as none.
+        ({"HOME": "/", "KERAS_HOME": "{home}/.keras"}, {"backend": "jax"}, "jax"),
+        pytest.param({}, "{" + "[" * 10_000, "tensorflow", id="broken"),
     ],
 )
 def test_keras_chooses_as_it_will(tmp_path, variables, file, backend):
-    grow(tmp_path, package("keras", "3.15.1"))
-    if file is not None:
-        grow(tmp_path, {".keras/keras.json": json.dumps(file)})
-    home = {"HOME": str(tmp_path)}
-    assert software.keras_backend(home | variables, [str(tmp_path)]) == backend
-
-
-def test_the_folder_of_keras_may_be_another(tmp_path):
-    grow(tmp_path, package("keras", "3") | {"k/keras.json": '{"backend": "jax"}'})
-    chosen = {"HOME": "/", "KERAS_HOME": str(tmp_path / "k")}
-    assert software.keras_backend(chosen, [str(tmp_path)]) == "jax"
-
-
-def test_a_broken_file_of_keras_is_as_none(tmp_path):
-    grow(tmp_path, package("keras", "3") | {".keras/keras.json": "{" + "[" * 10_000})
-    home = {"HOME": str(tmp_path)}
-    assert software.keras_backend(home, [str(tmp_path)]) == "tensorflow"
-
-
-def test_without_keras_there_is_no_backend(tmp_path):
-    assert software.keras_backend({"KERAS_BACKEND": "jax"}, [str(tmp_path)]) is None
+    told = file if isinstance(file, str) else json.dumps(file)
+    files = {".keras/keras.json": told} if file is not None else {}
+    grow(tmp_path, package("keras", "3.15.1") | files)
+    variables = {k: v.format(home=tmp_path) for k, v in variables.items()}
+    home = {"HOME": str(tmp_path)} | variables
+    assert software.keras_backend(home, [str(tmp_path)]) == backend
+    # Without Keras there is no backend.
+    assert software.keras_backend(home, [str(tmp_path / "none")]) is None
 
 
 @pytest.mark.parametrize(
@@ -97,9 +82,7 @@ def test_without_keras_there_is_no_backend(tmp_path):
         ({"VIRTUAL_ENV": "{here}", "CONDA_PREFIX": "{other}"}, False),
     ],
 )
-def test_another_environment_than_the_active_one_is_told(
-    tmp_path, variables, elsewhere
-):
+def test_another_environment_is_told(tmp_path, variables, elsewhere):
     here, other = tmp_path / "venv", tmp_path / "another"
     places = {k: v.format(here=here, other=other) for k, v in variables.items()}
     said = software.elsewhere(str(here), places)
@@ -111,9 +94,7 @@ def test_variables_that_this_process_set_are_found():
     at_start = "OMP_NUM_THREADS=2\0HOME=/home/ada\0TF_XLA_FLAGS=a=b\0"
     now = {"OMP_NUM_THREADS": "4", "TF_XLA_FLAGS": "a=b", "XLA_FLAGS": "x", "HOME": "y"}
     assert environment.set_inside(now, at_start) == ("OMP_NUM_THREADS", "XLA_FLAGS")
-
-
-def test_where_nothing_tells_how_it_began_nothing_is_claimed():
+    # Where nothing tells how it began nothing is claimed.
     assert environment.set_inside({"XLA_FLAGS": "x"}, "") == ()
 
 

@@ -9,13 +9,9 @@ import random
 from dataclasses import replace
 
 from perfkit.machine.record import Busy, Load, Machine, Processor, Software
-from perfkit.passports.passport import (
-    PARTS,
-    BenchmarkRate,
-    Part,
-    Passport,
-    Training,
-)
+from perfkit.passports.passport import PARTS, Part
+from tests.machines import passports
+from tests.machines.passports import benchmark
 
 # Unit, rate, group.
 RATES = {
@@ -34,6 +30,8 @@ RATES = {
     "TensorFlow product, float32": ("FLOP", 4.2e11, "TensorFlow"),
     "convolution, float32": ("FLOP", 4e11, "TensorFlow"),
 }
+
+
 EVERY_CORE = (
     *("NumPy product, float32", "JPEG decode", "TensorFlow product, float32"),
     *("convolution, float32", "memory copy"),
@@ -94,18 +92,17 @@ def passport(rates=None, machine=MACHINE, **more):
     real = {name: rate * times.get(name, 1.0) for name, (_, rate, _) in RATES.items()}
     free = (machine.cores - others) / machine.cores
     real = {name: r * (free if name in EVERY_CORE else 1) for name, r in real.items()}
+    worked = real | {"late": late}
     fields = {
         "label": "one",
-        "recorded": "2025-03-14T09:26:53+01:00",
-        "perfkit": "0.1.0",
         "machine": machine,
+        "checks": (),
         "microbenchmarks": tuple(
-            benchmark(n, measured(rate), width) for n, rate in real.items()
+            benchmark(name, measured(rate), RATES[name][0], RATES[name][2], width)
+            for name, rate in real.items()
         ),
         "trainings": tuple(
-            training(
-                one, real | {"late": late}, extra.get(one[0], 0.0), measured, width
-            )
+            training(one, worked, extra.get(one[0], 0.0), measured, width)
             for one in TRAININGS
         ),
         "samples": {
@@ -117,23 +114,9 @@ def passport(rates=None, machine=MACHINE, **more):
         },
         "phases": {"reference-trainings": (0.0, float(SAMPLES))},
         "noise_floors": {"machine-ladder": 1.03, "reference-trainings": 1.02},
-        "budget_s": 180.0,
+        "parameters": {},
     }
-    return Passport(**fields | more)
-
-
-def benchmark(name, rate, width=0.03):
-    unit, _, group = RATES[name]
-    return BenchmarkRate(
-        name=name,
-        group=group,
-        what=f"what {name} does",
-        unit=unit,
-        rate=rate,
-        low=rate * (1 - width),
-        high=rate * (1 + width),
-        trials=3,
-    )
+    return passports.passport(**fields | more)
 
 
 def split(one, real, extra=0.0):
@@ -180,31 +163,22 @@ def training(one, real, extra=0.0, measured=lambda value: value, width=0.03):
     name, model, batch, weights, feed = one
     seconds = {part: measured(s) for part, s in split(one, real, extra).items()}
     step = sum(seconds.values())
-    parts = [
-        Part(
-            name=part,
-            seconds=seconds.get(part, 0.0),
-            low=seconds.get(part, 0.0) - width * step / 4,
-            high=seconds.get(part, 0.0) + width * step / 4,
-        )
-        for part in PARTS
-    ]
-    return Training(
-        name=name,
-        job={
-            "recipe": 1,
-            "model": model,
-            "data": DATA[feed],
-            "seed": 0,
-        },
+    known = [seconds.get(part, 0.0) for part in PARTS]
+    near = width * step / 4
+    parts = tuple(
+        Part(name=part, seconds=s, low=s - near, high=s + near)
+        for part, s in zip(PARTS, known, strict=True)
+    )
+    return passports.training(
+        name,
+        step,
+        what="",
+        job={"recipe": 1, "model": model, "data": DATA[feed], "seed": 0},
         batch=batch,
         weights=weights,
-        seconds=step,
         low=step * (1 - width),
         high=step * (1 + width),
-        trials=3,
-        parts=tuple(parts),
-        device="CPU:0",
+        parts=parts,
     )
 
 
@@ -261,23 +235,15 @@ def on_gpu(passport, hidden):
             for p in one.parts
         )
         step = rest + fed
-        trainings.append(
-            changed(
-                one,
-                device="GPU:0",
-                seconds=step,
-                low=0.99 * step,
-                high=1.01 * step,
-                parts=parts,
-            )
-        )
-    names = {"TensorFlow product, float32": "GPU product, float32"}
-    names |= {"convolution, float32": "GPU convolution, float32"}
-    names |= {"operation in a graph": "GPU launch", "memory copy": "GPU memory"}
-    more = tuple(
-        changed(one, name=names[one.name])
-        for one in passport.microbenchmarks
-        if one.name in names
-    )
+        took = {"seconds": step, "low": 0.99 * step, "high": 1.01 * step}
+        trainings.append(changed(one, device="GPU:0", parts=parts, **took))
+    names = {
+        "memory copy": "GPU memory",
+        "operation in a graph": "GPU launch",
+        "TensorFlow product, float32": "GPU product, float32",
+        "convolution, float32": "GPU convolution, float32",
+    }
+    measured = {one.name: one for one in passport.microbenchmarks}
+    more = (changed(measured[name], name=names[name]) for name in names)
     benchmarks = (*passport.microbenchmarks, *more)
     return changed(passport, trainings=tuple(trainings), microbenchmarks=benchmarks)

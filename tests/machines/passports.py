@@ -6,7 +6,25 @@ from tests.findings.made import MACHINE
 from tests.findings.parts import RATES
 
 JOB = {"network": "three layers", "data": "in memory", "recipe": 1}
+
+
 SAMPLES = 60
+ON_BATTERY = Check(
+    id="on-battery",
+    status="warn",
+    title="This laptop runs on its battery",
+    evidence="The system says so.",
+    why="Cores are slower.",
+    remedy="Plug it in.",
+    cost=0.4,
+)
+
+
+def benchmark(name, rate, unit, group, width=0.03, **more):
+    """The rate of a microbenchmark, known to so much on either side."""
+    interval = {"low": rate * (1 - width), "high": rate * (1 + width), "trials": 3}
+    known = {"name": name, "what": f"what {name} does", "unit": unit, "group": group}
+    return BenchmarkRate(rate=rate, **interval, **known, **more)
 
 
 def passport(label="ada's desk", speed=1.0, *, without=(), **more):
@@ -18,42 +36,23 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
         without: The names of microbenchmarks that were not measured.
         **more: Fields of the passport.
     """
-    benchmarks = tuple(
-        BenchmarkRate(
-            name=name, group=group, unit=unit, missing="Its library is missing."
-        )
-        if name in without
-        else BenchmarkRate(
-            name=name,
-            group=group,
-            what=f"what {name} does",
-            unit=unit,
-            rate=rate * speed,
-            low=rate * speed * 0.97,
-            high=rate * speed * 1.03,
-            trials=3,
-            limit=limit and limit * speed,
-            limit_from="2 cores at 64 FLOP a tick" if limit else "",
-        )
-        for name, (rate, unit, group, limit) in RATES.items()
-    )
+    benchmarks = []
+    for name, (rate, unit, group, limit) in RATES.items():
+        if name in without:
+            missing = {"missing": "Its library is missing."}
+            one = BenchmarkRate(name=name, group=group, unit=unit, **missing)
+        else:
+            limits = {"limit": limit and limit * speed}
+            limits["limit_from"] = "2 cores at 64 FLOP a tick" if limit else ""
+            one = benchmark(name, rate * speed, unit, group, **limits)
+        benchmarks.append(one)
     fields = {
         "label": label,
         "recorded": "2025-03-14T09:26:53+01:00",
         "perfkit": "0.1.0",
         "machine": MACHINE,
-        "checks": (
-            Check(
-                id="on-battery",
-                status="warn",
-                title="This laptop runs on its battery",
-                evidence="The system says so.",
-                why="Cores are slower.",
-                remedy="Plug it in.",
-                cost=0.4,
-            ),
-        ),
-        "microbenchmarks": benchmarks,
+        "checks": (ON_BATTERY,),
+        "microbenchmarks": tuple(benchmarks),
         "trainings": (training("tiny dense", 0.002 / speed),),
         "samples": {
             "t": tuple(float(at) for at in range(SAMPLES)),

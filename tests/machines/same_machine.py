@@ -1,5 +1,6 @@
 """Passports of one scripted machine: what it does from second to second is known."""
 
+import functools
 import math
 import random
 
@@ -43,28 +44,21 @@ def usual_s(name):
     return (ALONE + CALL + FED[one.feed]) * one.batch
 
 
-def scripts(slower, process):
+def scripts(slower):
     """What a tick of each training takes on this machine, and how processes differ."""
     made_of = {}
     for one in REFERENCES:
         if one.dtype == "float32":
             step = (ALONE + CALL + FED[one.feed]) * slower
-            made_of[one.variant] = Script(2 * step, 0.8, process, 0.01, examples=2)
+            made_of[one.variant] = Script(2 * step, 0.8, 0.01, 0.01, examples=2)
             alone = (ALONE + CALL) * slower
-            made_of[one.resident] = Script(2 * alone, 1.2, process, 0.01, examples=2)
+            made_of[one.resident] = Script(2 * alone, 1.2, 0.01, 0.01, examples=2)
     return made_of
 
 
+@functools.cache
 def passport(
-    seed,
-    *,
-    visits=4,
-    slower=1.0,
-    spread=0.0,
-    lasts=2.0,
-    stalls=0.0,
-    drift=0.0,
-    process=0.01,
+    seed, *, visits=4, slower=1.0, spread=0.0, lasts=2.0, stalls=0.0, drift=0.0
 ):
     """One passport, made as the scripted machine lets it be.
 
@@ -75,7 +69,6 @@ def passport(
         spread: Standard deviation of the log of the machine's speed, ``lasts`` seconds.
         stalls: How many a second.
         drift: The same spread from visit to visit.
-        process: The same from process to process.
     """
     draw = random.Random(seed)
     told = []
@@ -83,7 +76,7 @@ def passport(
         now = slower * math.exp(draw.gauss(0, drift))
         weather = Rough(draw.randrange(2**31), spread, lasts, stalls)
         run, _ = play(
-            scripts(now, process),
+            scripts(now),
             baseline=experiment(NAME).baseline,
             budget=VISIT_S,
             weather=weather,

@@ -2,6 +2,7 @@ import errno
 import os
 import statistics
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,12 +12,14 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Software, Start
+from perfkit.machines.class_page import page
 from perfkit.machines.classroom import held_back, notebooks, unable
 from perfkit.passports.passport import ENDED, save
 from tests.export.pages import Page, problems
 from tests.findings import made
 from tests.findings.made import MACHINE
-from tests.hostile.broken import broken
+from tests.hostile import shown
+from tests.hostile.broken import write_small
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places
 from tests.hostile.texts import ATTACKS, attacked
@@ -47,6 +50,10 @@ def class_of(folder, **speeds):
     return perfkit.classroom(folder)
 
 
+def verdict(folder, you=None):
+    return perfkit.classroom(folder, you and folder / f"{you}.json").report.verdict
+
+
 def test_every_machine_is_held_against_the_median_one(folder):
     room = perfkit.classroom(folder)
     found = room.table().set_index("machine")
@@ -64,9 +71,15 @@ def test_the_spread_is_that_between_one_in_ten_and_nine_in_ten(folder):
     assert copy.spread == pytest.approx(tenths[8] / tenths[0])
 
 
-def test_too_few_machines_have_no_spread(tmp_path):
-    assert {m.spread for m in class_of(tmp_path, x=1.0).measures} == {None}
-    assert "too few to say" in perfkit.classroom(tmp_path)._repr_html_()
+def test_an_empty_folder_is_a_class_of_none_and_few_machines_have_no_spread(tmp_path):
+    room = perfkit.classroom(tmp_path)
+    assert repr(room).startswith("A class of 0 machines\nNext: No passport lies there")
+    assert len(room.table()) == 0
+    assert "No passport holds a rate" in room.chart.alt
+    save(passport(), tmp_path / "x.json")
+    room = perfkit.classroom(tmp_path)
+    assert {m.spread for m in room.measures} == {None}
+    assert "too few to say" in room._repr_html_()
 
 
 @pytest.mark.parametrize("others", [{}, {"bob": 2.0}])
@@ -100,7 +113,7 @@ def test_what_few_machines_measured_is_in_no_speed(folder):
     alone = next(m for m in room.measures if m.name == "alone")
     assert (alone.median, alone.ratio(4)) == (None, None)
     assert "alone" not in room.chart.alt
-    assert "1 of 7, no trainings" in _page(room)
+    assert "1 of 7, no trainings" in page(room)
 
 
 def test_whose_budget_was_too_small_for_a_training_is_said_with_what_to_type(folder):
@@ -147,18 +160,16 @@ def test_microbenchmarks_of_one_name_that_count_something_else_are_not_mixed(tmp
     other = replace(one.microbenchmarks[0], unit="loops")
     save(one, tmp_path / "one.json")
     save(passport("other", microbenchmarks=(other,)), tmp_path / "other.json")
-    rooms = perfkit.classroom(tmp_path).measures
-    same = [measure for measure in rooms if measure.name == other.name]
-    assert [(m.unit, len(m.rates)) for m in same] == [("steps", 1), ("loops", 1)]
+    found = perfkit.classroom(tmp_path).measures
+    same = [(m.unit, len(m.rates)) for m in found if m.name == other.name]
+    assert same == [("steps", 1), ("loops", 1)]
 
 
 def test_you_are_marked_whether_your_passport_is_in_the_folder_or_not(folder):
     inside = perfkit.classroom(folder, folder / "kim.json")
-    assert inside.name(inside.you) == "kim"
-    assert len(inside.passports) == 4
+    assert (inside.name(inside.you), len(inside.passports)) == ("kim", 4)
     outside = perfkit.classroom(folder, passport("zoe", 2.0))
-    assert outside.name(outside.you) == "zoe"
-    assert len(outside.passports) == 5
+    assert (outside.name(outside.you), len(outside.passports)) == ("zoe", 5)
     assert "you are here" in outside.chart.svg
     assert "you at 2.00×" in outside.chart.alt
     assert "you" not in perfkit.classroom(folder).chart.alt
@@ -171,87 +182,92 @@ def test_you_are_marked_whether_your_passport_is_in_the_folder_or_not(folder):
 )
 def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
     odd = places(folder, KINDS["finding"].sound())
-    for number, case in enumerate(broken(b"")):
-        if "million" not in case and "larger" not in case:
-            data = broken(KINDS["passport"].sound())[case]()
-            (folder / f"broken-{number}.json").write_bytes(data)
+    write_small(folder, KINDS["passport"].sound())
     room = perfkit.classroom(folder)
     assert [room.name(place) for place in range(4)] == list(SPEEDS)
     table = room.table()
     assert len(table) == 4 + len(room.problems) > len(odd)
     assert all(why.isprintable() for why in table.problem)
-    assert problems(_page(room)) == []
+    assert problems(page(room)) == []
 
 
 def test_a_machine_in_the_folder_that_is_yours_must_be_a_passport(folder):
     (folder / "mine.json").write_bytes(KINDS["finding"].sound())
     with pytest.raises(BadFileError, match=r"mine\.json is not a passport but a fin"):
         perfkit.classroom(folder, folder / "mine.json")
-
-
-def test_a_folder_that_is_none_is_said(tmp_path):
     with pytest.raises(BadParameterError, match=r"no folder .*nowhere"):
-        perfkit.classroom(tmp_path / "nowhere")
+        perfkit.classroom(folder / "nowhere")
 
 
-def test_an_empty_folder_is_a_class_of_none(tmp_path):
-    room = perfkit.classroom(tmp_path)
-    assert repr(room).startswith("A class of 0 machines\nNext: No passport lies there")
-    assert len(room.table()) == 0
-    assert "No passport holds a rate" in room.chart.alt
+@pytest.mark.fault("class", "full disk", sees="Why the page cannot be written.")
+def test_a_page_that_cannot_be_written_is_a_sentence(folder, monkeypatch):
+    room = perfkit.classroom(folder)
+    # It never takes the place of a passport.
+    with pytest.raises(BadParameterError, match="is no name for a page"):
+        room.export(folder / "ada.json.x")
+    full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(BadFileError, match=r"device\): free some space or"):
+        room.export(folder / "class.html")
+    assert not list(folder.glob("*class.html*"))
+
+
+BUILDLESS = Software(platform="linux", build="none")
 
 
 @pytest.mark.parametrize(
-    ("machine", "why"),
+    ("lacks", "why"),
     [
-        (replace(MACHINE, versions={"numpy": "2.4"}), "TensorFlow is not installed"),
-        (
-            replace(MACHINE, software=Software(platform="linux", build="none")),
-            "TensorFlow is not installed",
-        ),
-        (
-            replace(MACHINE, start=Start(problem="It needs AVX.")),
-            "TensorFlow does not start: It needs AVX.",
-        ),
+        ({"versions": {"numpy": "2.4"}}, "TensorFlow is not installed"),
+        ({"software": BUILDLESS}, "TensorFlow is not installed"),
+        ({"start": Start(problem="It needs AVX.")},
+         "TensorFlow does not start: It needs AVX."),
     ],
-)
-def test_who_cannot_run_what_is_said_with_the_reason(machine, why, tmp_path):
-    one = passport("old", machine=machine)
+    ids=["no package", "no build", "does not start"],
+)  # fmt: skip
+def test_who_cannot_run_what_is_said_with_the_reason(lacks, why, tmp_path):
+    one = passport("old", machine=replace(MACHINE, **lacks))
     found = unable(one.machine)
     assert set(found.values()) == {why}
     assert found.keys() == set(notebooks()) - {"01_gpu_verification"}
+    assert unable(MACHINE) == {}
     save(one, tmp_path / "x.json")
-    page = Page(_page(perfkit.classroom(tmp_path))).text
-    assert "Who cannot run which notebook" in page
-    assert why in page
+    text = Page(page(perfkit.classroom(tmp_path))).text
+    assert "Who cannot run which notebook" in text
+    assert why in text
 
 
-def test_a_machine_with_tensorflow_runs_every_notebook():
-    assert unable(passport().machine) == {}
+NO_GPU = Check(
+    id="x", status="fail", title="No GPU is seen", evidence="", remedy="Do this."
+)
 
 
-def test_what_fails_is_said_with_its_remedy():
-    fail = Check(
-        id="x", status="fail", title="No GPU is seen", evidence="", remedy="Do this."
-    )
-    assert list(held_back((fail,))) == ["No GPU is seen: Do this."]
+def test_who_cannot_work_comes_before_who_is_slow(folder):
+    assert list(held_back((NO_GPU,))) == ["No GPU is seen: Do this."]
     assert list(held_back(passport().checks)) == []
+    save(passport("zoe", checks=(NO_GPU,)), folder / "zoe.json")
+    said = verdict(folder)
+    assert said.headline == "See to zoe first."
+    assert said.much == "No GPU is seen: Do this."
+    assert verdict(folder, "ada").headline == "Look at your machine, ada, first."
 
 
 def test_the_page_is_whole_and_holds_every_machine(folder):
-    html = _page(perfkit.classroom(folder, folder / "ada.json"))
-    page = Page(html)
+    html = page(perfkit.classroom(folder, folder / "ada.json"))
+    shown = Page(html)
     assert problems(html) == []
-    assert page.all("svg")
-    for name in SPEEDS:
-        assert name in page.text
-    assert "Look at your machine, ada, first." in page.text
-    assert "ada takes 2.0 times as long as the median of 4 machines. sure" in page.text
-    assert "perfkit compare bob.json ada.json" in page.text
+    assert shown.all("svg")
+    for said in (
+        *SPEEDS,
+        "Look at your machine, ada, first.",
+        "ada takes 2.0 times as long as the median of 4 machines. sure",
+        "perfkit compare bob.json ada.json",
+    ):
+        assert said in shown.text
 
 
 def test_a_machine_that_is_not_slow_is_left_as_it_is(folder):
-    quick = perfkit.classroom(folder, folder / "kim.json").report.verdict
+    quick = verdict(folder, "kim")
     assert quick.headline == "Leave your machine, kim, as it is."
     assert quick.much == "kim runs 4.0 times as fast as the median of 4 machines."
     # Each end is 3 % off, and so is the median's: 4 x 0.97 / 1.03 and 4 x 1.03 / 0.97.
@@ -265,32 +281,20 @@ def test_without_intervals_nobody_is_called_slow(tmp_path):
         vague = [replace(step, low=None, high=None) for step in one.trainings]
         one = replace(one, microbenchmarks=tuple(parts), trainings=tuple(vague))
         save(one, tmp_path / f"{name}.json")
-    said = perfkit.classroom(tmp_path).report.verdict
+    said = verdict(tmp_path)
     assert said.headline.startswith("Leave the machines as they are")
     assert (said.sure, said.interval) == ("not known yet", "")
 
 
-def test_who_cannot_work_comes_before_who_is_slow(folder):
-    check = Check(id="x", status="fail", title="No GPU is seen", evidence="")
-    fails = (replace(check, remedy="Do this."),)
-    save(passport("zoe", checks=fails), folder / "zoe.json")
-    said = perfkit.classroom(folder).report.verdict
-    assert said.headline == "See to zoe first."
-    assert said.much == "No GPU is seen: Do this."
-    mine = perfkit.classroom(folder, folder / "ada.json").report.verdict
-    assert mine.headline == "Look at your machine, ada, first."
-
-
 def test_of_each_claim_it_is_said_how_many_machines_say_what(folder):
-    found = {
-        "ada": made.finding({"naive": 1000.0, "cache": 2000.0}),
-        "bob": made.finding({"naive": 1000.0, "cache": 500.0}),
-        "eve": made.finding({"naive": 1000.0, "cache": 2000.0}, replayed=True),
-    }
-    for name, finding in found.items():
-        store.save(finding, folder / name)
+    faster, slower = (
+        made.finding({"naive": 1000.0, "cache": rate}) for rate in (2000.0, 500.0)
+    )
+    store.save(faster, folder / "ada")
+    store.save(slower, folder / "bob")
+    store.save(replace(faster, replayed=True), folder / "eve")
     # Who asks again has one answer, the newest.
-    later = replace(found["bob"], recorded="2999-01-01T00:00:00+00:00")
+    later = replace(slower, recorded="2999-01-01T00:00:00+00:00")
     store.save(later, folder / "bob")
     (folder / "bob" / "x.json").write_text("{}")
     room = perfkit.classroom(folder)
@@ -298,14 +302,14 @@ def test_of_each_claim_it_is_said_how_many_machines_say_what(folder):
     assert (held, others) == (["cache", "naive"], [])
     assert said == {"faster": 1, "slower": 1}
     assert room.report.verdict.headline == "Look at ada first."
-    one = perfkit.classroom(folder, folder / "bob.json")
-    assert one.report.verdict.headline == "Leave your machine, bob, as it is."
-    store.save(found["ada"], folder / "kim")
-    one = perfkit.classroom(folder, folder / "bob.json").report.verdict
+    bobs = verdict(folder, "bob").headline
+    assert bobs == "Leave your machine, bob, as it is."
+    store.save(faster, folder / "kim")
+    one = verdict(folder, "bob")
     assert one.headline == 'Take "cache" in place of "naive".'
     assert one.much == "It is faster on 2 of 3 machines that tried it."
     assert one.sure == "likely"
-    assert "What the machines answered" in Page(_page(room)).text
+    assert "What the machines answered" in Page(page(room)).text
 
 
 def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
@@ -314,69 +318,35 @@ def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
         (tmp_path / f"{number}.json").write_bytes(attacked(sound, attack))
     room = perfkit.classroom(tmp_path)
     assert len(room.passports) > 30
-    html = _page(room)
-    assert problems(html) == []
-    policy = "<meta http-equiv=x content=\"default-src 'none'\">"
-    assert problems(policy + room._repr_html_()) == []
-    for text in (html, repr(room), room._repr_html_(), room.chart.svg):
-        assert "\x1b" not in text
-        assert "\u202e" not in text
+    texts = [repr(room), room.chart.svg]
+    shown.check(texts, [room._repr_html_()], [page(room)])
 
 
 def test_a_dot_stands_for_all_that_lie_at_its_place(tmp_path):
-    for number in range(40):
-        save(passport(f"m{number}", 1.0), tmp_path / f"{number}.json")
-    few = perfkit.classroom(tmp_path).chart
-    for number in range(40, 60):
-        save(passport(f"m{number}", 1.0), tmp_path / f"{number}.json")
-    assert len(perfkit.classroom(tmp_path).chart.svg) == len(few.svg)
+    def drawn(machines):
+        for number in machines:
+            save(passport(f"m{number}", 1.0), tmp_path / f"{number}.json")
+        return len(perfkit.classroom(tmp_path).chart.svg)
 
-
-def test_the_command_makes_the_page(folder, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    page = folder / "class.html"
-    assert cli.main(["class", str(folder), "-o", str(page)]) == 0
-    said = capsys.readouterr().out
-    first, second, *_ = said.splitlines()
-    assert first == "Look at ada first."
-    much = "ada takes 2.0 times as long as the median of 4 machines. Sure: 1.9 to 2.1."
-    assert second == much
-    assert "kim is the fastest, ada the slowest." in said
-    row = next(line for line in said.splitlines() if line.startswith("graph call"))
-    assert [part in row for part in ("4,000 calls/s", "0.50×", "4.00×")] == [True] * 3
-    assert "Written:" in said
-    assert problems(page.read_text(encoding="utf-8")) == []
-    assert cli.main(["class", str(folder / "nowhere")]) == 2
-
-
-def test_a_page_never_takes_the_place_of_a_passport(folder):
-    with pytest.raises(BadParameterError, match="is no name for a page"):
-        perfkit.classroom(folder).export(folder / "ada.json.x")
-
-
-@pytest.mark.fault("class", "full disk", sees="Why the page cannot be written.")
-def test_a_page_that_finds_no_room_is_a_sentence(folder, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(BadFileError, match=r"device\): free some space or"):
-        perfkit.classroom(folder).export(folder / "class.html")
-    assert not list(folder.glob("*class.html*"))
+    assert drawn(range(40)) == drawn(range(40, 60))
 
 
 @pytest.mark.fault("class", "path", sees="The class, as in any other folder.")
-def test_a_class_lies_in_any_folder(folder, capsys):
+def test_the_command_makes_the_page_in_any_folder(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     odd = folder / "mein ärger 数据"
     odd.mkdir()
     for path in folder.glob("*.json"):
         path.rename(odd / path.name)
-    assert cli.main(["class", str(odd), "-o", str(odd / "die klasse.html")]) == 0
-    assert "Look at ada first." in capsys.readouterr().out
-    assert problems((odd / "die klasse.html").read_text(encoding="utf-8")) == []
-
-
-def _page(room):
-    from perfkit.machines.class_page import page
-
-    return page(room)
+    written = odd / "die klasse.html"
+    assert cli.main(["class", str(odd), "-o", str(written)]) == 0
+    first, second, *rest = said = capsys.readouterr().out.splitlines()
+    assert first == "Look at ada first."
+    much = "ada takes 2.0 times as long as the median of 4 machines. Sure: 1.9 to 2.1."
+    assert second == much
+    assert "kim is the fastest, ada the slowest." in "\n".join(rest)
+    row = next(line for line in said if line.startswith("graph call"))
+    assert [part in row for part in ("4,000 calls/s", "0.50×", "4.00×")] == [True] * 3
+    assert "Written:" in "\n".join(rest)
+    assert problems(written.read_text(encoding="utf-8")) == []
+    assert cli.main(["class", str(folder / "nowhere")]) == 2

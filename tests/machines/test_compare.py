@@ -36,16 +36,12 @@ def files(tmp_path, monkeypatch):
 
 def test_a_guess_stands_in_the_report_in_the_chart_and_on_the_page(files):
     found = perfkit.compare(*files, guess="B, 2x, compute")
+    assert found.verdict == "slower"
+    assert found.headline == perfkit.compare(str(files[0]), files[1]).headline
     assert "Your guess: B, 2x, compute" in repr(found)
     assert "your guess: B, 2x, compute" in found.charts["waterfall"].alt
     assert "Your guess: B, 2x, compute" in page(found)
     show(perfkit.compare(*files, guess=ATTACKS["script"]))
-
-
-def test_files_and_passports_say_the_same(files):
-    named = perfkit.compare(*files)
-    assert named.headline == perfkit.compare(str(files[0]), files[1]).headline
-    assert named.verdict == "slower"
 
 
 def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
@@ -69,20 +65,19 @@ def test_what_is_no_passport_is_one_sentence(files, tmp_path, capsys):
         perfkit.compare(files[0], odd)
     assert cli.main(["compare", str(files[0]), str(odd)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_two_passports_that_share_nothing_are_no_success(files, capsys):
+    # Nor are two of different kinds.
+    with pytest.raises(BadParameterError, match="give two of a kind"):
+        perfkit.compare(files[0], finding())
+    with pytest.raises(BadParameterError, match="nothing to compare"):
+        perfkit.compare(files[0], 7)
+    # Two passports that share nothing are no success.
     empty = files[0].with_name("empty.json")
     passport.save(pairs.passport(trainings=(), microbenchmarks=()), empty)
     assert cli.main(["compare", str(files[0]), str(empty)]) == 1
     assert "No training was measured on both" in capsys.readouterr().out
 
 
-def test_two_of_different_kinds_are_refused(files):
-    with pytest.raises(BadParameterError, match="give two of a kind"):
-        perfkit.compare(files[0], finding())
-    with pytest.raises(BadParameterError, match="nothing to compare"):
-        perfkit.compare(files[0], 7)
+NOTHING = {"trainings": (), "microbenchmarks": (), "samples": {}, "label": ""}
 
 
 @pytest.mark.parametrize(
@@ -92,9 +87,9 @@ def test_two_of_different_kinds_are_refused(files):
         {"microbenchmarks": ()},
         {"samples": {}, "phases": {}},
         {"noise_floors": {}},
-        dict.fromkeys(("trainings", "microbenchmarks"), ())
-        | {"samples": {}, "label": "", "recorded": ""},
+        NOTHING | {"recorded": ""},
     ],
+    ids=lambda fields: " ".join(fields),
 )
 def test_an_incomplete_passport_is_compared_as_far_as_it_goes(fields):
     odd = pairs.changed(pairs.one_core(), **fields)
@@ -120,15 +115,12 @@ def test_a_training_without_a_split_is_compared_as_a_whole():
     assert "not taken apart on both" in repr(found)
     assert found.advice == ()
     show(found)
-
-
-def test_what_was_not_measured_is_said():
+    # What was not measured is said.
     slow = pairs.one_core()
     first, *rest = slow.trainings
     gone = pairs.changed(first, seconds=None, parts=(), missing="It crashed.")
-    found = perfkit.compare(
-        pairs.passport(), pairs.changed(slow, trainings=(gone, *rest))
-    )
+    slow = pairs.changed(slow, trainings=(gone, *rest))
+    found = perfkit.compare(pairs.passport(), slow)
     assert "tiny dense: Not measured on B: It crashed." in found.because
 
 

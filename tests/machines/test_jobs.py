@@ -6,16 +6,11 @@ from tests.findings import made, parts
 from tests.machines import pairs
 
 
-def other_job(**job):
-    one = pairs.passport()
-    trainings = tuple(pairs.changed(t, job=t.job | job) for t in one.trainings)
-    return pairs.changed(one, trainings=trainings)
-
-
 @pytest.mark.parametrize("word", ["recipe", "seed", "data", "model"])
 def test_another_job_gets_no_word_on_speed(word):
-    slow = pairs.changed(pairs.one_core(), trainings=other_job(**{word: 7}).trainings)
-    found = compare(pairs.passport(), slow)
+    one = pairs.passport()
+    trainings = tuple(pairs.changed(t, job=t.job | {word: 7}) for t in one.trainings)
+    found = compare(one, pairs.changed(pairs.one_core(), trainings=trainings))
     assert found.verdict == "not the same job"
     assert f"{word}: " in found.headline
     assert not any(w in found.headline for w in ("slower", "faster", "×"))
@@ -40,14 +35,6 @@ def test_one_training_that_is_another_job_leaves_the_others(field, value, said):
     assert any(said in sentence for sentence in found.because)
 
 
-def test_another_precision_is_another_training():
-    one = pairs.passport()
-    mixed = pairs.each(one.trainings, dtype="mixed_bfloat16")
-    found = compare(one, pairs.changed(one, trainings=mixed))
-    assert all(work.speed is None for work in found.works)
-    assert "No training was measured on both" in found.headline
-
-
 def test_another_tensorflow_is_the_machine_and_is_said():
     versions = pairs.MACHINE.versions | {"tensorflow": "2.16.1"}
     other = pairs.passport({}, pairs.changed(versions=versions))
@@ -55,10 +42,12 @@ def test_another_tensorflow_is_the_machine_and_is_said():
     assert found.verdict == "no difference shown"
     assert "TensorFlow 2.21.0 on A, 2.16.1 on B" in found.because[0]
     assert "tensorflow" in [one.what for one in found.differences]
-
-
-def test_weights_that_only_one_tells_are_no_other_job():
+    # Another precision is another training and weights that one tells are not.
     one = pairs.passport()
+    mixed = pairs.each(one.trainings, dtype="mixed_bfloat16")
+    found = compare(one, pairs.changed(one, trainings=mixed))
+    assert all(work.speed is None for work in found.works)
+    assert "No training was measured on both" in found.headline
     unknown = pairs.each(one.trainings, weights=None)
     found = compare(one, pairs.changed(one, trainings=unknown))
     assert found.verdict == "no difference shown"
@@ -97,9 +86,11 @@ def test_two_diagnoses_of_one_training_are_compared():
     one = diagnosis()
     found = compare(one, one)
     assert found.works[0].speed.ratio == 1
-    step = {"median_s": 3 * one.step.median_s, "low": 3 * one.step.low}
-    slow = pairs.changed(one.step, high=3 * one.step.high, **step)
-    assert compare(one, pairs.changed(one, step=slow)).verdict == "slower"
     assert found.verdict in ("no difference shown", "too noisy to say")
-    other = pairs.changed(one, training="another")
-    assert compare(one, other).verdict == "not the same job"
+    names = ("median_s", "low", "high")
+    step = {name: 3 * getattr(one.step, name) for name in names}
+    slow = pairs.changed(one, step=pairs.changed(one.step, **step))
+    assert compare(one, slow).verdict == "slower"
+    assert compare(one, pairs.changed(one, training="another")).verdict == (
+        "not the same job"
+    )

@@ -8,45 +8,39 @@ from perfkit.passports import levels
 from perfkit.passports.levels import BETWEEN_RUNS, Levels, together
 from tests.findings import made, parts
 
+RATES = {"a": 1000.0, "b": 3000.0, "c": 10_000.0, "d": 500.0, CONTROL: 1000.0}
 
-def measured(rates, *, rounds=2, noise=0.02, disturbed=()):
+
+def measured(rates=RATES, *, rounds=2, noise=0.02, disturbed=()):
     """Trials of so many rounds; those that are disturbed go at a third of the speed."""
     draw = random.Random(1)
-    trials = [
-        made.trial(
-            name,
-            rate * draw.gauss(1, noise) / (3 if (name, number) in disturbed else 1),
-            number,
-            noise=noise,
-        )
-        for number in range(1, rounds + 1)
-        for name, rate in rates.items()
-    ]
+    trials = []
+    for number in range(1, rounds + 1):
+        for name, rate in rates.items():
+            rate *= draw.gauss(1, noise) / (3 if (name, number) in disturbed else 1)
+            trials.append(made.trial(name, rate, number, noise=noise))
     variants = tuple(Variant(name, iter) for name in rates)
     return Levels(Measurement(variants=variants, trials=tuple(trials), baseline="a"))
 
 
-RATES = {"a": 1000.0, "b": 3000.0, "c": 10_000.0, "d": 500.0, CONTROL: 1000.0}
-
-
 @pytest.mark.parametrize("name", ["a", "b", "c", "d"])
 def test_a_rate_and_a_ratio_lie_in_their_intervals(name):
-    levels = measured(RATES)
+    levels = measured()
     rate, ratio = levels.rate(name), levels.ratio(name, "a")
     assert rate.low < RATES[name] < rate.high
     assert rate.middle == pytest.approx(RATES[name], rel=0.08)
     assert ratio.low <= RATES[name] / RATES["a"] <= ratio.high
     assert rate.trials == 2
+    # What has no completed trial has no level.
+    assert levels.rate("e") is levels.ratio("e", "a") is None
 
 
 def test_one_trial_of_four_that_was_disturbed_hardly_moves_a_rate():
-    levels = measured(RATES, rounds=4, disturbed={("b", 2)})
+    levels = measured(rounds=4, disturbed={("b", 2)})
     assert levels.rate("b").middle == pytest.approx(RATES["b"], rel=0.08)
     assert levels.rate("b").low < levels.rate("a").low * 3
-
-
-def test_two_runs_differ_by_more_than_the_trials_of_one():
-    still = measured(RATES, rounds=8, noise=1e-6).rate("a")
+    # Two runs differ by more than the trials of one.
+    still = measured(rounds=8, noise=1e-6).rate("a")
     half = math.log(still.high / still.low) / 2
     assert half == pytest.approx(1.96 * BETWEEN_RUNS, rel=0.05)
 
@@ -55,12 +49,6 @@ def test_the_noise_floor_is_the_ratio_of_the_baseline_and_its_static_html():
     levels = measured(RATES | {CONTROL: 950.0}, noise=1e-4)
     assert levels.noise_floor == pytest.approx(1000 / 950, rel=0.05)
     assert measured({"a": 1.0, "b": 2.0}).noise_floor is None
-
-
-def test_what_has_no_completed_trial_has_no_level():
-    levels = measured(RATES)
-    assert levels.rate("e") is None
-    assert levels.ratio("e", "a") is None
 
 
 def test_the_microbenchmarks_of_microbenchmarks_are_taken_with_their_limits():
@@ -75,20 +63,16 @@ def test_the_microbenchmarks_of_microbenchmarks_are_taken_with_their_limits():
 
 
 def test_a_microbenchmark_without_a_rate_says_why_without_names_and_paths():
-    failed = made.failed(
-        "memory copy", "crashed", "cannot write /home/ada/x: it is full"
-    )
-    kept = {k: v for k, v in parts.RATES.items() if k == parts.PRODUCT}
+    why = "cannot write /home/ada/x: it is full"
+    failed = made.failed("memory copy", "crashed", why)
     finding = parts.finding(
-        kept,
+        {parts.PRODUCT: parts.RATES[parts.PRODUCT]},
         notes={"microbenchmarks": parts.note()},
         unavailable={"Python loop": "ada may not"},
     )
+    kept = ("notes", "timings", "unavailable", "baseline")
     finding = made.finding(
-        **{
-            name: getattr(finding, name)
-            for name in ("notes", "timings", "unavailable", "baseline")
-        },
+        **{name: getattr(finding, name) for name in kept},
         trials=(*finding.trials, failed),
     )
     found = {r.name: r.missing for r in levels.benchmark_rates(finding, ("ada",))}
@@ -96,18 +80,19 @@ def test_a_microbenchmark_without_a_rate_says_why_without_names_and_paths():
     assert found["memory copy"] == "It cannot write <path>: it is full."
     assert found["Python loop"] == "<name> may not."
     assert found["graph call"] == "The run ended before it."
-
-
-def test_a_trial_that_was_cut_short_did_not_fail():
+    # A trial that was cut short did not fail.
     cut = made.failed("a", "stopped", "was at work when the run was stopped")
     assert levels.how_it_failed([cut]) == "The run ended before it."
 
 
 def test_samples_are_thinned_to_means_with_the_time_of_the_last():
     columns = {"t": [1.0, 2.0, 3.0, 4.0, 5.0], "cpu": [1.0, 3.0, None, 5.0, None]}
+    # States have no mean, and are left out.
+    columns |= {"gpu0_throttle": [4.0] * 5, "gpu0_busy": [0.5] * 5}
     assert levels.thinned(columns, 3) == {
         "t": (2.0, 4.0, 5.0),
         "cpu": (2.0, 5.0, None),
+        "gpu0_busy": (0.5, 0.5, 0.5),
     }
 
 
@@ -116,11 +101,6 @@ def test_never_more_samples_are_kept_than_wanted(count):
     thin = levels.thinned({"t": [float(at) for at in range(count)]})
     assert len(thin["t"]) <= levels.SAMPLES
     assert not count or thin["t"][-1] == count - 1
-
-
-def test_states_have_no_mean_and_are_left_out():
-    columns = {"t": [1.0], "gpu0_throttle": [4.0], "gpu0_busy": [0.5]}
-    assert set(levels.thinned(columns)) == {"t", "gpu0_busy"}
 
 
 def test_two_runs_come_onto_one_clock():
@@ -132,9 +112,7 @@ def test_two_runs_come_onto_one_clock():
         "cpu": [1.0, 2.0, None],
         "disk": [None, None, 9.0],
     }
-
-
-def test_a_run_never_begins_before_the_last_one_has_ended():
+    # None begins before the last one has ended.
     joined = levels.joined([(2.0, {"t": (0.0, 1.0)}), (1.5, {"t": (0.0, 1.0)})])
     assert joined["t"] == [2.0, 3.0, 3.0, 4.0]
 
@@ -147,25 +125,16 @@ def test_the_rounds_of_all_visits_are_those_of_one_run():
     assert found.trials[0].started_s == 5.0
     assert found.trials[-1].started_s == 65.0
     assert found.notes == visits[0][1].notes
+    # What only one visit reached is kept.
+    rates = dict(list(parts.RATES.items())[:2])
+    visits = [(0.0, parts.finding(rounds=1)), (50.0, parts.finding(rates, rounds=1))]
+    found = {timing.variant: timing.trials for timing in together(visits).timings}
+    assert found["graph call"] == 1
+    assert found["Python loop"] == 2
 
 
 def test_samples_lie_on_the_passports_clock():
     samples = {"t": (0.0, 0.5), "cpu_other": (0.1, 0.2)}
-    visits = [
-        (10.0, made.finding(samples=samples)),
-        (70.0, made.finding(samples=samples)),
-    ]
-    found = together(visits)
+    found = together([(at, made.finding(samples=samples)) for at in (10.0, 70.0)])
     assert found.samples["t"] == pytest.approx((10.0, 10.5, 70.0, 70.5))
     assert found.samples["cpu_other"] == (0.1, 0.2, 0.1, 0.2)
-
-
-def test_what_only_one_visit_reached_is_kept():
-    rates = {name: one for name, one in list(parts.RATES.items())[:2]}
-    visits = [
-        (0.0, parts.finding(rounds=1)),
-        (50.0, parts.finding(rates, rounds=1)),
-    ]
-    found = {timing.variant: timing.trials for timing in together(visits).timings}
-    assert found["graph call"] == 1
-    assert found["Python loop"] == 2

@@ -13,6 +13,10 @@ def test_what_the_microbenchmarks_show_predicts_the_step(name):
     for work in found.works:
         assert work.predicted.seconds == pytest.approx(work.b, rel=0.05), work.name
         assert work.predicted.low < work.predicted.seconds < work.predicted.high
+        # The changes add up to the difference.
+        total = sum(one.change for one in work.changes)
+        assert total == pytest.approx(work.b - work.a, abs=0.03 * work.b)
+        assert work.changes[-1].name == UNEXPLAINED
 
 
 def test_what_no_microbenchmark_shows_stays_and_is_said():
@@ -26,27 +30,16 @@ def test_what_no_microbenchmark_shows_stays_and_is_said():
     assert not any("do not explain" in said for said in found.because)
 
 
-@pytest.mark.parametrize("name", ALIKE)
-def test_the_changes_add_up_to_the_difference(name):
-    found = compare(pairs.passport(), getattr(pairs, name)())
-    for work in found.works:
-        total = sum(one.change for one in work.changes)
-        assert total == pytest.approx(work.b - work.a, abs=0.03 * work.b)
-        assert work.changes[-1].name == UNEXPLAINED
-
-
 def test_shares_of_a_difference_add_up_to_all_of_it():
-    main = compare(pairs.passport(), pairs.one_core()).main
+    one, other = pairs.passport(), pairs.one_core()
+    main = compare(one, other).main
     assert sum(c.share for c in main.changes) == pytest.approx(1, abs=0.02)
-    truth = [pairs.split(pairs.TRAININGS[2], rates) for rates in _rates()]
-    change = {part: truth[1][part] - truth[0][part] for part in truth[0]}
-    share = change["input"] / sum(change.values())
+    a, b = (
+        pairs.split(pairs.TRAININGS[2], {r.name: r.rate for r in p.microbenchmarks})
+        for p in (one, other)
+    )
+    share = (b["input"] - a["input"]) / (sum(b.values()) - sum(a.values()))
     assert main.change("input").share == pytest.approx(share, abs=0.01)
-
-
-def _rates():
-    for one in (pairs.passport(), pairs.one_core()):
-        yield {benchmark.name: benchmark.rate for benchmark in one.microbenchmarks}
 
 
 def test_a_step_that_is_mostly_open_is_predicted_by_nothing():
@@ -72,9 +65,7 @@ def test_a_wait_below_the_rest_of_the_step_costs_nothing():
     work = next(one for one in found.works if one.name == "small CNN from disk")
     assert work.predicted.seconds == pytest.approx(work.a, rel=0.02)
     assert not work.claimed
-
-
-def test_a_core_that_is_slower_makes_no_element_late():
+    # A core that is slower makes no element late.
     slow = {"tf.data map": 0.4, "Python loop": 0.45}
     found = compare(pairs.passport(), pairs.passport(slow))
     for work in found.works:
@@ -91,20 +82,20 @@ def test_a_microbenchmark_that_is_missing_is_predicted_by_nothing():
     assert works["small CNN from memory"].change("compute").predicted is None
 
 
-def test_beside_a_gpu_the_longer_of_pipeline_and_step_counts():
-    """The input is what shows of the pipeline: a third of the step is hidden below it.
-
-    Twice the decoding speed halves all of the pipeline, and not what shows of it.
-    """
-    a = pairs.on_gpu(pairs.passport(), hidden=False)
-    b = pairs.on_gpu(pairs.passport({"tf.data map": 2.0}), hidden=False)
-    work = next(w for w in compare(a, b).works if w.name == "small CNN from memory")
-    assert work.predicted.seconds == pytest.approx(work.a / 2, rel=0.03)
-
-
-def test_a_pipeline_that_is_hidden_stays_hidden_while_it_is_the_shorter():
+@pytest.mark.parametrize(
+    ("hidden", "times", "name", "takes"),
+    [
+        # The input is what shows of the pipeline: a third of the step is hidden below
+        # it. Twice the rate halves all of the pipeline, and not what shows of it.
+        (False, 2.0, "small CNN from memory", 0.5),
+        # One that is hidden stays hidden while it is the shorter.
+        (True, 0.7, "wide dense", 1.0),
+    ],
+)
+def test_beside_a_gpu_the_longer_of_two_counts(hidden, times, name, takes):
     a, b = (
-        pairs.on_gpu(pairs.passport(r), hidden=True) for r in ({}, {"tf.data map": 0.7})
+        pairs.on_gpu(pairs.passport({"tf.data map": one}), hidden=hidden)
+        for one in (1.0, times)
     )
-    work = next(w for w in compare(a, b).works if w.name == "wide dense")
-    assert work.predicted.seconds == pytest.approx(work.a, rel=0.03)
+    work = next(work for work in compare(a, b).works if work.name == name)
+    assert work.predicted.seconds == pytest.approx(work.a * takes, rel=0.03)

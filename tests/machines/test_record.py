@@ -1,11 +1,11 @@
 import json
-from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.passports import passport as machines_passport
-from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Training
+from perfkit.passports.passport import BenchmarkRate, Part, Training
 from tests.machines.passports import passport, training
 
 
@@ -16,13 +16,10 @@ def test_what_is_saved_is_read_back(tmp_path):
     assert machines_passport.to_json(again) == machines_passport.to_json(made)
     assert again.trainings[0].seconds == made.trainings[0].seconds
     assert again.path == made.path == path
-
-
-def test_one_that_is_not_whole_is_read_back_as_it_is(tmp_path):
+    # One that is not whole is read back as it is.
+    none = BenchmarkRate(name="disk", unit="B", missing="There is none.")
     made = passport(
-        microbenchmarks=(
-            BenchmarkRate(name="disk", unit="B", missing="There is none."),
-        ),
+        microbenchmarks=(none,),
         trainings=(Training(name="tiny dense", batch=32, missing="No room."),),
         missed=("The budget ended.",),
         stopped=True,
@@ -36,20 +33,15 @@ def test_one_that_is_not_whole_is_read_back_as_it_is(tmp_path):
     assert again.microbenchmark("disk").share is None
 
 
-def test_what_a_later_perfkit_adds_is_left_aside():
-    document = json.loads(machines_passport.to_json(passport())) | {"colour": "red"}
-    again = machines_passport.parse(json.dumps(document).encode(), "x.json")
-    assert machines_passport.to_json(again) == machines_passport.to_json(passport())
-
-
-def test_one_that_was_made_without_visits_is_read_all_the_same():
-    document = json.loads(
-        machines_passport.to_json(passport(visits={"a": ((0.0, 1.0),)}))
-    )
-    assert document.pop("visits") == {"a": [[0.0, 1.0]]}
-    again = machines_passport.parse(json.dumps(document).encode(), "x.json")
-    assert again.visits == {}
-    assert machines_passport.to_json(again) == machines_passport.to_json(passport())
+def test_what_a_later_or_an_older_perfkit_writes_is_read_all_the_same():
+    sound = machines_passport.to_json(passport())
+    visited = machines_passport.to_json(passport(visits={"a": ((0.0, 1.0),)}))
+    older, later = json.loads(visited), json.loads(sound) | {"colour": "red"}
+    assert older.pop("visits") == {"a": [[0.0, 1.0]]}
+    for document in (older, later):
+        again = machines_passport.parse(json.dumps(document).encode(), "x.json")
+        assert again.visits == {}
+        assert machines_passport.to_json(again) == sound
 
 
 def test_numbers_are_short_and_what_is_not_known_is_left_out():
@@ -60,13 +52,16 @@ def test_numbers_are_short_and_what_is_not_known_is_left_out():
     assert '"memory_present":null' not in text
 
 
-def spoilt(**fields):
-    return machines_passport.to_json(passport(**fields)).encode()
-
-
 LONG = tuple(float(at) for at in range(machines_passport.MOST_SAMPLES + 1))
 PART = Part(name="input", seconds=1.0)
-OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
+
+
+def rates(**fields):
+    return {"microbenchmarks": (BenchmarkRate(name="a", unit="B", **fields),)}
+
+
+def trainings(**fields):
+    return {"trainings": (training("a", 1.0, **fields),)}
 
 
 @pytest.mark.parametrize(
@@ -83,28 +78,16 @@ OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
         ({"visits": {"a": ((0.0, 1.0), (3.0, 2.0))}}, "ends before it begins"),
         ({"visits": {"a": ((0.0, 1.0),) * 101}}, "more than 100 visits"),
         ({"visits": {str(n): () for n in range(101)}}, "more than 100 visits"),
-        (
-            {"microbenchmarks": (BenchmarkRate(name="a", unit="B", rate=-1.0),)},
-            "not above 0",
-        ),
-        (
-            {
-                "microbenchmarks": (
-                    BenchmarkRate(name="a", unit="B", rate=3.0, low=1.0, high=2.0),
-                )
-            },
-            "microbenchmark a lies outside its interval",
-        ),
-        ({"trainings": (training("a", 1.0, batch=0),)}, "not above 0"),
-        (
-            {"trainings": (training("a", 1.0, parts=(PART,)),)},
-            "are not input, dispatch",
-        ),
+        (rates(rate=-1.0), "not above 0"),
+        (rates(rate=3.0, low=1.0, high=2.0), "microbenchmark a lies outside its inter"),
+        (trainings(batch=0), "not above 0"),
+        (trainings(parts=(PART,)), "are not input, dispatch"),
     ],
 )
 def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
+    data = machines_passport.to_json(passport(**fields)).encode()
     with pytest.raises(BadFileError, match=said) as caught:
-        machines_passport.parse(spoilt(**fields), "theirs.json")
+        machines_passport.parse(data, "theirs.json")
     assert str(caught.value).startswith("theirs.json is not a sound passport: ")
 
 
@@ -113,33 +96,26 @@ def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
     [
         (b'{"schema": 1, "kind": "finding"}', "not a passport but a finding"),
         (b" " * (machines_passport.LARGEST_BYTES + 1), "too large to be a passport"),
+        (None, "There is no file"),
     ],
+    ids=["another kind", "too large", "not there"],
 )
-def test_another_file_is_refused_in_a_sentence(data, said):
+def test_another_file_is_refused_in_a_sentence(tmp_path, data, said):
+    if data is not None:
+        (tmp_path / "theirs.json").write_bytes(data)
     with pytest.raises(BadFileError, match=said):
-        machines_passport.parse(data, "theirs.json")
+        machines_passport.load(tmp_path / "theirs.json")
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(BadFileError, match="There is no file"):
-        machines_passport.load(tmp_path / "none.json")
-
-
-def test_what_cannot_be_read_again_is_never_written(tmp_path):
+def test_what_cannot_be_read_again_is_never_written(tmp_path, monkeypatch):
+    long = passport(samples={"t": LONG})
     with pytest.raises(PerfkitError, match="cannot be kept"):
-        machines_passport.save(
-            replace(passport(), samples={"t": LONG}), tmp_path / "a.json"
-        )
+        machines_passport.save(long, tmp_path / "a.json")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_save_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    # A failed save leaves the file as it was.
     path = machines_passport.save(passport(), tmp_path / "a.json")
     before = path.read_bytes()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(machines_passport.store, "write_whole", full)
     with pytest.raises(PerfkitError, match="No space left"):
         machines_passport.save(passport(label="other"), path)

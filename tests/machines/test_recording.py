@@ -19,6 +19,7 @@ from perfkit.passports import passport
 from tests.experiments import references
 from tests.findings import made, parts
 from tests.findings.made import MACHINE
+from tests.measure.scripted import Session
 
 HOME = str(Path.home())
 
@@ -31,29 +32,13 @@ class Clock:
     def __call__(self):
         return self.now
 
+    def session(self, finding, *told, each=1.0):
+        """A run that takes so long for each event."""
 
-class Session:
-    """A run that tells what it was told to, and takes its time for it."""
+        def passes():
+            self.now += each
 
-    def __init__(self, clock, finding, *told, each=1.0):
-        self.clock, self.finding, self.told, self.each = clock, finding, told, each
-        self.stopped = False
-        self.unsaved = ""
-
-    def stop(self):
-        self.stopped = True
-
-    def events(self):
-        for event in self.told:
-            if isinstance(event, Exception):
-                raise event
-            if event is signal.SIGINT:
-                signal.raise_signal(signal.SIGINT)
-                event = plan.Progress(1.0, 2.0)
-            self.clock.now += self.each
-            yield event
-            if self.stopped:
-                return
+        return Session(*told, finding=finding, passes=passes)
 
 
 def climbed():
@@ -62,15 +47,9 @@ def climbed():
 
 def trained():
     run = references.measured()
-    return made.finding(
-        experiment=TRAININGS,
-        trials=run.trials,
-        timings=run.timings,
-        comparisons=run.comparisons,
-        noise_floor=1.02,
-        baseline=run.baseline,
-        samples=SHORT,
-    )
+    names = ("trials", "timings", "comparisons", "baseline")
+    fields = {name: getattr(run, name) for name in names}
+    return made.finding(experiment=TRAININGS, noise_floor=1.02, samples=SHORT, **fields)
 
 
 SHORT = {"t": (0.0, 0.2, 0.4), "cpu_trial": (1.0, 1.5, None)}
@@ -81,11 +60,10 @@ STEP = plan.Progress(1.0, 2.0)
 def machine(monkeypatch):
     """A machine on which every run does what its script says."""
     clock = Clock()
+    told = (plan.TrialStarted("a", 1, 0.5), STEP)
     scripts = {
-        MICROBENCHMARKS: Session(
-            clock, climbed(), plan.TrialStarted("a", 1, 0.5), STEP
-        ),
-        TRAININGS: Session(clock, trained(), plan.TrialStarted("a", 1, 0.5), STEP),
+        MICROBENCHMARKS: clock.session(climbed(), *told),
+        TRAININGS: clock.session(trained(), *told),
     }
     asked = {}
 
@@ -139,14 +117,14 @@ def test_the_trainings_get_what_the_microbenchmarks_leave(machine):
 
 
 @pytest.mark.parametrize(("outcome", "visits"), [("completed", 4), ("stopped", 2)])
-def test_where_no_training_is_ready_within_a_visit_the_next_has_all_the_rest(
+def test_where_no_training_is_ready_the_next_has_the_rest(
     machine, monkeypatch, outcome, visits
 ):
     monkeypatch.setattr("perfkit.machine.starting.started", lambda _: None)
     clock, scripts, asked = machine
     found = scripts[TRAININGS].finding
     trials = tuple(replace(trial, outcome=outcome) for trial in found.trials)
-    scripts[TRAININGS] = Session(clock, replace(found, trials=trials), STEP)
+    scripts[TRAININGS] = clock.session(replace(found, trials=trials), STEP)
     being = record(machine, budget=200.0)
     assert len(being.visits[TRAININGS]) == visits
     left = 200 - sum(len(told) for told in being.visits.values())
@@ -155,7 +133,7 @@ def test_where_no_training_is_ready_within_a_visit_the_next_has_all_the_rest(
 
 def test_a_measurement_that_takes_too_long_is_ended(machine):
     clock, scripts, _ = machine
-    scripts[MICROBENCHMARKS] = Session(clock, climbed(), *[STEP] * 500)
+    scripts[MICROBENCHMARKS] = clock.session(climbed(), *[STEP] * 500)
     found = record(machine).passport()
     assert scripts[MICROBENCHMARKS].stopped
     assert clock.now <= 60 * 1.1
@@ -165,23 +143,28 @@ def test_a_measurement_that_takes_too_long_is_ended(machine):
 def test_waiting_for_another_run_is_not_in_the_budget(machine):
     clock, scripts, asked = machine
     waiting = plan.Preparing("Waiting for another run")
-    scripts[MICROBENCHMARKS] = Session(clock, climbed(), *[waiting] * 500, STEP)
+    scripts[MICROBENCHMARKS] = clock.session(climbed(), *[waiting] * 500, STEP)
     record(machine)
     assert not scripts[MICROBENCHMARKS].stopped
     assert asked[TRAININGS] == pytest.approx(60 - 1 - 3)
 
 
-def test_an_interrupt_keeps_what_was_measured(machine, tmp_path):
+def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
     clock, scripts, asked = machine
-    scripts[MICROBENCHMARKS] = Session(clock, climbed(), signal.SIGINT, STEP, STEP)
+    scripts[MICROBENCHMARKS] = clock.session(climbed(), signal.SIGINT, STEP, STEP)
     found = record(machine, tmp_path / "a.json").passport()
     assert scripts[MICROBENCHMARKS].stopped
     assert TRAININGS not in asked
     kept = passport.load(tmp_path / "a.json")
     assert kept.stopped
-    assert [r.rate for r in kept.microbenchmarks] == pytest.approx(
-        [r.rate for r in found.microbenchmarks], rel=1e-5
-    )
+    rates = [r.rate for r in found.microbenchmarks]
+    assert [r.rate for r in kept.microbenchmarks] == pytest.approx(rates, rel=1e-5)
+    # So does the command, which ends with 130.
+    scripts[MICROBENCHMARKS] = clock.session(climbed(), signal.SIGINT, STEP)
+    path = tmp_path / "b.json"
+    assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
+    assert "stopped before it was whole" in capsys.readouterr().out
+    assert path.exists()
 
 
 def test_it_can_be_stopped_before_it_has_begun(machine):
@@ -195,8 +178,7 @@ def test_it_can_be_stopped_before_it_has_begun(machine):
 
 def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
     clock, scripts, _ = machine
-    scripts[TRAININGS] = Session(clock, None, SystemExit())
-    scripts[TRAININGS].events = broken_off
+    scripts[TRAININGS] = clock.session(None, SystemExit())
     with pytest.raises(SystemExit):
         record(machine, tmp_path / "a.json")
     kept = passport.load(tmp_path / "a.json")
@@ -205,19 +187,14 @@ def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
     assert not kept.trainings
 
 
-def broken_off():
-    raise SystemExit
-    yield
-
-
 def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
     clock, scripts, _ = machine
-    scripts[MICROBENCHMARKS] = Session(clock, None, RunError("It fell in /home/ada/x."))
+    fell = RunError("It fell in /home/ada/x.")
+    scripts[MICROBENCHMARKS] = clock.session(None, fell)
     scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
     found = record(machine).passport()
-    assert '"machine-ladder" was not measured to its end: It fell in <path>' in str(
-        found.missed
-    )
+    said = '"machine-ladder" was not measured to its end: It fell in <path>'
+    assert said in str(found.missed)
     assert "tensorflow is not installed" in found.missed[-1]
     assert found.machine == MACHINE
     assert found.checks
@@ -225,15 +202,13 @@ def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
 
 def test_a_budget_that_is_gone_is_said(machine):
     clock, scripts, asked = machine
-    scripts[MICROBENCHMARKS] = Session(clock, climbed(), STEP, each=70.0)
+    scripts[MICROBENCHMARKS] = clock.session(climbed(), STEP, each=70.0)
     found = record(machine).passport()
     assert TRAININGS not in asked
     assert found.missed[-1] == 'The budget ended before "reference-trainings".'
 
 
-def test_a_file_that_cannot_be_written_costs_nothing_that_was_measured(
-    machine, tmp_path
-):
+def test_a_file_that_cannot_be_written_costs_nothing_else(machine, tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
     being = Making(60.0, "lab", folder / "a.json", clock=machine[0])
@@ -245,18 +220,17 @@ def test_a_file_that_cannot_be_written_costs_nothing_that_was_measured(
 
 
 def test_no_name_and_no_path_of_this_machine_is_in_the_file(tmp_path, monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", f"--dump={HOME}/x --who={platform.node()}")
-    clock = Clock()
-    scripts = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}
-    monkeypatch.setattr(
-        recording.runs,
-        "open_session",
-        lambda e, _: Session(clock, scripts[e.name], RunError(f"Gone: {HOME}/y")),
-    )
-    path = tmp_path / "a.json"
-    Making(60.0, "lab", path, clock=clock).make(Display())
-    text = path.read_text()
     host = platform.node()
+    monkeypatch.setenv("XLA_FLAGS", f"--dump={HOME}/x --who={host}")
+    scripts, gone = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}, f"{HOME}/y"
+
+    def opened(experiment, _):
+        return Session(RunError(f"Gone: {gone}"), finding=scripts[experiment.name])
+
+    monkeypatch.setattr(recording.runs, "open_session", opened)
+    path = tmp_path / "a.json"
+    Making(60.0, "lab", path, clock=Clock()).make(Display())
+    text = path.read_text()
     assert "XLA_FLAGS" in text
     assert HOME not in text
     assert not host or host not in text
@@ -286,23 +260,19 @@ def test_the_label_is_the_files_name_unless_one_is_given(tmp_path):
         ({"out": None, "budget": "soon"}, "give the seconds to spend"),
         ({"out": None, "label": "x" * 81}, "at most 80 letters"),
         ({"out": None, "label": 3}, "at most 80 letters"),
+        # A file that is there is never written over.
+        ({"out": "mine.json"}, "is there already"),
     ],
 )
-def test_what_cannot_succeed_is_refused_before_anything_is_measured(given, said):
+def test_what_cannot_succeed_is_refused_at_once(tmp_path, monkeypatch, given, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.json").write_text("mine")
     with pytest.raises(BadParameterError, match=said):
         perfkit.passport(**given)
+    assert (tmp_path / "mine.json").read_text() == "mine"
 
 
-def test_a_file_that_is_there_is_never_written_over(tmp_path):
-    (tmp_path / "a.json").write_text("mine")
-    with pytest.raises(BadParameterError, match="is there already"):
-        perfkit.passport(tmp_path / "a.json")
-    assert (tmp_path / "a.json").read_text() == "mine"
-
-
-def test_the_command_shows_the_passport_and_what_is_in_the_file(
-    machine, tmp_path, capsys, monkeypatch
-):
+def test_the_command_shows_what_is_in_the_file(machine, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "lab-7.json"
     line = ["passport", "--budget", "60", "-o", str(path), "--label", "desk"]
@@ -316,24 +286,9 @@ def test_the_command_shows_the_passport_and_what_is_in_the_file(
     assert f"Written: {path}" in said
 
 
-def test_the_command_ends_with_130_where_it_was_interrupted(machine, tmp_path, capsys):
-    clock, scripts, _ = machine
-    scripts[MICROBENCHMARKS] = Session(clock, climbed(), signal.SIGINT, STEP)
-    path = tmp_path / "a.json"
-    assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
-    assert "stopped before it was whole" in capsys.readouterr().out
-    assert path.exists()
-
-
 @pytest.mark.parametrize(
-    "line",
-    [
-        ["passport"],
-        ["passport", "-o", "a.txt"],
-        ["passport", "-o", "a.json", "--budget", "soon"],
-        ["passport", "-o", "a.json", "--names"],
-    ],
+    "options", ["", "-o a.txt", "-o a.json --budget soon", "-o a.json --names"]
 )
-def test_a_line_that_asks_for_what_there_is_not_is_bad_usage(line, capsys):
-    assert cli.main(line) == cli.BAD_USAGE
+def test_a_line_that_asks_for_what_there_is_not_is_bad_usage(options, capsys):
+    assert cli.main(["passport", *options.split()]) == cli.BAD_USAGE
     assert capsys.readouterr().err.count("\n") == 1

@@ -13,14 +13,17 @@ def told(**fields):
     return {d.what: d for d in differences(pairs.MACHINE, pairs.changed(**fields))}
 
 
-def test_equal_machines_differ_in_nothing():
-    assert differences(pairs.MACHINE, pairs.MACHINE) == ()
-
-
-def test_values_have_their_units():
+def test_values_have_their_units_and_equal_machines_differ_in_nothing():
     found = told(cores_granted=1.0, memory=2 * 10**9)
     assert (found["cores granted"].a, found["cores granted"].b) == ("2", "1")
     assert (found["memory granted"].a, found["memory granted"].b) == ("25 GB", "2 GB")
+    assert told() == {}
+    # A reading that one does not give is no difference.
+    assert told(processor=None, load=None, software=None, disk=None) == {}
+
+
+OFF, ON = ({"environment": {"TF_ENABLE_ONEDNN_OPTS": number}} for number in "01")
+FEWER = {"processor": Processor(instructions=("avx",))}
 
 
 @pytest.mark.parametrize(
@@ -29,14 +32,10 @@ def test_values_have_their_units():
         ({"cores_granted": 1.0}, "cores granted", "B"),
         ({"cores_granted": 4.0}, "cores granted", "A"),
         ({"memory": 2 * 10**9}, "memory granted", "B"),
-        (
-            {"processor": Processor(instructions=("avx",))},
-            "instruction sets that only one has",
-            "B",
-        ),
+        (FEWER, "instruction sets that only one has", "B"),
         ({"cpu": "Intel Xeon"}, "processor", ""),
-        ({"environment": {"TF_ENABLE_ONEDNN_OPTS": "0"}}, "TF_ENABLE_ONEDNN_OPTS", "B"),
-        ({"environment": {"TF_ENABLE_ONEDNN_OPTS": "1"}}, "TF_ENABLE_ONEDNN_OPTS", ""),
+        (OFF, "TF_ENABLE_ONEDNN_OPTS", "B"),
+        (ON, "TF_ENABLE_ONEDNN_OPTS", ""),
         ({"versions": {"tensorflow": "2.16.1"}}, "tensorflow", ""),
     ],
 )
@@ -56,22 +55,12 @@ def test_what_matters_most_comes_first():
         *("cores granted", "GPUs", "memory granted"),
         *("TF_ENABLE_ONEDNN_OPTS", "A_COLOUR", "absl-py"),
     ]
-
-
-def test_a_reading_that_one_does_not_give_is_no_difference():
-    blind = pairs.changed(processor=None, load=None, software=None, disk=None)
-    assert differences(pairs.MACHINE, blind) == ()
-
-
-def test_disks_and_links_are_compared_where_both_are_known():
-    gpus = [(Gpu(name="T4", link=Link(busy_width=width)),) for width in (16, 4)]
-    disks = Disk(cold=2e9), Disk(cold=1e8)
+    # Disks and links are compared where both are known.
     one, other = (
-        pairs.changed(gpus=gpu, disk=disk)
-        for gpu, disk in zip(gpus, disks, strict=True)
+        pairs.changed(gpus=(Gpu(name="T4", link=Link(busy_width=width)),), disk=disk)
+        for width, disk in ((16, Disk(cold=2e9)), (4, Disk(cold=1e8)))
     )
-    found = {d.what: (d.a, d.b) for d in differences(one, other)}
-    assert found == {
+    assert {d.what: (d.a, d.b) for d in differences(one, other)} == {
         "link lanes under load": ("16", "4"),
         "disk of the data, cold": ("2 GB/s", "100 MB/s"),
     }
@@ -85,22 +74,16 @@ def test_advice_comes_from_the_checks_of_the_slower_one():
     )
     turned = compare(pairs.one_core(), pairs.passport())
     assert turned.advice[0].title == found.advice[0].title
-
-
-def test_no_advice_where_no_difference_is_shown_or_both_have_it():
+    # No advice where no difference is shown or both have it.
     slow = pairs.one_core()
     assert compare(slow, slow).advice == ()
     worse = pairs.changed(slow, trainings=pairs.slow_disk().trainings)
     assert compare(slow, worse).advice == ()
-
-
-def test_words_of_a_file_are_never_advice():
+    # Words of a file are never advice.
     check = checks.checks(pairs.one_core().machine)[0]
     evil = pairs.changed(check, title="Mine", remedy="rm -rf /")
     found = compare(pairs.passport(), pairs.changed(pairs.one_core(), checks=(evil,)))
     assert "rm -rf" not in repr(found)
     assert found.advice
-
-
-def test_advice_knows_only_checks_that_there_are():
+    # It knows only checks that there are.
     assert [name for name in _BEARS if name not in statements()] == []

@@ -40,6 +40,12 @@ def test_a_passport_against_itself_is_never_a_difference():
     one = pairs.passport(width=0.3)
     assert compare(one, one).verdict == "too noisy to say"
     assert "may differ by more than 10 %" in compare(one, one).headline
+    # One trial claims nothing.
+    slow = pairs.onednn_off()
+    once = pairs.each(slow.trainings, trials=1)
+    found = compare(pairs.passport(), pairs.changed(slow, trainings=once))
+    assert found.verdict == "too noisy to say"
+    assert not any(work.claimed for work in found.works)
 
 
 def test_a_claim_needs_a_ratio_beyond_the_noise_floors_of_both():
@@ -47,17 +53,13 @@ def test_a_claim_needs_a_ratio_beyond_the_noise_floors_of_both():
     assert ratios.between(a, b, (None, None)).verdict == "slower"
     assert ratios.between(a, b, (1.05, 1.05)).verdict == "no difference shown"
     assert ratios.between(a, b, (1.08, None)).verdict == "no difference shown"
-
-
-def test_a_claim_needs_an_interval_that_leaves_out_1():
+    # A claim needs an interval that leaves out 1.
     wide = ratios.between((0.8, 1.0, 1.25), (0.7, 0.9, 1.15), (None, None))
     assert wide.verdict == "too noisy to say"
     half = math.hypot(math.log(1.25 / 0.8) / 2, math.log(1.15 / 0.7) / 2)
     assert wide.low == pytest.approx(0.9 * math.exp(-half), rel=1e-4)
     assert wide.high == pytest.approx(0.9 * math.exp(half), rel=1e-4)
-
-
-def test_more_looks_widen_every_interval():
+    # More looks widen every interval.
     a, b = (0.97, 1.0, 1.03), (0.94, 0.97, 1.0)
     one, five = (ratios.between(a, b, (None, None), looks) for looks in (1, 5))
     # The normal distribution's 0.975 and 0.995: 1.95996 and 2.57583.
@@ -72,14 +74,6 @@ def test_on_the_whole_two_jobs_of_equal_doubt_count_alike():
     whole = ratios.on_the_whole(found)
     assert whole.ratio == pytest.approx(math.sqrt(1.1 * 0.9))
     assert whole.verdict in ("no difference shown", "too noisy to say")
-
-
-def test_one_trial_claims_nothing():
-    slow = pairs.onednn_off()
-    once = pairs.each(slow.trainings, trials=1)
-    found = compare(pairs.passport(), pairs.changed(slow, trainings=once))
-    assert found.verdict == "too noisy to say"
-    assert not any(work.claimed for work in found.works)
 
 
 def test_trainings_that_differ_both_ways_depend_on_the_training():

@@ -5,9 +5,10 @@ Nothing here waits: listening to a trial moves the clock on.
 
 import math
 import random
+import signal
 
 from perfkit.measure.measurement import Variant
-from perfkit.measure.plan import Plan
+from perfkit.measure.plan import Plan, Progress
 from perfkit.measure.rounds import Run
 from perfkit.measure.tick import READY
 
@@ -194,10 +195,39 @@ def play(scripts, *, baseline="base", budget=60.0, weather=None, seed=0, **plan)
     variants = tuple(
         Variant(name, script, against=baseline) for name, script in scripts.items()
     )
-    run = Run(
-        Plan(variants=variants, baseline=baseline, budget=budget, seed=seed, **plan),
-        starter,
-        NoWatcher(),
-        clock=clock,
-    )
-    return run, starter
+    plan = Plan(variants=variants, baseline=baseline, budget=budget, seed=seed, **plan)
+    return Run(plan, starter, NoWatcher(), clock=clock), starter
+
+
+class Session:
+    """A run that tells what it was told to, and can be stopped.
+
+    Args:
+        *told: Its events; an error is raised, and a signal comes.
+        finding: What it has found.
+        passes: Called before each event is told.
+    """
+
+    unsaved = ""
+
+    def __init__(self, *told, finding="found", passes=lambda: None):
+        self.told, self.finding, self._passes = told, finding, passes
+        self.stopped = self.closed = False
+
+    def stop(self):
+        self.stopped = True
+
+    def events(self):
+        try:
+            for event in self.told:
+                if isinstance(event, BaseException):
+                    raise event
+                if event is signal.SIGINT:
+                    signal.raise_signal(signal.SIGINT)
+                    event = Progress(1.0, 2.0)
+                self._passes()
+                yield event
+                if self.stopped:
+                    return
+        finally:
+            self.closed = True

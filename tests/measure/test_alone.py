@@ -58,18 +58,21 @@ def test_whatever_stands_in_the_file_the_wait_is_a_sentence(own_lock):
     assert next(second.wait(threading.Event())) == "Waiting for another run"
 
 
-def test_it_can_be_let_go_without_having_been_taken():
-    Alone().let_go()
-
-
 def test_stop_ends_the_wait():
     first, second, stopped = Alone(), Alone(), threading.Event()
+    # It can be let go without having been taken.
+    first.let_go()
     take(first)
     waiting = second.wait(stopped)
     next(waiting)
     stopped.set()
     assert list(waiting) == []
     first.let_go()
+    # A process that is started meanwhile does not keep it.
+    one = Alone()
+    take(one)
+    assert not os.get_inheritable(one._held)
+    one.let_go()
 
 
 def test_nobody_waits_where_the_folder_cannot_be_written(tmp_path, monkeypatch):
@@ -84,10 +87,3 @@ def test_a_link_that_lies_there_is_not_followed(own_lock, tmp_path):
     own_lock.symlink_to(target)
     assert take(Alone())
     assert not target.exists()
-
-
-def test_a_process_that_is_started_meanwhile_does_not_keep_it():
-    one = Alone()
-    take(one)
-    assert not os.get_inheritable(one._held)
-    one.let_go()

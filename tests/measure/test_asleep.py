@@ -1,47 +1,37 @@
+import pytest
+
 from perfkit.measure.live import Asleep
+from tests.machine.trees import grow
 from tests.measure.scripted import Clock
 
 
-def process(root, *threads):
-    """A process whose threads are ``(state, clock ticks worked)``."""
-    for number, (state, worked) in enumerate(threads):
-        task = root / "proc" / "7" / "task" / str(number)
-        task.mkdir(parents=True, exist_ok=True)
-        rest = f"{state} {' 0' * 10} {worked} 0 0"
-        (task / "stat").write_text(f"{number} (a (odd) name) {rest}")
-
-
-def slept(root, clock, asleep, seconds):
-    clock.forward(seconds)
-    return asleep.seconds()
-
-
-def test_a_process_whose_threads_all_sleep_is_asleep(tmp_path):
+def looks(root, *states):
+    """Seconds asleep at each look, two apart, by threads as ``(state, worked)``."""
     clock = Clock()
-    process(tmp_path, ("S", 5), ("S", 0))
-    asleep = Asleep(7, clock, tmp_path)
-    assert asleep.seconds() == 0
-    assert slept(tmp_path, clock, asleep, 2) == 2
+    asleep, seconds = Asleep(7, clock, root), []
+    for threads in states:
+        for number, (state, worked) in enumerate(threads):
+            rest = f"{state} {' 0' * 10} {worked} 0 0"
+            stat = f"{number} (a (odd) name) {rest}"
+            grow(root, {f"proc/7/task/{number}/stat": stat})
+        seconds.append(asleep.seconds())
+        clock.forward(2)
+    return seconds
 
 
-def test_one_thread_that_waits_for_a_core_keeps_it_awake(tmp_path):
-    clock = Clock()
-    process(tmp_path, ("S", 5), ("R", 0))
-    asleep = Asleep(7, clock, tmp_path)
-    assert slept(tmp_path, clock, asleep, 2) == 0
-
-
-def test_work_between_two_looks_is_seen(tmp_path):
-    clock = Clock()
-    process(tmp_path, ("S", 5))
-    asleep = Asleep(7, clock, tmp_path)
-    asleep.seconds()
-    process(tmp_path, ("S", 6))
-    assert slept(tmp_path, clock, asleep, 2) == 0
-    assert slept(tmp_path, clock, asleep, 3) == 3
-
-
-def test_a_process_that_nobody_can_see_is_not_asleep(tmp_path):
-    clock = Clock()
-    asleep = Asleep(7, clock, tmp_path)
-    assert slept(tmp_path, clock, asleep, 9) == 0
+@pytest.mark.parametrize(
+    ("states", "seconds"),
+    [
+        # All threads sleep.
+        ([[("S", 5), ("S", 0)]] * 2, [0, 2]),
+        # One that waits for a core keeps it awake.
+        ([[("S", 5), ("R", 0)]] * 2, [0, 0]),
+        # Work between two looks is seen.
+        ([[("S", 5)], [("S", 6)], [("S", 6)]], [0, 0, 2]),
+        # One that nobody can see is not asleep.
+        ([[]] * 2, [0, 0]),
+    ],
+    ids=["asleep", "waits", "works", "not seen"],
+)
+def test_a_process_is_asleep_whose_threads_all_sleep(tmp_path, states, seconds):
+    assert looks(tmp_path, *states) == seconds

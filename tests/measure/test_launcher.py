@@ -1,4 +1,4 @@
-"""Real trials in real processes, each forked from one with TensorFlow loaded."""
+"""Real trials in real processes, forked by a launcher here or by that of a host."""
 
 import errno
 import itertools
@@ -7,14 +7,13 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
-import textwrap
 import threading
 import time
 from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -22,59 +21,50 @@ import pytest
 from perfkit.errors import RunError
 from perfkit.measure import launcher as measure_launcher
 from perfkit.measure import worker
+from perfkit.measure.host import Environment, Host, Place
 from perfkit.measure.launcher import Launcher, Started, launcher
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.trial import Limits
-from tests.measure import workloads
+from tests.measure import trials, workloads
+
+launcher_alone = pytest.mark.parametrize("start", ["launcher"], indirect=True)
 
 
-@pytest.fixture(scope="module")
-def start():
+@pytest.fixture(scope="module", params=["launcher", "host"])
+def start(request):
     """Start trials; whatever a test leaves running is ended."""
-    started = []
-    while not launcher().wait(1):
+    by, started = launcher(), []
+    if request.param == "host":
+        by = Host(Place(variables=(trials.PATH,)), Environment("3.11.7"))
+    while not by.wait(1):
         pass
 
     def start(work, *, seed=1, **limits):
-        started.append(launcher().start(work, seed, Limits(**limits)))
+        started.append(by.start(work, seed, Limits(**limits)))
         return started[-1]
 
     yield start
     for running in started:
         running.kill("stopped", "the test is over")
-
-
-def to_the_end(running):
-    messages = []
-    while running.outcome is None:
-        messages += running.poll(0.1)
-    return messages
-
-
-def until_ticks(running):
-    while not any(message[0] == "ticks" for message in running.poll(0.1)):
-        assert running.outcome is None, running.message
+    if request.param == "host":
+        by.close()
 
 
 def test_a_trial_tells_ticks_notes_and_pauses_in_order(start):
     running = start(workloads.notes_and_pauses)
-    messages = to_the_end(running)
-    ticks = [tick for m in messages if m[0] == "ticks" for tick in m[1]]
-    assert [(n, label) for _, n, _, label in ticks] == [
-        (0, "set-up"),
-        (3, ""),
-        (0, "end of epoch"),
-        (4, ""),
-    ]
+    messages = trials.to_the_end(running)
+    times, counts, _, labels = zip(*trials.ticks_of(messages), strict=True)
+    assert counts == (0, 3, 0, 4)
+    assert labels == ("set-up", "", "end of epoch", "")
     assert ("note", "plan", {"stages": [1, 2]}) in messages
-    times = [time for time, *_ in ticks]
-    assert times == sorted(times)
-    assert times[0] > running.started_ns
+    # One clock for all: a trial starts before it tells anything.
+    assert [running.started_ns, *times] == sorted({running.started_ns, *times})
     assert (running.outcome, running.message) == ("completed", "")
 
 
+@launcher_alone
 def test_nobody_else_can_ask_the_launcher_for_a_process(start):
-    to_the_end(start(workloads.nothing))
+    trials.to_the_end(start(workloads.nothing))
     socket = Path(os.fsdecode(forkserver._forkserver._forkserver_address))
     # One without a file could be reached by every user.
     assert socket.is_socket()
@@ -83,56 +73,54 @@ def test_nobody_else_can_ask_the_launcher_for_a_process(start):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+@launcher_alone
 def test_a_trial_has_tensorflow_without_importing_it(start):
     running = start(workloads.tensorflow)
-    until_ticks(running)
+    trials.until_ticks(running)
     assert running.outcome is None
 
 
 @pytest.mark.parametrize(
-    ("work", "outcome", "words"),
+    ("work", "outcome", "words", "tail"),
     [
-        (workloads.segfault, "crashed", "SIGSEGV"),
-        (workloads.killed, "crashed", "SIGKILL"),
-        (workloads.raises, "crashed", "raised ValueError: the images are upside down"),
-        (
-            workloads.fills_disk,
-            "crashed",
-            "raised OSError: [Errno 28] No space left",
-        ),
-        (workloads.prints_much, "completed", ""),
-        (workloads.nothing, "completed", ""),
+        (workloads.segfault, "crashed", "SIGSEGV", ""),
+        (workloads.killed, "crashed", "SIGKILL", ""),
+        (workloads.raises, "crashed", "raised ValueError: the images are upside", ""),
+        (workloads.fills_disk, "crashed", "raised OSError: [Errno 28] No space", ""),
+        (workloads.prints_much, "completed", "", "y\n"),
+        (workloads.nothing, "completed", "", ""),
     ],
 )
 @pytest.mark.fault(
     "trial", "SIGKILL, SIGSEGV", sees="By which signal it ended; the run goes on."
 )
 @pytest.mark.fault("trial", "full disk", sees="What it raised; the run goes on.")
-def test_however_a_trial_ends_it_is_an_outcome(start, work, outcome, words):
+def test_however_a_trial_ends_it_is_an_outcome(start, work, outcome, words, tail):
     running = start(work)
-    to_the_end(running)
+    trials.to_the_end(running)
     assert running.outcome == outcome
     assert words in running.message
     assert "\n" not in running.message
+    assert running.tail.endswith(tail)
 
 
-@pytest.mark.fault(
-    "trial", "memory limit", sees="The trial is an outcome of its own, out of memory."
-)
+@pytest.mark.fault("trial", "memory limit", sees="Out of memory; the run goes on.")
 def test_a_trial_past_its_memory_limit_is_out_of_memory(start):
     running = start(workloads.fills_memory, memory=300_000_000)
-    to_the_end(running)
+    trials.to_the_end(running)
     assert running.outcome == "out-of-memory"
 
 
 @pytest.mark.parametrize("work", [workloads.hangs, workloads.never_ready])
 def test_a_trial_without_a_sign_of_life_is_timed_out(start, work):
     running = start(work, silence=0.5)
-    to_the_end(running)
+    process = psutil.Process(running.pid)
+    trials.to_the_end(running)
     assert running.outcome == "timed-out"
-    assert not psutil.pid_exists(running.pid)
+    assert trials.are_gone([process])
 
 
+@launcher_alone
 @pytest.mark.fault("trial", "SIGSTOP", sees="Nothing: it goes on, or has timed out.")
 def test_a_real_trial_that_was_stopped_shows_no_rate_of_that_time(start):
     running = start(workloads.count, silence=60)
@@ -244,50 +232,47 @@ def test_a_trial_that_stays_stopped_is_given_up_and_that_is_said(clock, monkeypa
 
 def test_standing_still_is_not_silence(start):
     running = start(workloads.count, silence=0.5)
-    until_ticks(running)
+    trials.until_ticks(running)
     running.freeze()
     running._frozen -= 3600  # as if it had stood still for an hour
     running.resume()
-    until_ticks(running)
+    trials.until_ticks(running)
 
 
 def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(start):
-    running = start(workloads.count)
-    until_ticks(running)
+    running = start(workloads.count, silence=30.0)
+    trials.until_ticks(running)
     running.freeze()
     process = psutil.Process(running.pid)
     while process.status() != psutil.STATUS_STOPPED:
         pass
-    running.poll(0)
-    assert running.poll(0.2) == []
+    # What was on its way still comes, and then nothing more.
+    while running.poll(0.2):
+        pass
+    assert running.outcome is None
     running.resume()
-    until_ticks(running)
+    trials.until_ticks(running)
 
 
 def test_kill_ends_the_trial_with_what_it_started(start):
     running = start(workloads.leaves_a_child)
     process = psutil.Process(running.pid)
-    until_ticks(running)
+    trials.until_ticks(running)
     while not (children := process.children()):
         pass
     running.kill("stopped", "was stopped")
     assert (running.outcome, running.message) == ("stopped", "was stopped")
-    _, alive = psutil.wait_procs(children, timeout=5)
-    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+    assert trials.are_gone([process, *children])
 
 
 def test_every_trial_is_a_fresh_process_and_equal_seeds_give_equal_numbers(start):
-    seen = []
-    for seed in (1, 1, 2):
-        notes = {
-            m[1]: m[2]
-            for m in to_the_end(start(workloads.what_it_sees, seed=seed))
-            if m[0] == "note"
-        }
-        assert notes["group"] == notes["pid"]
-        seen.append(notes)
-    assert len({notes["pid"] for notes in seen}) == 3
-    assert seen[0]["random"] == seen[1]["random"] != seen[2]["random"]
+    at_once = [start(workloads.what_it_sees, seed=seed) for seed in (1, 1, 2)]
+    told = [trials.notes_of(running) for running in reversed(at_once)]
+    for running, notes in zip(reversed(at_once), told, strict=True):
+        assert notes["group"] == notes["pid"] == running.pid
+    assert len({notes["pid"] for notes in told}) == 3
+    other, *same = (notes["random"] for notes in told)
+    assert same[0] == same[1] != other
 
 
 def test_functions_of_a_notebook_cell_work(start):
@@ -295,23 +280,14 @@ def test_functions_of_a_notebook_cell_work(start):
     exec("def work():\n    yield 0\n    yield offset", scope | {"offset": 7}, scope)
     work = scope["work"]
     work.__globals__["offset"] = 7
-    messages = to_the_end(start(work))
-    assert [n for m in messages if m[0] == "ticks" for _, n, *_ in m[1]] == [0, 7]
+    assert [n for _, n, *_ in trials.ticks_of(trials.to_the_end(start(work)))] == [0, 7]
 
 
-# TensorFlow takes seconds to load, and nothing here needs it.
-WITHOUT = Path(__file__).parents[1] / "guilty" / "without_tensorflow"
 _PARENT = """
-    import os, sys, time
-    from perfkit.measure.launcher import Launcher, launcher
-    from perfkit.measure.trial import Limits
-    from tests.measure import workloads
-
-    while {wait} and not launcher().wait(1):
-        pass
-    launcher().warm()
+    by = {by}
+    getattr(by, "warm", bool)()
     if {wait}:
-        running = launcher().start(workloads.{work}, 1, Limits())
+        running = wait(by).start(workloads.{work}, 1, Limits())
         while not running.poll(0.1) and running.outcome is None:
             pass
         if {frozen}:
@@ -321,90 +297,45 @@ _PARENT = """
 """
 
 
+@pytest.mark.parametrize("by", ["launcher()", "Host(Place(), Environment('3.11.7'))"])
 @pytest.mark.parametrize(
     ("work", "wait", "frozen"),
     [
-        ("count", True, False),
-        ("hangs", True, False),
-        ("leaves_a_child", True, False),
-        ("count", True, True),
-        ("count", False, False),
-    ],
-    ids=[
-        "at work",
-        "in a call that never returns",
-        "with a child",
-        "frozen",
-        "warming",
+        pytest.param("count", True, False, id="at work"),
+        pytest.param("hangs", True, False, id="in a call that never returns"),
+        pytest.param("leaves_a_child", True, False, id="with a child"),
+        pytest.param("count", True, True, id="frozen"),
+        pytest.param("count", False, False, id="warming"),
     ],
 )
-@pytest.mark.fault(
-    "launcher",
-    "kernel killed",
-    sees="Nothing: it ends with the program that it belongs to.",
-)
-@pytest.mark.fault(
-    "trial", "kernel killed", sees="Nothing: the trial ends, with what it started."
-)
-def test_nothing_outlives_a_parent_that_is_killed(work, wait, frozen):
-    # No __main__ guard: a script without one must work as well.
-    code = textwrap.dedent(_PARENT.format(work=work, wait=wait, frozen=frozen))
-    mine = {"PERFKIT_TEST_FAMILY": str(os.getpid()), "PYTHONPATH": str(WITHOUT)}
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ | mine
-    ) as parent:
+@pytest.mark.fault("launcher", "kernel killed", sees="Nothing: it ends as well.")
+@pytest.mark.fault("trial", "kernel killed", sees="Nothing: all that it started ends.")
+@pytest.mark.fault("race", "kernel killed", sees="Nothing: hosts and trials end.")
+def test_nothing_outlives_a_parent_that_is_killed(by, work, wait, frozen):
+    code = _PARENT.format(by=by, work=work, wait=wait, frozen=frozen)
+    with trials.program(code, begins=subprocess.Popen, **dict([trials.PATH])) as parent:
         try:
-            assert parent.stdout.readline() == b"ready\n"
-            # The launcher starts in a thread, so it may not be there yet.
-            while not (family := _family(parent.pid)):
+            assert parent.stdout.readline() == "ready\n"
+            # A launcher starts in a thread, so it may not be there yet.
+            while not (started := trials.family(parent.pid)):
                 threading.Event().wait(0.01)
         finally:
             parent.send_signal(signal.SIGKILL)
-    _, alive = psutil.wait_procs(family, timeout=2)
-    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
-
-
-def _family(parent):
-    """The processes that the parent has started, and those that they have."""
-    return [p for p in psutil.process_iter() if p.pid != parent and _is_family(p)]
-
-
-def _is_family(process):
-    try:
-        return process.environ().get("PERFKIT_TEST_FAMILY") == str(os.getpid())
-    except psutil.Error:
-        return False
+    assert trials.are_gone(started)
+    assert trials.are_gone(trials.family())
 
 
 def test_a_launcher_that_cannot_start_says_so():
-    code = textwrap.dedent("""
-        import sys
+    done = trials.program("""
         from multiprocessing import spawn
-        from perfkit.errors import RunError
-        from perfkit.measure.launcher import Launcher, launcher
-
         spawn.set_executable("/bin/false")
         try:
-            while not launcher().wait(1):
-                pass
+            wait()
         except RunError as error:
             print(error)
     """)
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
-    )
     assert "ended before it was ready" in done.stdout
     assert "python -c 'import tensorflow'" in done.stdout
-
-
-# What the system refuses, at the boundary to it.
-
-
-def refusing(number):
-    def refuse(*_, **__):
-        raise OSError(number, os.strerror(number))
-
-    return refuse
 
 
 REFUSED = {
@@ -421,13 +352,12 @@ REFUSED = {
     "full disk, read-only, open files, fork failure",
     sees="What the system refused, what to do about it, and to run again.",
 )
-def test_what_the_system_refuses_a_launcher_is_a_sentence(
-    monkeypatch, tmp_path, number, todo
-):
+def test_what_is_refused_a_launcher_is_a_sentence(monkeypatch, tmp_path, number, todo):
     refused = Launcher()
     monkeypatch.setattr(refused, "_folder", str(tmp_path))
-    monkeypatch.setattr(measure_launcher, "Running", refusing(number))
-    monkeypatch.setattr(refused, "_start_server", refusing(number))
+    refuse = Mock(side_effect=OSError(number, os.strerror(number)))
+    monkeypatch.setattr(measure_launcher, "Running", refuse)
+    monkeypatch.setattr(refused, "_start_server", refuse)
     with pytest.raises(RunError) as caught:
         refused.start_pickled(b"", 0, Limits())
     said = str(caught.value)
@@ -440,28 +370,18 @@ def test_what_the_system_refuses_a_launcher_is_a_sentence(
 
 
 def test_a_launcher_that_gets_no_thread_says_so(monkeypatch):
-    def refuse(_):
-        raise RuntimeError("can't start new thread")
-
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(RunError, match=r"\(can't start new thread\): close other"):
         Launcher().warm()
 
 
 _LOSES = """
-    import os, signal, sys
     from multiprocessing import forkserver
     from pathlib import Path
-    import psutil
-    from perfkit.errors import RunError
-    from perfkit.measure.launcher import Launcher, launcher
-    from perfkit.measure.trial import Limits
-    from tests.measure import workloads
 
     def started():
-        while not launcher().wait(1):
-            pass
-        running = launcher().start(workloads.count, 1, Limits())
+        running = wait().start(workloads.count, 1, Limits())
         while not running.poll(0.1):
             pass
         return running
@@ -485,49 +405,35 @@ _LOSES = """
 
 @pytest.mark.parametrize("end", ["killed", "no fork"])
 @pytest.mark.fault(
-    "launcher",
-    "SIGKILL, fork failure",
-    sees="That it has ended, and to close other programs; the next run starts it anew.",
+    "launcher", "SIGKILL, fork failure", sees="That it has ended; the next run has one."
 )
 def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(end, tmp_path):
-    no_fork = str(WITHOUT.parent / "no_fork")
-    mine = {"PYTHONPATH": no_fork, "NO_FORK": str(tmp_path / "no-fork")}
-    mine |= {"TMPDIR": str(tmp_path), "PERFKIT_TEST_FAMILY": str(os.getpid())}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_LOSES), end],
-        env=os.environ | mine,
-        capture_output=True,
-        text=True,
-    )
+    mine = {"TMPDIR": str(tmp_path), "NO_FORK": str(tmp_path / "no-fork")}
+    no_fork = str(trials.WITHOUT.parent / "no_fork")
+    done = trials.program(_LOSES, end, PYTHONPATH=no_fork, **mine)
     *first, said, again = done.stdout.splitlines()
     assert (said, again) == (measure_launcher._LOST, "None"), done.stderr
     lost = "crashed lost the process that started it"
     assert first == ([lost] if end == "killed" else [])
-    _, alive = psutil.wait_procs(_family(0), timeout=10)
-    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
-    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+    assert trials.are_gone(trials.family())
+    assert left_in(tmp_path) == []
 
 
-@pytest.mark.fault(
-    "launcher", "memory limit", sees="That TensorFlow could not be loaded, and why."
-)
+def left_in(folder):
+    """What launchers have left there."""
+    return list(folder.glob("perfkit-launcher-*"))
+
+
+@pytest.mark.fault("launcher", "memory limit", sees="Why TensorFlow was not loaded.")
 def test_memory_that_is_too_short_for_tensorflow_is_said(tmp_path):
     (tmp_path / "keras.py").write_text("raise MemoryError('too little')")
-    code = textwrap.dedent("""
-        from perfkit.errors import RunError
-        from perfkit.measure.launcher import Launcher, launcher
+    code = """
         try:
-            while not launcher().wait(1):
-                pass
+            wait()
         except RunError as error:
             print(error)
-    """)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    """
+    done = trials.program(code, PYTHONPATH=str(tmp_path), TMPDIR=str(tmp_path))
     assert "ended before it was ready (MemoryError: too little)" in done.stdout
 
 
@@ -542,21 +448,26 @@ def odd_folder():
 @pytest.mark.fault("launcher", "path", sees="Trials start, as in any other folder.")
 def test_a_launcher_works_in_a_folder_with_an_odd_name(odd_folder):
     leave_files("over", odd_folder)
-    assert list(odd_folder.glob("perfkit-launcher-*")) == []
+    assert left_in(odd_folder) == []
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError("AF_UNIX path too long"), "set TMPDIR to another folder with a short"),
+        # Whatever keeps it from starting, nobody waits for ever.
+        (ZeroDivisionError("division"), r"ready \(ZeroDivisionError: division"),
+    ],
+)
 @pytest.mark.fault("launcher", "path", sees="Set TMPDIR to a folder with a short path.")
-def test_a_folder_with_a_path_too_long_for_a_socket_is_said(monkeypatch, tmp_path):
+def test_a_server_that_cannot_be_started_is_said(monkeypatch, error, said):
     refused = Launcher()
-
-    def refuse():
-        raise OSError("AF_UNIX path too long")
-
-    monkeypatch.setattr(refused, "_start_server", refuse)
-    with pytest.raises(RunError, match="set TMPDIR to another folder with a short pat"):
+    monkeypatch.setattr(refused, "_start_server", Mock(side_effect=error))
+    with pytest.raises(RunError, match=said):
         refused.wait(60)
 
 
+@launcher_alone
 def test_a_trial_that_is_killed_leaves_no_files(start):
     running, notes = start(workloads.leaves_files), {}
     while "tidying" not in notes:
@@ -571,17 +482,11 @@ def test_a_trial_that_is_killed_leaves_no_files(start):
 
 
 _LEAVES = """
-    import os, signal, sys, tempfile
-    from perfkit.measure.launcher import Launcher, launcher
-    from perfkit.measure.trial import Limits
-
     def leave():
         print(tempfile.mkstemp()[1])
         yield 1
 
-    while not launcher().wait(1):
-        pass
-    running = launcher().start(leave, 0, Limits())
+    running = wait().start(leave, 0, Limits())
     while running.outcome is None:
         running.poll(1)
     print(running.tail, flush=True)
@@ -595,56 +500,31 @@ _LEAVES = """
 @pytest.mark.parametrize("end", ["over", "killed"])
 def test_what_a_trial_leaves_behind_goes_with_the_launcher(end, tmp_path):
     leave_files(end, tmp_path)
-    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+    assert left_in(tmp_path) == []
 
 
-def test_whatever_keeps_it_from_starting_nobody_waits_for_ever(monkeypatch):
-    broken = Launcher()
-    monkeypatch.setattr(broken, "_start_server", lambda: 1 / 0)
-    with pytest.raises(RunError, match=r"ready \(ZeroDivisionError: division"):
-        broken.wait(60)
-
-
-@pytest.mark.fault(
-    "launcher",
-    "kernel killed",
-    sees="Nothing: the next launcher removes the files that were left.",
-)
+@pytest.mark.fault("launcher", "kernel killed", sees="Nothing: the next one tidies up.")
 def test_what_was_killed_with_its_launcher_is_removed_by_the_next(tmp_path):
     leave_files("killed with all", tmp_path)
-    assert len(list(tmp_path.glob("perfkit-launcher-*"))) == 1
+    assert len(left_in(tmp_path)) == 1
     leave_files("over", tmp_path)
-    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+    assert left_in(tmp_path) == []
 
 
 def leave_files(end, folder):
-    mine = {"TMPDIR": str(folder), "PYTHONPATH": str(WITHOUT)}
-    mine["PERFKIT_TEST_FAMILY"] = str(os.getpid())
-    started = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_LEAVES), end],
-        env=os.environ | mine,
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-    )
+    started = trials.program(_LEAVES, end, TMPDIR=str(folder))
     assert f"{folder}/perfkit-launcher-" in started.stdout, started.stderr
     # The fork server ends a moment later, once it sees that nobody needs it.
-    psutil.wait_procs(_family(0), timeout=10)
+    psutil.wait_procs(trials.family(), timeout=10)
 
 
 _LOADS = """
-    import os
-    from perfkit.measure.launcher import Launcher, launcher
-    from perfkit.measure.trial import Limits
-
     def look():
         print(os.environ.get("TF_OF_A_FILE"), os.environ.get("TF_OF_THE_KERNEL"))
         yield 1
 
     def seen():
-        while not launcher().wait(1):
-            pass
-        running = launcher().start(look, 0, Limits())
+        running = wait().start(look, 0, Limits())
         while running.outcome is None:
             running.poll(1)
         print(launcher()._folder, running.tail, flush=True)
@@ -653,28 +533,21 @@ _LOADS = """
     launcher().load_with({"TF_OF_A_FILE": "0"})
     seen()
     os.environ["TF_OF_THE_KERNEL"] = "1"
-    launcher().load_with({})
-    seen()
-    launcher().load_with({})
-    seen()
+    for _ in "ab":
+        launcher().load_with({})
+        seen()
 """
 
 
 def test_tensorflow_is_loaded_anew_where_it_would_read_other_variables(tmp_path):
-    mine = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(WITHOUT)}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_LOADS)],
-        env=os.environ | mine,
-        capture_output=True,
-        text=True,
-    )
+    done = trials.program(_LOADS, TMPDIR=str(tmp_path))
     said = filter(None, done.stdout.splitlines())
     folders, *seen = zip(*map(str.split, said), strict=True)
     assert seen == [("None", "0", "None", "None"), ("None", "None", "1", "1")]
     first, with_variables, anew, same = folders
     assert len({first, with_variables, anew}) == 3
     assert anew == same
-    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+    assert left_in(tmp_path) == []
 
 
 def test_an_error_in_a_graph_is_told_by_what_was_wrong():

@@ -73,18 +73,20 @@ def ends(stage, *milliseconds):
         stage.tick(spent, 0, "epoch end", every=1000)
 
 
-def test_the_first_pause_of_a_turn_is_left_out_where_there_are_others(stage):
-    ends(stage, 900, 20, 30)
+@pytest.mark.parametrize(
+    ("first", "second", "counted"),
+    [
+        # The first of a turn is left out where there are others.
+        ((900, 20, 30), (700, 40), (0.02, 0.03, 0.04)),
+        # Where each turn has but one they all count.
+        ((90,), (70,), (0.09, 0.07)),
+    ],
+)
+def test_pauses_are_counted_turn_by_turn(stage, first, second, counted):
+    ends(stage, *first)
     stage.stand(5000)
-    ends(stage, 700, 40)
-    assert stage.record().pauses["epoch end"] == pytest.approx((0.02, 0.03, 0.04))
-
-
-def test_where_each_turn_has_but_one_pause_they_all_count(stage):
-    ends(stage, 90)
-    stage.stand(5000)
-    ends(stage, 70)
-    assert stage.record().pauses["epoch end"] == pytest.approx((0.09, 0.07))
+    ends(stage, *second)
+    assert stage.record().pauses["epoch end"] == pytest.approx(counted)
 
 
 def test_in_one_go_every_pause_counts():
@@ -102,15 +104,10 @@ def test_a_pause_does_not_count_what_stood_still_in_it(stage):
 
 
 def test_a_change_that_is_the_first_of_a_turn_counts_unless_it_had_to_wait(stage):
-    for spent in (25, 20, 30):
-        stage.tick(5)
-        stage.tick(spent, 0, "change")
-    stage.stand(5000)
-    for spent in (35, 20):
-        stage.tick(5)
-        stage.tick(spent, 0, "change")
-    stage.stand(5000)
-    stage.tick(5)
-    stage.tick(700, 0, "change")
+    for turn in ((25, 20, 30), (35, 20), (700,)):
+        for spent in turn:
+            stage.tick(5)
+            stage.tick(spent, 0, "change")
+        stage.stand(5000)
     seconds = (0.025, 0.02, 0.03, 0.035, 0.02)
     assert stage.record().pauses["change"] == pytest.approx(seconds)

@@ -1,6 +1,8 @@
 import subprocess
 import sys
 import threading
+import time
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -9,6 +11,12 @@ from perfkit.measure import monitor as measure_monitor
 from perfkit.measure.monitor import Monitor, core_speed
 
 _BURN = "while True: pass"
+# What is absent without each of these readings.
+LOST = {
+    "cpu_times": {"cpu_trial", "cpu_other", "cpu_perfkit"},
+    "disk_io_counters": {"disk_read", "disk_write"},
+    "virtual_memory": {"memory_used"},
+}
 
 
 def samples(monitor, wanted):
@@ -38,9 +46,13 @@ def test_the_trials_load_is_told_from_everything_elses(monitor, burner):
     monitor.watch(burner.pid)
     monitor.start(0)
     seen = samples(monitor, 12)[4:]
-    used = psutil.Process(burner.pid).cpu_times()
+    process = psutil.Process(burner.pid)
+    used = process.cpu_times()
     told = sum(s["cpu_trial"] * 0.2 for s in seen)
     assert 0 < told <= (used.user + used.system) * 1.5 + 0.1
+    # Memory is the proportional share where there is one.
+    assert 0 < seen[-1]["memory_trial"] <= process.memory_info().rss
+    assert seen[-1]["memory_used"] > seen[-1]["memory_trial"]
 
 
 def test_a_process_that_is_not_the_trial_counts_as_others(monitor, burner):
@@ -53,70 +65,30 @@ def test_a_process_that_is_not_the_trial_counts_as_others(monitor, burner):
     assert all(s["cpu_trial"] < 0.1 for s in seen)
 
 
-def test_memory_is_the_proportional_share_where_there_is_one(monitor, burner):
-    monitor.watch(burner.pid)
-    monitor.start(0)
-    seen = samples(monitor, 3)[-1]
-    rss = psutil.Process(burner.pid).memory_info().rss
-    assert 0 < seen["memory_trial"] <= rss
-    assert seen["memory_used"] > seen["memory_trial"]
-
-
 def test_the_speed_of_a_core_comes_with_every_other_sample(monitor):
-    monitor.start(0)
+    monitor.start(time.perf_counter_ns() - 5_000_000_000)
     seen = samples(monitor, 6)
     assert [("core_speed" in s) for s in seen[:6]] == [True, False] * 3
-
-
-def test_the_speed_of_a_core_counts_chains_per_second_of_cpu_time():
+    # It counts chains per second of CPU time.
     assert 20 < core_speed() < 100_000
+    # Times count from the start of the run.
+    assert 5 <= seen[0]["t"] < seen[1]["t"]
 
 
-def test_times_count_from_the_start_of_the_run(monitor):
-    import time
-
-    monitor.start(time.perf_counter_ns() - 5_000_000_000)
-    first, second = samples(monitor, 2)[:2]
-    assert 5 <= first["t"] < second["t"]
-
-
-@pytest.mark.parametrize("broken", ["cpu_times", "disk_io_counters", "virtual_memory"])
-@pytest.mark.fault(
-    "monitor",
-    "no /proc",
-    sees="A reading that fails is absent, and takes no other with it.",
-)
-@pytest.mark.fault(
-    "monitor",
-    "open files",
-    sees="A reading that fails is absent, and takes no other with it.",
-)
-def test_a_reading_that_fails_is_absent_and_takes_no_other_with_it(
-    monitor, burner, monkeypatch, broken
-):
-    def refuse(*_args, **_kwargs):
-        raise OSError("not on this system")
-
+@pytest.mark.parametrize("broken", LOST)
+@pytest.mark.fault("monitor", "no /proc, open files", sees="That reading is absent.")
+def test_a_reading_that_fails_takes_no_other(monitor, burner, monkeypatch, broken):
+    refuse = Mock(side_effect=OSError("not on this system"))
     monkeypatch.setattr(psutil, broken, refuse)
     monitor.watch(burner.pid)
     monitor.start(0)
     seen = samples(monitor, 4)[-1]
-    lost = {
-        "cpu_times": {"cpu_trial", "cpu_other", "cpu_perfkit"},
-        "disk_io_counters": {"disk_read", "disk_write"},
-        "virtual_memory": {"memory_used"},
-    }
-    assert not lost[broken] & seen.keys()
-    for name, readings in lost.items():
-        if name != broken:
-            assert readings & seen.keys(), name
+    assert not LOST[broken] & seen.keys()
+    for name in LOST.keys() - {broken}:
+        assert LOST[name] & seen.keys(), name
 
 
-@pytest.mark.fault(
-    "monitor",
-    "SIGKILL",
-    sees="The readings of the machine go on; those of the trial are absent.",
-)
+@pytest.mark.fault("monitor", "SIGKILL", sees="The machine's readings alone go on.")
 def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
     monitor.watch(burner.pid)
     monitor.start(0)
@@ -131,7 +103,7 @@ def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
 
 
 @pytest.mark.fault("monitor", "no /proc", sees="The run goes on without its readings.")
-def test_where_no_process_is_told_of_a_run_has_no_samples_of_it(
+def test_where_no_process_is_told_of_there_are_no_samples(
     monitor, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "none"), raising=False)
@@ -144,22 +116,19 @@ def test_where_no_process_is_told_of_a_run_has_no_samples_of_it(
 
 @pytest.mark.fault("monitor", "fork failure", sees="The run goes on without samples.")
 def test_without_a_thread_there_are_no_samples(monitor, monkeypatch):
-    def refuse(_):
-        raise RuntimeError("can't start new thread")
-
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
     monkeypatch.setattr(threading.Thread, "start", refuse)
     monitor.start(0)
     monitor.stop()
     assert monitor.take() == []
 
 
-def test_stop_may_be_called_twice_and_ends_the_thread(monitor):
-    monitor.start(0)
-    monitor.start(0)
-    monitor.stop()
-    monitor.stop()
+def test_it_may_be_started_and_stopped_twice_and_ends_its_thread(monitor):
+    for step in (monitor.start, monitor.start):
+        step(0)
+    for step in (monitor.stop, monitor.stop, monitor.take):
+        step()
     assert not monitor._thread.is_alive()
-    monitor.take()
     assert monitor.take() == []
 
 

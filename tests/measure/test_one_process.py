@@ -42,13 +42,11 @@ def told(rates, turns):
 
 
 def test_each_variant_has_its_own_ticks():
-    trials = {
-        t.variant: t for t in told({"a": 100, "b": 400}, (1, 2, 3)).heard.trials()
-    }
-    assert steady(trials["a"]).rate == pytest.approx(100)
-    assert steady(trials["b"]).rate == pytest.approx(400)
-    assert {trial.round for trial in trials.values()} == {1}
-    assert {trial.outcome for trial in trials.values()} == {"completed"}
+    a, b = told({"a": 100, "b": 400}, (1, 2, 3)).heard.trials()
+    assert (a.variant, steady(a).rate) == ("a", pytest.approx(100))
+    assert (b.variant, steady(b).rate) == ("b", pytest.approx(400))
+    assert {a.round, b.round} == {1}
+    assert {a.outcome, b.outcome} == {"completed"}
 
 
 def test_what_a_training_raises_is_in_no_trial():
@@ -78,14 +76,11 @@ def test_turns_of_one_number_are_held_side_by_side():
 
 def test_what_comes_before_the_first_turn_warms_up():
     found = Told()
-    found.turn("a", 0, 10)
-    found.turn("a", 1, 100)
-    found.turn("a", 2, 100)
+    for number, rate in ((0, 10), (1, 100), (2, 100)):
+        found.turn("a", number, rate)
     (trial,) = found.heard.trials()
     assert steady(trial).rate == pytest.approx(100)
-
-
-def test_set_up_is_that_of_the_variants_own_first_turn():
+    # Set up is that of the variants own first turn.
     found = told({"a": 100, "b": 100}, (1,))
     assert [trial.setup_s for trial in found.heard.trials()] == [0.05, 0.05]
 
@@ -135,48 +130,43 @@ def messages(turns):
                 yield ("ticks", [(now, 10, {}, "")])
 
 
+VARIANTS = tuple(Variant(name, Script(), "", "base") for name in ("base", "other"))
+
+
 def opened(shared, choose=lambda measured: ()):
-    variants = {name: Variant(name, Script(), "", "base") for name in ("base", "other")}
-    run, starter = play(
-        {"base": Script()},
-        opening=Opening(shared, (), tuple(variants.values())),
-        choose=choose,
-    )
-    return run, starter, list(run.events()), variants
+    opening = Opening(shared, (), VARIANTS)
+    return play({"base": Script()}, opening=opening, choose=choose)
 
 
 def test_a_process_in_which_variants_take_turns_is_the_first_round():
-    run, starter, events, _ = opened(Shared(messages(4)))
+    run, starter = opened(Shared(messages(4)))
+    told = {event.variant for event in run.events() if isinstance(event, Ticked)}
     found = run.measurement
     assert [(t.variant, t.round) for t in found.trials] == [("base", 1), ("other", 1)]
     assert found.compare("other", "base").ratio == pytest.approx(2, rel=0.05)
     assert starter.started == []
-    assert {e.variant for e in events if isinstance(e, Ticked)} == {"base", "other"}
+    assert told == {"base", "other"}
 
 
 def test_fresh_processes_come_after_it_and_its_variants_are_among_them():
     def choose(measured):
-        rounds = {trial.round for trial in measured.trials}
-        return tuple(variants.values()) if rounds == {1} else ()
+        return VARIANTS if {trial.round for trial in measured.trials} == {1} else ()
 
-    variants = {name: Variant(name, Script(), "", "base") for name in ("base", "other")}
-    run, _, _, _ = opened(Shared(messages(4)), choose)
+    run, _ = opened(Shared(messages(4)), choose)
+    list(run.events())
     rounds = [(trial.variant, trial.round) for trial in run.measurement.trials]
     assert sorted(rounds[2:]) == [("base", 2), ("other", 2)]
 
 
 def test_what_a_process_told_before_it_broke_stays():
-    shared = Shared(messages(3), outcome="crashed")
-    run, *_ = opened(shared)
+    run, _ = opened(Shared(messages(3), outcome="crashed"))
+    list(run.events())
     assert len(run.measurement.trials) == 2
     assert run.measurement.compare("other", "base") is not None
 
 
 def test_stop_ends_it_and_keeps_what_it_told():
-    shared = Shared(messages(9))
-    variants = (Variant("base", Script()), Variant("other", Script(), "", "base"))
-    opening = Opening(shared, (), variants)
-    run, _ = play({"base": Script()}, opening=opening, choose=lambda measured: ())
+    run, _ = opened(shared := Shared(messages(9)))
     for event in run.events():
         if isinstance(event, TrialEnded):
             run.stopped.set()

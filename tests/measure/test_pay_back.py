@@ -19,14 +19,9 @@ def trial(variant, round, first, step):
     """
     stamps = [0.5, 0.5 + first]
     stamps += [stamps[-1] + 4 * step * number for number in range(1, 31)]
-    counts = [0, BATCH, *[4 * BATCH] * 30]
-    return Trial(
-        variant=variant,
-        round=round,
-        outcome="completed",
-        setup_s=0.5,
-        ticks=tuple(zip(stamps, counts, strict=True)),
-    )
+    ticks = tuple(zip(stamps, [0, BATCH, *[4 * BATCH] * 30], strict=True))
+    names = {"variant": variant, "round": round, "outcome": "completed"}
+    return Trial(setup_s=0.5, ticks=ticks, **names)
 
 
 def measured(**costs):
@@ -90,12 +85,6 @@ def test_a_saving_that_is_hardly_known_leaves_the_end_open():
     assert 0 < paid.low < paid.examples
 
 
-def test_who_starts_sooner_and_works_faster_is_ahead_at_once():
-    run = measured(eager=[(0.5, 0.01)] * 3, graph=[(0.4, 0.002)] * 3)
-    paid = pay_back(run, "graph", "eager")
-    assert (paid.paying, paid.examples, paid.low) == ("at once", 0.0, 0.0)
-
-
 def test_slower_steps_never_pay_back_and_equal_ones_are_not_shown_to():
     run = measured(
         eager=[(0.1, 0.01)] * 3, slow=[(0.2, 0.02)] * 3, same=[(0.2, 0.01)] * 3
@@ -104,27 +93,23 @@ def test_slower_steps_never_pay_back_and_equal_ones_are_not_shown_to():
     assert pay_back(run, "same", "eager").paying == "not shown"
     assert pay_back(run, "same", "eager").examples is None
     assert pay_back(run, "missing", "eager") is None
-
-
-def test_one_round_shows_nothing():
-    run = measured(eager=[(0.1, 0.01)], graph=[(0.2, 0.001)])
-    assert pay_back(run, "graph", "eager").paying == "not shown"
-
-
-def test_trials_without_a_line_show_nothing():
-    run = measured(eager=[(0.1, 0.01)] * 3, graph=[(0.2, 0.001)] * 3)
-    assert pay_back(run, "graph", "eager", lambda trial: None).paying == "not shown"
+    # One round shows nothing, nor do trials without a line.
+    once, thrice = (
+        measured(eager=[(0.1, 0.01)] * rounds, graph=[(0.2, 0.001)] * rounds)
+        for rounds in (1, 3)
+    )
+    assert pay_back(once, "graph", "eager").paying == "not shown"
+    none = pay_back(thrice, "graph", "eager", lambda trial: None)
+    assert none.paying == "not shown"
+    # Who starts sooner and works faster is ahead at once.
+    run = measured(eager=[(0.5, 0.01)] * 3, graph=[(0.4, 0.002)] * 3)
+    paid = pay_back(run, "graph", "eager")
+    assert (paid.paying, paid.examples, paid.low) == ("at once", 0.0, 0.0)
 
 
 def test_steps_are_said_with_their_interval():
-    paid = PayBack(
-        variant="graph",
-        baseline="eager",
-        paying="pays back",
-        examples=320.0,
-        low=200.0,
-        high=500.0,
-    )
+    names = {"variant": "graph", "baseline": "eager", "paying": "pays back"}
+    paid = PayBack(examples=320.0, low=200.0, high=500.0, **names)
     assert paid.steps(32) == "10 steps (6.2 to 16)"
     assert replace(paid, low=128.0, high=1000.0).steps(32) == "at least 4 steps"
     assert PayBack(variant="a", baseline="b", paying="never").steps(32) == ""

@@ -10,46 +10,39 @@ from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.steady import Usual, seen_s, steady
 from perfkit.measure.trial import Trial
 
-
-def trial_with(pauses, recurring):
-    """1,000 examples/s in ticks of 10 ms, after a first call of a second."""
-    ticks = ((0.0, 0), (1.0, 10), *((1 + 0.01 * n, 10) for n in range(1, 101)))
-    return Trial(
-        variant="v",
-        round=1,
-        outcome="completed",
-        ticks=ticks,
-        pauses=pauses,
-        recurring=recurring,
-    )
+# 1,000 examples/s in ticks of 10 ms, after a first call of a second.
+TICKS = ((0.0, 0), (1.0, 10), *((1 + 0.01 * n, 10) for n in range(1, 101)))
 
 
-def with_pauses_rate(found):
-    return found.with_pauses(found.pauses_s).rate
+def trial_with(pauses, recurring, **more):
+    fields = {"variant": "v", "round": 1, "outcome": "completed", "ticks": TICKS}
+    return Trial(**fields | {"pauses": pauses, "recurring": recurring} | more)
 
 
-def test_the_share_of_an_epochs_end_is_part_of_the_rate():
-    found = steady(trial_with({"epoch end": (0.4, 0.6)}, {"epoch end": (1000, 0)}))
-    # 1,000 examples take a second, and after them comes half a second.
-    assert with_pauses_rate(found) == pytest.approx(1000 / 1.5)
+def pausing(*seconds, done=0, **more):
+    """A trial whose pause comes every 1,000 examples, with some of them done in it."""
+    return trial_with({"end": seconds}, {"end": (1000, done)}, **more)
 
 
-def test_the_work_that_is_done_in_a_pause_is_not_counted_twice():
-    found = steady(trial_with({"epoch end": (0.5,)}, {"epoch end": (1000, 100)}))
-    assert with_pauses_rate(found) == pytest.approx(1000 / 1.4)
-
-
-def test_a_pause_that_does_not_come_again_stays_out_of_the_rate():
-    found = steady(trial_with({"checkpoint": (5.0,)}, {}))
-    assert with_pauses_rate(found) == pytest.approx(1000)
+@pytest.mark.parametrize(
+    ("trial", "rate"),
+    [
+        # 1,000 examples take a second, and after them comes half a second.
+        (pausing(0.4, 0.6), 1000 / 1.5),
+        # The work that is done in a pause is not counted twice.
+        (pausing(0.5, done=100), 1000 / 1.4),
+        # One that does not come again stays out of the rate.
+        (trial_with({"checkpoint": (5.0,)}, {}), 1000),
+    ],
+    ids=["end of an epoch", "works", "once"],
+)
+def test_the_share_of_a_pause_that_comes_again_is_part_of_the_rate(trial, rate):
+    found = steady(trial)
+    assert found.with_pauses(found.pauses_s).rate == pytest.approx(rate)
 
 
 def test_a_trial_that_never_saw_its_pause_has_no_rate():
-    assert steady(trial_with({}, {"epoch end": (1000, 0)})) is None
-
-
-def pausing(*seconds):
-    return trial_with({"end": seconds}, {"end": (1000, 0)})
+    assert steady(trial_with({}, {"end": (1000, 0)})) is None
 
 
 def added(usual, name, trial):
@@ -62,25 +55,7 @@ def test_what_is_random_in_pauses_is_shared_by_all_variants_alike():
     # Beyond the two that are the shortest lie 0.6 s on four pauses.
     assert added(usual, "one", calm) == pytest.approx(0.1 + 0.15)
     assert added(usual, "other", stalled) == pytest.approx(0.1 + 0.15)
-
-
-def test_the_mean_beyond_the_shortest_is_right_for_few_pauses():
-    draw = random.Random(1)
-    found = []
-    for _ in range(400):
-        groups = {
-            n: [pausing(*(0.1 + draw.expovariate(20) for _ in range(3)))]
-            for n in "abcd"
-        }
-        usual = Usual(groups)
-        found.append(
-            usual.usual_s("a", groups["a"][0], 0.001) * 1000
-            - min(groups["a"][0].pauses["end"])
-        )
-    assert statistics.fmean(found) == pytest.approx(0.05, rel=0.05)
-
-
-def test_a_pause_that_is_alone_tells_nothing_of_the_others():
+    # A pause that is alone tells nothing of the others.
     once, often = pausing(0.3), pausing(0.1, 0.2, 0.3)
     usual = Usual({"one": [once], "other": [often]})
     assert added(usual, "other", often) == pytest.approx(0.1 + 0.15)
@@ -88,16 +63,29 @@ def test_a_pause_that_is_alone_tells_nothing_of_the_others():
     assert added(Usual({"one": [once]}), "one", once) == pytest.approx(0.3)
 
 
-def test_a_variant_whose_pauses_are_shown_to_differ_keeps_its_own():
-    calm, slow = pausing(*(0.1,) * 12), pausing(0.1, *(0.5,) * 11)
-    usual = Usual({"one": [calm], "other": [slow], "third": [slow]})
-    assert added(usual, "one", calm) == pytest.approx(0.1)
-    assert added(usual, "other", slow) == pytest.approx(0.5)
+def test_the_mean_beyond_the_shortest_is_right_for_few_pauses():
+    draw = random.Random(1)
+    found = []
+    for _ in range(400):
+        seconds = [[0.1 + draw.expovariate(20) for _ in range(3)] for _ in "abcd"]
+        groups = {n: [pausing(*s)] for n, s in zip("abcd", seconds, strict=True)}
+        (first,) = groups["a"]
+        found.append(added(Usual(groups), "a", first) - min(first.pauses["end"]))
+    assert statistics.fmean(found) == pytest.approx(0.05, rel=0.05)
 
 
-def test_a_variant_whose_pauses_are_known_to_differ_keeps_its_own():
-    calm, slow = pausing(0.1, 0.1), pausing(0.1, 0.5)
-    usual = Usual({"one": [calm], "other": [slow]}, apart=["one"])
+@pytest.mark.parametrize(
+    ("calm", "slow", "more"),
+    [
+        # They are shown to differ, or known to.
+        (pausing(*(0.1,) * 12), pausing(0.1, *(0.5,) * 11), {}),
+        (pausing(0.1, 0.1), pausing(0.1, 0.5), {"apart": ["one"]}),
+    ],
+    ids=["shown", "known"],
+)
+def test_a_variant_whose_pauses_differ_keeps_its_own(calm, slow, more):
+    third = {} if more else {"third": [slow]}
+    usual = Usual({"one": [calm], "other": [slow]} | third, **more)
     assert added(usual, "one", calm) == pytest.approx(0.1)
     assert added(usual, "other", slow) == pytest.approx(0.5)
 
@@ -118,44 +106,40 @@ def test_a_stall_counts_for_no_more_than_what_comes_between_two():
 
 
 def test_the_doubt_in_usual_pauses_is_one_for_all_that_share_it():
-    one, other, third = pausing(0.1, 0.3), pausing(0.1, 0.5), pausing(0.1, 0.2)
-    usual = Usual({"one": [one], "other": [other], "third": [third]}, apart=["third"])
-    errors = [
-        usual.errors_s(*pair)
-        for pair in (("one", one), ("other", other), ("third", third))
-    ]
-    assert errors[0] == errors[1]
-    assert errors[0].keys().isdisjoint(errors[2])
-    assert all(min(error.values()) > 0 for error in errors)
+    trials = {
+        name: pausing(0.1, longer)
+        for name, longer in (("one", 0.3), ("other", 0.5), ("third", 0.2))
+    }
+    usual = Usual({name: [one] for name, one in trials.items()}, apart=["third"])
+    one, other, third = (usual.errors_s(*pair) for pair in trials.items())
+    assert one == other
+    assert one.keys().isdisjoint(third)
+    assert all(min(error.values()) > 0 for error in (one, other, third))
+
+
+def compared(trials, **change):
+    """A change against what was given, by trials of both."""
+    changed = Variant("change", iter, against="given", **change)
+    variants = (Variant("given", iter), changed)
+    measured = Measurement(variants=variants, trials=tuple(trials))
+    return measured.compare("change", "given")
 
 
 def test_a_variant_about_its_pauses_counts_those_of_its_own_trials():
-    label = "epoch end"
-    change = Variant("change", iter, against="given", own_pauses=True)
-    variants = (Variant("given", iter), change)
-    slow = trial_with({label: (1.0,)}, {label: (1000, 0)})
-    quick = trial_with({label: (0.5,)}, {label: (1000, 0)})
-    trials = (replace(slow, variant="given"), replace(quick, variant="change"))
-    compared = Measurement(variants=variants, trials=trials).compare("change", "given")
-    assert compared.ratio == pytest.approx(2 / 1.5)
+    trials = pausing(1.0, variant="given"), pausing(0.5, variant="change")
+    assert compared(trials, own_pauses=True).ratio == pytest.approx(2 / 1.5)
 
 
 def test_what_is_not_known_of_pauses_widens_only_where_rates_differ():
-    def compared(*pauses):
-        trials = [
-            replace(
-                trial_with({"end": seconds}, {"end": (1000, 0)}), variant=name, round=n
-            )
-            for n in (1, 2, 3)
-            for name, seconds in zip(("given", "change"), pauses, strict=True)
-        ]
-        variants = (Variant("given", iter), Variant("change", iter, against="given"))
-        return Measurement(variants=variants, trials=tuple(trials)).compare(
-            "change", "given"
-        )
+    def half_width(given, change):
+        return compared(
+            pausing(*seconds, variant=name, round=number)
+            for number in (1, 2, 3)
+            for name, seconds in (("given", given), ("change", change))
+        ).half_width
 
-    alike = compared((0.1, 0.1, 0.7), (0.1, 0.1, 0.7))
-    shorter = compared((5.1, 5.1, 5.7), (0.1, 0.1, 0.7))
-    certain = compared((5.1, 5.1, 5.1), (0.1, 0.1, 0.1))
-    assert alike.half_width == pytest.approx(certain.half_width)
-    assert shorter.half_width > certain.half_width + 0.05
+    alike = half_width((0.1, 0.1, 0.7), (0.1, 0.1, 0.7))
+    shorter = half_width((5.1, 5.1, 5.7), (0.1, 0.1, 0.7))
+    certain = half_width((5.1, 5.1, 5.1), (0.1, 0.1, 0.1))
+    assert alike == pytest.approx(certain)
+    assert shorter > certain + 0.05

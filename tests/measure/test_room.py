@@ -14,9 +14,7 @@ OWN = 300 * 10**6
     ("present", "free", "fits"),
     [(25e9, 25e9, True), (25e9, 1e9, False), (1e9, 1e9, False)],
 )
-def test_trials_take_turns_where_the_group_has_room_for_all(
-    present, free, fits, monkeypatch
-):
+def test_trials_take_turns_where_all_have_room(present, free, fits, monkeypatch):
     process = SimpleNamespace(memory_info=lambda: SimpleNamespace(rss=OWN, shared=0))
     memory = SimpleNamespace(available=present)
     monkeypatch.setattr(rounds.psutil, "Process", lambda _: process)

@@ -1,25 +1,33 @@
 """The engine on a scripted machine with a clock of its own."""
 
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from perfkit.errors import RunError
 from perfkit.measure.measurement import CONTROL, Variant
-from perfkit.measure.plan import Finished, Preparing, Progress, Ticked, TrialEnded
+from perfkit.measure.plan import Finished, Plan, Preparing, Progress, Ticked, TrialEnded
+from perfkit.measure.rounds import Run
 from perfkit.measure.tick import REFUSED
-from tests.measure.scripted import Script, Weather, play
+from tests.measure.scripted import Clock, NoWatcher, Script, Starter, Weather, play
 
 
 @pytest.fixture(autouse=True)
 def _roomy(monkeypatch):
     # The scripted trials have no process whose memory could be looked at.
-    monkeypatch.setattr("perfkit.measure.rounds.Run._room_for_another", lambda *_: True)
+    monkeypatch.setattr(Run, "_room_for_another", lambda *_: True)
 
 
 def measured(scripts, **plan):
     run, _ = play(scripts, **plan)
     return list(run.events())[-1].measurement
+
+
+def last_progress(scripts, **plan):
+    run, _ = play(scripts, **plan)
+    return [e for e in run.events() if isinstance(e, Progress)][-1]
 
 
 def test_a_known_difference_comes_out_with_its_size():
@@ -32,26 +40,16 @@ def test_a_known_difference_comes_out_with_its_size():
 
 def test_every_variant_and_the_control_run_once_a_round_in_changing_order():
     found = measured({name: Script(jitter=0.3) for name in ("base", "a", "b", "c")})
-    orders = [
-        [t.variant for t in found.trials if t.round == number] for number in (1, 2)
-    ]
-    assert (
-        sorted(orders[0])
-        == sorted(orders[1])
-        == sorted(["base", "a", "b", "c", CONTROL])
-    )
-    orders += [[t.variant for t in found.trials if t.round == 3]]
-    assert len({tuple(order) for order in orders}) > 1
-
-
-def test_trials_of_a_round_start_from_the_same_random_numbers():
-    found = measured({"base": Script(jitter=0.3), "a": Script(jitter=0.3)})
-    seeds = {
-        t.round: {u.seed for u in found.trials if u.round == t.round}
-        for t in found.trials
-    }
+    orders, seeds = {}, {}
+    for trial in found.trials:
+        orders.setdefault(trial.round, []).append(trial.variant)
+        seeds.setdefault(trial.round, set()).add(trial.seed)
+    every = sorted(["base", "a", "b", "c", CONTROL])
+    assert sorted(orders[1]) == sorted(orders[2]) == every
+    assert len({tuple(orders[number]) for number in (1, 2, 3)}) > 1
+    # The trials of a round start from the same random numbers.
     assert all(len(of_round) == 1 for of_round in seeds.values())
-    assert len({seed for of_round in seeds.values() for seed in of_round}) == len(seeds)
+    assert len(set.union(*seeds.values())) == len(seeds)
 
 
 def test_the_same_thing_twice_is_hardly_ever_called_different():
@@ -76,21 +74,17 @@ def test_fifteen_percent_are_found_on_a_machine_that_wavers():
     assert right >= 38
 
 
-def test_the_budget_is_kept():
+@pytest.mark.parametrize("budget", [8, 20, 61])
+def test_the_budget_is_kept(budget):
     scripts = {name: Script(spread=0.2, jitter=0.3) for name in ("base", "a", "b")}
-    for budget in (8, 20, 61):
-        run, _ = play(scripts, budget=budget, weather=Weather(1, 0.3))
-        last = [e for e in run.events() if isinstance(e, Progress)][-1]
-        assert last.spent <= budget * 1.1 + 1
+    last = last_progress(scripts, budget=budget, weather=Weather(1, 0.3))
+    assert last.spent <= budget * 1.1 + 1
 
 
 def test_a_clear_answer_ends_the_run_early():
-    run, _ = play({"base": Script(), "slow": Script(0.06)}, budget=600)
-    last = [e for e in run.events() if isinstance(e, Progress)][-1]
+    last = last_progress({"base": Script(), "slow": Script(0.06)}, budget=600)
     assert last.spent < 60
-
-
-def test_a_run_may_end_once_its_answer_is_known_and_not_before_two_rounds():
+    # A run may end once its answer is known and not before two rounds.
     scripts = {"base": Script(), "same": Script(jitter=0.4), "slow": Script(0.06)}
     whole = measured(scripts, budget=60)
     early = measured(scripts, budget=60, answered=lambda _: True)
@@ -121,9 +115,7 @@ def test_a_variant_that_fails_is_an_outcome_and_the_rest_goes_on():
     assert found.timing("base") is not None
     assert found.timing("hungry") is None
     assert found.comparisons == ()
-
-
-def test_the_baseline_failing_leaves_timings_and_no_comparison():
+    # The baseline failing leaves timings and no comparison.
     scripts = {"base": Script(ends=(0, "crashed", "raised")), "other": Script()}
     found = measured(scripts, budget=20)
     assert found.comparisons == ()
@@ -135,6 +127,10 @@ def test_warm_up_is_not_in_the_rate():
     slow_start = np.linspace(4, 1, 20)
     found = measured({"base": Script(), "lazy": Script(warm_up=slow_start)}, budget=30)
     assert found.compare("lazy", "base").ratio == pytest.approx(1, abs=0.02)
+    # Steps longer than any warm up are still timed.
+    found = measured({"base": Script(2.0), "slow": Script(4.0)}, budget=120)
+    assert found.timing("base").rate == pytest.approx(10 / 2.0, rel=0.02)
+    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
 
 
 def test_stop_ends_the_run_and_keeps_what_was_measured():
@@ -163,19 +159,9 @@ def test_closing_the_iterator_leaves_no_trial_running():
 
 
 def test_what_cannot_run_here_is_not_started():
-    from perfkit.measure.plan import Plan
-    from perfkit.measure.rounds import Run
-    from tests.measure.scripted import Clock, NoWatcher, Starter
-
-    clock = Clock()
-    starter = Starter(clock)
-    variants = (
-        Variant("base", Script()),
-        Variant("gpu", Script(), against="base", unavailable="there is no GPU here"),
-    )
-    run = Run(
-        Plan(variants=variants, baseline="base", budget=5), starter, NoWatcher(), clock
-    )
+    gpu = Variant("gpu", Script(), against="base", unavailable="there is no GPU here")
+    plan = Plan(variants=(Variant("base", Script()), gpu), baseline="base", budget=5)
+    run = Run(plan, Starter(clock := Clock()), NoWatcher(), clock)
     found = list(run.events())[-1].measurement
     assert {t.variant for t in found.trials} == {"base", CONTROL}
 
@@ -187,55 +173,42 @@ def test_what_prepare_notes_is_kept_and_its_time_is_not_in_the_budget():
     assert events[-1].measurement.notes == {"images": 12}
     assert events[-1].measurement.timing("base") is not None
     assert any(isinstance(e, Preparing) for e in events)
-
-
-def test_what_prepare_refuses_is_shown_and_not_timed():
-    notes = [("numbers", 3), (REFUSED, {"twice": "It gives another answer."})]
+    # What prepare refuses is shown and not timed.
+    why = "It gives another answer."
+    notes = [("numbers", 3), (REFUSED, {"twice": why})]
     prepare = Script(ends=(1, "completed", ""), notes=notes)
     scripts = {"base": Script(), "twice": Script(), "other": Script()}
     found = measured(scripts, prepare=prepare)
     assert {trial.variant for trial in found.trials} == {"base", "other", CONTROL}
-    assert [one.unavailable for one in found.variants] == [
-        "",
-        "It gives another answer.",
-        "",
-    ]
+    assert [one.unavailable for one in found.variants] == ["", why, ""]
     assert found.notes == {"numbers": 3}
-
-
-def test_prepare_that_fails_is_one_sentence():
-    from perfkit.errors import RunError
-
+    # Prepare that fails is one sentence.
     prepare = Script(ends=(0, "crashed", "raised OSError: no space left"))
-    run, _ = play({"base": Script()}, prepare=prepare)
     with pytest.raises(RunError, match="no space left"):
-        list(run.events())
+        measured({"base": Script()}, prepare=prepare)
 
 
-def test_without_turns_each_trial_runs_in_one_go():
-    found = measured({"base": Script(), "slow": Script(0.06)}, in_turns=False)
+@pytest.mark.parametrize(
+    ("base", "slow"),
+    [
+        (Script(), Script(0.06)),
+        # A first call that takes long leaves time for a rate.
+        (Script(first_s=5.0), Script(0.06, first_s=5.0)),
+        # Ticks that take long still make one.
+        (Script(2.0), Script(4.0)),
+    ],
+    ids=["quick", "long first call", "long ticks"],
+)
+def test_without_turns_each_trial_runs_in_one_go_within_the_budget(base, slow):
+    found = measured({"base": base, "slow": slow}, in_turns=False, budget=60)
     assert all(t.turns == () for t in found.trials)
     assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
-
-
-def test_in_one_go_a_first_call_that_takes_long_leaves_time_for_a_rate():
-    scripts = {"base": Script(first_s=5.0), "slow": Script(0.06, first_s=5.0)}
-    found = measured(scripts, in_turns=False)
-    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
     assert {t.outcome for t in found.trials} == {"completed"}
-
-
-def test_in_one_go_ticks_that_take_long_still_make_a_rate_within_the_budget():
-    scripts = {"base": Script(2.0), "slow": Script(4.0)}
-    found = measured(scripts, in_turns=False, budget=60)
-    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
     assert max(t.wall_s for t in found.trials) < 15
 
 
 def test_short_memory_makes_the_trials_run_in_one_go(monkeypatch):
-    monkeypatch.setattr(
-        "perfkit.measure.rounds.Run._room_for_another", lambda *_: False
-    )
+    monkeypatch.setattr(Run, "_room_for_another", lambda *_: False)
     found = measured({"base": Script(), "slow": Script(0.06)}, budget=30)
     assert found.compare("slow", "base").verdict == "slower"
     assert all(t.turns == () for t in found.trials)
@@ -269,14 +242,6 @@ def test_who_takes_long_to_keep_what_was_measured_changes_no_rate():
 
 @pytest.mark.fault("trial", "clock jump", sees="Nothing: no rate asks the time of day.")
 def test_a_run_never_asks_the_time_of_day(monkeypatch):
-    def asked():
-        raise AssertionError("the time of day may jump")
-
+    asked = Mock(side_effect=AssertionError("the time of day may jump"))
     monkeypatch.setattr(time, "time", asked)
     assert measured({"base": Script(), "slow": Script(0.06)}).comparisons
-
-
-def test_steps_longer_than_any_warm_up_are_still_timed():
-    found = measured({"base": Script(2.0), "slow": Script(4.0)}, budget=120)
-    assert found.timing("base").rate == pytest.approx(10 / 2.0, rel=0.02)
-    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)

@@ -19,21 +19,13 @@ def part(rate, blocks=6, keys=()):
 
 def rounds(logs, within=0.0, turns=6):
     logs = np.array(logs, dtype=float)
-    return Rounds(
-        "new", "old", logs, np.full(len(logs), within), np.full(len(logs), turns)
-    )
+    within, turns = (np.full(len(logs), value) for value in (within, turns))
+    return Rounds("new", "old", logs, within, turns)
 
 
 def compared(of, *others, known=KNOWN, floor=1.0):
     usual = statistics.usual(known, [of, *others])
     return statistics.comparison(of, usual, floor)
-
-
-def test_a_timing_is_the_geometric_mean_of_its_trials():
-    timing = statistics.timing("v", [part(50), part(200)], [1.0, 3.0])
-    assert timing.rate == pytest.approx(100)
-    assert timing.setup_s == 2.0
-    assert timing.trials == 2
 
 
 def test_one_trial_leaves_a_timing_wide_open():
@@ -42,6 +34,11 @@ def test_one_trial_leaves_a_timing_wide_open():
     one = statistics.timing("v", [noisy], [0.1])
     many = statistics.timing("v", [noisy] * 8, [0.1] * 8)
     assert one.high / one.low > (many.high / many.low) ** 4
+    # A timing is the geometric mean of its trials.
+    timing = statistics.timing("v", [part(50), part(200)], [1.0, 3.0])
+    assert timing.rate == pytest.approx(100)
+    assert timing.setup_s == 2.0
+    assert timing.trials == 2
 
 
 def test_one_trial_borrows_the_spread_of_the_other_variants():
@@ -69,44 +66,55 @@ def test_a_comparison_of_many_rounds_is_students_interval():
     expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
     assert np.log([found.low, found.high]) == pytest.approx(expected, rel=0.01)
     assert found.ratio == pytest.approx(np.exp(logs.mean()))
+    # A comparison states its doubt when printed.
+    text = str(compared(rounds([0.2, 0.21, 0.19] * 3), floor=1.05))
+    assert text == "new against old: 1.22\N{MULTIPLICATION SIGN} (1.21 to 1.23), faster"
 
 
-def test_two_rounds_that_agree_by_luck_borrow_the_spread_of_the_others():
-    lucky = rounds([0.10, 0.10])
-    others = [rounds([0.3, -0.3]), rounds([0.2, 0]), rounds([-0.2, 0.1])] * 2
-    assert compared(lucky).verdict == "faster"
-    assert compared(lucky, *others).verdict == "too noisy to say"
+def once(ratio):
+    return rounds([np.log(ratio)], within=1e-4)
 
 
-def test_rounds_that_agree_by_luck_do_not_hide_what_their_turns_show():
-    assert compared(rounds([0.10, 0.10], within=0.04)).verdict == "too noisy to say"
+LUCKY = rounds([0.10, 0.10])
+OTHERS = [rounds([0.3, -0.3]), rounds([0.2, 0]), rounds([-0.2, 0.1])] * 2
+FAMILIAR = Spread(scale=1.0, freedom=10.0)
+
+
+@pytest.mark.parametrize(
+    ("of", "others", "more", "judgement"),
+    [
+        # The verdict follows from interval and noise floor.
+        (rounds([0.20, 0.21, 0.19]), [], {"floor": 1.05}, "faster"),
+        (rounds([-0.20, -0.21, -0.19]), [], {"floor": 1.05}, "slower"),
+        (rounds([0.04, 0.041, 0.039]), [], {"floor": 1.06}, "no difference shown"),
+        (rounds([0.001, -0.001, 0.0]), [], {"floor": 1.01}, "no difference shown"),
+        (rounds([0.3, -0.3, 0.0]), [], {"floor": 1.01}, "too noisy to say"),
+        # Rounds that agree by luck borrow the spread of the others, and do not hide
+        # what their turns show.
+        (LUCKY, [], {}, "faster"),
+        (LUCKY, OTHERS, {}, "too noisy to say"),
+        (rounds([0.10, 0.10], within=0.04), [], {}, "too noisy to say"),
+        # One round claims what no usual spread explains, and more on a known machine.
+        (once(14), [], {"floor": 1.01}, "faster"),
+        (once(1.1), [], {"floor": 1.01}, "one round: not judged"),
+        (once(1 / 14), [], {"floor": 1.01}, "slower"),
+        (once(1.1), [], {}, "one round: not judged"),
+        (once(1.1), [], {"known": FAMILIAR}, "faster"),
+    ],
+)
+def test_a_comparison_is_judged_by_its_interval(of, others, more, judgement):
+    assert compared(of, *others, **more).judgement == judgement
 
 
 def test_a_round_that_wavered_has_less_of_a_say():
     of = rounds([0.0, 0.4])
     of.within[:] = 0.0001, 0.04
     assert 0 < np.log(compared(of).ratio) < 0.1
-
-
-def test_a_variant_that_varies_beyond_all_others_stands_by_itself():
+    # A variant that varies beyond all others stands by itself.
     wild = rounds([0.5, -0.3])
     reach = stats.t.ppf(0.975, 3) * wild.logs.std(ddof=1) / np.sqrt(2)
     found = compared(wild, *[rounds([0.01, -0.01])] * 4)
     assert np.log(found.high) == pytest.approx(0.1 + reach)
-
-
-@pytest.mark.parametrize(
-    ("logs", "floor", "verdict"),
-    [
-        ([0.20, 0.21, 0.19], 1.05, "faster"),
-        ([-0.20, -0.21, -0.19], 1.05, "slower"),
-        ([0.04, 0.041, 0.039], 1.06, "no difference shown"),
-        ([0.001, -0.001, 0.0], 1.01, "no difference shown"),
-        ([0.3, -0.3, 0.0], 1.01, "too noisy to say"),
-    ],
-)
-def test_the_verdict_follows_from_interval_and_noise_floor(logs, floor, verdict):
-    assert compared(rounds(logs), floor=floor).verdict == verdict
 
 
 def test_what_the_machine_does_to_both_at_once_leaves_their_ratio_alone():
@@ -124,26 +132,6 @@ def test_the_noise_floor_is_what_the_control_reached_and_a_standard_error():
     # One degree of freedom of its own, three of a usual machine.
     error = np.sqrt((of.logs.var(ddof=1) + 3 * 2.25 * LEAST**2) / 4 / 2)
     assert statistics.noise_floor(of, KNOWN) == pytest.approx(np.exp(0.04 + error))
-
-
-def test_a_comparison_states_its_doubt_when_printed():
-    text = str(compared(rounds([0.2, 0.21, 0.19] * 3), floor=1.05))
-    assert text == "new against old: 1.22\N{MULTIPLICATION SIGN} (1.21 to 1.23), faster"
-
-
-@pytest.mark.parametrize(
-    ("ratio", "judgement"),
-    [(14, "faster"), (1.1, "one round: not judged"), (1 / 14, "slower")],
-)
-def test_one_round_claims_what_no_usual_spread_explains(ratio, judgement):
-    once = rounds([np.log(ratio)], within=1e-4)
-    assert compared(once, floor=1.01).judgement == judgement
-
-
-def test_one_round_claims_more_where_the_machine_is_known():
-    once = rounds([np.log(1.1)], within=1e-4)
-    assert not compared(once).is_judged
-    assert compared(once, known=Spread(scale=1.0, freedom=10.0)).verdict == "faster"
 
 
 def test_many_turns_in_one_process_are_surer_than_a_pair_of_processes():

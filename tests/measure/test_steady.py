@@ -14,41 +14,30 @@ def trial(spent, *, examples=10, turns=(), ready=1.0, gaps=()):
             ticks.append((at, 0))
         at += seconds
         ticks.append((at, examples))
-    return Trial(
-        variant="v",
-        round=1,
-        outcome="completed",
-        setup_s=ready,
-        ticks=tuple(ticks),
-        turns=tuple(turns),
-    )
+    return of_ticks(ticks, turns, setup_s=ready)
+
+
+def of_ticks(ticks, turns, **more):
+    names = {"variant": "v", "round": 1, "outcome": "completed"}
+    return Trial(ticks=tuple(ticks), turns=tuple(turns), **names, **more)
 
 
 def test_the_rate_is_all_examples_over_all_steady_seconds():
     found = steady(trial([0.5, *[0.1, 0.3] * 10]))
     assert found.first_call_s == pytest.approx(0.5)
     assert found.rate == pytest.approx(20 * 10 / (10 * 0.4))
-
-
-def test_a_slow_beginning_is_warm_up_and_not_in_the_rate():
+    # A slow beginning is warm up and not in the rate.
     found = steady(trial([1.0, 0.4, 0.3, 0.2, *[0.1] * 20]))
     assert found.rate == pytest.approx(10 / 0.1)
     assert found.warm_up_s == pytest.approx(1.0 + 0.4 + 0.3 + 0.2)
 
 
-def test_one_slow_tick_at_the_start_counts_because_stalls_are_real():
-    cost = np.array([0.1, 0.9, *[0.1] * 30])
-    assert warm_up_ticks(cost) == 0
-
-
-def test_noise_alone_is_no_warm_up():
+def test_neither_noise_nor_one_slow_tick_at_the_start_is_warm_up():
+    # A stall is real, so it counts.
+    assert warm_up_ticks(np.array([0.1, 0.9, *[0.1] * 30])) == 0
     draw = np.random.default_rng(3)
     cut = [warm_up_ticks(0.1 * np.exp(draw.normal(0, 0.1, 40))) for _ in range(200)]
     assert np.mean(np.array(cut) > 0) < 0.05
-
-
-def test_time_that_was_not_worked_is_in_no_rate():
-    assert steady(trial([0.1] * 20, gaps=(5, 9))).rate == pytest.approx(10 / 0.1)
 
 
 def test_turns_are_the_blocks_and_what_came_before_them_was_warm_up():
@@ -58,6 +47,10 @@ def test_turns_are_the_blocks_and_what_came_before_them_was_warm_up():
     assert found.examples.tolist() == [30, 30]
     assert found.seconds == pytest.approx([0.3, 0.3])
     assert found.warm_up_s == pytest.approx(0.9)
+    # A single turn is split so that its spread is known.
+    found = steady(trial([0.5, *[0.1, 0.2] * 8], turns=(1.55,), gaps=(1,)))
+    assert found.keys == ()
+    assert len(found.seconds) > 4
 
 
 def test_a_rate_that_falls_within_the_trial_is_told():
@@ -71,42 +64,34 @@ def test_a_trial_that_is_too_short_has_no_rate(spent):
     assert steady(trial(spent)) is None
 
 
-def test_a_single_turn_is_split_so_that_its_spread_is_known():
-    found = steady(trial([0.5, *[0.1, 0.2] * 8], turns=(1.55,), gaps=(1,)))
-    assert found.keys == ()
-    assert len(found.seconds) > 4
-
-
-def in_turns(first, usual, turns=3, ticks=5):
-    """Turns of ticks of 10 examples, the first of each as slow as is asked for."""
+def in_turns(first, ticks=5):
+    """Turns of ticks of 10 examples and 0.1 s, the first of each as slow as asked."""
     at, stamps, began = 1.0, [(0.0, 0), (1.0, 10)], []
-    for _ in range(turns):
+    for _ in range(3):
         at += 2.0
         began.append(at)
-        stamps.append((at + 0.001, 0))
         at += 0.001
-        for spent in (first, *[usual] * (ticks - 1)):
+        stamps.append((at, 0))
+        for spent in (first, *[0.1] * (ticks - 1)):
             at += spent
             stamps.append((at, 10))
-    return Trial(
-        variant="v",
-        round=1,
-        outcome="completed",
-        ticks=tuple(stamps),
-        turns=tuple(began),
-    )
+    return of_ticks(stamps, began)
 
 
-def test_what_waits_for_what_stood_still_is_no_work():
-    assert steady(in_turns(0.5, 0.1)).rate == pytest.approx(100)
-
-
-def test_a_first_tick_that_is_a_little_slow_is_work():
-    assert steady(in_turns(0.2, 0.1)).rate == pytest.approx(50 / 0.6)
-
-
-def test_turns_of_one_tick_each_all_count():
-    assert steady(in_turns(0.5, 0.1, ticks=1)).rate == pytest.approx(20)
+@pytest.mark.parametrize(
+    ("trial", "rate"),
+    [
+        # What waits for what stood still is no work, and what is a little slow is.
+        (in_turns(0.5), 100),
+        (in_turns(0.2), 50 / 0.6),
+        # Turns of one tick each all count.
+        (in_turns(0.5, ticks=1), 20),
+        # Time that was not worked is in no rate.
+        (trial([0.1] * 20, gaps=(5, 9)), 10 / 0.1),
+    ],
+)
+def test_what_is_no_work_is_in_no_rate(trial, rate):
+    assert steady(trial).rate == pytest.approx(rate)
 
 
 def test_the_warm_up_is_the_cut_after_which_the_mean_is_known_best():

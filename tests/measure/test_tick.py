@@ -17,9 +17,7 @@ def test_the_device_is_awaited_once_a_tick():
 def test_parts_of_steps_add_up_in_their_tick():
     steps = [Tick(2, {"input": 0.25}), 1, Tick(2, {"input": 0.5, "copy": 1.0})]
     assert list(every(steps, seconds=1e9)) == [Tick(5, {"input": 0.75, "copy": 1.0})]
-
-
-def test_a_pause_ends_the_tick_before_it_and_is_passed_on():
+    # A pause ends the tick before it and is passed on.
     steps = [READY, 1, 1, Note("plan", []), Pause("end of epoch"), 1]
     assert list(every(steps, seconds=1e9)) == [
         READY,

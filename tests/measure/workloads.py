@@ -25,11 +25,6 @@ def _counting(steps):
         yield 1
 
 
-def count_longer():
-    """The same with 15 % more of it."""
-    return count(23_000)
-
-
 def tensorflow():
     """Run one TensorFlow operation a step."""
     import tensorflow as tf

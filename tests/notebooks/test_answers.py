@@ -2,12 +2,12 @@
 
 import re
 
-import nbformat
 import pytest
 
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.race.race import is_unwritten
 from tests.notebooks.test_notebooks import NOTEBOOKS
+from tests.notebooks.test_notebooks import cells as of_kind
 
 ANSWER = re.compile(r"<summary>An answer</summary>\n\n```python\n(.*?)```", re.DOTALL)
 WRITTEN = {path.stem: path for path in NOTEBOOKS}
@@ -19,8 +19,7 @@ RACED = ("03_batch_size", "05_mixed_precision")
 
 
 def cells(name, kind):
-    every = nbformat.read(WRITTEN[name], as_version=4).cells
-    return [cell.source for cell in every if cell.cell_type == kind]
+    return [cell.source for cell in of_kind(WRITTEN[name], kind)]
 
 
 def answered(name):

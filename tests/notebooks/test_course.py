@@ -3,19 +3,16 @@
 import ast
 import inspect
 import re
-from pathlib import Path
 
-import nbformat
 import pytest
 
 import perfkit
 from benchmarks.pace import exercises_of, pace
 from perfkit.errors import BadParameterError
 from perfkit.experiments.replay import BROUGHT
+from tests.notebooks.test_notebooks import NOTEBOOKS, ROOT, every_notebook, read
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 MAP, GLOSSARY = FOLDER / "README.md", FOLDER / "glossary.md"
 FOLD = re.compile(
     r"<details><summary>Answers</summary>\n\n(.*?)\n\n</details>", re.DOTALL
@@ -28,11 +25,10 @@ SET = re.compile(r"\*([a-z ]+)\* to (?:`([^`]+)`|(\d+))")
 GIVEN = re.compile(r"`((?:\w+=[^`]+))`")
 CALL = re.compile(r"`(perfkit\.\w+\([^`]*\))`")
 ASKING = ("perfkit.run", "perfkit.panel")
-every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def cells(path):
-    return nbformat.read(path, as_version=4).cells
+    return read(path).cells
 
 
 def lists(path):

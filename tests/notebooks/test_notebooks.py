@@ -19,15 +19,8 @@ NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
 # Enough for a round of every variant of the widest notebook, on two busy cores.
 SMALL_S = 6.0
 # The budget of these holds TensorFlow's start as well, and several parts.
-LARGER_S = {
-    "03_batch_size": 20.0,
-    "07_cpu_or_gpu": 20.0,
-    "09_two_machines": 20.0,
-    "10_claims": 20.0,
-    "11_your_training": 20.0,
-    "13_two_versions": 20.0,
-    "14_reading_a_profile": 20.0,
-}
+LARGER_S = 20.0
+LARGER = ("03", "07", "09", "10", "11", "13", "14")
 PASSPORT = {MICROBENCHMARKS, TRAININGS}
 CHART = re.compile(r'<svg[^>]*\brole="img"[^>]*\baria-label="([^"]+)"')
 
@@ -84,7 +77,7 @@ def run_in(folder, path):
 
 
 def budget_of(path):
-    return LARGER_S.get(path.stem, SMALL_S)
+    return LARGER_S if path.stem.startswith(LARGER) else SMALL_S
 
 
 QUIZ = re.compile(
@@ -95,12 +88,8 @@ QUIZ = re.compile(
 
 
 def test_a_quiz_answers_what_the_code_judges():
-    asked = [
-        found
-        for path in NOTEBOOKS
-        for cell in cells(path, "markdown")
-        for found in QUIZ.findall(cell.source)
-    ]
+    prose = (cell.source for path in NOTEBOOKS for cell in cells(path, "markdown"))
+    asked = [found for source in prose for found in QUIZ.findall(source)]
     assert asked
     for ratio, low, high, answer in asked:
         judged = statistics.judge(*(math.log(float(n)) for n in (low, ratio, high)))
@@ -114,15 +103,8 @@ def outputs(notebook):
 
 def shown(notebook):
     """All HTML that a reader sees."""
-    return "\n".join(
-        output["data"]["text/html"]
-        for output in outputs(notebook)
-        if "text/html" in output.get("data", {})
-    )
-
-
-def test_there_are_notebooks():
-    assert "00_start_here" in {path.stem for path in NOTEBOOKS}
+    forms = (output.get("data", {}) for output in outputs(notebook))
+    return "\n".join(form["text/html"] for form in forms if "text/html" in form)
 
 
 def check_outputs(notebook):
@@ -137,8 +119,17 @@ def check_outputs(notebook):
 
 
 @every_measured_notebook
-def test_a_notebook_runs_from_top_to_bottom(path, executed):
-    check_outputs(executed(path)[0])
+def test_a_notebook_runs_from_top_to_bottom_within_the_budget(path, executed):
+    notebook, folder = executed(path)
+    check_outputs(notebook)
+    kept = [store.load(file) for file in folder.glob("perfkit-findings/*.json")]
+    assert kept
+    parts = [found for found in kept if getattr(found, "experiment", "") in PASSPORT]
+    # A passport shares its budget out among what it measures.
+    whole = len({found.experiment for found in parts}) == len(PASSPORT)
+    assert sum(found.budget_s for found in parts if whole) <= budget_of(path)
+    rest = [found for found in kept if not (whole and found in parts)]
+    assert {found.budget_s for found in rest} <= {budget_of(path)}
 
 
 @every_recorded_notebook
@@ -149,21 +140,7 @@ def test_a_notebook_shows_recordings_from_top_to_bottom(path, tmp_path, monkeypa
     assert "not run here" in shown(notebook)
 
 
-@every_measured_notebook
-def test_a_notebook_keeps_to_the_budget_of_the_environment(path, executed):
-    _, folder = executed(path)
-    kept = [store.load(file) for file in folder.glob("perfkit-findings/*.json")]
-    assert kept
-    parts = [found for found in kept if getattr(found, "experiment", "") in PASSPORT]
-    # A passport shares its budget out among what it measures.
-    whole = len({found.experiment for found in parts}) == len(PASSPORT)
-    spent = sum(found.budget_s for found in parts if whole)
-    assert spent <= budget_of(path)
-    rest = [found for found in kept if not (whole and found in parts)]
-    assert {found.budget_s for found in rest} <= {budget_of(path)}
-
-
-def test_the_first_notebook_shows_the_verdict_and_a_table(executed):
+def test_the_first_notebook_shows_the_verdict_a_table_and_its_progress(executed):
     notebook, folder = executed(ROOT / "notebooks" / "00_start_here.ipynb")
     (file,) = folder.glob("perfkit-findings/*.json")
     finding = store.load(file)
@@ -173,15 +150,8 @@ def test_the_first_notebook_shows_the_verdict_and_a_table(executed):
     variants = {trial.variant for trial in finding.trials} - {CONTROL}
     assert len(variants) > 4
     assert all(html.escape(one) in page for one in variants)
-
-
-def test_the_first_notebook_leaves_one_line_of_progress(executed):
-    notebook, _ = executed(ROOT / "notebooks" / "00_start_here.ipynb")
-    (progress,) = [
-        output["data"]["text/plain"]
-        for output in outputs(notebook)
-        if output.output_type == "display_data"
-    ]
+    (told,) = [o for o in outputs(notebook) if o.output_type == "display_data"]
+    progress = told["data"]["text/plain"]
     assert re.fullmatch(r"Finished: \d+ trials in \d+ s", progress)
 
 
@@ -199,21 +169,22 @@ def test_the_first_notebook_answers_in_its_first_cell_and_the_rest_is_folded(exe
 
 
 @every_notebook
-def test_no_output_and_no_widget_is_stored(path):
+def test_no_output_is_stored_and_cells_are_short_and_say_no_budget(path):
     notebook = read(path)
     assert outputs(notebook) == []
     assert "widgets" not in notebook.metadata
     assert all(cell.execution_count is None for cell in cells(path, "code"))
+    long = [c.id for c in cells(path, "code") if len(c.source.splitlines()) > 12]
+    long += [c.id for c in cells(path, "markdown") if len(c.source.split()) > 120]
+    assert long == []
+    assert "ccc" not in "".join(cell.cell_type[0] for cell in notebook.cells)
+    assert not any("budget" in cell.source for cell in cells(path, "code"))
 
 
 @every_notebook
 def test_a_notebook_opens_with_a_question_and_closes_with_your_model(path):
-    headings = [
-        line
-        for cell in cells(path, "markdown")
-        for line in cell.source.splitlines()
-        if line.startswith("#")
-    ]
+    prose = "\n".join(cell.source for cell in cells(path, "markdown"))
+    headings = [line for line in prose.splitlines() if line.startswith("#")]
     assert re.fullmatch(r"# .+\?", headings[0])
     assert headings[-2:] == ["## Recap", "## Now your model"]
 
@@ -226,31 +197,10 @@ def test_the_first_code_cell_holds_the_imports_and_they_are_of_perfkit(path):
     # Only the first notebook runs something there: the answer comes before the words.
     if path.stem != "00_start_here":
         assert all(isinstance(node, kinds) for node in body)
-    imports = [
-        node.names[0].name if isinstance(node, ast.Import) else node.module
-        for node in body
-        if isinstance(node, kinds)
-    ]
+    made = [node for node in body if isinstance(node, kinds)]
+    imports = [getattr(node, "module", node.names[0].name) for node in made]
     # A reader's own charts are drawn with seaborn; code as found has a clock and NumPy.
     known = {"seaborn", "numpy", "time"}
     assert {name.partition(".")[0] for name in imports} - known == {"perfkit"}
     tops = (ast.parse(cell.source).body for cell in others)
     assert not any(isinstance(node, kinds) for body in tops for node in body)
-
-
-@every_notebook
-def test_cells_are_short(path):
-    long = [c.id for c in cells(path, "code") if len(c.source.splitlines()) > 12]
-    long += [c.id for c in cells(path, "markdown") if len(c.source.split()) > 120]
-    assert long == []
-
-
-@every_notebook
-def test_there_are_never_three_code_cells_in_a_row(path):
-    kinds = "".join(cell.cell_type[0] for cell in read(path).cells)
-    assert "ccc" not in kinds
-
-
-@every_notebook
-def test_a_notebook_leaves_the_budget_to_its_default(path):
-    assert not any("budget" in cell.source for cell in cells(path, "code"))

@@ -1,5 +1,3 @@
-"""The knee and the line, on machines whose costs are known."""
-
 import pytest
 
 from perfkit.experiments.batch_size import numbers
@@ -16,9 +14,6 @@ def _roomy(monkeypatch):
 
 def fitted(run):
     return numbers.line(numbers.step_times(run.timings))
-
-
-# The line.
 
 
 @pytest.mark.parametrize("overhead", [0.002, 0.03])
@@ -41,25 +36,18 @@ def test_the_intervals_hold_the_truth_on_a_machine_that_wavers():
     assert held >= 36
 
 
-def test_no_overhead_is_claimed_where_there_is_none():
+def test_no_overhead_and_no_bend_is_claimed_where_there_is_none():
     line = fitted(played(by_cost(0.0, 1e-3, (16, 64, 256)), budget=40))
     assert not line.shows_overhead
-
-
-def test_a_size_that_falls_out_of_the_cache_is_told():
     steps = by_cost(0.002, 1e-4)
     steps[1024] *= 2.5
     line = fitted(measured(steps))
     assert line.bends
-    straight = fitted(measured(by_cost(0.002, 1e-4)))
-    assert straight.bends == ()
+    assert fitted(measured(by_cost(0.002, 1e-4))).bends == ()
 
 
-def test_two_sizes_make_no_line():
+def test_a_step_takes_its_examples_over_the_rate_and_two_make_no_line():
     assert fitted(measured(by_cost(0.002, 1e-4, (4, 64)))) is None
-
-
-def test_a_step_takes_its_examples_over_the_rate():
     step = numbers.step_times(measured({8: 0.02}).timings)[8]
     assert step.value == pytest.approx(0.02, rel=0.02)
     assert step.low < step.value < step.high
@@ -72,47 +60,33 @@ def exactly(seconds):
     }
 
 
-def test_a_line_through_exact_points_is_exact():
+def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor():
     line = numbers.line(exactly(by_cost(0.01, 0.001, (1, 10, 100))))
     assert (line.overhead.value, line.cost.value) == pytest.approx((0.01, 0.001))
-
-
-def test_a_size_is_off_the_line_only_beyond_the_noise_floor():
     steps = exactly(by_cost(0.01, 0.001, (1, 10, 100, 1000)) | {10: 0.024})
     (bend,) = (b for b in numbers.line(steps).bends if b[0] == 10)
     assert 1.1 < bend[1] < 1.3
     assert numbers.line(steps, 2.0).bends == ()
 
 
-# The knee.
-
-
 @pytest.mark.parametrize(
     ("steps", "noise", "size", "firm"),
     [
         # From 64 on the rate is 10,000 a second; below, the step costs 6.4 ms.
-        (
-            {size: max(size, 64) / 10_000 for size in (4, 16, 64, 256, 1024)},
-            0.01,
-            64,
-            1,
-        ),
+        ({n: max(n, 64) / 10_000 for n in (4, 16, 64, 256, 1024)}, 0.01, 64, 1),
         (by_cost(1.0, 1e-6), 0.01, 1024, 1),
         (by_cost(0.0, 1e-3), 0.01, 4, 1),
         (by_cost(0.002, 1e-3), 0.4, None, 0),
     ],
 )
-def test_the_knee_is_the_smallest_size_that_is_as_fast_as_the_best(
-    steps, noise, size, firm
-):
+def test_the_knee_is_the_smallest_size_as_fast_as_any(steps, noise, size, firm):
     knee = numbers.knee(measured(steps, noise=noise))
     assert size in (knee.size, None)
     assert knee.firm == firm
 
 
 def test_one_round_that_wavers_shows_no_knee():
-    once = measured(by_cost(0.0, 1e-3), rounds=1, noise=0.4)
-    assert not numbers.knee(once).firm
+    assert not numbers.knee(measured(by_cost(0.0, 1e-3), rounds=1, noise=0.4)).firm
 
 
 @pytest.mark.parametrize(

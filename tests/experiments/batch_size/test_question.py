@@ -1,9 +1,5 @@
-"""What is asked over batch sizes, and what is said of a run whose numbers are known."""
-
 import itertools
-import pickle
 import re
-from dataclasses import replace
 
 import keras
 import pytest
@@ -16,8 +12,9 @@ from perfkit.findings import store
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.tick import Tick
 from perfkit.runs import run
-from tests.experiments.batches import by_cost, driven, learnt, measured, name, tried
-from tests.findings.made import failed
+from tests.experiments import batches
+from tests.experiments.batches import by_cost, learnt, measured, name, tried
+from tests.experiments.races import sayings
 
 MB = 10**6
 # From 64 on the rate is 10,000 examples per second; below, a step costs 6.4 ms.
@@ -26,17 +23,7 @@ SEARCH = (
     tried("fits 4,096?", batch=4096, memory={"resident": 90 * MB, "data": 190 * MB}),
     tried("fits 4,352?", "out-of-memory", "ran out of memory: std::bad_alloc"),
 )
-
-
-def verdict(of, **parameters):
-    return BatchSize(**parameters).verdict(of)
-
-
-def because(of, **parameters):
-    return " ".join(verdict(of, **parameters).because)
-
-
-# What is asked.
+verdict, because = sayings("batch-size")
 
 
 def test_the_default_run_trains_at_six_sizes_the_smallest_being_the_baseline():
@@ -44,27 +31,21 @@ def test_the_default_run_trains_at_six_sizes_the_smallest_being_the_baseline():
     variants = asked.make_variants()
     assert list(variants) == [name(size) for size in asked.batches]
     assert len(variants) == 6
-    assert asked.batches[0] == 4
-    assert asked.batches[-1] == 4096
+    assert (asked.batches[0], asked.batches[-1]) == (4, 4096)
     assert {one.against for one in variants.values()} == {asked.baseline} == {"batch 4"}
 
 
 @pytest.mark.parametrize("smallest", [1, 3, 7, 64])
 @pytest.mark.parametrize("largest", [100, 1024, 65_536])
 @pytest.mark.parametrize("sizes", [2, 3, 5, 12])
-def test_sizes_are_powers_of_two_between_the_two_that_are_given(
-    smallest, largest, sizes
-):
+def test_sizes_are_powers_of_two_between_the_given(smallest, largest, sizes):
     made = BatchSize(smallest=smallest, largest=largest, sizes=sizes).batches
     assert (made[0], made[-1]) == (smallest, largest)
     assert list(made) == sorted(set(made))
     assert 2 <= len(made) <= sizes
     assert all(size & (size - 1) == 0 for size in made[1:-1])
-
-
-def test_sizes_lie_evenly():
-    made = BatchSize(smallest=1, largest=4096, sizes=5).batches
-    assert made == (1, 4, 64, 1024, 4096)
+    evenly = BatchSize(smallest=1, largest=4096, sizes=5).batches
+    assert evenly == (1, 4, 64, 1024, 4096)
 
 
 @pytest.mark.parametrize(("smallest", "largest"), [(64, 64), (65, 64)])
@@ -73,26 +54,15 @@ def test_a_largest_size_that_is_not_larger_is_refused(smallest, largest):
         BatchSize(smallest=smallest, largest=largest)
 
 
-@pytest.mark.parametrize("model", list(MODELS))
-def test_variants_travel_to_their_trials(model):
-    for variant in BatchSize(model=model).make_variants().values():
-        assert pickle.loads(pickle.dumps(variant)).name == variant.name
-
-
-def test_the_search_begins_where_the_shapes_say_that_it_ends():
-    notes = {"memory": {"resident": 15 * MB, "data": 56 * MB}}
-    asking = BatchSize(memory=256).tries(measured(LEVEL, notes=None))
-    assert next(asking).name == "fits 4,096?"
-    run_with_memory = measured(LEVEL)
-    for trial in run_with_memory.trials:
-        trial.notes.update(notes)
-    first = next(BatchSize(memory=256).tries(run_with_memory))
+def test_the_search_begins_where_the_shapes_say_that_memory_ends():
+    asked, untold, told = BatchSize(memory=256), measured(LEVEL), measured(LEVEL)
+    assert next(asked.tries(untold)).name == "fits 4,096?"
+    for trial in told.trials:
+        trial.notes["memory"] = {"resident": 15 * MB, "data": 56 * MB}
+    first = next(asked.tries(told))
     # 200 MB are left, 8 kB each, and 0.8 of that for caution.
     assert 18_000 <= int(re.sub(r"\D", "", first.name)) <= 20_000
     assert first.memory == 256 * MB
-
-
-def test_on_a_gpu_its_own_memory_is_the_limit():
     gpu = measured(LEVEL, tried=SEARCH, notes={"gpus": 1})
     assert next(BatchSize().tries(gpu)).memory is None
     found = verdict(gpu)
@@ -102,15 +72,10 @@ def test_on_a_gpu_its_own_memory_is_the_limit():
 
 def test_after_the_search_come_the_usual_loop_and_real_trainings():
     asking = BatchSize(largest=1024).tries(measured(LEVEL))
-    trials = driven(asking, lambda wanted: tried(wanted.name, "out-of-memory"))
+    trials = batches.driven(asking, lambda wanted: tried(wanted.name, "out-of-memory"))
     rest = [t.variant for t in trials if not t.variant.startswith("fits")]
-    assert rest == [
-        "the usual loop",
-        "the usual loop, backwards",
-        "learning by 4",
-        "learning by 64",
-        "learning by 1,024",
-    ]
+    learning = ["learning by 4", "learning by 64", "learning by 1,024"]
+    assert rest == ["the usual loop", "the usual loop, backwards", *learning]
 
 
 @pytest.mark.parametrize("kind", ["batch-size", "mixed-precision"])
@@ -133,32 +98,25 @@ def test_what_is_timed_is_fit_as_compile_leaves_it(monkeypatch, kind):
     assert (asked["xla"], asked["at_once"]) == (network.jit_compile, 1)
 
 
-# What a run means.
-
-
 def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
     found = verdict(measured(LEVEL, tried=SEARCH))
     assert found.headline == "Train with `batch_size=64`: larger is not faster."
     assert "16 times as fast as with 4: 9,990 instead" in found.much
     assert (found.sure, found.interval[:5]) == ("sure", "16 to")
     (edit,) = found.edits
-    assert (edit.old, edit.new) == (
-        *("model.fit(x, y, batch_size=4)", "model.fit(x, y, batch_size=64)"),
-    )
+    assert edit.old == "model.fit(x, y, batch_size=4)"
+    assert edit.new == "model.fit(x, y, batch_size=64)"
     room = "perfkit's limit of 256 MB"
     assert found.warnings[0] == f"Batches of up to 4,096 fit into {room}."
     assert "learns otherwise" in found.warnings[1]
     assert (found.winner, found.next) == ("", ""), "three sizes are equally fast"
 
 
-def test_a_rate_that_still_rises_asks_for_larger_sizes():
+def test_a_rate_that_still_rises_asks_for_more_and_a_level_one_for_what_learns_best():
     found = verdict(measured(by_cost(1.0, 1e-6)))
     assert found.headline.startswith("Train with `batch_size=1024`: the rate still")
     assert "--largest 4096" in found.next
     assert found.winner == "batch 1,024"
-
-
-def test_no_difference_leaves_the_choice_to_what_learns_best():
     found = verdict(measured(by_cost(0.0, 1e-3)))
     assert found.headline.startswith("Choose the batch that learns best")
     assert (found.sure, found.edits, found.winner) == ("sure", (), "")
@@ -177,37 +135,31 @@ def test_noise_is_said_as_such_and_wins_nothing(steps, much):
     assert much in found.much
 
 
-def test_nothing_timed_is_a_sentence():
-    found = verdict(measured(LEVEL, rounds=0))
-    assert found.headline == "No batch size could be timed."
+FAR = tried("fits 8,192?", "out-of-memory")
 
 
 @pytest.mark.parametrize(
     ("trials", "words"),
     [
-        (SEARCH[:1], "4,096 fit into perfkit's limit of 256 MB; no"),
-        (
-            (SEARCH[0], tried("fits 8,192?", "out-of-memory", "ran out of memory")),
-            "4,096 fit into perfkit's limit of 256 MB, and 8,192 do",
-        ),
-        (
-            (tried("fits 1?", "out-of-memory", "x"),),
-            "Not even a batch of 1 fits into perfkit's limit of 256 MB",
-        ),
+        (SEARCH[:1], "4,096 fit into {}; no"),
+        ((SEARCH[0], FAR), "4,096 fit into {}, and 8,192 do"),
+        ((tried("fits 1?", "out-of-memory"),), "Not even a batch of 1 fits into {}"),
     ],
 )
 def test_a_search_that_is_not_at_its_end_says_what_it_knows(trials, words):
-    assert words in verdict(measured(LEVEL, tried=trials)).warnings[0]
+    limit = "perfkit's limit of 256 MB"
+    assert words.format(limit) in verdict(measured(LEVEL, tried=trials)).warnings[0]
 
 
-def test_a_crash_that_memory_did_not_cause_sets_no_limit():
+def test_what_failed_is_told_by_what_was_missing():
     crash = tried("fits 4,352?", "crashed", "was ended by SIGSEGV")
     run_ = measured(LEVEL, tried=(SEARCH[0], crash))
     assert not any("fit" in warning for warning in verdict(run_).warnings)
     assert "Whether memory ended the batch of 4,352 is not known" in because(run_)
-
-
-# What it rests on.
+    said = because(measured(LEVEL, tried=SEARCH))
+    assert "a batch of 4,352 is too large: a library asked for memory" in said
+    assert "The batch of 4,096 had asked for 190 MB." in said
+    assert "2 batches were tried, each in a process of its own" in said
 
 
 def test_the_overhead_is_said_with_its_interval_where_the_line_holds():
@@ -221,13 +173,6 @@ def test_the_overhead_is_said_with_its_interval_where_the_line_holds():
     assert "half of a step" not in bent
 
 
-def test_the_post_mortem_says_what_was_missing():
-    said = because(measured(LEVEL, tried=SEARCH))
-    assert "a batch of 4,352 is too large: a library asked for memory" in said
-    assert "The batch of 4,096 had asked for 190 MB." in said
-    assert "2 batches were tried, each in a process of its own" in said
-
-
 def test_the_forecast_stands_beside_what_was_measured():
     run_ = measured(LEVEL)
     for trial in run_.trials:
@@ -239,7 +184,7 @@ def test_the_forecast_stands_beside_what_was_measured():
     assert "Measured, an example takes 32 KB, 8.00× what its activations would" in said
 
 
-def test_speed_is_not_learning():
+def test_speed_is_not_learning_and_a_curve_pairs_each_look_with_its_work():
     curves = (
         learnt(4, [2.3, 1.0, 0.5], step_s=1.0, samples=512),
         learnt(4096, [2.3, 2.0, 1.5, 1.2], step_s=0.1, samples=4096),
@@ -247,16 +192,12 @@ def test_speed_is_not_learning():
     said = because(measured(LEVEL, tried=curves))
     assert "After 1,024 examples the loss was 0.5 with 4, ? with 4,096; after" in said
     assert "300 ms of training ? with 4, 1.2 with 4,096" in said
-
-
-def test_failed_sizes_are_told_once():
-    run_ = measured(LEVEL, tried=SEARCH)
-    crash = failed("batch 4,096", "crashed", "raised ValueError.")
-    broken = replace(run_, trials=(*run_.trials, crash, crash))
-    assert because(broken).count('"batch 4,096" raised ValueError.') == 1
-
-
-# Notes from anywhere.
+    (curve,) = numbers.curves([learnt(8, [3.0, 2.0, 1.0], step_s=0.5, samples=100)])
+    assert curve.samples == (0, 100, 200)
+    assert curve.seconds == pytest.approx((0.0, 0.5, 1.0))
+    assert curve.losses == (3.0, 2.0, 1.0)
+    assert curve.loss(samples=150) == 2.0
+    assert curve.loss(seconds=0.4) is None
 
 
 @pytest.mark.parametrize(
@@ -274,40 +215,18 @@ def test_notes_that_make_no_sense_say_nothing(note):
     assert numbers.forecast({"forecast": note}) is None
 
 
-def test_a_curve_pairs_each_look_with_the_work_before_it():
-    (curve,) = numbers.curves([learnt(8, [3.0, 2.0, 1.0], step_s=0.5, samples=100)])
-    assert curve.samples == (0, 100, 200)
-    assert curve.seconds == pytest.approx((0.0, 0.5, 1.0))
-    assert curve.losses == (3.0, 2.0, 1.0)
-    assert curve.loss(samples=150) == 2.0
-    assert curve.loss(seconds=0.4) is None
-
-
-# A whole run.
-
-
 @pytest.mark.measures
 def test_a_real_run_finds_the_largest_batch_and_never_crashes(tmp_path, monkeypatch):
     monkeypatch.setattr("perfkit.measure.plan._LEAST_S", 6.0)
-    found = run(
-        "batch-size",
-        model="tiny-dense",
-        smallest=2,
-        largest=64,
-        sizes=2,
-        memory=128,
-        budget=4,
-        folder=tmp_path,
-    )
+    asked = {"model": "tiny-dense", "smallest": 2, "largest": 64, "sizes": 2}
+    found = run("batch-size", **asked, memory=128, budget=4, folder=tmp_path)
     timed = {trial.variant for trial in found.trials if not trial.is_try}
     assert timed == {"batch 2", "batch 64", CONTROL}
     tries = [trial for trial in found.trials if trial.is_try]
     outcomes = {trial.outcome for trial in tries if trial.variant.startswith("fits")}
     assert "completed" in outcomes
     assert outcomes <= {"completed", "out-of-memory", "crashed", "stopped"}
-    assert set(found.notes["forecast"]) == {
-        *("weights", "gradients", "slots", "activations"),
-    }
+    assert found.notes["forecast"].keys() == batches.FORECAST.keys()
     held = numbers.memory(found.trials)
     assert set(held) == {2, 64}
     assert all(0 < value < 128 * MB for value in held.values())

@@ -10,6 +10,7 @@ import pytest
 
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size.numbers import found, search, step
+from perfkit.experiments.batch_size.usual_loop import loop
 from perfkit.experiments.batch_size.verdict import why
 from perfkit.measure.launcher import launcher
 from perfkit.measure.live import LiveTrial
@@ -17,6 +18,7 @@ from perfkit.measure.plan import Try
 from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
 from tests.experiments.batches import driven, tried
+from tests.measure.scripted import Clock
 
 MB = 10**6
 
@@ -31,12 +33,11 @@ def _travels():
 
 def answered(asking, outcome):
     """Answer each try by its size; gives the trials."""
-    return driven(
-        asking,
-        lambda wanted: tried(
-            wanted.name, outcome(numbers.size_of(wanted.name, "fits"))
-        ),
-    )
+
+    def answer(wanted):
+        return tried(wanted.name, outcome(numbers.size_of(wanted.name, "fits")))
+
+    return driven(asking, answer)
 
 
 def asked(size):
@@ -58,18 +59,12 @@ def test_the_largest_is_found_to_a_step_from_wherever_it_begins(most, first):
     assert len({trial.variant for trial in trials}) == len(trials) <= 32
 
 
-def test_where_nothing_fits_the_search_ends_at_one():
+def test_a_search_ends_where_nothing_fits_where_all_does_and_where_it_is_stopped():
     trials = answered(search(600, asked), lambda size: "out-of-memory")
     assert (found(trials).fits, found(trials).fails) == (0, 1)
-
-
-def test_where_all_fits_the_search_ends_all_the_same():
     trials = answered(search(600, asked), lambda size: "completed")
     assert found(trials).fails is None
     assert found(trials).fits <= 2**24
-
-
-def test_a_search_that_is_stopped_tells_what_it_knows():
     outcomes = iter(["completed", "completed", "stopped"])
     trials = answered(search(16, asked), lambda size: next(outcomes))
     result = found(trials)
@@ -77,7 +72,7 @@ def test_a_search_that_is_stopped_tells_what_it_knows():
     assert found([]) is None
 
 
-def test_a_crash_under_the_limit_is_tried_again_without_it():
+def test_a_crash_under_the_limit_is_tried_without_it_and_counts_if_that_is_none():
     wanted = []
 
     def answer(one):
@@ -88,16 +83,10 @@ def test_a_crash_under_the_limit_is_tried_again_without_it():
     driven(numbers.tries("dense", 64, 300 * MB), answer)
     assert wanted[0] == ("fits 64?", 300 * MB)
     assert wanted[-1] == ("68 without the limit", None)
-
-
-def test_a_crash_counts_for_memory_only_if_it_is_none_without_the_limit():
     trials = [tried("fits 64?"), tried("fits 68?", "crashed", "was ended by SIGSEGV")]
     assert not found(trials).by_limit
     assert found([*trials, tried("68 without the limit")]).by_limit
     assert not found([*trials, tried("68 without the limit", "crashed")]).by_limit
-
-
-# With real processes.
 
 
 def holds(each, size):
@@ -136,9 +125,6 @@ def test_under_a_real_limit_it_finds_what_brute_force_finds():
     assert abs(result.fits - largest) <= step(largest)
 
 
-# In words.
-
-
 @pytest.mark.parametrize(
     ("message", "words"),
     [
@@ -154,3 +140,44 @@ def test_under_a_real_limit_it_finds_what_brute_force_finds():
 )
 def test_why_a_batch_is_too_large_is_said_in_words(message, words):
     assert re.search(words, why(message))
+
+
+TRACE, OVERHEAD, COST, COUNT = 0.8, 0.002, 1e-5, 1024
+SIZES = (4, 64, 1024)
+
+
+class Scripted:
+    """Costs a trace at its first call, whatever the size, and then what it costs."""
+
+    def __init__(self):
+        self.clock, self._traced = Clock(), False
+
+    def fit(self, size):
+        self.clock.forward(0 if self._traced else TRACE)
+        self._traced = True
+        self.clock.forward(COUNT / size * OVERHEAD + COUNT * COST)
+
+    def seconds(self):
+        return self.clock() / 1e9
+
+
+def told(sizes):
+    model = Scripted()
+    return dict(loop(sizes, model.fit, COUNT, model.seconds))
+
+
+def fair(size):
+    return size / (OVERHEAD + COST * size)
+
+
+def test_the_first_size_of_the_usual_loop_pays_for_tracing():
+    rates = told(SIZES)
+    epoch = COUNT / fair(4)
+    assert rates[4] == pytest.approx(COUNT / (epoch + TRACE))
+    assert rates[64] == pytest.approx(fair(64))
+    assert rates[1024] == pytest.approx(fair(1024))
+    rates = told(SIZES[::-1])
+    assert rates[1024] < rates[64]
+    assert rates[1024] < fair(1024) / 50
+    assert fair(1024) > fair(64)
+    assert rates[4] == pytest.approx(fair(4))

@@ -45,14 +45,11 @@ def test_a_load_works_while_the_block_runs_and_not_after_it(name, file_to_read):
     assert gone([process])
 
 
-def test_a_cpu_load_has_the_processes_asked_for_and_a_disk_load_one(file_to_read):
+def test_a_cpu_load_has_its_processes_until_the_block_raises(file_to_read):
     with loads.at_work(LOADS[CPU], 3) as working:
         assert len({each.pid for each in working.processes}) == 3
     with loads.at_work(LOADS[DISK], 3) as working:
         assert len(working.processes) == 1
-
-
-def test_a_load_ends_when_the_block_raises():
     working = loads.at_work(LOADS[CPU], 1)
     running = processes_of(working.__enter__())
     error = ZeroDivisionError("in the training")
@@ -60,14 +57,11 @@ def test_a_load_ends_when_the_block_raises():
     assert gone(running)
 
 
-def test_the_time_limit_ends_a_load_and_the_training_is_told():
+def test_the_time_limit_ends_a_load_even_if_it_stood_still():
     with loads.at_work(LOADS[CPU], 1, limit=0.3) as working:
         assert gone(processes_of(working))
         with pytest.raises(RunError, match="ended before it did"):
             working.check()
-
-
-def test_the_time_limit_holds_for_a_load_that_stood_still():
     with loads.at_work(LOADS[CPU], 1, limit=0.3) as working:
         (process,) = processes_of(working)
         process.suspend()
@@ -116,9 +110,6 @@ def test_no_load_outlives_a_process_that_is_killed(frozen):
         trial.kill()
         assert len(running) == 2
         assert gone(running)
-
-
-# Beside a real trial, as the engine freezes and ends it.
 
 
 @pytest.fixture
@@ -185,8 +176,7 @@ def test_the_monitor_counts_a_load_as_other_programs(trial):
             seen += monitor.take()
     finally:
         monitor.stop()
-    tree = psutil.Process(running.pid)
-    assert len(tree.children()) == 2
+    assert len(psutil.Process(running.pid).children()) == 2
     # The trial itself only waits; what its two burners take is not its own.
     assert all(s["cpu_trial"] < 0.2 for s in seen[6:])
     assert any(s["cpu_other"] > 0.2 for s in seen[6:])

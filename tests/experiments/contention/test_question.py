@@ -8,42 +8,26 @@ import pytest
 from perfkit import gallery
 from perfkit.elsewhere import fresh
 from perfkit.errors import BadParameterError
-from perfkit.experiments import experiment
 from perfkit.experiments.contention import Contention, loads, opened, signs
 from perfkit.experiments.contention.loads import LOADS
 from perfkit.experiments.contention.signs import suspects
+from perfkit.experiments.shared import benchmark
 from perfkit.findings import store
 from perfkit.measure.launcher import launcher
-from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED
-from perfkit.measure.trial import Limits, Trial
-from tests.experiments.disturbed import (
-    ALL,
-    SHOWS,
-    decoded_batches,
-    fed_batches,
-    found,
-    run,
-)
+from perfkit.measure.trial import Limits
+from tests.experiments import disturbed
+from tests.experiments.disturbed import ALL, SHOWS, found, run
+from tests.experiments.races import sayings
 
 LOADED = ("cpu burners", "memory bandwidth", "disk reader", "gpu product")
 PIPELINES = ("sleeping pipeline", "decoding pipeline")
 SECRETS = (*LOADED, *PIPELINES)
-
-
-def verdict(measured, **parameters):
-    return Contention(**parameters).verdict(measured)
-
-
-def because(measured):
-    return " ".join(verdict(measured).because)
+verdict, because = sayings("contention")
 
 
 def moved(measured, variant):
     return signs.moved(signs.changes(measured, variant))
-
-
-# What is asked.
 
 
 def test_the_default_run_has_every_load_and_two_slow_pipelines_against_quiet():
@@ -56,23 +40,13 @@ def test_the_default_run_has_every_load_and_two_slow_pipelines_against_quiet():
     assert not Contention.in_turns
     two = Contention(variants="disk reader").make_variants()
     assert list(two) == ["quiet", "disk reader"]
-    with pytest.raises(BadParameterError, match="choose from all, cpu burners"):
-        experiment("contention", variants="coffee machine")
-
-
-def test_variants_travel_to_their_trials():
-    for asked in (Contention(), Contention(mystery=5)):
-        for variant in asked.make_variants().values():
-            assert pickle.loads(pickle.dumps(variant)).name == variant.name
 
 
 def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
     config = SimpleNamespace(list_physical_devices=lambda kind: [])
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
-    monkeypatch.setattr("perfkit.experiments.shared.benchmark.make", _nothing_made)
-    monkeypatch.setattr(
-        "perfkit.experiments.shared.benchmark.forgets", lambda files: False
-    )
+    monkeypatch.setattr(benchmark, "make", _nothing_made)
+    monkeypatch.setattr(benchmark, "forgets", lambda files: False)
     (note,) = list(Contention().prepare())
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}
@@ -85,21 +59,24 @@ def _nothing_made(folder):
     return ("a file",)
 
 
-# What the counters show.
-
-
 @pytest.mark.parametrize("name", SECRETS)
 def test_every_slow_down_is_told_by_its_signs(name):
     assert suspected(name) == (name,)
 
 
-def test_a_training_without_a_load_shows_no_sign():
+def test_neither_nothing_nor_what_came_by_in_one_round_alone_is_a_sign():
     measured = run(("quiet", "mystery"))
     assert moved(measured, "mystery") == {}
     assert suspects(measured, "mystery") == ()
+    first = next(t for t in measured.trials if t.variant == "mystery")
+    until = first.started_s + first.wall_s
+    seen = zip(measured.samples["t"], measured.samples["cpu_other"], strict=True)
+    visited = tuple(4.0 if first.started_s < t < until else b for t, b in seen)
+    samples = measured.samples | {"cpu_other": visited}
+    assert moved(replace(measured, samples=samples), "mystery") == {}
 
 
-def test_the_numbers_are_those_of_the_samples_and_the_ticks():
+def test_the_numbers_are_those_of_the_samples_and_the_ticks_of_each_trial():
     measured = run(("quiet", "sleeping pipeline"), noise=0.0)
     read = signs.values(measured, "sleeping pipeline")
     assert read[signs.STEP][1] == pytest.approx(0.040)
@@ -110,38 +87,17 @@ def test_the_numbers_are_those_of_the_samples_and_the_ticks():
     assert read[signs.HELD][1] == pytest.approx(2.0e9 - 2.5e8)
     assert read[signs.READ][1] == pytest.approx(1e4)
     assert signs.BUSY not in read
-
-
-def test_what_the_training_itself_reads_is_not_read_by_others():
+    # What the training itself reads is not read by others.
     own = {"disk_read": 3e8, "disk_read_trial": 3e8}
     measured = run(("quiet", "mystery"), shows={"quiet": own, "mystery": own})
     assert set(signs.values(measured, "mystery")[signs.READ].values()) == {0.0}
-
-
-def test_a_sample_that_reaches_into_another_trial_counts_for_none():
+    # A sample that reaches into another trial counts for none.
     measured = run(("quiet", "cpu burners"), rounds=1, noise=0.0)
     assert signs.values(measured, "quiet")[signs.OTHERS][1] == pytest.approx(0.05)
 
 
-def test_what_came_by_in_one_round_alone_is_no_sign():
-    measured = run(("quiet", "mystery"))
-    first = next(t for t in measured.trials if t.variant == "mystery")
-    until = first.started_s + first.wall_s
-    visited = tuple(
-        4.0 if first.started_s < t < until else busy
-        for t, busy in zip(
-            measured.samples["t"], measured.samples["cpu_other"], strict=True
-        )
-    )
-    samples = measured.samples | {"cpu_other": visited}
-    assert moved(replace(measured, samples=samples), "mystery") == {}
-
-
 # On two cores: what others leave a training that is slowed, and what it leaves them.
-FROM_DISK = {
-    "cpu burners": {"wait": 0.35},
-    "memory bandwidth": {"wait": 0.3},
-}
+FROM_DISK = {"cpu burners": {"wait": 0.35}, "memory bandwidth": {"wait": 0.3}}
 BUSY = {"cpu_trial": 1.3, "cpu_other": 0.7}
 NOT_QUIET = {
     "cpu burners": {"cpu_trial": 0.65, "cpu_other": 1.3},
@@ -174,13 +130,11 @@ def test_every_slow_down_is_told_on_a_machine_that_was_never_quiet(name):
     assert suspected(name, BUSY, **NOT_QUIET[name]) == (name,)
 
 
+FULL = {"cpu_trial": 1.0, "cpu_other": 0.95}
 LEFT_OPEN = {
     # All cores are full before and after: burners could show just this.
     "greedy others": (BUSY, {"wait": 0.48, "cpu_trial": 0.7, "cpu_other": 1.3}),
-    "a few more cores of others": (
-        BUSY,
-        {"step": 0.026, "wait": 0.3, "cpu_trial": 1.0, "cpu_other": 0.95},
-    ),
+    "a few more cores of others": (BUSY, {"step": 0.026, "wait": 0.3} | FULL),
     # A hardware thread that shares its core needs more CPU time for the same work.
     "two threads on a core": ({}, {"cpu_trial": 1.0, "cpu_other": 1.0}),
     "computing while it waits": ({}, {"wait": 0.48, "cpu_trial": 1.05}),
@@ -198,12 +152,9 @@ def test_what_two_slow_downs_show_alike_is_left_open(name):
     assert suspected("mystery", quiet, **{"step": 0.040} | shown) == fits
 
 
-def test_the_memory_that_many_burners_hold_does_not_make_copies_of_them():
+def test_what_is_held_or_read_beside_does_not_decide_alone():
     many = {"cpu_other": 30.0, "memory_used": 2.4e9}
     assert "cpu burners" in suspected("cpu burners", **many)
-
-
-def test_where_the_disk_is_not_told_its_reader_may_be_it_too():
     measured = run(("quiet", "disk reader"))
     untold = {n: v for n, v in measured.samples.items() if not n.startswith("disk")}
     fits = suspects(replace(measured, samples=untold), "disk reader", "disk")
@@ -219,9 +170,6 @@ def test_without_samples_the_steps_still_tell_their_part(samples):
     assert set(fits) == {"cpu burners", "memory bandwidth", *PIPELINES}
 
 
-# What a run means.
-
-
 def test_the_worst_load_is_named_with_its_cost_its_signs_and_a_remedy():
     shows = {"cpu burners": {"step": 0.060}}
     found = verdict(run(("quiet", "cpu burners", "disk reader"), shows=shows))
@@ -233,12 +181,14 @@ def test_the_worst_load_is_named_with_its_cost_its_signs_and_a_remedy():
     assert (found.winner, found.warnings) == ("", ())
 
 
-def test_loads_that_may_cost_as_much_are_named_beside_the_worst():
+def test_what_may_cost_as_much_and_a_machine_that_was_not_quiet_are_warned_of():
     noisy = {"cpu burners": {"step": 0.060}, "disk reader": {"step": 0.053}}
     names = ("quiet", "cpu burners", "disk reader")
     found = verdict(run(names, shows=noisy, noise=0.15))
     assert "take the cores" in found.headline
     assert found.warnings == ('"disk reader" may cost as much.',)
+    busy = verdict(run(ALL[:2], shows={"quiet": {"cpu_other": 0.7}}))
+    assert "0.70 cores busy: on a free machine" in busy.warnings[0]
 
 
 def test_every_slow_down_has_words_and_a_remedy_of_its_own():
@@ -259,20 +209,16 @@ def test_a_slow_pipeline_is_told_from_a_busy_machine(name, who):
     assert f'"{name}" is told from a busy machine: a step waits' in said
     assert who in said
     greedy = {"quiet": BUSY, name: {"cpu_trial": 0.7, "cpu_other": 1.3}}
-    assert "is told from" not in because(
-        run(("quiet", "cpu burners", name), shows=greedy)
-    )
+    told = because(run(("quiet", "cpu burners", name), shows=greedy))
+    assert "is told from" not in told
 
 
-def test_no_cost_is_claimed_where_none_is_shown():
+def test_no_cost_is_claimed_where_none_is_shown_and_noise_is_said_to_be_noise():
     same = {"disk reader": {"step": 0.0201, "wait": 0.05}}
     found = verdict(run(("quiet", "disk reader"), shows=same))
     assert "none of these slows this training" in found.headline
     assert (found.sure, found.next) == ("sure", "")
     assert "read 500 MB/s from the disk" in " ".join(found.because)
-
-
-def test_noise_is_said_to_be_noise():
     slow = {"disk reader": {"step": 0.023}}
     found = verdict(run(("quiet", "disk reader"), shows=slow, noise=0.4))
     assert found.sure == "not known yet"
@@ -280,23 +226,6 @@ def test_noise_is_said_to_be_noise():
     assert found.next == ""
     nothing = verdict(run(("quiet",)))
     assert (nothing.headline, nothing.much) == (found.headline, "")
-
-
-def test_a_machine_that_was_not_quiet_is_said_not_to_have_been():
-    busy = verdict(run(ALL[:2], shows={"quiet": {"cpu_other": 0.7}}))
-    assert "0.70 cores busy: on a free machine" in busy.warnings[0]
-
-
-def test_a_load_that_was_not_run_and_one_that_failed_are_told():
-    gone = Variant("gpu product", list, unavailable="needs a GPU")
-    measured = run(ALL[:3], variants=(gone,))
-    crash = Trial(variant="disk reader", round=1, outcome="crashed", message="broke")
-    said = because(replace(measured, trials=(*measured.trials, crash)))
-    assert '"gpu product" needs a GPU.' in said
-    assert '"disk reader" broke.' in said
-
-
-# The mystery.
 
 
 def mystery(secret, number, fed="memory"):
@@ -317,14 +246,14 @@ def told(number, fed):
 @pytest.mark.parametrize("fed", ["memory", "disk"])
 def test_a_mystery_opens_to_the_truth_for_every_number(fed):
     measured = run(("quiet", "mystery"), rounds=2)
-    seen = set()
-    for number in range(1, 200):
-        truth = told(number, fed)
+    hidden = {number: told(number, fed) for number in range(1, 200)}
+    assert {number: signs.sealed(number, fed) for number in hidden} == hidden
+    for truth, number in {truth: number for number, truth in hidden.items()}.items():
         assert opened(found(measured, mystery=number, fed=fed)).slowdown == truth
-        seen.add(truth)
     # Each of them comes up; without a disk to read, no reader can slow anything.
-    expected = {"cpu burners", "memory bandwidth", *PIPELINES}
-    assert seen == expected | ({"disk reader"} if fed == "disk" else set())
+    reader = {"disk reader"} if fed == "disk" else {}
+    expected = {"cpu burners", "memory bandwidth", *PIPELINES, *reader}
+    assert {*hidden.values()} == expected
 
 
 def test_no_number_hides_one_slow_down_much_more_often_than_another():
@@ -332,16 +261,21 @@ def test_no_number_hides_one_slow_down_much_more_often_than_another():
     assert min(hidden.count(name) for name in set(hidden)) > 55
 
 
-def test_the_file_of_a_mystery_names_no_slow_down(tmp_path):
+def test_neither_files_nor_charts_nor_variants_of_mysteries_tell_them_apart(tmp_path):
     for number in range(1, 12):
         secret = told(number, "memory")
         path = store.save(mystery(secret, number), tmp_path)
         assert opened(store.load(path)).slowdown == secret
         text = path.read_text() + path.name
         assert not any(name in text for name in SECRETS)
+    finding = mystery("memory bandwidth", 3)
+    figures = [gallery.chart(finding, kind) for kind in gallery.kinds(finding)]
+    variants = Contention(mystery=3).make_variants()
+    assert list(variants) == ["quiet", "mystery"]
+    assert pickle.loads(pickle.dumps(variants["mystery"])).name == "mystery"
+    said = [variants["mystery"].changes, *(f.svg + f.alt for f in figures)]
+    assert not any(name in text for name in SECRETS for text in said)
 
-
-def test_the_files_of_two_mysteries_differ_in_no_word():
     def words(finding):
         verdict = finding.verdict
         return verdict.next, {t.variant for t in finding.trials}, finding.notes
@@ -350,15 +284,6 @@ def test_the_files_of_two_mysteries_differ_in_no_word():
     first, *rest = [words(mystery(secret, n)) for secret, n in numbers.items()]
     assert len(rest) == 3
     assert all(other == first for other in rest)
-
-
-def test_neither_charts_nor_variants_of_a_mystery_name_its_slow_down():
-    finding = mystery("memory bandwidth", 3)
-    figures = [gallery.chart(finding, kind) for kind in gallery.kinds(finding)]
-    variants = Contention(mystery=3).make_variants()
-    assert list(variants) == ["quiet", "mystery"]
-    said = [variants["mystery"].changes, *(f.svg + f.alt for f in figures)]
-    assert not any(name in text for name in SECRETS for text in said)
 
 
 def test_opening_tells_what_gave_it_away_and_talks_nothing_away():
@@ -383,9 +308,6 @@ def test_what_holds_no_mystery_cannot_be_opened(parameters):
         opened(found(run(ALL[:2]), **parameters))
 
 
-# The training.
-
-
 def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():
     pace = loads.Pace()
     assert pace.delay() == 0.0
@@ -398,7 +320,7 @@ def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():
 
 
 def test_a_decoding_pipeline_really_decodes_and_leaves_batches_as_they_are():
-    early, late, broken = fresh(decoded_batches())
+    early, late, broken = fresh(disturbed.decoded_batches())
     assert early == late == [[1.0, 2.0], [3.0, 4.0]]
     # Before the pace is known nothing is decoded; then even what is no picture is.
     assert broken == "InvalidArgumentError"
@@ -422,7 +344,7 @@ def test_every_variant_really_trains_and_tells_what_it_waits(name):
 
 
 def test_batches_from_the_disk_look_like_those_from_memory(tmp_path):
-    specs, batch = fresh(fed_batches(str(tmp_path)))
+    specs, batch = fresh(disturbed.fed_batches(str(tmp_path)))
     assert specs["memory"].count("TensorSpec") == 2
     images, labels = batch
     assert images[:2] == [(32, 32, 32, 3), "<dtype: 'float32'>"]

@@ -1,23 +1,215 @@
+import functools
 import itertools
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from perfkit.experiments.convolution import answers, library, problem
-from perfkit.experiments.convolution.problem import Problem, convolving
-from perfkit.experiments.convolution.variants import VARIANTS, own
+from perfkit.experiments.convolution.problem import Problem, allowed, convolved
+from perfkit.experiments.convolution.variants import GROUPS, VARIANTS, own
 from perfkit.measure.tick import READY, Tick
+
+PROBLEMS = (
+    Problem(side=6),
+    Problem(batch=2, side=7, channels=4, filters=8, kernel=3),
+    Problem(batch=2, side=8, channels=4, filters=4, kernel=4, stride=2),
+    Problem(side=9, channels=4, filters=4, kernel=5, stride=3, padding="valid"),
+    Problem(batch=3, side=5, channels=4, filters=8, kernel=1),
+    Problem(side=6, channels=4, filters=4, kernel=3, stride=2),
+)
+RIGHT = [name for name in VARIANTS if name not in GROUPS["mistakes"]]
+BIG = Problem(batch=2, side=10, channels=4, filters=4)
+
+
+def by_hand(images, kernel, problem):
+    """Sum over every index, where a pixel outside the image is zero."""
+    # TensorFlow's rule for "same": as many windows as strides begin in the image.
+    total = max((problem.out - 1) * problem.stride + len(kernel) - problem.side, 0)
+    shift = total // 2 if problem.padding == "same" else 0
+    answer = np.zeros(problem.answer_shape)
+    for n, y, x, f in np.ndindex(*answer.shape):
+        for i, j, c in np.ndindex(*kernel.shape[:3]):
+            row = y * problem.stride + i - shift
+            column = x * problem.stride + j - shift
+            if 0 <= row < problem.side and 0 <= column < problem.side:
+                product = float(images[n, row, column, c]) * float(kernel[i, j, c, f])
+                answer[n, y, x, f] += product
+    return answer
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_reference_is_the_definition_and_what_tensorflow_means_by_it(problem):
+    import tensorflow as tf
+
+    images, kernel = problem.images(3), problem.weights(3)
+    found = convolved(images, kernel, problem)
+    assert found == pytest.approx(by_hand(images, kernel, problem), abs=1e-12)
+    meant = tf.nn.conv2d(images, kernel, problem.stride, problem.padding.upper())
+    assert meant.numpy() == pytest.approx(found, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_every_way_gives_the_right_answer_at_every_size(name):
+    method = VARIANTS[name]
+    fitting = [problem for problem in PROBLEMS if not method.why_not(problem)]
+    found = {problem: answers.mistake(method, problem) for problem in fitting}
+    assert found == dict.fromkeys(fitting, "")
+
+
+CALLED = "def convolve(images, kernel):"
+OTHERS = ("conv2d NCHW", "grouped")
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, w in VARIANTS.items() if CALLED in w.code and n not in OTHERS]
+)
+def test_the_lines_that_are_shown_convolve_as_what_is_measured(name):
+    import tensorflow as tf
+
+    images, kernel = BIG.images(1), BIG.weights(1)
+    taps = list(np.ndindex(BIG.kernel, BIG.kernel))
+    scope = {"tf": tf, "np": np, "images": images, "kernel": kernel, "taps": taps}
+    scope |= {"edge": BIG.edge, "reach": BIG.out, "stride": 1, "padding": "SAME"}
+    exec(VARIANTS[name].code, scope)
+    found = scope["convolve"](scope["images"], scope["kernel"])
+    wanted = convolved(images, kernel, BIG)
+    assert np.asarray(found, float) == pytest.approx(wanted, abs=0.2)
+
+
+def test_groups_are_convolved_apart():
+    method = VARIANTS["grouped"]
+    problem = Problem(side=5, channels=8, filters=4)
+    images, kernel = method.arrays(problem, 0)
+    answer = method.call(problem)().numpy()
+    part = Problem(side=5, channels=2, filters=1)
+    for group in range(4):
+        channels = slice(2 * group, 2 * group + 2)
+        one = by_hand(images[..., channels], kernel[..., group : group + 1], part)
+        assert answer[..., group : group + 1] == pytest.approx(one, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("as circulated", "nothing but zeros"),
+        ("swapped axes", "it takes the kernel's columns for its rows"),
+        ("wrong padding", "wrong answer: off by up to"),
+        ("float16 overflow", "of its numbers are too large to hold"),
+        ("off-by-one stride", "wrong answer: off by up to"),
+    ],
+)
+@pytest.mark.parametrize("problem", [BIG, Problem(), Problem(side=12, stride=2)])
+def test_every_mistake_is_seen_and_said(name, said, problem):
+    assert said in answers.mistake(VARIANTS[name], problem)
+
+
+def of_taps(images, kernel, stride, padding):
+    side = kernel.shape[0]
+    rows = images.shape[1] - side + 1
+    return sum(
+        images[:, y : y + rows, x : x + rows] @ kernel[y, x]
+        for y in range(side)
+        for x in range(side)
+    )
+
+
+VALID = Problem(batch=2, side=10, channels=3, filters=4, padding="valid")
+
+
+def mirrored(images, kernel, stride, padding):
+    return convolved(images, kernel[::-1, ::-1], VALID)
+
+
+@functools.cache
+def kept():
+    return convolved(VALID.images(), VALID.weights(), VALID).astype(np.float32)
+
+
+def changed(change):
+    return lambda *given: change(of_taps(*given))
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (changed(lambda _: None), "still to be written"),
+        (changed(lambda answer: answer[:, 1:]), "shape (2, 7, 8, 4) instead of (2, 8,"),
+        (changed(lambda answer: answer.astype(np.float16)), "off by up to"),
+        (changed(lambda answer: answer + 1e-3), "off by up to 0.001"),
+        (changed(lambda answer: answer * np.nan), "too large to hold"),
+        (mirrored, "it mirrors the kernel"),
+        # It is right for the first numbers only.
+        (lambda *given: kept(), "off by up to"),
+    ],
+)
+def test_a_function_of_ones_own_that_is_wrong_is_told_how(function, said):
+    assert answers.mistake(own(of_taps), VALID) == ""
+    assert said in answers.mistake(own(function), VALID)
+
+
+def test_what_writes_into_its_images_is_stopped_and_a_wrong_edge_is_seen():
+    def spoil(images, kernel, stride, padding):
+        images *= 2
+
+    with pytest.raises(ValueError, match="read-only"):
+        answers.mistake(own(spoil), VALID)
+    same = Problem(side=12)
+
+    def repeated_edge(images, kernel, stride, padding):
+        around = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
+        return convolved(around, kernel, Problem(side=14, padding="valid"))
+
+    assert "at the edges only" in answers.mistake(own(repeated_edge), same)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16"])
+def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision):
+    shorter = {"float32": _to_float16, "float16": _to_bfloat16, "bfloat16": _to_6_bits}
+    problem = Problem(batch=2, side=12, channels=16, filters=8)
+    images, kernel = problem.images(), problem.weights()
+    right = convolved(images, kernel, problem)
+    sizes = convolved(abs(images), abs(kernel), problem)
+    limit = allowed(float(sizes.max()), problem.taps, precision)
+    cut = shorter[precision]
+    assert abs(convolved(cut(images), cut(kernel), problem) - right).max() > limit
+    assert abs(right).max() > 4 * limit
+
+
+def _to_float16(array):
+    return array.astype(np.float16)
+
+
+def _to_bfloat16(array):
+    import tensorflow as tf
+
+    return array.astype(tf.bfloat16.as_numpy_dtype).astype(np.float32)
+
+
+def _to_6_bits(array):
+    mantissa, exponent = np.frexp(array)
+    return np.ldexp(np.round(mantissa * 8) / 8, exponent)
+
+
+def test_the_obvious_work_is_counted():
+    problem = Problem(batch=8, side=56, channels=64, filters=64)
+    assert problem.flops * 8 == 2 * 8 * 56 * 56 * 64 * 64 * 9
+    conv2d, short = VARIANTS["conv2d"], VARIANTS["conv2d bfloat16"]
+    images, kernel = 2 * 8 * 56 * 56 * 64, 9 * 64 * 64
+    assert conv2d.traffic(problem) * 8 == 4 * (images + kernel)
+    assert short.traffic(problem) * 2 == conv2d.traffic(problem)
+    assert VARIANTS["depthwise"].flops(problem) * 64 == conv2d.flops(problem)
+    assert VARIANTS["grouped"].flops(problem) * 4 == conv2d.flops(problem)
+
 
 HUGE = Problem(batch=32, side=112, channels=64, filters=64)
 SMALL = Problem(side=8)
 
 
-def test_loops_that_would_take_minutes_are_refused_without_being_waited_for():
+def test_loops_over_few_numbers_are_timed_and_over_many_refused_without_a_wait():
     why = answers.try_method(VARIANTS["python loops"], HUGE).why_not
     assert "takes about" in why
     assert " min " in why
-
-
-def test_loops_over_few_numbers_are_timed():
     tried = answers.try_method(VARIANTS["python loops"], SMALL)
     assert tried.why_not == ""
     assert 0 < tried.overhead < 1
@@ -33,55 +225,38 @@ def costs(monkeypatch):
     return script
 
 
-def test_a_call_is_foretold_from_how_it_grows(costs):
+def test_a_call_is_foretold_from_how_it_grows_and_not_where_it_does_not(costs):
     costs(lambda problem: 1e-4 + 1e-7 * problem.batch * problem.flops)
     asked = Problem(batch=2, side=64, channels=8, filters=8)
     why = answers._too_slow_to_try(VARIANTS["python loops"], asked, 0.3)
     wanted = 1e-7 * 2 * 64 * 64 * 8 * 8 * 9 * 2
     assert f"about {1000 * wanted:.0f} ms" in why
-
-
-def test_a_call_that_costs_the_same_at_every_size_is_not_foretold_to_be_long(costs):
     costs(lambda problem: 0.01)
     assert answers._too_slow_to_try(own(None), HUGE, 0.3) == ""
 
 
-def test_a_call_that_takes_too_long_says_how_long(costs):
+def test_a_call_that_takes_too_long_says_how_long_unless_the_baseline_does_too(costs):
     costs(lambda problem: 1.5)
     why = answers.try_method(VARIANTS["numpy taps"], SMALL).why_not
     assert why == "takes about 1.5 s a call, too long to be timed here"
     assert answers.try_method(VARIANTS["numpy taps"], SMALL, 2.0).why_not == ""
-
-
-def test_a_baseline_that_is_slow_itself_gives_the_others_more_time():
     assert answers.longest_s(0.001) == answers.LONGEST_S
     assert answers.longest_s(2.0) > 2.0
 
 
-def test_copies_that_do_not_fit_into_memory_are_not_made(monkeypatch):
-    class Memory:
-        available = 1_000_000
-
-    monkeypatch.setattr(answers.psutil, "virtual_memory", Memory)
-    why = answers.try_method(VARIANTS["numpy im2col"], HUGE).why_not
-    assert why == "would take 925 MB of memory besides its numbers"
-
-
-def test_channels_that_cannot_be_grouped_are_said():
-    assert (
-        "multiples of 4"
-        in answers.try_method(VARIANTS["grouped"], Problem(channels=3)).why_not
-    )
-
-
-def test_what_a_function_raises_is_told_and_nothing_breaks():
+def test_what_cannot_be_tried_says_why(monkeypatch):
     def broken(images, kernel, stride, padding):
         raise ValueError("no such axis\nand more")
 
-    assert (
-        answers.try_method(own(broken), SMALL).why_not
-        == "raised ValueError: no such axis"
-    )
+    odd = answers.try_method(VARIANTS["grouped"], Problem(channels=3)).why_not
+    assert "multiples of 4" in odd
+    raised = answers.try_method(own(broken), SMALL).why_not
+    assert raised == "raised ValueError: no such axis"
+
+    memory = SimpleNamespace(available=1_000_000)
+    monkeypatch.setattr(answers.psutil, "virtual_memory", lambda: memory)
+    why = answers.try_method(VARIANTS["numpy im2col"], HUGE).why_not
+    assert why == "would take 925 MB of memory besides its numbers"
 
 
 @pytest.mark.parametrize("name", ["conv2d", "numpy taps", "grouped", "depthwise"])
@@ -97,7 +272,7 @@ def test_the_overhead_is_that_of_the_smallest_convolution(name, costs):
 
 def test_a_trial_counts_its_images_and_its_first_call_apart():
     calls = []
-    ticks = list(itertools.islice(convolving(lambda: calls.append(1), 3), 4))
+    ticks = list(itertools.islice(problem.convolving(lambda: calls.append(1), 3), 4))
     assert ticks[:2] == [READY, 3]
     assert sum(tick.examples for tick in ticks[2:]) == 3 * (len(calls) - 1)
 

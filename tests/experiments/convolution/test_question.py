@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import itertools
 import math
@@ -19,7 +20,7 @@ from perfkit.measure.statistics import Comparison
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.runs import run
-from tests.experiments.convolution.test_right_answers import of_taps as mine
+from tests.experiments.convolution.test_answers import of_taps as mine
 from tests.experiments.races import measured
 
 LIMITS = ["arithmetic limit", "memory limit"]
@@ -34,23 +35,15 @@ def because(rates, **more):
     return " ".join(verdict(rates, **more).because)
 
 
-# What is asked.
-
-
-def test_the_default_run_has_the_essential_ways_and_the_limits():
+def test_the_default_run_has_essential_ways_each_against_what_it_changes_and_limits():
     variants = Convolution().make_variants()
-    limits = [*LIMITS, "bfloat16 limit"]
-    assert list(variants) == [*GROUPS["essential"], *limits]
+    assert list(variants) == [*GROUPS["essential"], *LIMITS, "bfloat16 limit"]
     assert all(one.changes for one in variants.values())
     assert [one.against for one in variants.values()][-3:] == ["", "", ""]
-
-
-def test_a_way_stands_against_the_one_it_changes_if_that_is_in_the_run():
     both = Convolution(variants="numpy").make_variants()
     assert both["numpy im2col"].against == "numpy taps"
-    assert Convolution(variants="numpy im2col").make_variants()[
-        "numpy im2col"
-    ].against == ("conv2d")
+    alone = Convolution(variants="numpy im2col").make_variants()
+    assert alone["numpy im2col"].against == "conv2d"
 
 
 @pytest.mark.parametrize(
@@ -58,16 +51,12 @@ def test_a_way_stands_against_the_one_it_changes_if_that_is_in_the_run():
     [
         ({"side": 4, "kernel": 5}, "kernel is 5 and side is 4"),
         ({"side": 256, "batch": 64}, "would take 1.07 GB; choose a smaller batch"),
-        ({"variants": "fastest"}, "variants is 'fastest'; choose from"),
         ({"channels": 0}, "channels is 0"),
     ],
 )
 def test_what_cannot_be_convolved_is_refused_before_anything_runs(wrong, said):
     with pytest.raises(BadParameterError, match=said):
         Convolution(**wrong)
-
-
-# A function of one's own.
 
 
 SMALL = {"batch": 2, "side": 10, "channels": 4, "filters": 4, "padding": "valid"}
@@ -78,44 +67,25 @@ def refused(asked):
     return notes[REFUSED]
 
 
-def test_a_function_becomes_a_variant_beside_the_others():
+def test_a_function_becomes_a_variant_that_travels_and_stays_when_parameters_change():
     asked = convolution_with(mine, variants="numpy taps", **SMALL)
     assert list(asked.make_variants()) == ["conv2d", "yours", "numpy taps", *LIMITS]
-    assert asked.name == "convolution"
-    assert asked.question == Convolution().question
+    assert (asked.name, asked.question) == ("convolution", Convolution().question)
     assert set(asked.parameters) == set(Convolution().parameters)
-
-
-def test_it_travels_to_its_trials_and_survives_a_change_of_parameters():
-    import dataclasses
-
     asked = dataclasses.replace(convolution_with(mine, **SMALL), side=12)
     variant = cloudpickle.loads(cloudpickle.dumps(asked.make_variants()["yours"]))
-    ticks = list(itertools.islice(variant.work(), 2))
-    assert ticks[1] == 2
+    assert list(itertools.islice(variant.work(), 2))[1] == 2
 
 
-def test_a_function_that_is_right_is_timed_and_one_to_be_written_is_not():
+def test_what_is_right_is_timed_and_what_is_unwritten_or_a_mistake_is_refused():
     assert refused(convolution_with(mine, variants="numpy taps", **SMALL)) == {}
     empty = convolution_with(lambda *given: None, variants="numpy taps", **SMALL)
     assert "still to be written" in refused(empty)["yours"]
-
-
-def test_what_is_no_function_is_refused():
-    with pytest.raises(BadParameterError, match="7 is no function"):
-        convolution_with(7)
-
-
-# Wrong answers.
-
-
-def test_every_mistake_is_refused_before_anything_is_timed():
     asked = Convolution(**SMALL | {"padding": "same"}, variants="mistakes")
     assert set(refused(asked)) == set(GROUPS["mistakes"])
     assert len(refused(asked)) == 5
-
-
-# What a run means.
+    with pytest.raises(BadParameterError, match="7 is no function"):
+        convolution_with(7)
 
 
 def test_the_winner_is_named_with_its_gain_and_what_to_type():
@@ -137,8 +107,7 @@ def test_what_may_win_says_what_to_type_and_nothing_else_does():
 
 @pytest.mark.parametrize("other", [50, 99.6])
 def test_a_baseline_that_nothing_beats_is_kept(other):
-    rates = {"conv2d": 100, "numpy taps": other, "conv2d bfloat16": 300}
-    found = verdict(rates)
+    found = verdict({"conv2d": 100, "numpy taps": other, "conv2d bfloat16": 300})
     assert found.winner == ""
     assert found.headline == (
         'Keep "conv2d": nothing that computes the same is shown to be faster.'
@@ -164,14 +133,11 @@ def shares(rates, name="conv2d", **more):
     return speeds(measured(rates, apart, **more), Convolution().problem)[name]
 
 
-def test_shares_of_the_limits_are_ratios_of_the_same_run():
+def test_shares_of_the_limits_are_ratios_of_the_same_run_and_of_its_own_work():
     found = shares({"conv2d": 90, "arithmetic limit": 100, "memory limit": 900})
     assert found.shares["compute"].value == pytest.approx(0.9, rel=0.02)
     assert found.shares["memory"].value == pytest.approx(0.1, rel=0.02)
     assert found.bound == "compute"
-
-
-def test_a_lighter_layer_is_held_against_its_own_work():
     rates = {"conv2d": 90, "depthwise": 400, "arithmetic limit": 100}
     found = shares(rates, "depthwise")
     assert found.shares["compute"].value == pytest.approx(4 / 64, rel=0.02)
@@ -181,18 +147,11 @@ def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
     rates = {"conv2d": 90, "conv2d bfloat16": 180, "arithmetic limit": 100}
     text = because({**rates, "memory limit": 9000, "bfloat16 limit": 200})
     assert re.search(r'"conv2d" 90 % \(8\d % to 9\d %\)[,.]', text)
-    assert re.search(
-        r'"conv2d bfloat16" 90 % \(8\d % to 9\d %\) of that in bfloat16', text
-    )
+    short = r'"conv2d bfloat16" 90 % \(8\d % to 9\d %\) of that in bfloat16'
+    assert re.search(short, text)
     assert "More than 100 %" not in text
     above = because({"conv2d": 150, "arithmetic limit": 100, "memory limit": 9000})
     assert "More than 100 %: a limit is the speed of one large piece" in above
-
-
-def test_one_round_that_leaves_it_open_says_nothing_of_what_holds_a_way_up():
-    rates = {"conv2d": 97, "arithmetic limit": 100, "memory limit": 103}
-    assert shares(rates, rounds=1).shares == {}
-    assert "bound" not in because(rates, rounds=1)
 
 
 @pytest.mark.parametrize(
@@ -215,56 +174,45 @@ def test_what_holds_a_way_up_is_said_from_what_was_measured(limits, overhead, sa
     assert any(f.startswith(ground) and '"conv2d"' in f for f in found.because)
 
 
-def test_the_side_of_the_ridge_is_said():
+def test_the_side_of_the_ridge_is_said_and_one_round_leaves_open_what_it_is():
     compute = because({"conv2d": 100, "arithmetic limit": 110, "memory limit": 900})
     memory = because({"conv2d": 100, "arithmetic limit": 900, "memory limit": 110})
     assert "so of the two it is arithmetic." in compute
     assert "so of the two it is memory." in memory
+    rates = {"conv2d": 97, "arithmetic limit": 100, "memory limit": 103}
+    assert shares(rates, rounds=1).shares == {}
+    assert "bound" not in because(rates, rounds=1)
 
 
 def test_an_expensive_first_call_pays_back_or_never_does():
-    found = verdict(
-        {"conv2d": 100, "conv2d under XLA": 200}, firsts={"conv2d under XLA": 1.05}
-    )
+    xla = "conv2d under XLA"
+    found = verdict({"conv2d": 100, xla: 200}, firsts={xla: 1.05})
     # A call of 8 images takes 80 ms and 40 ms: a second is 25 calls of 40 ms.
     (mind,) = found.warnings
     assert re.search(r"takes 1\.05 s: it pays back after 2\d calls \(2", mind)
-    slow = because(
-        {"conv2d": 100, "conv2d under XLA": 50}, firsts={"conv2d under XLA": 5.0}
-    )
-    assert '"conv2d under XLA" takes 5 s, which is not shown to pay back.' in slow
-
-
-# Channel counts.
+    slow = because({"conv2d": 100, xla: 50}, firsts={xla: 5.0})
+    assert f'"{xla}" takes 5 s, which is not shown to pay back.' in slow
 
 
 def counts(**more):
     return Convolution(compare="channels", **more)
 
 
-def test_channel_counts_lie_around_the_ones_that_are_asked_for():
+def test_channel_counts_lie_around_the_ones_asked_for_and_the_baseline_is_those():
     asked = counts(channels=64, filters=32)
     names = list(asked.make_variants())
     assert asked.baseline == names[0] == "64 in, 32 out"
     assert len(names) == 16
     assert {"63 in, 31 out", "65 in, 33 out", "72 in, 40 out"} <= set(names)
-
-
-def test_the_baseline_follows_the_counts():
-    import dataclasses
-
     changed = dataclasses.replace(counts(), channels=16)
     assert changed.baseline == "16 in, 64 out"
     assert dataclasses.replace(changed, compare="variants").baseline == "conv2d"
-
-
-def test_no_count_is_below_one():
     names = counts(channels=1, filters=1).make_variants()
     assert next(iter(names)) == "1 in, 1 out"
     assert not any(name.startswith("0") or " 0 " in name for name in names)
 
 
-def test_counts_are_compared_at_equal_work():
+def test_counts_are_compared_at_equal_work_and_told_apart_only_by_a_difference():
     # The same images per second with more work each: more arithmetic per second.
     rates = {"64 in, 64 out": 100, "72 in, 72 out": 100, "65 in, 65 out": 60}
     found = verdict(rates, asked=counts())
@@ -275,9 +223,6 @@ def test_counts_are_compared_at_equal_work():
     assert slower.headline == "Keep 64 in, 64 out, and avoid 65 in, 65 out."
     assert slower.next == "The same holds for 72 in, 72 out."
     assert slower.sure == "sure"
-
-
-def test_counts_that_show_no_difference_are_not_told_apart():
     rates = {"64 in, 64 out": 100, "65 in, 65 out": 100 * 64 * 64 / 65 / 65}
     found = verdict(rates, asked=counts())
     assert found.headline.startswith("Choose channel counts for what they learn")
@@ -285,20 +230,12 @@ def test_counts_that_show_no_difference_are_not_told_apart():
     assert (noisy.sure, noisy.next) == ("not known yet", "")
 
 
-def slower(ratio, low, high, rounds):
-    return Comparison(
-        variant="a",
-        baseline="b",
-        ratio=ratio,
-        low=low,
-        high=high,
-        verdict="slower",
-        rounds=rounds,
-    )
+def slower(**more):
+    return Comparison(variant="a", baseline="b", verdict="slower", **more)
 
 
 def test_one_of_many_counts_that_differs_by_chance_is_not_claimed():
-    seen = slower(0.9, 0.83, 0.98, 4)
+    seen = slower(ratio=0.9, low=0.83, high=0.98, rounds=4)
     assert at_equal_work(seen, 1.0, 1, 1.0).verdict == "slower"
     found = at_equal_work(seen, 1.0, 15, 1.0)
     assert found.verdict == "too noisy to say"
@@ -317,25 +254,17 @@ def test_one_of_many_counts_that_differs_by_chance_is_not_claimed():
     ],
 )
 def test_a_ratio_at_equal_work_is_judged_anew(factor, floor, said):
-    assert at_equal_work(slower(0.8, 0.76, 0.84, 3), factor, 1, floor).verdict == said
-
-
-# Whole runs.
+    seen = slower(ratio=0.8, low=0.76, high=0.84, rounds=3)
+    assert at_equal_work(seen, factor, 1, floor).verdict == said
 
 
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
     """A short run with all mistakes, and a function that keeps its own time."""
     stamps = tmp_path_factory.mktemp("stamps")
-    asked = convolution_with(
-        functools.partial(stamped, str(stamps)),
-        batch=4,
-        side=34,
-        channels=16,
-        filters=16,
-        padding="valid",
-        variants="mistakes,python loops",
-    )
+    size = {"batch": 4, "side": 34, "channels": 16, "filters": 16, "padding": "valid"}
+    function = functools.partial(stamped, str(stamps))
+    asked = convolution_with(function, variants="mistakes,python loops", **size)
     return run(asked, budget=12, folder=tmp_path_factory.mktemp("found")), stamps
 
 
@@ -351,7 +280,7 @@ def stamped(folder, images, kernel, stride, padding):
     return mine(images, kernel, stride, padding)
 
 
-def test_a_run_shows_what_is_wrong_and_times_the_rest(small_run):
+def test_a_run_shows_what_is_wrong_and_times_and_draws_the_rest(small_run):
     found, _ = small_run
     ran = {trial.variant for trial in found.trials if trial.outcome == "completed"}
     assert ran == {"conv2d", "yours", *LIMITS, CONTROL}
@@ -362,10 +291,6 @@ def test_a_run_shows_what_is_wrong_and_times_the_rest(small_run):
     assert found.verdict.much
     assert "GFLOP/s" in " ".join(found.verdict.because)
     assert set(found.notes["overhead"]) == {"conv2d", "yours"}
-
-
-def test_a_run_can_be_drawn_under_its_roofs(small_run):
-    found, _ = small_run
     assert "roofline" in gallery.kinds(found)
     assert "channels" not in gallery.kinds(found)
     alt = gallery.chart(found, "roofline").alt

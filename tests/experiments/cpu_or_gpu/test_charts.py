@@ -1,5 +1,3 @@
-"""The curve of two devices and the plane of widths and batches, from findings."""
-
 import pytest
 
 from perfkit import gallery
@@ -17,16 +15,12 @@ def finding(run, **more):
     return of_run(run, experiment="cpu-or-gpu", recorded=DAY, **more)
 
 
-def test_the_curve_comes_first_and_the_plane_is_there():
+def test_the_curve_says_where_it_pays_and_on_which_machine_and_comes_first():
     kinds = gallery.kinds(finding(measured(steps(ONE, TWO))))
     assert next(iter(kinds)) == "crossover"
     assert "plane" in kinds
     assert not {"crossover", "plane"} & set(gallery.kinds(made()))
-
-
-def test_the_curve_says_where_it_pays_and_on_which_machine():
-    found = finding(measured(steps(ONE, TWO)))
-    figure = check(gallery.chart(found, "crossover"))
+    figure = check(gallery.chart(finding(measured(steps(ONE, TWO))), "crossover"))
     assert "what all cores gain over one core" in figure.alt
     assert "It pays from about width 10" in figure.alt
     assert "width 2,048, batch 64: 1.9" in figure.alt

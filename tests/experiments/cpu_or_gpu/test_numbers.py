@@ -1,5 +1,3 @@
-"""The fitted costs and the crossover, on devices whose costs are known."""
-
 import math
 from dataclasses import astuple
 
@@ -10,17 +8,8 @@ from perfkit.experiments.cpu_or_gpu import numbers
 from perfkit.experiments.cpu_or_gpu.numbers import fitted
 from perfkit.experiments.cpu_or_gpu.work import Size, cost
 from perfkit.measure.statistics import Estimate
-from tests.experiments.crossings import (
-    CPU,
-    GPU,
-    ONE,
-    SIZES,
-    TWO,
-    WIDTHS,
-    measured,
-    seconds,
-    steps,
-)
+from tests.experiments import crossings
+from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 
 
 def true_crossing(first, second, batch=64):
@@ -29,7 +18,7 @@ def true_crossing(first, second, batch=64):
     for _ in range(60):
         middle = math.sqrt(low * high)
         work = cost(middle, batch)
-        pays = seconds(first, work) >= 1.1 * seconds(second, work)
+        pays = crossings.seconds(first, work) >= 1.1 * crossings.seconds(second, work)
         low, high = (low, middle) if pays else (middle, high)
     return middle
 
@@ -37,7 +26,8 @@ def true_crossing(first, second, batch=64):
 def timed(costs, sizes=SIZES, noise=0.0, seed=0):
     draw = np.random.default_rng(seed)
     for size in sizes:
-        step = seconds(costs, size.cost) * math.exp(noise * draw.standard_normal())
+        slower = math.exp(noise * draw.standard_normal())
+        step = crossings.seconds(costs, size.cost) * slower
         ends = math.exp(max(2 * noise, 1e-3))
         yield size.cost, Estimate(value=step, low=step / ends, high=step * ends)
 
@@ -45,9 +35,6 @@ def timed(costs, sizes=SIZES, noise=0.0, seed=0):
 def crossing(first, second, pair=numbers.PAIRS[0], **more):
     run = measured(steps(first, second, pair=pair), **more)
     return numbers.crossing(numbers.result(run).curve)
-
-
-# The fit.
 
 
 @pytest.mark.parametrize("costs", [ONE, TWO, CPU, GPU])
@@ -60,7 +47,7 @@ def test_injected_costs_are_found_within_five_percent(costs):
 def test_costs_are_found_from_ticks_too():
     fits = numbers.result(measured(steps(ONE, TWO), noise=0.0005)).fits
     for device, costs in (("one core", ONE), ("all cores", TWO)):
-        expected = [seconds(costs, size.cost) for size in SIZES]
+        expected = [crossings.seconds(costs, size.cost) for size in SIZES]
         found = [fits[device].at(size.cost) for size in SIZES]
         assert found == pytest.approx(expected, rel=0.05)
         assert fits[device].launch.value == pytest.approx(costs[0], rel=0.05)
@@ -75,13 +62,10 @@ def test_the_intervals_hold_the_truth():
     assert held >= 0.9 * 120
 
 
-def test_no_cost_is_below_zero():
+def test_three_sizes_are_not_fitted_and_no_cost_is_below_zero():
     fit = fitted(list(timed((0.0, 0.0, 1e-10), noise=0.05)))
     assert min(fit.launch.low, fit.per_byte.low, fit.per_flop.low) >= 0
     assert fit.launch.low == pytest.approx(0, abs=1e-5)
-
-
-def test_three_sizes_fit_anything_and_are_not_fitted():
     assert fitted(list(timed(ONE, SIZES[:3]))) is None
 
 
@@ -92,9 +76,6 @@ def test_a_size_that_is_off_is_told():
     odd = work, Estimate(**dict(zip(("value", "low", "high"), around, strict=True)))
     assert fitted([*known[:3], odd, known[-1]]).misses > 0.1
     assert fitted(known).misses < 0.001
-
-
-# The crossover.
 
 
 @pytest.mark.parametrize(
@@ -120,10 +101,8 @@ def test_the_interval_holds_the_crossover_of_a_noisy_run():
 @pytest.mark.parametrize(
     ("times", "noise", "kind"),
     [
-        (1, 0.002, "never"),
-        (2, 0.002, "never"),
-        (0.5, 0.002, "always"),
-        (1, 0.8, "open"),
+        *((1, 0.002, "never"), (2, 0.002, "never")),
+        *((0.5, 0.002, "always"), (1, 0.8, "open")),
     ],
 )
 def test_devices_of_like_costs_never_cross_and_noise_hides_whether(times, noise, kind):
@@ -131,38 +110,28 @@ def test_devices_of_like_costs_never_cross_and_noise_hides_whether(times, noise,
     assert crossing(ONE, second, noise=noise).kind == kind
 
 
-def test_one_round_leaves_a_small_gain_open():
+def test_one_round_and_a_gain_that_is_lost_again_are_no_crossover():
     little = tuple(0.95 * part for part in ONE)
     assert crossing(ONE, little, rounds=1).kind == "open"
     assert crossing(ONE, ONE, rounds=1).kind == "open"
-
-
-def test_a_gain_that_is_lost_again_is_no_crossover():
     known = steps(ONE, TWO)
     name = numbers.name_of("all cores", "width 2,048", 64)
     known[name] = (64, 2 * known[name][1])
     assert numbers.crossing(numbers.result(measured(known)).curve).kind == "mixed"
 
 
-def test_the_curve_goes_through_what_was_measured():
-    run = measured(steps(ONE, TWO), noise=0.02)
-    drawn = numbers.result(run).curve
+def test_the_curve_goes_through_what_was_measured_with_or_without_a_fit():
+    drawn = numbers.result(measured(steps(ONE, TWO), noise=0.02)).curve
     for point in drawn.points:
         gain, drawn_gain = point.gain, drawn.at(point.size.width)
         expected = (gain.ratio, gain.low, gain.high)
         assert astuple(drawn_gain) == pytest.approx(expected)
-    assert [p.size.width for p in drawn.points] == list(WIDTHS)
-
-
-def test_a_curve_without_a_fit_joins_what_was_measured():
+    assert [p.size.width for p in drawn.points] == list(crossings.WIDTHS)
     found = numbers.result(measured(steps(ONE, TWO, SIZES[:3])))
     assert found.fits == {}
     drawn = found.curve
     low, high = (p.gain.ratio for p in drawn.points[:2])
     assert drawn.at(64).value == pytest.approx(math.sqrt(low * high))
-
-
-def test_one_width_makes_no_curve():
     assert numbers.result(measured(steps(ONE, TWO, SIZES[:1]))).curve is None
 
 

@@ -1,5 +1,3 @@
-"""What is said of two devices, on scripted machines and once on this one."""
-
 import pickle
 import re
 
@@ -10,10 +8,10 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import cpu_or_gpu, experiment
 from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers, work
 from perfkit.machine.gpu import Gpu
-from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.measurement import Measurement
 from perfkit.runs import run
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
-from tests.findings.made import failed
+from tests.experiments.races import sayings
 
 GPU_PAIR = numbers.PAIRS[1]
 
@@ -29,18 +27,10 @@ def with_gpu(monkeypatch):
     monkeypatch.setattr(cpu_or_gpu, "gpus_here", lambda: ((Gpu(name="A4000"),), ""))
 
 
-def verdict(found, **asked):
-    return experiment("cpu-or-gpu", **asked).verdict(found)
+verdict, said = sayings("cpu-or-gpu")
 
 
-def said(found, **asked):
-    return " ".join(verdict(found, **asked).because)
-
-
-# The variants.
-
-
-def test_without_a_gpu_each_size_pairs_one_core_with_all(no_gpu):
+def test_without_a_gpu_each_size_pairs_one_core_with_all_and_the_gpus_say_why(no_gpu):
     asked = experiment("cpu-or-gpu")
     variants = asked.make_variants()
     assert next(iter(variants)) == asked.baseline == "one core, width 32, batch 64"
@@ -51,14 +41,8 @@ def test_without_a_gpu_each_size_pairs_one_core_with_all(no_gpu):
         ("one core, width 128, batch 64", ""),
         ("all cores, width 128, batch 64", "one core, width 128, batch 64"),
     ]
-    assert runs[-1].name == "all cores, width 512, batch 512"
-    assert len(runs) == 10
-
-
-def test_without_a_gpu_its_variants_say_why_they_are_not_run(no_gpu):
-    missing = [
-        a for a in experiment("cpu-or-gpu").make_variants().values() if a.unavailable
-    ]
+    assert (runs[-1].name, len(runs)) == ("all cores, width 512, batch 512", 10)
+    missing = [a for a in variants.values() if a.unavailable]
     assert [(a.name, a.unavailable, a.against) for a in missing] == [
         (name, "needs a GPU: No NVIDIA driver here.", "")
         for name in ("GPU", "GPU fed floats", "GPU fed bytes", "GPU fed ahead")
@@ -80,14 +64,7 @@ def test_with_a_gpu_the_whole_cpu_is_held_against_it(with_gpu):
     assert {name: variants[name].against for name in against} == against
     cores = experiment("cpu-or-gpu", devices="cores").baseline
     assert cores == "one core, width 32, batch 64"
-
-
-def test_every_variant_says_what_it_changes_and_travels(with_gpu):
-    for asked in (experiment("cpu-or-gpu"), experiment("cpu-or-gpu", devices="cores")):
-        variants = asked.make_variants().values()
-        assert all(pickle.loads(pickle.dumps(one)).changes for one in variants)
-        names = [one.name for one in variants]
-        assert len(names) == len(set(names))
+    assert all(pickle.loads(pickle.dumps(a)).changes for a in variants.values())
 
 
 def test_one_core_has_nothing_to_be_held_against(no_gpu, monkeypatch):
@@ -118,34 +95,23 @@ def test_ends_that_are_the_wrong_way_round_are_refused():
         experiment("cpu-or-gpu", narrowest=64, widest=64)
 
 
-def test_a_gpu_that_tensorflow_cannot_use_is_said_before_anything_is_timed(
-    with_gpu, monkeypatch
-):
+def test_a_gpu_that_cannot_be_used_is_said_before_the_run(with_gpu, monkeypatch):
     monkeypatch.setattr(cpu_or_gpu, "sees_one", lambda: False)
     with pytest.raises(RunError, match="devices=cores"):
         list(experiment("cpu-or-gpu").prepare())
 
 
-# The verdict.
-
-
-def test_a_crossover_is_told_with_what_it_brings():
+def test_a_crossover_is_told_with_what_it_brings_and_what_a_step_costs():
     found = verdict(measured(steps(ONE, TWO)))
-    assert re.fullmatch(
-        r"Train on both cores from about width 1\d0 on, on one core below.",
-        found.headline,
-    )
-    assert re.search(
-        r"At width 2,048 training runs (1\.9|2\.0) times as fast", found.much
-    )
+    where = r"Train on both cores from about width 1\d0 on, on one core below."
+    assert re.fullmatch(where, found.headline)
+    much = r"At width 2,048 training runs (1\.9|2\.0) times as fast"
+    assert re.search(much, found.much)
     assert (found.sure, found.winner) == ("sure", "")
     assert re.search(r"from width \d+ to 1\d0 on \(95 %", found.because[0])
     # The larger batch was seen to pay.
     assert "`batch_size=512`" in found.next
-
-
-def test_what_a_step_costs_is_told_for_both_devices():
-    facts = said(measured(steps(ONE, TWO)))
+    facts = " ".join(found.because)
     assert 'As fitted, a step on "one core" costs ' in facts
     assert 'As fitted, a step on "all cores" costs ' in facts
     assert "before any work, then" in facts
@@ -168,19 +134,15 @@ def test_both_devices_are_called_by_their_names(costs, pair, notes, devices):
     assert found.headline.endswith(f" on, on {devices[1]} below.")
 
 
-def test_never_and_always_are_verdicts():
+def test_never_and_always_are_verdicts_and_a_gpu_that_never_pays_is_hidden():
     never = verdict(measured(steps(ONE, ONE)))
     assert never.headline == "Stay on one core: too little is gained with both cores."
     assert "taskset -c 0" in never.next
     assert (never.edits, never.sure) == ((), "sure")
     assert "training runs as fast on both cores" in never.much
-    twice = tuple(part / 2 for part in ONE)
-    always = verdict(measured(steps(ONE, twice)))
+    always = verdict(measured(steps(ONE, tuple(part / 2 for part in ONE))))
     assert always.headline.startswith("Train on both cores, at every width")
     assert "`narrowest` below 32" in always.next
-
-
-def test_a_gpu_that_never_pays_is_hidden_and_takes_longer():
     slower = tuple(2 * part for part in CPU)
     found = verdict(measured(steps(CPU, slower, pair=GPU_PAIR)))
     assert found.headline.startswith("Stay on the CPU")
@@ -194,12 +156,9 @@ def altered(name, times):
     return measured(known | {name: (batch, times * step)})
 
 
-def test_a_fit_that_misses_says_nothing_of_where_the_time_goes():
+def test_a_fit_that_misses_and_a_gain_that_is_lost_again_are_told():
     facts = said(altered("all cores, width 128, batch 64", 2.5))
     assert "the part before any work is" not in facts
-
-
-def test_a_gain_that_is_lost_again_is_told():
     found = verdict(altered("all cores, width 2,048, batch 64", 2))
     where = "at width 128, width 512; not elsewhere."
     assert found.headline == f"Train on both cores {where}"
@@ -217,14 +176,6 @@ def test_widths_that_show_no_shape_say_nothing(few):
     found = verdict(measured(steps(ONE, TWO, SIZES[:few])))
     assert "Fewer than three widths" in found.much
     assert verdict(Measurement(variants=())).winner == ""
-
-
-def test_what_was_not_run_and_what_failed_is_told():
-    missing = Variant("GPU fed floats", list, unavailable="needs a GPU: no driver.")
-    crash = failed("all cores, width 8, batch 8", "crashed", "raised ValueError: no.")
-    facts = said(measured(steps(ONE, TWO), variants=(missing,), extra=(crash,)))
-    assert '"GPU fed floats" needs a GPU: no driver.' in facts
-    assert '"all cores, width 8, batch 8" raised ValueError: no.' in facts
 
 
 def test_libraries_that_are_switched_off_are_warned_of():
@@ -245,33 +196,24 @@ def test_the_wire_is_told_as_a_share_of_the_step():
     assert "Ahead of the step instead, the training runs at 1.2" in facts
 
 
-# The reader's model.
-
-
 PLACED = steps(ONE, TWO) | {
     "one core, dense, batch 64": (64, 0.002),
     "all cores, dense, batch 64": (64, 0.0016),
 }
 
 
-def test_a_model_that_was_measured_stands_where_its_arithmetic_is():
+def test_a_readers_model_stands_on_the_curve_by_its_arithmetic_or_its_weights():
     notes = {"yours": {"flops": SIZES[1].cost.flops}}
     facts = said(measured(PLACED, notes=notes), yours="dense")
     assert 'A step of "dense" has as much arithmetic as width 128; it gains' in facts
     assert "it gains 1.26× (1.24 to 1.28), where the curve has 1.1" in facts
     beyond = {"yours": {"flops": 1.0}}
     assert '"dense" has' not in said(measured(PLACED, notes=beyond), yours="dense")
-
-
-def test_a_number_of_weights_is_read_off_the_curve():
     # Width 128 has three layers of 128 by 128 and one of 128 by 10.
     facts = said(measured(steps(ONE, TWO)), weights=3 * 128**2 + 1280)
     assert "A dense network with 50,432 weights is like width 128" in facts
     assert "It was not measured itself." in facts
     assert "like width" not in said(measured(steps(ONE, TWO)), weights=10)
-
-
-# This machine.
 
 
 def test_the_environment_holds_no_core_back(monkeypatch):

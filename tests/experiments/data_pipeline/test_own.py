@@ -24,12 +24,6 @@ from perfkit.experiments.shared import decoding
 LIBRARIES = {"tf": tf, "np": np, "keras": keras, "itertools": itertools}
 
 
-@pytest.fixture
-def forms(run, images):
-    for form in work.FORMS:
-        run(work.make(images, form))
-
-
 def typed(method, task):
     """What the lines make that a reader is shown, with the parts that they name."""
     parts = Parts(task, method.form)
@@ -70,9 +64,12 @@ def shuffled_a_little(files, example, batch):
     return files.shuffle(4).map(example).batch(batch)
 
 
-@pytest.mark.parametrize("function", [right, cached, shuffled_a_little])
-def test_a_pipeline_of_ones_own_that_gives_the_images_is_timed(function, task):
-    assert why_not(function, task) == ""
+def after(change):
+    return lambda files, example, batch: files.map(example).map(change).batch(batch)
+
+
+def of_a_few(images, decode, draws, augment, batch):
+    return cached(images.take(4), decode, draws, augment, batch)
 
 
 WRONG = {
@@ -82,18 +79,8 @@ WRONG = {
             files.take(count).map(example).cache().repeat().batch(batch)
         )
     ),
-    "gives other images": (
-        lambda files, example, batch: (
-            files.map(example)
-            .map(lambda image, label: (0.9 * image, label))
-            .batch(batch)
-        )
-    ),
-    "gives its images other labels": (
-        lambda files, example, batch: (
-            files.map(example).map(lambda image, label: (image, label + 1)).batch(batch)
-        )
-    ),
+    "gives other images": after(lambda image, label: (0.9 * image, label)),
+    "gives its images other labels": after(lambda image, label: (image, label + 1)),
     "gives batches of 8 images instead of 4": (
         lambda files, example, batch: files.map(example).batch(2 * batch)
     ),
@@ -101,11 +88,7 @@ WRONG = {
     "ends, where the others go on": (
         lambda files, example, batch: files.take(8).map(example).batch(batch)
     ),
-    "gives some images more often": (
-        lambda images, decode, draws, augment, batch: cached(
-            images.take(4), decode, draws, augment, batch
-        )
-    ),
+    "gives some images more often": of_a_few,
     "gives images of shape": (
         lambda files, decode, batch: files.map(
             lambda path, label, _: (decode(path, label)[0][:8, :8], label)
@@ -120,6 +103,11 @@ def test_a_pipeline_of_ones_own_that_gives_something_else_is_refused(why, task):
     assert why in why_not(WRONG[why], task)
 
 
+@pytest.mark.parametrize("function", [right, cached, shuffled_a_little])
+def test_a_pipeline_of_ones_own_that_gives_the_images_is_timed(function, task):
+    assert why_not(function, task) == ""
+
+
 def test_it_is_one_more_way_and_the_others_stay():
     asked = pipeline_with(right, variants="prefetch")
     assert list(asked.make_variants()) == ["naive map", "yours", "prefetch"]
@@ -129,10 +117,7 @@ def test_it_is_one_more_way_and_the_others_stay():
 
 @pytest.mark.parametrize(
     ("function", "why"),
-    [
-        (7, "7 is no function"),
-        (lambda file, batch: None, "Did you mean 'files'?"),
-    ],
+    [(7, "7 is no function"), (lambda file, batch: None, "Did you mean 'files'?")],
 )
 def test_what_cannot_be_handed_over_is_refused_at_once(function, why):
     with pytest.raises(BadParameterError, match=why):

@@ -4,16 +4,11 @@ import itertools
 import numpy as np
 import pytest
 
-from perfkit.experiments.data_pipeline import work
-from perfkit.experiments.data_pipeline.variants import VARIANTS
+from perfkit.experiments.data_pipeline import variants, work
+from perfkit.experiments.data_pipeline.variants import GROUPS, VARIANTS
+from perfkit.experiments.data_pipeline.work import files, schedule
 
 COMPARABLE = [one.name for one in VARIANTS.values() if work.comparable(one)]
-
-
-@pytest.fixture
-def forms(run, images):
-    for form in work.FORMS:
-        run(work.make(images, form))
 
 
 def batches(method, task, count):
@@ -36,14 +31,11 @@ def test_a_way_gives_the_labels_in_the_order_of_the_images(name, task, forms):
     assert list(np.asarray(labels)) == list(task.images.labels[: task.batch])
 
 
-def test_random_numbers_of_ones_own_still_give_a_square_of_a_photograph(task):
+def test_what_is_random_or_left_to_the_model_still_gives_photographs(task):
     [(images, _)] = batches("random in map", task, 1)
     assert images.shape == (task.batch, task.side, task.side, 3)
     assert -0.1 <= images.min() < 0.2
     assert 0.5 < images.max() <= 1.1
-
-
-def test_what_is_left_to_the_model_is_mirroring_and_brightness(task):
     [(cut, _)] = batches("augment in model", task, 1)
     [(all_done, _)] = batches("naive map", task, 1)
     for one, other in zip(cut, all_done, strict=True):
@@ -53,9 +45,7 @@ def test_what_is_left_to_the_model_is_mirroring_and_brightness(task):
 
 
 @pytest.mark.parametrize(("method", "differ"), [("cache", 0.9), ("frozen cache", 0.0)])
-def test_a_cache_of_decoded_images_augments_them_anew_and_the_trap_does_not(
-    method, differ, task
-):
+def test_a_cache_augments_anew_and_the_trap_does_not(method, differ, task):
     count = len(task.images.paths) // task.batch
     first, *_, again = batches(method, task, count + 1)
     assert list(first[1]) == list(again[1])
@@ -96,12 +86,54 @@ def test_a_way_that_gives_something_else_is_found_out(task):
         found = work.differences([guilty, VARIANTS["naive map"]], task)
         assert list(found) == ["python generator"]
         assert "pixels differ by 0." in found["python generator"]
-
-
-def test_images_of_another_size_are_found_out(task):
     smaller = dataclasses.replace(task, side=48)
     guilty = dataclasses.replace(
         VARIANTS["naive map"], build=lambda _: VARIANTS["naive map"].build(smaller)
     )
     found = work.differences([guilty], task)
     assert "shape (48, 48, 3) instead of (64, 64, 3)" in found["naive map"]
+
+
+def test_the_schedule_begins_in_the_order_of_the_list_and_never_ends(task):
+    paths, labels, _ = schedule(task)
+    count = len(task.images.paths)
+    assert [path.decode() for path in paths[:count]] == list(task.images.paths)
+    assert list(labels[:count]) == list(task.images.labels)
+    paths, labels, drawn = schedule(task)
+    some = list(files(task).skip(len(paths) - 2).take(4).as_numpy_iterator())
+    assert [path for path, _, _ in some] == [*paths[-2:], *paths[:2]]
+    assert [label for _, label, _ in some] == [*labels[-2:], *labels[:2]]
+    np.testing.assert_array_equal([d for _, _, d in some][2], drawn[0])
+
+
+def test_each_time_round_every_image_comes_once_with_its_label_in_another_order(task):
+    paths, labels, drawn = schedule(task)
+    rounds = paths.reshape(-1, len(task.images.paths))
+    assert len(paths) == len(drawn) >= 4096
+    assert all(set(one) == set(rounds[0]) for one in rounds)
+    assert len({tuple(one) for one in rounds[:10]}) == 10
+    label_of = dict(zip(task.images.paths, task.images.labels, strict=True))
+    for path, label in zip(paths[:200], labels[:200], strict=True):
+        assert label_of[path.decode()] == label
+
+
+@pytest.mark.parametrize("method", VARIANTS.values(), ids=lambda method: method.name)
+def test_a_way_says_what_it_changes_and_how_to_have_it(method):
+    assert method.changes.endswith(".")
+    assert bool(method.do) is not bool(method.excluded)
+    assert method.code.endswith(method.advice)
+    assert method.against in VARIANTS
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_holds_the_baseline_and_what_its_ways_stand_against(group):
+    names = set(GROUPS[group])
+    assert {variants.BASELINE, variants.SYNTHETIC, variants.DECODE_LIMIT} <= names
+    for name in names & set(VARIANTS):
+        assert VARIANTS[name].against in names | {"parallel map"}
+
+
+def test_every_way_is_in_a_group_with_another_name_besides_the_one_of_all():
+    grouped = {name for group in GROUPS if group != "all" for name in GROUPS[group]}
+    assert set(VARIANTS) <= grouped
+    assert not set(GROUPS) & {*VARIANTS, variants.SYNTHETIC, variants.DECODE_LIMIT}

@@ -1,11 +1,16 @@
 import dataclasses
 import itertools
 import json
+import os
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
+from perfkit.errors import BadFileError, MissingPartError
 from perfkit.experiments.data_pipeline import work
 from perfkit.experiments.data_pipeline.variants import VARIANTS
+from perfkit.experiments.shared import cache
 from perfkit.measure.tick import READY, Note, Pause, Tick
 
 
@@ -48,16 +53,11 @@ def test_a_trial_is_ready_works_ends_one_epoch_and_works_on(training, task):
     taken = first(work.feed(VARIANTS["prefetch"], task, training=training), 12)
     assert taken[0] is READY
     assert isinstance(taken[1], Tick)
-    assert labels(taken) == [
-        READY.label,
-        "reading the plan",
-        work.DROPPED,
-        work.RESTARTED,
-    ]
+    ends = [work.DROPPED, work.RESTARTED]
+    assert labels(taken) == [READY.label, "reading the plan", *ends]
     assert isinstance(taken[-1], Tick)
-    assert all(
-        item.examples % task.batch == 0 for item in taken if isinstance(item, Tick)
-    )
+    ticks = [item for item in taken if isinstance(item, Tick)]
+    assert all(tick.examples % task.batch == 0 for tick in ticks)
 
 
 def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
@@ -74,10 +74,8 @@ def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
         if item == Pause(work.RESTARTED):
             break
     at = {item.label: counts for item, *counts in seen if isinstance(item, Pause)}
-    assert at[READY.label] == [0, 0]
-    assert at["reading the plan"] == [1, 0]
-    assert at[work.DROPPED] == [1, 1]
-    assert at[work.RESTARTED] == [2, 1]
+    assert (at[READY.label], at["reading the plan"]) == ([0, 0], [1, 0])
+    assert (at[work.DROPPED], at[work.RESTARTED]) == ([1, 1], [2, 1])
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -95,17 +93,7 @@ def test_a_batch_in_memory_is_never_waited_for(task):
 
 
 def test_a_cache_is_full_before_the_first_step(task):
-    decoded = []
-    method = VARIANTS["cache"]
-
-    def build(task):
-        dataset = method.build(task)
-        decoded.append(dataset)
-        return dataset
-
-    taken = first(
-        work.feed(dataclasses.replace(method, build=build), task, training=False), 8
-    )
+    taken = first(work.feed(VARIANTS["cache"], task, training=False), 8)
     assert isinstance(taken[0], Note)
     assert taken[0].name == "filling the cache"
     stages = {stage["name"] for stage in notes(taken)["plan"]["stages"]}
@@ -128,3 +116,57 @@ def test_notes_are_json_and_say_where_batches_lie(method, task):
     assert json.loads(json.dumps(told)) == told
     assert told["where"] == {"batch": "CPU:0", "gpus": 0, "gpu_bytes": 0}
     assert ("stages" in told["plan"]) is (method == "prefetch")
+
+
+def read(images, form):
+    records = tf.data.TFRecordDataset(work.made_files(images, form))
+    parsed = [work.parse(record) for record in records]
+    return [{name: value.numpy() for name, value in one.items()} for one in parsed]
+
+
+def test_records_hold_the_files_in_their_order_and_are_written_once(run, images):
+    run(work.make(images, "jpeg"))
+    found = read(images, "jpeg")
+    assert [one["label"] for one in found] == list(images.labels)
+    for one, path in zip(found, images.paths, strict=True):
+        with open(path, "rb") as file:
+            assert one["image"] == file.read()
+    assert run(work.make(images, "jpeg"))[0] == []
+
+
+def test_records_of_pixels_hold_what_the_files_decode_to(run, images):
+    run(work.make(images, "raw"))
+    for one, path in zip(read(images, "raw"), images.paths, strict=True):
+        pixels = np.frombuffer(one["image"], "uint8")
+        shape = (one["height"], one["width"], 3)
+        wanted = tf.io.decode_jpeg(tf.io.read_file(path)).numpy()
+        np.testing.assert_array_equal(pixels.reshape(shape), wanted)
+
+
+def test_shards_share_the_images_out_in_turns(run, images):
+    run(work.make(images, "shards"))
+    names = work.made_files(images, "shards")
+    assert len(names) == 8
+    sizes = [sum(1 for _ in tf.data.TFRecordDataset(name)) for name in names]
+    assert sizes == [2, 2, 2, 2, 1, 1, 1, 1]
+
+
+def test_lost_files_are_said_in_a_sentence(images, monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    with pytest.raises(BadFileError, match="run again to remake them"):
+        work.made_files(images, "jpeg")
+
+
+def test_a_disk_full_for_tensorflow_is_said_to_be(run, images, monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+
+    class Full(tf.io.TFRecordWriter):
+        def write(self, record):
+            raise tf.errors.ResourceExhaustedError(
+                None, None, f"{tmp_path}/x; No space left on device"
+            )
+
+    monkeypatch.setattr(tf.io, "TFRecordWriter", Full)
+    with pytest.raises(MissingPartError, match="No room for the TFRecord files"):
+        run(work.make(images, "jpeg"))
+    assert os.listdir(tmp_path) == []

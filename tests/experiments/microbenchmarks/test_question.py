@@ -5,15 +5,13 @@ from dataclasses import replace
 import cloudpickle
 import pytest
 
-from perfkit.errors import BadParameterError, RunError
+from perfkit.errors import RunError
 from perfkit.experiments import experiment, microbenchmarks
 from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.microbenchmarks.verdict import judge
-from perfkit.experiments.session import Session
 from perfkit.experiments.shared import benchmark
-from perfkit.findings import standing, store
+from perfkit.findings import standing
 from perfkit.machine.gpu import Gpu
-from perfkit.measure.measurement import Measurement
 from perfkit.measure.tick import REFUSED, Note
 from tests.findings import parts
 
@@ -45,9 +43,6 @@ def prepared(monkeypatch):
     return notes
 
 
-# What is run.
-
-
 def test_every_part_is_tried_unless_told_otherwise():
     variants = experiment("machine-ladder").make_variants()
     assert len(variants) > 20
@@ -55,9 +50,16 @@ def test_every_part_is_tried_unless_told_otherwise():
     assert all(one.changes for one in variants.values() if not one.unavailable)
 
 
-def test_names_fit_into_a_chart_and_the_notes_of_a_finding(a_gpu):
+def test_a_gpu_has_its_microbenchmarks_and_is_heated_only_when_asked(a_gpu):
     variants = experiment("machine-ladder", parts=",".join(microbenchmarks._GROUPS))
     assert max(map(len, variants.make_variants())) <= 30
+    variants = experiment("machine-ladder").make_variants()
+    assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(variants)
+    assert not any(one.unavailable for one in variants.values())
+    assert all(pickle.loads(cloudpickle.dumps(one.work)) for one in variants.values())
+    assert "GPU clock under load" not in variants
+    heated = experiment("machine-ladder", parts="heat").make_variants()
+    assert "GPU clock under load" in heated
 
 
 @pytest.mark.parametrize(
@@ -76,42 +78,18 @@ def test_one_part_brings_the_product_that_tells_the_noise(benchmarks, names):
     assert why == "No NVIDIA driver is installed." * (benchmarks == "gpu")
 
 
-def test_a_gpu_has_its_microbenchmarks_and_is_heated_only_when_asked(a_gpu):
-    variants = experiment("machine-ladder").make_variants()
-    assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(variants)
-    assert not any(one.unavailable for one in variants.values())
-    assert all(pickle.loads(cloudpickle.dumps(one.work)) for one in variants.values())
-    assert "GPU clock under load" not in variants
-    heated = experiment("machine-ladder", parts="heat").make_variants()
-    assert "GPU clock under load" in heated
-
-
 def test_without_tensorflow_the_rest_is_still_tried(monkeypatch):
     monkeypatch.setattr(microbenchmarks, "_without_tensorflow", lambda: True)
     variants = experiment("machine-ladder").make_variants()
-    missing = {
-        name for name, one in variants.items() if "TensorFlow" in one.unavailable
-    }
-    assert {"graph call", "JPEG decode"} <= missing
+    for name in ("graph call", "JPEG decode"):
+        assert "TensorFlow" in variants[name].unavailable
     assert not variants["memory copy"].unavailable
 
 
-def test_a_part_that_there_is_not_is_refused():
-    with pytest.raises(BadParameterError, match="choose from interpreter, arrays"):
-        experiment("machine-ladder", parts="toaster")
-
-
-# What is told of it.
-
-
 def test_preparing_tells_what_each_counts_and_what_is_possible(prepared):
-    notes = prepared(parts="interpreter,arrays,pipeline")
-    told = standing.microbenchmarks(notes)
-    assert set(told) == set(
-        experiment(
-            "machine-ladder", parts="interpreter,arrays,pipeline"
-        ).make_variants()
-    )
+    told = standing.microbenchmarks(prepared(parts="interpreter,arrays,pipeline"))
+    asked = experiment("machine-ladder", parts="interpreter,arrays,pipeline")
+    assert set(told) == set(asked.make_variants())
     assert told["tf.data map"].unit == "elements"
     on_gpu = standing.microbenchmarks(prepared(parts="gpu"))
     assert on_gpu["GPU microbenchmarks"].group == "GPU"
@@ -146,18 +124,13 @@ def test_a_gpu_that_tensorflow_cannot_use_is_not_tried(prepared, a_gpu, monkeypa
     assert benchmark.BASELINE not in refused
 
 
-# What is said.
-
 BOTH = {
     work.ONE_CORE: (1000.0, "images", "images", None),
     work.ALL_CORES: (700.0, "images", "images", None),
 }
 SLOW_NUMPY = {benchmark.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
 FULL_GPU = {"GPU memory": (5e9, "B", "GPU", 3.2e10)}
-DISK = {
-    benchmark.NAME: (2e8, "B", "disk", None),
-    work.ALL_CORES: BOTH[work.ALL_CORES],
-}
+DISK = {benchmark.NAME: (2e8, "B", "disk", None), work.ALL_CORES: BOTH[work.ALL_CORES]}
 HEALTHY = "No part of this machine is shown to be weak."
 
 
@@ -172,14 +145,15 @@ def says(measured):
     return " ".join((found.headline, found.much, found.sure))
 
 
-def test_nothing_measured_says_so():
-    assert judge(Measurement(variants=())).headline == "Nothing could be timed."
-
-
-def test_a_healthy_machine_has_no_weak_part_and_the_faster_library_speaks_for_it():
+def test_a_healthy_machine_has_no_weak_part_and_shares_or_rates_are_said():
     said = says(timed(**{benchmark.TENSORFLOW: TENSORFLOW}))
     assert said.startswith(f"{HEALTHY} Matrix products in float32 reach 4")
     assert "of what 2 cores can do in theory" in said
+    bare = {**parts.RATES, benchmark.BASELINE: (2e11, "FLOP", "arrays", None)}
+    found = judge(parts.measured(bare))
+    assert found.headline.endswith("is not known here.")
+    assert re.search(r"float32 reach [\d.]+ GFLOP/s", found.much)
+    assert any("tf.function costs 2" in fact for fact in judge(timed()).because)
 
 
 @pytest.mark.parametrize(
@@ -203,14 +177,11 @@ def test_a_part_is_weak_where_its_whole_interval_says_so(benchmarks, notes, weak
     assert said.startswith(HEALTHY) is not bool(weak)
 
 
-def test_a_ratio_that_shows_a_weak_part_has_its_interval_and_two_rates():
+def test_the_weakest_comes_first_with_its_interval_and_two_rates():
     found = judge(timed(**SLOW_NUMPY))
     assert re.search(r"[34]\.\d times as fast as NumPy here: \d+ instead", found.much)
     assert (found.sure, bool(found.interval)) == ("sure", True)
     assert found.because[0].startswith("Matrix products in float32 reach 8")
-
-
-def test_the_weakest_comes_first_and_the_others_follow():
     found = judge(timed(**SLOW_NUMPY, **FULL_GPU))
     assert "perfkit doctor" in found.headline
     assert found.because[0].startswith("Weak as well: TensorFlow multiplies")
@@ -226,17 +197,6 @@ def test_one_round_calls_nothing_weak(kept):
     assert ("more seconds" in found.next) is (kept == "one round")
 
 
-def test_without_a_limit_the_rate_itself_is_said():
-    bare = {**parts.RATES, benchmark.BASELINE: (2e11, "FLOP", "arrays", None)}
-    found = judge(parts.measured(bare))
-    assert found.headline.endswith("is not known here.")
-    assert re.search(r"float32 reach [\d.]+ GFLOP/s", found.much)
-
-
-def test_what_a_call_costs_is_told():
-    assert any("tf.function costs 2" in fact for fact in judge(timed()).because)
-
-
 @pytest.mark.parametrize("stopped", [True, False])
 def test_what_was_not_reached_is_told_and_stop_needs_no_larger_budget(stopped):
     measured = timed()
@@ -250,7 +210,7 @@ def test_what_was_not_reached_is_told_and_stop_needs_no_larger_budget(stopped):
     assert ("larger budget" in said) is not stopped
 
 
-def test_a_noisy_machine_is_asked_to_be_quieter():
+def test_a_noisy_machine_is_asked_to_be_quieter_and_no_share_is_above_its_limit():
     measured = timed()
     assert "Close other programs" not in judge(timed()).next
     noisy = measured.timing(benchmark.BASELINE)
@@ -258,6 +218,14 @@ def test_a_noisy_machine_is_asked_to_be_quieter():
     found = judge(measured)
     assert found.much.endswith("is not known yet.")
     assert found.next.startswith("Close other programs")
+    measured = timed()
+    timing = measured.timing(benchmark.BASELINE)
+    for name, value in (("low", 4e11), ("rate", 4.5e11), ("high", 6e11)):
+        object.__setattr__(timing, name, value)
+    said = says(measured)
+    assert "reach 90 % of what 2 cores can do in theory (80 % or more)" in said
+    object.__setattr__(timing, "rate", 5.5e11)
+    assert "float32 reach what 2 cores can do in theory (" in says(measured)
 
 
 def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
@@ -267,30 +235,3 @@ def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
     assert "tf.matmul" not in repr(found)
     assert found.because[0].startswith("Other programs kept 1.7 of 2 cores busy")
     assert found.next.startswith("Close what else keeps the cores busy")
-
-
-def test_no_share_above_the_limit_is_said():
-    measured = timed()
-    timing = measured.timing(benchmark.BASELINE)
-    for name, value in (("low", 4e11), ("rate", 4.5e11), ("high", 6e11)):
-        object.__setattr__(timing, name, value)
-    assert "reach 90 % of what 2 cores can do in theory (80 % or more)" in says(
-        measured
-    )
-    object.__setattr__(timing, "rate", 5.5e11)
-    assert "float32 reach what 2 cores can do in theory (" in says(measured)
-
-
-@pytest.mark.measures
-def test_a_whole_run_tells_rates_in_their_units(tmp_path):
-    timed = experiment("machine-ladder", parts="interpreter")
-    session = Session(timed, budget=4, folder=tmp_path)
-    for _ in session.events():
-        pass
-    said = repr(session.finding)
-    assert "steps/s" in said
-    assert "FLOP/s" in said
-    assert "examples" not in said
-    assert session.finding.noise_floor is not None
-    assert session.finding.comparisons == ()
-    assert store.load(session.finding.path).notes == session.finding.notes

@@ -1,23 +1,19 @@
-"""Every microbenchmark that needs no GPU, at work in a real process of its own."""
+import ctypes
+import itertools
 
 import pytest
 
+from perfkit.errors import RunError
 from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.shared import benchmark as shared_benchmark
 from perfkit.measure.launcher import launcher
-from perfkit.measure.tick import READY
+from perfkit.measure.tick import READY, Note
 from perfkit.measure.trial import Limits
 
-BENCHMARKS = (
-    *work.INTERPRETER,
-    *work.ARRAYS,
-    *shared_benchmark.NUMPY,
-    *shared_benchmark.benchmarks(),
-    *work.PIPELINE,
-    *work.DISPATCH,
-    *shared_benchmark.PRODUCTS,
-    *shared_benchmark.CONVOLUTIONS,
-)
+OWN = (*work.INTERPRETER, *work.ARRAYS, *work.PIPELINE, *work.DISPATCH)
+TENSORFLOW = (*shared_benchmark.PRODUCTS, *shared_benchmark.CONVOLUTIONS)
+SHARED = (*shared_benchmark.NUMPY, *shared_benchmark.benchmarks())
+BENCHMARKS = (*OWN, *SHARED, *TENSORFLOW)
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +51,65 @@ def test_what_is_copied_is_as_long_as_where_it_goes(monkeypatch):
     assert next(work) is READY
     assert next(work) % (2 * 6400) == 0
     work.close()
+
+
+class Cuda:
+    """Answers like CUDA's runtime library, with ordinary memory as the GPU's."""
+
+    def __init__(self, refuses=""):
+        self.refuses, self.kept, self.copied = refuses, [], []
+
+    def cudaMallocHost(self, pointer, size):
+        block = ctypes.create_string_buffer(size.value)
+        self.kept.append(block)
+        pointer._obj.value = ctypes.addressof(block)
+        return 2 if self.refuses == "memory" else 0
+
+    cudaMalloc = cudaMallocHost
+
+    def cudaMemcpy(self, target, source, size, kind):
+        ctypes.memmove(target, source, size.value)
+        self.copied.append((size.value, kind.value))
+        return 0
+
+    def cudaDeviceSynchronize(self):
+        self.copied.append("sync")
+        return 0
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    made = Cuda()
+    monkeypatch.setattr(work, "_cuda", lambda: made)
+    monkeypatch.setattr(work, "_SIZES", (1 << 12, 1 << 14))
+    monkeypatch.setattr(work, "_SIZE", 1 << 14)
+    return made
+
+
+@pytest.mark.parametrize(("to_gpu", "kind"), [(True, 1), (False, 2)])
+def test_pinned_copies_count_their_bytes_and_tell_every_size(cuda, to_gpu, kind):
+    told = list(itertools.islice(work.pinned(to_gpu=to_gpu), 4))
+    assert isinstance(told[0], Note)
+    assert list(told[0].value) == ["4096", "16384"]
+    assert all(seconds > 0 for seconds in told[0].value.values())
+    assert told[1] is READY
+    assert all(examples % (1 << 14) == 0 and examples > 0 for examples in told[2:])
+    assert {entry[1] for entry in cuda.copied if entry != "sync"} == {kind}
+    assert cuda.copied[-1] == "sync"
+
+
+def test_what_cuda_refuses_is_one_sentence(cuda):
+    cuda.refuses = "memory"
+    with pytest.raises(RunError, match="its error 2"):
+        next(work.pinned(to_gpu=True))
+
+
+def test_a_missing_library_is_one_sentence_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(work.importlib.util, "find_spec", lambda _: None)
+
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(work.ctypes, "CDLL", missing)
+    with pytest.raises(RunError, match=r"pip install tensorflow\[and-cuda\]"):
+        next(work.pinned(to_gpu=True))

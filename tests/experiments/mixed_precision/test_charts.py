@@ -1,5 +1,3 @@
-"""What the charts of precisions say, whatever the finding holds."""
-
 from dataclasses import replace
 
 import pytest
@@ -44,7 +42,6 @@ def test_a_finding_over_precisions_has_its_own_charts_and_no_other_has():
         precise(extra=(learnt("float32", [1e300, 1.0]), learnt("x", [1.0, 1e300]))),
         precise(extra=(*TRIED[:1], learnt(ATTACK, [2.0, 1.0]))),
         precise(extra=(scaled([1e-30, 1e30]),)),
-        finding({}, rounds=0),
     ],
 )
 def test_every_chart_of_every_finding_is_a_picture(kind, made):
@@ -65,17 +62,14 @@ def test_losses_are_told_pair_by_pair():
     figure = own_charts.losses(precise())
     assert "mixed_bfloat16 in 2 pairs: too noisy to say" in figure.alt
     assert "by step 18 the loss is 1.2 in the mean, and 1.2 in float32" in figure.alt
-    assert {"float32", "mixed_bfloat16", "added to the loss of float32"} <= set(
-        words(figure)
-    )
+    said = {"float32", "mixed_bfloat16", "added to the loss of float32"}
+    assert said <= set(words(figure))
 
 
 def test_skipped_steps_stand_at_their_step_and_scale():
     figure = own_charts.loss_scale(precise())
-    assert figure.alt.endswith(
-        "In 4 steps it began at 1,024, reached 2,048 and ended at 1,024; 1 step was "
-        "skipped."
-    )
+    steps = "In 4 steps it began at 1,024, reached 2,048 and ended at 1,024; "
+    assert figure.alt.endswith(f"{steps}1 step was skipped.")
     at = {text: (x, y) for text, x, y in texts(figure)}
     ((x, _),) = (mark for mark in marks(figure, "stroke:#d55e00") if mark)
     assert x == pytest.approx(at["3"][0], abs=1)

@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
+import perfkit
 from perfkit.errors import BadParameterError
-from perfkit.experiments import experiment
 from perfkit.experiments.mixed_precision import MixedPrecision, foresee, numbers, work
-from perfkit.experiments.mixed_precision.numbers import CURVE, SCALE, pairs
+from perfkit.experiments.mixed_precision.numbers import CURVE, SCALE, Layer, pairs
 from perfkit.experiments.mixed_precision.verdict import beforehand
 from perfkit.experiments.mixed_precision.work import computing, expectations, too_slow
 from perfkit.experiments.shared import precision as formats
@@ -14,6 +14,7 @@ from perfkit.experiments.shared.precision import GROUPS, NO_TF32, PRECISIONS, Ha
 from perfkit.measure.tick import REFUSED
 from perfkit.runs import run
 from tests.experiments import races
+from tests.experiments.races import sayings
 
 CPU = Hardware(instructions=("avx512f", "avx512_bf16"))
 GPU = Hardware(instructions=(), gpu="NVIDIA Thing", capability=(8, 0))
@@ -35,45 +36,21 @@ def measured(steps, *, held=None, notes=None, here=CPU, **more):
     return races.measured(
         {name: 64 / step for name, step in steps.items()},
         {one.name: one.against for one in asked},
-        told={
-            name: {"memory": {"resident": size}} for name, size in (held or {}).items()
-        },
+        told={n: {"memory": {"resident": size}} for n, size in (held or {}).items()},
         notes={"expected": expectations(asked, here)} | (notes or {}),
         **more,
     )
 
 
-def verdict(found):
-    return MixedPrecision().verdict(found)
-
-
-def because(found):
-    return " ".join(verdict(found).because)
-
-
+verdict, because = sayings("mixed-precision")
 FASTER = {"float32": 0.010, "mixed_bfloat16": 0.005, "float64": 0.040}
 
 
-# What is asked.
-
-
-def test_the_default_run_holds_every_precision_against_float32():
+def test_every_precision_is_held_against_the_float32_of_the_same_machine():
     asked = MixedPrecision()
     assert tuple(asked.make_variants()) == GROUPS["precisions"]
     assert all(one.against == "float32" for one in asked.make_variants().values())
     assert asked.baseline == next(iter(asked.make_variants())) == "float32"
-
-
-def test_without_a_gpu_tf32_is_shown_with_the_reason(monkeypatch):
-    monkeypatch.setattr(formats, "here", lambda: CPU)
-    variants = MixedPrecision().make_variants()
-    assert variants[NO_TF32].unavailable.startswith("needs a GPU")
-    assert [one.name for one in variants.values() if one.unavailable] == [NO_TF32]
-    monkeypatch.setattr(formats, "here", lambda: GPU)
-    assert not any(one.unavailable for one in MixedPrecision().make_variants().values())
-
-
-def test_a_lesser_machine_is_held_against_its_own_float32():
     variants = MixedPrecision(variants="lesser machine").make_variants()
     assert variants["mixed_bfloat16 without AMX"].against == "float32 without AMX"
     assert variants["mixed_bfloat16"].against == "float32"
@@ -81,19 +58,20 @@ def test_a_lesser_machine_is_held_against_its_own_float32():
     assert alone["mixed_bfloat16 on plain AVX-512"].against == "float32"
 
 
-def test_a_bad_precision_is_refused_with_the_known_ones():
-    with pytest.raises(BadParameterError, match="choose from precisions, lesser mach"):
-        experiment("mixed-precision", variants="float8")
-    with pytest.raises(BadParameterError, match="model is 'huge'"):
-        foresee("huge")
-
-
-# What is said before.
-
-
-def test_a_gpu_that_tensorflow_does_not_see_computes_nothing():
+def test_without_a_gpu_that_tensorflow_sees_tf32_is_shown_with_the_reason(monkeypatch):
+    monkeypatch.setattr(formats, "here", lambda: CPU)
+    variants = MixedPrecision().make_variants()
+    assert variants[NO_TF32].unavailable.startswith("needs a GPU")
+    assert [one.name for one in variants.values() if one.unavailable] == [NO_TF32]
+    monkeypatch.setattr(formats, "here", lambda: GPU)
+    assert not any(one.unavailable for one in MixedPrecision().make_variants().values())
     assert computing(GPU, seen=True).gpu == "NVIDIA Thing"
     assert computing(GPU, seen=False).gpu == ""
+
+
+def test_a_bad_model_is_refused():
+    with pytest.raises(BadParameterError, match="model is 'huge'"):
+        foresee("huge")
 
 
 @pytest.mark.parametrize(
@@ -129,10 +107,7 @@ def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
     assert too_slow({"float32": 0.6}) == too_slow({}) == {}
 
 
-# What a run means.
-
-
-def test_the_fastest_precision_is_named_with_what_to_type():
+def test_the_fastest_precision_is_named_with_what_to_type_and_no_imitation():
     found = verdict(measured(FASTER))
     assert (found.winner, found.headline) == ("mixed_bfloat16", "Train with bfloat16.")
     assert "2.0 times as fast: 12,800 instead of 6,400" in found.much
@@ -143,31 +118,22 @@ def test_the_fastest_precision_is_named_with_what_to_type():
     assert '`dtype="float32"`' in found.next
     # Nothing was learnt.
     assert "not known yet" in found.warnings[0]
-
-
-def test_an_imitation_of_a_lesser_machine_never_wins():
     steps = FASTER | {"mixed_bfloat16 on plain AVX-512": 0.001}
     assert verdict(measured(steps)).winner == "mixed_bfloat16"
 
 
-def test_expected_stands_against_seen():
+def test_expected_stands_against_seen_and_a_gpu_is_told_what_tf32_hides():
     said = because(measured(FASTER))
     assert 'Expected of "float64": slower, because a number takes twice' in said
     assert "Seen: slower, as expected." in said
     assert 'Expected of "mixed_bfloat16": open, because the processor has' in said
     on_gpu = because(measured({"float32": 0.01, "mixed_float16": 0.02}, here=GPU))
     assert "Seen: slower, not as expected." in on_gpu
-
-
-def test_a_gpu_is_told_what_tf32_hides():
     steps = {"float32": 0.010, NO_TF32: 0.020, "mixed_float16": 0.005}
     said = because(measured(steps, here=GPU))
     assert f'Against "{NO_TF32}", "mixed_float16" reaches 4.0' in said
     assert 'the rate: faster. TF32 is on by default, in "float32" too.' in said
     assert because(measured(FASTER)).count("TF32") == 0
-
-
-# Memory.
 
 
 def test_memory_is_what_was_measured_beside_what_shapes_would_say():
@@ -178,19 +144,16 @@ def test_memory_is_what_was_measured_beside_what_shapes_would_say():
     assert "1.0 times the 100 MB of float32, and the trials of the two overlap;" in said
 
 
-# Losses.
-
 USUAL = {1: [2.0, 1.5, 1.0], 2: [2.1, 1.6, 1.1], 3: [1.9, 1.4, 0.9]}
 
 
 def learning(precision, added, seeds=(1, 2, 3)):
     """Trainings of float32, and the same with something added to their last loss."""
-    usual = [learnt("float32", USUAL[seed], seed) for seed in seeds]
-    other = [
-        learnt(precision, [*USUAL[seed][:2], USUAL[seed][2] + added[seed - 1]], seed)
-        for seed in seeds
-    ]
-    return (*usual, *other)
+    trials = [learnt("float32", USUAL[seed], seed) for seed in seeds]
+    for seed in seeds:
+        *first, last = USUAL[seed]
+        trials.append(learnt(precision, [*first, last + added[seed - 1]], seed))
+    return tuple(trials)
 
 
 def held_in_pairs(trials):
@@ -214,7 +177,7 @@ def test_losses_are_held_pair_by_pair(added, seeds, alike):
     assert held_in_pairs(learning("mixed_bfloat16", added, seeds)).alike == alike
 
 
-def test_the_difference_of_pairs_has_the_interval_of_student():
+def test_the_difference_of_pairs_of_a_seed_has_the_interval_of_student():
     added = (0.01, 0.03, 0.05)
     found = held_in_pairs(learning("mixed_bfloat16", added))
     assert found.difference == pytest.approx(0.03)
@@ -223,9 +186,6 @@ def test_the_difference_of_pairs_has_the_interval_of_student():
     assert found.seeds_differ == pytest.approx(0.2)
     assert found.largest == pytest.approx(0.05 / 0.9)
     assert found.steps == (6, 12, 18)
-
-
-def test_only_trainings_of_the_same_seed_are_a_pair():
     trials = (
         learnt("float32", [2.0, 1.0], 1),
         learnt("float32", [9.0, 9.0], 2),
@@ -273,17 +233,11 @@ def test_a_note_that_is_no_curve_is_none(note):
     assert numbers.memory([spoiled]) == {}
 
 
-# The loss scale.
-
-
 def test_skipped_steps_are_those_that_halved_the_scale():
     found = numbers.scale([scaled([8.0, 8.0, 16.0, 8.0, 16.0, 32.0, 16.0])])
     assert found.skipped == (3, 6)
     said = because(measured(FASTER, extra=[scaled([8.0, 16.0, 8.0])]))
     assert "went from 8 up to 16: 1 of 2 steps were skipped (at step 2)" in said
-
-
-# What is tried after the rounds.
 
 
 def tried(measured, **parameters):
@@ -297,7 +251,7 @@ def tried(measured, **parameters):
         ended = learnt("float32", [1.0])
 
 
-def test_every_timed_precision_learns_with_one_seed_before_the_next():
+def test_every_timed_precision_learns_with_one_seed_before_the_next_and_no_other():
     steps = FASTER | {"mixed_float16": 0.02}
     names = tried(measured(steps), seeds=2)
     first, second = names[:5], names[5:]
@@ -305,25 +259,14 @@ def test_every_timed_precision_learns_with_one_seed_before_the_next():
     assert all(name.endswith("seed 1") for name in first[:4])
     assert all(name.endswith("seed 2") for name in second)
     assert len(second) == 4
-
-
-def test_a_precision_that_was_not_timed_does_not_learn():
-    assert not any(
-        "in mixed_float16" in name for name in tried(measured(FASTER), seeds=1)
-    )
+    names = tried(measured(FASTER), seeds=1)
+    assert not any("in mixed_float16" in name for name in names)
     assert tried(measured(FASTER), seeds=0) == []
 
 
-# Real runs.
-
-
 def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
-    import perfkit
-
     def losses(name):
         def look(tf):
-            from perfkit.experiments.mixed_precision import work
-
             notes = [n.value for n in work.learning("tiny-dense", name, 5) if has(n)]
             return notes[-1]["losses"]
 
@@ -343,17 +286,71 @@ def has(yielded):
 
 @pytest.mark.measures
 def test_a_run_times_two_precisions_and_lets_them_learn(tmp_path):
-    found = run(
-        "mixed-precision",
-        model="tiny-dense",
-        variants="mixed_bfloat16",
-        seeds=1,
-        budget=8,
-        folder=tmp_path,
-    )
+    asked = {"model": "tiny-dense", "variants": "mixed_bfloat16", "seeds": 1}
+    found = run("mixed-precision", **asked, budget=8, folder=tmp_path)
     assert {t.variant for t in found.timings} == {"float32", "mixed_bfloat16"}
     assert list(found.notes["expected"]) == ["mixed_bfloat16"]
     assert REFUSED not in found.notes or found.notes[REFUSED] == {}
     assert [pair.precision for pair in pairs(found.trials)] == ["mixed_bfloat16"]
     assert numbers.memory(found.trials)["float32"].value > 0
     assert "Losses of " in " ".join(found.verdict.because)
+
+
+def layer(**more):
+    usual = {"name": "a", "computes": "bfloat16", "inputs": 8, "outputs": 16}
+    return Layer(**usual | {"products": 100} | more)
+
+
+@pytest.fixture(scope="module")
+def small_cnn():
+    def look(tf):
+        from perfkit.experiments.mixed_precision import numbers
+        from perfkit.experiments.shared.models import MODELS
+        from perfkit.experiments.shared.precision import PRECISIONS
+
+        PRECISIONS["mixed_bfloat16"].choose()
+        return [vars(one) for one in numbers.layers(MODELS["small-cnn"].build())]
+
+    return numbers.layers_of({"layers": perfkit.fresh(look)})
+
+
+def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last(small_cnn):
+    sides = [(one.inputs, one.outputs) for one in small_cnn]
+    assert sides == [(3, 32), (32, 64), (64 * 8 * 8, 128), (128, 10)]
+    # A place of the output takes a kernel's worth of multiplications.
+    assert [one.products for one in small_cnn] == [
+        32 * 32 * 3 * 3 * 3 * 32,
+        16 * 16 * 3 * 3 * 32 * 64,
+        4096 * 128,
+        128 * 10,
+    ]
+    first, *inner, last = small_cnn
+    assert first.hindrance == "has 3 inputs, no multiple of 8"
+    assert [one.hindrance for one in inner] == ["", ""]
+    assert last.hindrance == "computes in float32"
+    work = [one.products for one in small_cnn]
+    assert numbers.share(small_cnn) == (work[1] + work[2]) / sum(work)
+
+
+@pytest.mark.parametrize(
+    ("sides", "hindrance"),
+    [
+        ({}, ""),
+        ({"inputs": 784, "outputs": 128}, ""),
+        ({"outputs": 10}, "has 10 outputs, no multiple of 8"),
+        ({"inputs": 3, "outputs": 1001}, "has 3 inputs and 1,001 outputs, no multiple"),
+        ({"computes": "float64"}, "computes in float64"),
+    ],
+)
+def test_a_layer_gains_in_16_bits_and_whole_blocks(sides, hindrance):
+    assert layer(**sides).hindrance.startswith(hindrance)
+    assert bool(layer(**sides).hindrance) == bool(hindrance)
+
+
+@pytest.mark.parametrize(
+    "note", [None, 3, [None], [{}], [{"name": 1}], [{**vars(layer()), "inputs": -1}]]
+)
+def test_a_note_that_is_no_list_of_layers_is_none(note):
+    assert numbers.layers_of({"layers": [vars(layer())]}) == (layer(),)
+    assert numbers.layers_of({"layers": note}) == ()
+    assert numbers.share(()) is None

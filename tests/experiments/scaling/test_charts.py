@@ -1,5 +1,3 @@
-"""Rate and efficiency over the number of devices, from findings."""
-
 import re
 
 import pytest
@@ -46,12 +44,11 @@ def test_logical_devices_are_drawn_with_what_they_cannot_show(tmp_path):
     assert ">1/n<" in figure.svg
 
 
-def test_the_sum_is_drawn_as_computed_and_as_seen():
+def test_the_sum_is_drawn_as_computed_and_as_seen_or_as_seen_alone():
     figure = check(gallery.chart(finding(measured(linked(steps()))), "sums"))
     # 4 MB at 4 GB/s, and 4 ms in the steps.
-    seen, computed = re.search(
-        r"2 GPUs: seen ([\d.]+) ms .*?, computed ([\d.]+) m?s", figure.alt
-    ).groups()
+    told = r"2 GPUs: seen ([\d.]+) ms .*?, computed ([\d.]+) m?s"
+    seen, computed = re.search(told, figure.alt).groups()
     assert float(seen) == pytest.approx(4, rel=0.1)
     assert float(computed) == pytest.approx(1, rel=0.1)
     assert "not measured" in figure.svg
@@ -60,9 +57,6 @@ def test_the_sum_is_drawn_as_computed_and_as_seen():
     shared = finding(measured(linked(steps(kind=LOGICAL))))
     assert SHARED in check(gallery.chart(shared, "sums")).alt
     assert "sums" in gallery.kinds(shared)
-
-
-def test_a_sum_without_a_link_is_drawn_as_seen_alone():
     figure = check(gallery.chart(finding(measured(steps())), "sums"))
     assert "nothing was predicted" in figure.alt
 
@@ -76,13 +70,9 @@ def test_however_noisy_it_is_a_picture(kind, rounds, noise, more):
     check(gallery.chart(finding(run), kind))
 
 
-def test_too_little_is_a_picture_that_says_so():
-    assert (
-        "Fewer than two"
-        in check(gallery.chart(made(experiment="scaling"), "scaling")).alt
-    )
-    assert (
-        "No sum was timed"
-        in check(gallery.chart(made(experiment="scaling"), "sums")).alt
-    )
-    check(gallery.chart(finding(measured(steps((1,)))), "scaling"))
+@pytest.mark.parametrize(
+    ("kind", "said"), [("scaling", "Fewer than two"), ("sums", "No sum was timed")]
+)
+def test_too_little_is_a_picture_that_says_so(kind, said):
+    assert said in check(gallery.chart(made(experiment="scaling"), kind)).alt
+    check(gallery.chart(finding(measured(steps((1,)))), kind))

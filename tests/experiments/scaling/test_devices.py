@@ -1,12 +1,15 @@
 """Which devices a process takes, and what lies on them; GPUs are played."""
 
+import os
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 import perfkit
 from perfkit.errors import RunError
-from perfkit.experiments.scaling import work
+from perfkit.experiments.scaling import agreement, work
+from perfkit.experiments.scaling.agreement import call_or_none
 from perfkit.experiments.scaling.work import GPU, LOGICAL, Job, counts
 from perfkit.measure.tick import Note, Pause, Tick
 
@@ -23,13 +26,12 @@ def test_numbers_of_devices_double_up_to_the_most(most, tried):
 
 def test_logical_devices_are_made_of_one_processor():
     def look(tf):
-        places = work.taken(LOGICAL, 3)
-        return places, len(tf.config.list_logical_devices("CPU"))
+        return work.taken(LOGICAL, 3), len(tf.config.list_logical_devices("CPU"))
 
     assert perfkit.fresh(look) == (("CPU:0", "CPU:1", "CPU:2"), 3)
 
 
-def test_only_the_gpus_that_train_are_seen():
+def test_only_the_gpus_that_are_there_and_train_are_taken():
     def look(tf):
         seen = []
         tf.config = SimpleNamespace(
@@ -39,14 +41,14 @@ def test_only_the_gpus_that_train_are_seen():
         return work.taken(GPU, 2), seen
 
     assert perfkit.fresh(look) == (("GPU:0", "GPU:1"), [(["a", "b"], "GPU")])
-
-
-def test_gpus_that_are_not_there_are_not_taken():
     with pytest.raises(RunError, match=r"TensorFlow can use 0 of 4000 GPUs here"):
         perfkit.fresh(lambda tf: work.taken(GPU, 4000))
 
 
-def test_each_device_holds_its_share_of_the_batch():
+@pytest.fixture(scope="module")
+def two():
+    """What is done on two logical devices, in a process of its own."""
+
     def look(tf):
         places = work.taken(LOGICAL, 2)
         strategy = work.mirrored(places)
@@ -54,17 +56,24 @@ def test_each_device_holds_its_share_of_the_batch():
         parts = strategy.experimental_local_results(features)
         ends = strategy.experimental_local_results(labels)
         whole, _ = JOB.examples()
-        return (
-            [part.device[-5:] for part in parts],
-            [tuple(part.shape) for part in (*parts, *ends)],
-            bool((tf.concat(parts, 0).numpy() == whole).all()),
-        )
+        work._BLOCK = 1 << 12
+        copies = work._between_gpus(*places)
+        ready, moved = next(copies), next(copies)
+        return {
+            "devices": [part.device[-5:] for part in parts],
+            "shapes": [tuple(part.shape) for part in (*parts, *ends)],
+            "whole": bool((tf.concat(parts, 0).numpy() == whole).all()),
+            "copied": (ready.label, moved % work._BLOCK),
+        }
 
-    assert perfkit.fresh(look) == (
-        ["CPU:0", "CPU:1"],
-        [(3, 100), (3, 100), (3,), (3,)],
-        True,
-    )
+    return perfkit.fresh(look)
+
+
+def test_each_of_two_devices_holds_its_share_and_copies_it(two):
+    assert two["devices"] == ["CPU:0", "CPU:1"]
+    assert two["shapes"] == [(3, 100), (3, 100), (3,), (3,)]
+    assert two["whole"]
+    assert two["copied"] == ("set-up", 0)
 
 
 def test_a_pipeline_gives_batches_for_all_devices_together():
@@ -77,18 +86,49 @@ def test_a_pipeline_gives_batches_for_all_devices_together():
 
 
 def test_bytes_are_counted_as_examples_and_none_is_lost():
-    moved = [Pause("set-up"), 25, Note("x", 1), 25, 60]
-    found = list(work.counted(moved, 20.0))
+    found = list(work.counted([Pause("set-up"), 25, Note("x", 1), 25, 60], 20.0))
     assert [item.examples for item in found if isinstance(item, Tick)] == [1, 1, 3]
     assert [type(item) for item in found[:1]] == [Pause]
 
 
-def test_a_copy_from_one_device_to_another_is_made():
-    def look(tf):
-        places = work.taken(LOGICAL, 2)
-        work._BLOCK = 1 << 12
-        copies = work._between_gpus(*places)
-        ready, moved = next(copies), next(copies)
-        return ready.label, moved % work._BLOCK
+TWO = Job(model="dense", kind=LOGICAL, count=2, batch=8)
 
-    assert perfkit.fresh(look) == ("set-up", 0)
+
+def test_two_devices_go_where_one_goes_unless_they_keep_their_gradients():
+    apart, normalises = perfkit.fresh(lambda tf: agreement.apart(TWO))
+    assert apart < agreement.TOLERANCE / 10
+    assert not normalises
+    apart, _ = perfkit.fresh(lambda tf: agreement.apart(TWO, summed=False))
+    assert apart > 10 * agreement.TOLERANCE
+
+
+def test_devices_that_do_not_answer_are_told_and_those_that_cannot_run_not(monkeypatch):
+    def hang(function, longest_s):
+        raise TimeoutError
+
+    monkeypatch.setattr(agreement, "call_or_none", hang)
+    assert "gave no answer within 90 s" in agreement.difference(TWO)
+    monkeypatch.setattr(agreement, "call_or_none", lambda function, longest_s: None)
+    assert agreement.difference(TWO) == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ((0.5, False), "50 % of the way from where they should be"),
+        ((0.5, True), "BatchNormalization"),
+        ((0.001, True), ""),
+    ],
+)
+def test_a_difference_is_told_with_its_size(monkeypatch, found, words):
+    monkeypatch.setattr(agreement, "call_or_none", lambda function, longest_s: found)
+    told = agreement.difference(TWO)
+    assert words in told
+    assert bool(told) == bool(words)
+
+
+def test_a_process_of_its_own_answers_or_ends_or_is_ended():
+    assert call_or_none(os.getpid, 60) not in (None, os.getpid())
+    assert call_or_none(lambda: os._exit(1), 60) is None
+    with pytest.raises(TimeoutError):
+        call_or_none(threading.Event().wait, 0)

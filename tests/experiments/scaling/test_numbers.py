@@ -1,25 +1,14 @@
-"""What is worked out of runs on several devices, where every cost is known."""
-
 import pytest
 
 from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.work import GPU, LOGICAL, traffic
-from tests.experiments.scalings import (
-    LINK_RATE,
-    STEP,
-    STRATEGY_S,
-    SUM_S,
-    WEIGHTS,
-    linked,
-    measured,
-    note,
-    steps,
-)
+from tests.experiments import scalings
+from tests.experiments.scalings import STEP, SUM_S, linked, measured, note, steps
 
-WHOLE = STEP + STRATEGY_S + SUM_S
+WHOLE = STEP + scalings.STRATEGY_S + SUM_S
 
 
-def test_efficiency_is_speed_up_by_the_number_of_devices():
+def test_efficiency_is_speed_up_over_one_device_by_their_number():
     one, two, four = numbers.points(measured(steps()))
     assert (one.efficiency.value, one.speed_up) == (1.0, None)
     for point in (two, four):
@@ -29,14 +18,14 @@ def test_efficiency_is_speed_up_by_the_number_of_devices():
             point.count * STEP / WHOLE, rel=0.02
         )
         assert point.efficiency.low < point.efficiency.value < point.efficiency.high
+    timed = steps()
+    del timed["1 GPU"]
+    assert numbers.points(measured(timed, notes=note())) == ()
 
 
-def test_the_strategy_is_held_against_the_same_device_without_it():
+def test_what_a_strategy_and_the_sum_cost_is_what_a_step_is_longer_by():
     cost = numbers.strategy_cost(measured(steps()))
-    assert cost.ratio == pytest.approx(STEP / (STEP + STRATEGY_S), rel=0.02)
-
-
-def test_the_sum_is_what_a_step_takes_beyond_one_without_it():
+    assert cost.ratio == pytest.approx(STEP / (STEP + scalings.STRATEGY_S), rel=0.02)
     for one in numbers.sums(measured(linked(steps()))):
         assert one.step == pytest.approx(WHOLE, rel=0.02)
         assert one.seen.value == pytest.approx(SUM_S, rel=0.1)
@@ -46,8 +35,9 @@ def test_the_sum_is_what_a_step_takes_beyond_one_without_it():
 @pytest.mark.parametrize(("count", "sends"), [(2, 1.0), (4, 1.5)])
 def test_a_ring_of_gpus_sends_almost_two_gradients_each(count, sends):
     (one,) = [s for s in numbers.sums(measured(linked(steps()))) if s.count == count]
-    assert one.moved == sends * 4 * WEIGHTS
-    assert one.predicted.value == pytest.approx(one.moved / LINK_RATE, rel=0.02)
+    assert one.moved == sends * 4 * scalings.WEIGHTS
+    takes = one.moved / scalings.LINK_RATE
+    assert one.predicted.value == pytest.approx(takes, rel=0.02)
 
 
 def test_logical_devices_read_and_write_in_one_memory_what_all_of_them_send():
@@ -55,28 +45,19 @@ def test_logical_devices_read_and_write_in_one_memory_what_all_of_them_send():
     assert traffic(10, GPU, 1) == 0
 
 
-def test_without_a_link_nothing_is_predicted():
+def test_the_link_is_told_in_bytes_and_without_it_nothing_is_predicted():
     assert all(one.predicted is None for one in numbers.sums(measured(steps())))
     assert numbers.link(measured(steps())) is None
-
-
-def test_the_link_is_told_in_bytes():
     rate = numbers.link(measured(linked(steps())))
-    assert rate.value == pytest.approx(LINK_RATE, rel=0.02)
+    assert rate.value == pytest.approx(scalings.LINK_RATE, rel=0.02)
 
 
-def test_the_limit_turns_from_the_sum_to_the_input_as_devices_are_added():
+def test_the_limit_turns_from_the_sum_to_the_input_unless_noise_hides_it():
     found = numbers.limits(measured(steps(feeding=0.003)))
-    assert {count: what for count, (what, _) in found.items()} == {
-        1: "neither",
-        2: "sum",
-        4: "input",
-    }
+    limits = {count: what for count, (what, _) in found.items()}
+    assert limits == {1: "neither", 2: "sum", 4: "input"}
     # What a fed step is longer by, of it.
     assert found[4][1] == pytest.approx(0.009 / (WHOLE + 0.009), rel=0.05)
-
-
-def test_what_noise_hides_limits_nothing():
     found = numbers.limits(measured(steps(), noise=0.9))
     assert {what for what, _ in found.values()} == {"neither"}
 
@@ -96,9 +77,3 @@ def test_whatever_a_file_holds_nothing_is_raised(told):
     assert numbers.sums(run) == ()
     assert numbers.link(run) is None
     assert numbers.joined(run) == ()
-
-
-def test_without_one_device_there_is_nothing_to_hold_the_others_against():
-    timed = steps()
-    del timed["1 GPU"]
-    assert numbers.points(measured(timed, notes=note())) == ()

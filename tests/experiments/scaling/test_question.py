@@ -1,7 +1,4 @@
-"""What is said of several devices, on scripted machines and once on this one."""
-
 import itertools
-import pickle
 import re
 
 import pytest
@@ -17,8 +14,8 @@ from perfkit.experiments.scaling.work import GPU, LOGICAL
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Pause, Tick
+from tests.experiments.races import sayings
 from tests.experiments.scalings import linked, measured, note, steps
-from tests.findings.made import failed
 
 SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
 
@@ -38,19 +35,11 @@ def gpus(monkeypatch):
     return have
 
 
-def verdict(found, **asked):
-    return experiment("scaling", **asked).verdict(found)
-
-
-def said(found):
-    return " ".join(verdict(found).because)
+verdict, said = sayings("scaling")
 
 
 def variants_of(**asked):
     return experiment("scaling", **asked).make_variants()
-
-
-# The variants.
 
 
 def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
@@ -79,14 +68,12 @@ def test_a_few_logical_devices_are_usual(no_gpu, monkeypatch, cores, most):
 
 def test_with_gpus_all_of_them_are_tried(gpus):
     gpus(6)
-    variants = variants_of()
-    plain = [name for name in variants if name.endswith(("GPU", "GPUs"))]
+    plain = [name for name in variants_of() if name.endswith(("GPU", "GPUs"))]
     assert plain == ["1 GPU", "2 GPUs", "4 GPUs", "6 GPUs"]
-    logical = variants_of(on="logical")
-    assert next(iter(logical)) == "1 logical device"
+    assert next(iter(variants_of(on="logical"))) == "1 logical device"
 
 
-def test_one_gpu_says_that_it_is_all_there_is(gpus):
+def test_more_gpus_than_there_are_are_not_run_and_say_how_many_there_are(gpus):
     gpus(1)
     variants = variants_of()
     assert list(variants) == ["1 GPU", "1 GPU, strategy", "1 GPU, fed", "2 GPUs"]
@@ -95,18 +82,11 @@ def test_one_gpu_says_that_it_is_all_there_is(gpus):
     assert four["4 GPUs, fed"].unavailable == "one GPU is all there is"
     assert four["1 GPU, fed"].unavailable == ""
     assert four[LINK].unavailable
-
-
-def test_more_gpus_than_there_are_are_not_run(gpus):
     gpus(2)
     variants = variants_of(devices=4)
     missing = {name for name, one in variants.items() if one.unavailable}
     assert missing == {"4 GPUs", "4 GPUs, own gradients", "4 GPUs, fed"}
     assert variants["4 GPUs"].unavailable == "2 GPUs are all there is"
-
-
-def test_every_variant_says_what_it_changes_and_travels(no_gpu):
-    assert all(pickle.loads(pickle.dumps(a)).changes for a in variants_of().values())
 
 
 @pytest.mark.parametrize(
@@ -131,9 +111,7 @@ def test_what_cannot_be_shared_out_is_refused(no_gpu, asked, why):
         experiment("scaling", **asked)
 
 
-def test_gpus_that_tensorflow_cannot_use_are_said_before_anything_is_timed(
-    gpus, monkeypatch
-):
+def test_gpus_that_cannot_be_used_are_said_before_anything_is_timed(gpus, monkeypatch):
     gpus(4)
     monkeypatch.setattr(scaling, "call_or_none", lambda function, longest_s: 1)
     with pytest.raises(RunError, match=r"1 of 4 GPUs here.*on=logical"):
@@ -149,15 +127,9 @@ def test_devices_that_learn_something_else_are_refused(no_gpu, monkeypatch):
     monkeypatch.setattr(scaling, "weights", lambda model: 100)
     monkeypatch.setattr(scaling.scaling_work, "bytes_of_an_example", lambda job: 25.0)
     notes = {n.name: n.value for n in experiment("scaling").prepare()}
-    assert set(notes[REFUSED]) == {
-        "2 logical devices",
-        "2 logical devices, own gradients",
-        "2 logical devices, fed",
-    }
+    ways = ("", ", own gradients", ", fed")
+    assert set(notes[REFUSED]) == {f"2 logical devices{way}" for way in ways}
     assert notes["scaling"]["batches"] == {"1": 32, "2": 64, "4": 128}
-
-
-# The verdict.
 
 
 def test_gpus_are_told_with_one_ratio_two_rates_and_what_to_type():
@@ -170,6 +142,10 @@ def test_gpus_are_told_with_one_ratio_two_rates_and_what_to_type():
     assert "MirroredStrategy" in found.edits[0].new
     assert "4 GPUs 69 % (" in said(measured(linked(steps())))
     assert "larger batch on each GPU" in found.next
+    found = verdict(measured(steps(summing=0.1)))
+    assert found.headline == "Train on one GPU: 4 GPUs are slower."
+    assert " 0.36 times as fast" in found.much
+    assert (found.winner, found.edits) == ("", ())
 
 
 @pytest.mark.parametrize("noise", [0.002, 0.9])
@@ -190,23 +166,13 @@ def test_noise_is_a_verdict(kind):
     assert "times" not in found.much
 
 
-def test_a_slower_training_is_told_as_such():
-    found = verdict(measured(steps(summing=0.1)))
-    assert found.headline == "Train on one GPU: 4 GPUs are slower."
-    assert " 0.36 times as fast" in found.much
-    assert (found.winner, found.edits) == ("", ())
-
-
-def test_the_sum_is_told_as_seen_and_as_computed():
+def test_the_sum_is_told_as_seen_and_as_computed_and_how_gpus_are_joined():
     facts = said(measured(linked(steps())))
     assert re.search(r"gradients of 4 GPUs takes [34](\.\d+)? ms \(", facts)
     assert "copying 6 MB explains 1.5" in facts
     assert "nothing was predicted" in said(measured(steps()))
     hidden = said(measured(linked(steps(summing=0.0)), noise=0.2))
     assert "none is shown for sure" in hidden
-
-
-def test_how_the_driver_joins_gpus_is_told():
     words = "GPU 0 and GPU 1: joined by NVLink."
     assert words in said(measured(linked(steps()), notes=note(joined=[words])))
 
@@ -222,12 +188,9 @@ def test_input_that_holds_gpus_up_comes_first():
     assert "1 GPU: nothing that is shown" in said(run)
 
 
-def test_gpus_that_each_bring_what_the_first_brings_need_nothing_more():
+def test_what_is_to_be_done_next_follows_from_what_devices_bring():
     quick = steps(summing=0.0, feeding=0.0)
     assert verdict(measured(linked(quick))).next == ""
-
-
-def test_logical_devices_that_are_faster_are_not_said_to_be_of_no_use():
     quick = steps(summing=0.0, feeding=0.0, kind=LOGICAL)
     found = verdict(measured(linked(quick)))
     assert found.headline.startswith("One device left cores idle")
@@ -243,22 +206,11 @@ def test_one_gpu_says_what_can_be_learnt():
     assert "--on logical" in found.next
 
 
-def test_what_failed_and_what_was_refused_is_told():
-    refused = Variant("8 GPUs", list, unavailable="does not learn what one learns")
-    crash = failed("4 GPUs, fed", "crashed", "raised ValueError: no")
-    facts = said(measured(steps(), variants=(refused,), extra=(crash,)))
-    assert '"8 GPUs" does not learn what one learns.' in facts
-    assert '"4 GPUs, fed" raised ValueError: no.' in facts
-
-
 def test_where_all_were_refused_another_model_is_advised():
     refused = Variant("2 GPUs", list, unavailable=f"{LEARNS_OTHERWISE}: after one step")
     found = verdict(measured(steps((1,)), variants=(refused,)))
     assert found.sure == "not known yet"
     assert found.next.endswith("such as `wide-dense`.")
-
-
-# This machine.
 
 
 @pytest.mark.parametrize("name", list(SMALL.make_variants()))
@@ -271,19 +223,15 @@ def test_every_variant_trains(name):
     assert perfkit.fresh(look) == [Pause, Tick, Tick]
 
 
-def test_preparing_counts_what_is_summed_and_refuses_none():
+def test_preparing_counts_what_is_summed_and_refuses_what_learns_otherwise(no_gpu):
     notes = perfkit.fresh(lambda tf: {n.name: n.value for n in SMALL.prepare()})
     # 784 by 128 and 128 by 10, each with a bias.
     assert notes["scaling"]["weights"] == 785 * 128 + 129 * 10
     assert notes["scaling"]["batches"] == {"1": 8, "2": 16}
     assert notes[REFUSED] == {}
-
-
-def test_normalising_over_a_batch_is_refused_on_several_devices(no_gpu):
     asked = Scaling(devices=2, model="small-resnet", batch=4)
-    refused = perfkit.fresh(
-        lambda _: {n.name: n.value for n in asked.prepare()}[REFUSED]
-    )
+    notes = perfkit.fresh(lambda tf: {n.name: n.value for n in asked.prepare()})
+    refused = notes[REFUSED]
     assert "2 logical devices, fed" in refused
     assert "1 logical device, strategy" not in refused
     assert "BatchNormalization sees one device's share" in refused["2 logical devices"]

@@ -27,12 +27,14 @@ def make(run, name="thing", using=fill, size=10):
     return run(cache.make(name, using, size=size, what="two numbers"))
 
 
-def test_a_folder_is_made_on_first_use_and_kept(run):
+def test_a_folder_is_made_once_and_read_where_none_can_be_written(run, monkeypatch):
     told, folder = make(run)
     assert told == [Note("progress", "half")]
     assert sorted(path.name for path in folder.iterdir()) == ["one", "two"]
     told, again = make(run, using=None)
     assert (told, again) == ([], folder)
+    monkeypatch.setattr(cache, "_check_room", None)
+    assert make(run)[1] == folder
 
 
 def test_the_folder_lies_where_the_system_keeps_such_things(monkeypatch, tmp_path):
@@ -56,29 +58,29 @@ def test_an_interrupted_making_is_never_taken_for_a_whole_one(run, own, killed):
     making.close()
 
 
-def test_of_two_that_make_the_same_at_once_both_succeed(run, own):
+def test_two_may_make_the_same_and_what_a_killed_one_left_goes_after_a_day(run, own):
     slow = cache.make("thing", fill, size=10, what="two numbers")
     next(slow)
     make(run)
     assert run(slow)[1] == own / "thing"
     assert [path.name for path in own.iterdir()] == ["thing"]
-
-
-def test_what_was_left_by_a_killed_making_goes_after_a_day(run, own):
     old, new = own / ".unfinished-old", own / ".unfinished-new"
     for folder in (old, new):
         folder.mkdir(parents=True)
     yesterday = time.time() - 90_000
     os.utime(old, (yesterday, yesterday))
-    make(run)
+    make(run, name="another")
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_too_little_room_is_said_before_anything_is_written(run, monkeypatch):
+def test_too_little_room_before_or_meanwhile_is_said(run, monkeypatch, own):
+    with pytest.raises(MissingPartError, match="PERFKIT_CACHE to a folder on another"):
+        make(run, using=full)
     usage = shutil.disk_usage("/")._replace(free=999)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(MissingPartError, match=r"No room for two numbers \(1 KB\)"):
         make(run, size=1000)
+    assert not list(own.iterdir())
 
 
 def full(folder):
@@ -86,28 +88,14 @@ def full(folder):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_disk_that_fills_up_meanwhile_is_a_sentence_with_the_remedy(run, own):
-    with pytest.raises(MissingPartError, match="PERFKIT_CACHE to a folder on another"):
-        make(run, using=full)
-    assert not list(own.iterdir())
-
-
 @pytest.mark.parametrize("place", ["file/cache", "/proc/perfkit"])
-def test_a_place_that_cannot_be_written_is_a_sentence_with_the_remedy(
-    run, monkeypatch, tmp_path, place
-):
+def test_a_place_that_cannot_be_written_is_said(run, monkeypatch, tmp_path, place):
     if place.startswith("/proc") and sys.platform != "linux":
         pytest.skip("there is no /proc")
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / place))
     with pytest.raises(MissingPartError, match="be written to: set PERFKIT_CACHE"):
         make(run)
-
-
-def test_a_full_cache_that_cannot_be_written_is_still_read(run, monkeypatch):
-    _, folder = make(run)
-    monkeypatch.setattr(cache, "_check_room", None)
-    assert make(run)[1] == folder
 
 
 def test_other_errors_are_not_hidden(run):

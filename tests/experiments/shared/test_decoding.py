@@ -3,8 +3,12 @@ import mmap
 import subprocess
 import sys
 
+import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 
+from perfkit.experiments.data_pipeline.variants import VARIANTS
 from perfkit.experiments.shared import benchmark, decoding
 from perfkit.measure.tick import READY
 
@@ -67,3 +71,90 @@ def test_a_count_that_is_being_written_does_not_go_back():
     counts = mmap.mmap(-1, 16)
     counts[0:1] = b"\x07"
     assert decoding._read(counts, [5, 9]) == [7, 9]
+
+
+SHAPES = [(64, 64, 3), (65, 64, 3), (375, 500, 3), (500, 375, 3)]
+
+
+def image(shape, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, shape, "uint8")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_tensorflow_and_numpy_augment_alike(shape):
+    pixels = image(shape)
+    for drawn in decoding.draws(20):
+        with_numpy = decoding.with_numpy(pixels, drawn, 64)
+        with_tensorflow = decoding.augment(pixels, drawn, 64).numpy()
+        assert with_numpy.dtype == with_tensorflow.dtype == np.float32
+        np.testing.assert_allclose(with_tensorflow, with_numpy, atol=1e-6)
+
+
+def test_one_number_after_another_gives_the_same():
+    pixels = image((70, 80, 3))
+    for drawn in decoding.draws(5):
+        wanted = decoding.with_numpy(pixels, drawn, 64)
+        found = decoding.by_element(pixels, drawn, 64)
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(("share", "corner"), [(0.0, 0), (0.5, 2), (0.9999999, 4)])
+def test_the_square_reaches_every_edge_and_no_further(share, corner):
+    pixels = np.zeros((68, 68, 3), "uint8")
+    pixels[corner, corner] = 255
+    # Half and more is not mirrored; a brightness of one half changes nothing.
+    drawn = np.array([share, share, 0.9, 0.5], "float32")
+    square = decoding.with_numpy(pixels, drawn, 64)
+    assert square.shape == (64, 64, 3)
+    assert square[0, 0].tolist() == [1, 1, 1]
+
+
+def test_half_of_the_images_are_mirrored_and_brightness_moves_both_ways():
+    pixels = np.zeros((64, 64, 3), "uint8")
+    pixels[:, :32] = 255
+    made = (decoding.with_numpy(pixels, drawn, 64) for drawn in decoding.draws(400))
+    assert 0.4 < np.mean([square[0, 0, 0] < 0.5 for square in made]) < 0.6
+    pixels = np.full((64, 64, 3), 51, "uint8")
+    made = (decoding.with_numpy(pixels, drawn, 64) for drawn in decoding.draws(400))
+    values = [square.mean() for square in made]
+    assert 0.1 <= min(values) < 0.12
+    assert 0.28 < max(values) <= 0.3
+
+
+def test_the_same_seed_draws_the_same_numbers():
+    np.testing.assert_array_equal(decoding.draws(9, 4), decoding.draws(9, 4))
+    assert (decoding.draws(9, 4) != decoding.draws(9, 5)).any()
+
+
+def test_a_step_learns_and_every_way_has_one_that_takes_its_batches(task):
+    keras.utils.set_random_seed(0)
+    step = decoding.step_of(decoding.small_cnn(32, 2))
+    labels = np.array([0, 1] * 8)
+    images = np.random.default_rng(0).random((16, 32, 32, 3), "float32") * 0.1
+    images[labels == 1] += 0.9
+    losses = [step(images, labels) for _ in range(300)]
+    assert losses[-1] < 0.5 * losses[0]
+    for name in ("naive map", "uint8", "augment in model", "python generator"):
+        method = VARIANTS[name]
+        images, labels = next(iter(method.build(task)))
+        assert np.isfinite(method.step(task)(images, labels))
+
+
+def test_bytes_become_what_the_pipeline_would_have_made_of_them(task):
+    squares, brighter = next(iter(VARIANTS["uint8"].build(task)))[0]
+    assert squares.dtype == tf.uint8
+    given = decoding.from_bytes((squares, brighter)).numpy()
+    wanted = next(iter(VARIANTS["naive map"].build(task)))[0].numpy()
+    np.testing.assert_allclose(given, wanted, atol=1e-6)
+
+
+def test_augmentation_as_layers_mirrors_and_brightens_each_image_for_itself():
+    inner = keras.Sequential([keras.Input((32, 32, 3)), keras.layers.Identity()])
+    images = np.zeros((64, 32, 32, 3), "float32")
+    images[:, :, :16] = 0.5
+    seen = np.asarray(decoding.augmenting(inner)(images, training=True))
+    left, right = seen[:, 0, 0, 0], seen[:, 0, -1, 0]
+    assert 0.2 < np.mean(left < right) < 0.8
+    brightest = np.maximum(left, right) - 0.5
+    assert np.abs(brightest).max() <= decoding.BRIGHTNESS + 1e-6
+    assert len(np.unique(brightest.round(4))) > 30

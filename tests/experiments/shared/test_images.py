@@ -1,6 +1,7 @@
 import io
 import json
 import os
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -62,20 +63,13 @@ def names(folder, images):
     return {os.path.relpath(path, folder) for path in images.paths}
 
 
-def test_all_images_that_can_be_decoded_are_found_and_no_others(run, folder):
-    assert names(folder, look(run, folder)) == set(GOOD)
-
-
-def test_the_folders_below_are_the_classes(run, folder):
+def test_images_are_found_by_class_and_what_is_left_out_is_named(run, folder, tmp_path):
     images = look(run, folder)
+    assert names(folder, images) == set(GOOD)
     assert images.classes == ("cats", "dogs")
     for path, label in zip(images.paths, images.labels, strict=True):
         first = os.path.relpath(path, folder).split(os.sep)[0]
         assert images.classes[label] == first
-
-
-def test_every_file_that_is_left_out_is_counted_and_named_with_the_reason(run, folder):
-    images = look(run, folder)
     why = {name: reason for reason, many in images.skipped.items() for name in many}
     assert set(why) == {*BAD, "dogs/gone.jpg"}
     assert why["dogs/gone.jpg"] == "unreadable"
@@ -86,6 +80,12 @@ def test_every_file_that_is_left_out_is_counted_and_named_with_the_reason(run, f
     assert told["found"] == len(GOOD) + len(BAD) + 1
     assert set(told["skipped_names"]) == set(map(os.path.basename, why))
     assert json.loads(json.dumps(told)) == told
+    # Without folders below, all are one class.
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "a.jpg").write_bytes(GOOD["cats/plain.jpg"])
+    images = look(run, alone)
+    assert (images.classes, images.labels) == (("",), (0,))
 
 
 def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
@@ -100,36 +100,31 @@ def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
     images.describe()["skipped_names"][0].encode()
 
 
-def test_images_without_folders_are_one_class(run, tmp_path):
-    (tmp_path / "a.jpg").write_bytes(GOOD["cats/plain.jpg"])
-    images = look(run, tmp_path)
-    assert (images.classes, images.labels) == (("",), (0,))
-
-
 def test_no_more_are_looked_at_than_asked_for(run, folder, monkeypatch):
-    seen = []
-    header = cache.read_header
-    monkeypatch.setattr(
-        cache,
-        "read_header",
-        lambda path, side: seen.append(path) or header(path, side),
-    )
+    read = Mock(side_effect=cache.read_header)
+    monkeypatch.setattr(cache, "read_header", read)
     images = look(run, folder, count=2)
     assert len(images.paths) == 2
-    assert len(seen) == 2 + sum(map(len, images.skipped.values()))
+    assert read.call_count == 2 + sum(map(len, images.skipped.values()))
 
 
-def test_which_ones_are_drawn_does_not_change(run, folder, monkeypatch, tmp_path):
+def test_the_same_are_drawn_whatever_the_list(run, folder, monkeypatch, tmp_path):
     first = look(run, folder, count=4)
     monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "other"))
     assert look(run, folder, count=4) == first
+    for path in (tmp_path / "other" / "lists").iterdir():
+        path.write_text("[1, 2")
+    assert look(run, folder, count=4) == first
 
 
-def test_a_second_look_decodes_nothing(run, folder, monkeypatch):
+def test_a_second_look_decodes_nothing_unless_contents_change(run, folder, monkeypatch):
     first = look(run, folder)
     monkeypatch.setattr(cache, "first_good", None)
     assert look(run, folder) == first
     assert kept(folder, count=100, side=64) == first
+    before = first.key
+    (folder / "cats/plain.jpg").write_bytes(encoded("JPEG", size=(95, 85)))
+    assert first.key != before
 
 
 @pytest.mark.parametrize("change", ["new file", "lost file", "other contents"])
@@ -142,15 +137,7 @@ def test_a_change_in_the_folder_is_noticed(run, folder, change):
         path.unlink()
     else:
         path.write_bytes(b"")
-    second = look(run, folder)
-    assert names(folder, second) != names(folder, first)
-
-
-def test_the_key_changes_with_the_contents_of_a_file(run, folder):
-    images = look(run, folder)
-    before = images.key
-    (folder / "cats/plain.jpg").write_bytes(encoded("JPEG", size=(95, 85)))
-    assert images.key != before
+    assert names(folder, look(run, folder)) != names(folder, first)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +148,7 @@ def test_the_key_changes_with_the_contents_of_a_file(run, folder):
         ("a.png", encoded("PNG"), "choose a smaller image_side"),
     ],
 )
-def test_a_folder_of_nothing_to_use_is_said_in_a_sentence(
-    run, tmp_path, name, contents, why
-):
+def test_a_folder_of_nothing_to_use_is_said(run, tmp_path, name, contents, why):
     (tmp_path / name).write_bytes(contents)
     with pytest.raises(BadParameterError, match=why):
         look(run, tmp_path, side=81)
@@ -172,11 +157,3 @@ def test_a_folder_of_nothing_to_use_is_said_in_a_sentence(
 def test_a_lost_list_is_said_in_a_sentence(tmp_path):
     with pytest.raises(BadFileError, match="run again to remake it"):
         kept(tmp_path, count=1, side=1)
-
-
-def test_a_spoiled_list_is_made_anew(run, folder, monkeypatch, tmp_path):
-    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "other"))
-    first = look(run, folder)
-    for path in (tmp_path / "other" / "lists").iterdir():
-        path.write_text("[1, 2")
-    assert look(run, folder) == first

@@ -24,13 +24,10 @@ def compiled(**options):
 
 def fitting(network, steps, *, epochs=1, callbacks=(), **options):
     """What calls ``fit`` with the callback that counts."""
+    asked = {"steps_per_epoch": steps, "epochs": epochs, "shuffle": False, "verbose": 0}
+    asked |= options
     return lambda counting: network.fit(
-        JOB.batches(),
-        steps_per_epoch=steps,
-        epochs=epochs,
-        shuffle=False,
-        callbacks=[*callbacks, counting],
-        **({"verbose": 0} | options),
+        JOB.batches(), callbacks=[*callbacks, counting], **asked
     )
 
 
@@ -51,13 +48,8 @@ def test_whole_epochs_are_counted_once_their_validation_is_done():
         def on_test_end(self, logs=None):
             seen.append("validated")
 
-    fit = fitting(
-        compiled(),
-        10,
-        epochs=3,
-        callbacks=[Watching()],
-        validation_data=JOB.first(2).batches(),
-    )
+    asked = {"callbacks": [Watching()], "validation_data": JOB.first(2).batches()}
+    fit = fitting(compiled(), 10, epochs=3, **asked)
     for tick in loops.ticks(fit, examples=8, whole_epochs=10):
         seen.append(tick.examples // 80)
     assert sum(one for one in seen if one != "validated") == 3
@@ -65,7 +57,7 @@ def test_whole_epochs_are_counted_once_their_validation_is_done():
     assert seen[-1] != "validated"
 
 
-def test_fit_stands_still_while_a_tick_is_looked_at():
+def test_fit_stands_still_while_a_tick_is_looked_at_and_each_waits_once():
     made = []
     ticks = loops.ticks(fitting(compiled(), 10**6), examples=8, stepped=made.append)
     heard = 0
@@ -73,9 +65,6 @@ def test_fit_stands_still_while_a_tick_is_looked_at():
         heard += tick.examples
         assert sum(made) * 8 == heard
     ticks.close()
-
-
-def test_every_tick_waits_for_the_device_once():
     waited = []
     fit = fitting(compiled(), 200)
     ticks = list(loops.ticks(fit, examples=8, sync=lambda: waited.append(1)))
@@ -139,13 +128,6 @@ def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeyp
     }
     assert [what for what, is_so in changed.items() if is_so] == [name]
     assert bool(capsys.readouterr().out) is (name == "progress bar")
-
-
-def test_histograms_need_tensorboard_and_say_so(monkeypatch):
-    monkeypatch.setattr(variants.importlib.util, "find_spec", lambda name: None)
-    assert "`pip install tensorboard`" in variants.histograms_missing()
-    monkeypatch.setattr(variants.importlib.util, "find_spec", lambda name: "there")
-    assert variants.histograms_missing() == ""
 
 
 # CPU time, and both sides in short turns: what else runs here falls on them alike.

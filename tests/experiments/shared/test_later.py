@@ -14,19 +14,19 @@ LOADS = """
 import sys
 from perfkit.experiments.shared.later import keras, tf
 from perfkit.experiments.shared import putting_together
-assert not {"tensorflow", "keras"} & set(sys.modules)
-print(tf.constant(3).numpy(), keras.optimizers.SGD.__name__)
+print({"tensorflow", "keras"} & set(sys.modules))
 """
 
 
 def test_nothing_is_loaded_before_it_is_used():
     ran = subprocess.run([sys.executable, "-c", LOADS], capture_output=True, text=True)
-    assert ran.stdout == "3 SGD\n"
+    assert ran.stdout == "set()\n"
 
 
 def test_it_travels_and_has_no_more_than_the_module():
     tf = pickle.loads(pickle.dumps(later.tf))
     assert float(tf.reduce_sum(tf.ones(3))) == 3
+    assert later.keras.optimizers.SGD.__name__ == "SGD"
     with pytest.raises(AttributeError):
         tf.no_such_name  # noqa: B018
 

@@ -1,5 +1,3 @@
-"""Examples that can be learnt, though not all of them."""
-
 import numpy as np
 import pytest
 
@@ -19,26 +17,30 @@ def test_examples_fit_their_network_and_are_the_same_for_the_same_seed(name):
     assert not np.array_equal(seen, other)
 
 
-def test_the_nearest_mean_of_another_seed_tells_most_classes_but_not_all():
+@pytest.fixture(scope="module")
+def told_right():
+    """How many of some examples the nearest mean of another seed's tells right."""
     model = MODELS["dense"]
     seen, labels = learnable(model, 2000, 1)
     means = np.array([seen[labels == k].mean(axis=0) for k in range(model.classes)])
-    fresh, answers = learnable(model, 500, 2)
-    apart = ((fresh[:, None] - means) ** 2).sum(axis=2)
-    right = (apart.argmin(axis=1) == answers).mean()
+
+    def share(examples, answers):
+        apart = ((examples[:, None] - means) ** 2).sum(axis=2)
+        return (apart.argmin(axis=1) == answers).mean()
+
+    return share
+
+
+def test_the_nearest_mean_of_another_seed_tells_most_classes_but_not_all(told_right):
     # One label in five is drawn anew, and a tenth of those by chance the right one.
-    assert right == pytest.approx(0.82, abs=0.06)
+    fresh = learnable(MODELS["dense"], 500, 2)
+    assert told_right(*fresh) == pytest.approx(0.82, abs=0.06)
 
 
-def test_examples_without_an_end_are_of_the_same_task_and_none_comes_twice():
-    model = MODELS["dense"]
-    seen, labels = learnable(model, 2000, 1)
-    means = np.array([seen[labels == k].mean(axis=0) for k in range(model.classes)])
-    data = endless(model, 250)
+def test_examples_without_an_end_are_of_one_task_and_none_comes_twice(told_right):
+    data = endless(MODELS["dense"], 250)
     assert data.cardinality() == -1
     (one, answers), (other, _) = data.take(2).as_numpy_iterator()
-    assert one.shape == (250, *model.shape)
+    assert one.shape == (250, *MODELS["dense"].shape)
     assert not np.isclose(one, other).all(axis=1).any()
-    apart = ((one[:, None] - means) ** 2).sum(axis=2)
-    right = (apart.argmin(axis=1) == answers).mean()
-    assert right == pytest.approx(0.82, abs=0.1)
+    assert told_right(one, answers) == pytest.approx(0.82, abs=0.1)

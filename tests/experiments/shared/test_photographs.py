@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from perfkit.errors import MissingPartError
 from perfkit.experiments.shared import images
 
 
@@ -24,47 +25,79 @@ def steepness(plane):
     window = np.hanning(height)[:, None] * np.hanning(width)
     amplitude = np.abs(np.fft.fft2((plane - plane.mean()) * window))
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))
-    edges = np.geomspace(0.01, 0.4, 16)
-    rings = list(itertools.pairwise(edges))
+    rings = list(itertools.pairwise(np.geomspace(0.01, 0.4, 16)))
     means = [amplitude[(frequency >= a) & (frequency < b)].mean() for a, b in rings]
     middles = [np.sqrt(a * b) for a, b in rings]
     return np.polyfit(np.log(middles), np.log(means), 1)[0]
 
 
-def test_their_size_on_disk_is_that_of_photographs(drawn):
-    bits_per_pixel = np.mean([8 * len(jpeg) / (500 * 375) for jpeg in drawn])
-    assert 3.5 < bits_per_pixel < 5.5
-
-
-def test_their_amplitude_falls_about_as_one_over_the_frequency(drawn):
+def test_they_are_as_large_and_as_steep_and_have_edges_like_photographs(drawn):
+    assert 3.5 < np.mean([8 * len(jpeg) / (500 * 375) for jpeg in drawn]) < 5.5
+    sizes = [len(jpeg) for jpeg in drawn]
+    assert max(sizes) > 1.2 * min(sizes)
     slopes = [steepness(planes(jpeg)[0]) for jpeg in drawn]
     assert all(-1.6 < slope < -0.8 for slope in slopes)
-
-
-def test_they_have_edges(drawn):
     # Steps between neighbours are far from Gaussian (kurtosis 3) where there are edges.
     for jpeg in drawn:
         steps = np.diff(planes(jpeg)[0], axis=1)
         assert (steps**4).mean() / (steps**2).mean() ** 2 > 6
-
-
-def test_their_brightness_varies_more_than_their_colours(drawn):
-    for jpeg in drawn:
         bright, blue, red = (plane.std() for plane in planes(jpeg))
         assert bright > 2 * max(blue, red)
         assert min(blue, red) > 3
 
 
-def test_they_differ_in_how_much_detail_they_have(drawn):
-    sizes = [len(jpeg) for jpeg in drawn]
-    assert max(sizes) > 1.2 * min(sizes)
-
-
-def test_the_same_seed_draws_the_same_picture():
+def test_a_seed_draws_the_same_picture_and_the_class_can_be_told_by_the_tint():
     assert images.jpeg(3, 1) == images.jpeg(3, 1)
     assert images.jpeg(3, 1) != images.jpeg(4, 1)
-
-
-def test_the_class_can_be_told_by_the_tint():
     first, second = (planes(images.jpeg(5, label)) for label in (0, 5))
     assert abs(first[1].mean() - second[1].mean()) > 10
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path, monkeypatch):
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path))
+
+
+@pytest.fixture
+def cifar10(monkeypatch):
+    """CIFAR-10 as Keras gives it, ten images of it."""
+    import keras
+
+    pixels = np.random.default_rng(0).integers(0, 255, (10, 32, 32, 3), "uint8")
+    labels = np.arange(10, dtype="uint8")[:, None] % 3
+    monkeypatch.setattr(
+        keras.datasets.cifar10, "load_data", lambda: ((pixels, labels), (None, None))
+    )
+    return pixels
+
+
+def test_photographs_are_drawn_into_a_folder_for_each_class(run):
+    told, folder = run(images.image_folder("photographs", 16))
+    files = sorted(folder.rglob("*.jpg"))
+    assert len(files) == 16
+    assert len({path.parent for path in files}) == 10
+    assert Image.open(files[0]).size == (500, 375)
+    assert told[-1].value == "Drawing photographs, once (1.84 MB): 16 of 16"
+    assert run(images.image_folder("photographs", 16))[0] == []
+
+
+def test_all_of_cifar10_comes_from_keras_without_loss(run, cifar10):
+    _, folder = run(images.image_folder("cifar10", 1000))
+    assert len(list(folder.rglob("*.png"))) == len(cifar10)
+    for index, pixels in enumerate(cifar10):
+        path = folder / f"class-{index % 3}" / f"{index:05d}.png"
+        np.testing.assert_array_equal(np.asarray(Image.open(path)), pixels)
+
+
+def test_no_network_is_said_in_a_sentence(run, monkeypatch, tmp_path):
+    import keras
+
+    def fails():
+        raise Exception("URL fetch failure on https://somewhere: None -- [Errno -2]")
+
+    monkeypatch.setattr(keras.datasets.cifar10, "load_data", fails)
+    with pytest.raises(
+        MissingPartError, match=r"\(URL fetch failure\); it needs the net"
+    ):
+        run(images.image_folder("cifar10", 10))
+    assert not list(tmp_path.iterdir())

@@ -1,15 +1,17 @@
-"""What choosing a precision does, in a process of its own."""
-
+import dataclasses
 import re
 
 import pytest
 
 import perfkit
-from perfkit.experiments.shared import precision as formats
-from perfkit.experiments.shared.precision import PRECISIONS
+from perfkit.experiments.shared import precision
+from perfkit.experiments.shared.precision import PRECISIONS, expected, unavailable
+from perfkit.machine.gpu import Gpu
+from perfkit.machine.record import Processor
+from tests.findings.made import MACHINE
 
 
-def chosen(name, model="small-cnn"):
+def chosen(name):
     """What a network of a precision computes in and keeps, and its optimizer."""
 
     def look(tf):
@@ -17,7 +19,7 @@ def chosen(name, model="small-cnn"):
         from perfkit.experiments.shared.precision import PRECISIONS
 
         PRECISIONS[name].choose()
-        network = MODELS[model].build()
+        network = MODELS["small-cnn"].build()
         return {
             "computes": [layer.compute_dtype for layer in network.layers],
             "keeps": {weight.dtype for weight in network.trainable_variables},
@@ -29,32 +31,23 @@ def chosen(name, model="small-cnn"):
 
 
 @pytest.mark.parametrize(
-    ("name", "computes", "keeps"),
+    ("name", "computes", "keeps", "optimizer"),
     [
-        ("float32", "float32", {"float32"}),
-        ("mixed_bfloat16", "bfloat16", {"float32"}),
-        ("mixed_float16", "float16", {"float32"}),
-        ("float64", "float64", {"float32", "float64"}),
+        ("float32", "float32", {"float32"}, "Adam"),
+        ("float32 without TF32", "float32", {"float32"}, "Adam"),
+        ("mixed_bfloat16", "bfloat16", {"float32"}, "Adam"),
+        ("mixed_float16", "float16", {"float32"}, "LossScaleOptimizer"),
+        ("float64", "float64", {"float32", "float64"}, "Adam"),
     ],
 )
-def test_layers_compute_in_the_precision_and_the_last_one_in_float32(
-    name, computes, keeps
-):
+def test_layers_compute_in_the_precision_but_the_last(name, computes, keeps, optimizer):
     found = chosen(name)
     *layers, last = found["computes"]
     assert set(layers) == {computes}
     assert last == "float32"
-    assert found["keeps"] == keeps
-    assert found["tf32"]
-
-
-def test_only_float16_scales_its_loss():
-    assert chosen("mixed_float16", "dense")["optimizer"] == "LossScaleOptimizer"
-    assert chosen("mixed_bfloat16", "dense")["optimizer"] == "Adam"
-
-
-def test_tf32_can_be_switched_off():
-    assert not chosen("float32 without TF32", "dense")["tf32"]
+    # Only float16 scales its loss.
+    assert (found["keeps"], found["optimizer"]) == (keeps, optimizer)
+    assert found["tf32"] == (name != "float32 without TF32")
 
 
 def test_a_loop_that_forgets_to_scale_the_loss_learns_next_to_nothing():
@@ -76,7 +69,7 @@ def test_a_loop_that_forgets_to_scale_the_loss_learns_next_to_nothing():
 
 
 @pytest.mark.skipif(
-    "avx512_bf16" not in (formats.here().instructions or ()),
+    "avx512_bf16" not in (precision.here().instructions or ()),
     reason="the processor has no avx512_bf16 that could be left out",
 )
 def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):
@@ -101,6 +94,116 @@ def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):
 
 
 def test_every_precision_says_its_one_change_and_stands_against_another():
-    for precision in PRECISIONS.values():
-        assert precision.changes.endswith(".")
-        assert precision.against in PRECISIONS
+    for one in PRECISIONS.values():
+        assert one.changes.endswith(".")
+        assert one.against in PRECISIONS
+
+
+AVX2 = ("avx", "avx2", "f16c", "fma")
+AVX512 = (*AVX2, "avx512bw", "avx512dq", "avx512f", "avx512vl")
+BF16 = (*AVX512, "avx512_bf16")
+AMX = (*BF16, "amx_bf16", "amx_int8", "amx_tile", "avx512_fp16")
+
+
+def with_cores(instructions, **more):
+    processor = Processor(instructions=instructions)
+    return precision.of(dataclasses.replace(MACHINE, processor=processor, **more))
+
+
+def with_card(capability):
+    card = Gpu(name="NVIDIA Thing", compute_capability=capability)
+    return with_cores(AMX, gpus=(card,))
+
+
+def expect(name, here):
+    return expected(PRECISIONS[name], here).expect
+
+
+@pytest.mark.parametrize(
+    ("instructions", "bfloat16"),
+    [
+        (AMX, "faster"),
+        (BF16, "open"),
+        (AVX512, "slower"),
+        (AVX2, "slower"),
+        (("asimd", "bf16"), "open"),
+        (("asimd",), "slower"),
+        (None, "open"),
+    ],
+)
+def test_the_instruction_sets_decide_about_bfloat16(instructions, bfloat16):
+    here = with_cores(instructions)
+    assert expect("mixed_bfloat16", here) == bfloat16
+    assert expect("mixed_float16", here) == expect("float64", here) == "slower"
+
+
+@pytest.mark.parametrize(
+    ("capability", "float16", "bfloat16", "has_tf32"),
+    [
+        ("6.1", "open", "slower", False),
+        ("7.5", "faster", "slower", False),
+        ("8.0", "faster", "faster", True),
+        ("9.0", "faster", "faster", True),
+        ("12.0", "faster", "faster", True),
+    ],
+)
+def test_the_capability_decides_on_a_gpu(capability, float16, bfloat16, has_tf32):
+    here = with_card(capability)
+    assert expect("mixed_float16", here) == float16
+    assert expect("mixed_bfloat16", here) == bfloat16
+    assert expect("float64", here) == "slower"
+    assert (unavailable(PRECISIONS[precision.NO_TF32], here) == "") == has_tf32
+
+
+def test_every_expectation_has_its_reason_and_a_gpu_that_tells_none_is_open():
+    here = with_card(None)
+    assert expect("mixed_float16", here) == expect("mixed_bfloat16", here) == "open"
+    assert unavailable(PRECISIONS[precision.NO_TF32], here) == ""
+    assert "amx_bf16" in expected(PRECISIONS["mixed_bfloat16"], with_cores(AMX)).because
+    because = expected(PRECISIONS["mixed_float16"], with_card("7.5")).because
+    assert "the NVIDIA Thing (compute capability 7.5) has Tensor Cores" in because
+
+
+def test_tf32_is_nothing_of_a_processor_and_a_limited_one_is_not_known():
+    why = unavailable(PRECISIONS[precision.NO_TF32], with_cores(AMX))
+    assert why.startswith("needs a GPU: TF32 is a format of NVIDIA GPUs")
+    why = unavailable(PRECISIONS[precision.NO_TF32], with_card("7.5"))
+    assert "7.5) has no TF32" in why
+    here = with_cores(AMX, environment={precision.INSTRUCTIONS: "AVX2"})
+    assert expect("mixed_bfloat16", here) == "open"
+    because = expected(PRECISIONS["mixed_bfloat16"], here).because
+    assert precision.INSTRUCTIONS in because
+    assert "is set already" in unavailable(PRECISIONS["float32 without AMX"], here)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "able"),
+    [
+        (AMX, {"without AMX", "on plain AVX-512"}),
+        (BF16, {"on plain AVX-512"}),
+        (AVX512, set()),
+        (None, set()),
+    ],
+)
+def test_only_a_lesser_machine_can_be_imitated(instructions, able):
+    here = with_cores(instructions)
+    lesser = (PRECISIONS[name] for name in precision.GROUPS["lesser machine"])
+    found = [a for a in lesser if a.kind == "imitation" and not unavailable(a, here)]
+    assert {one.name.partition(" ")[2] for one in found} == able
+
+
+def test_an_imitation_is_expected_to_be_what_it_imitates_but_beside_no_gpu():
+    here = with_cores(AMX)
+    assert expect("mixed_bfloat16 without AMX", here) == "open"
+    assert expect("mixed_bfloat16 on plain AVX-512", here) == "slower"
+    assert expect("float32 without AMX", here) == "no difference"
+    why = unavailable(PRECISIONS["float32 without AMX"], with_card("8.0"))
+    assert "here the GPU computes" in why
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("8.9", (8, 9)), ("12.0", (12, 0)), ("", None), (None, None), ("8", None)],
+)
+def test_a_compute_capability_is_two_numbers(text, numbers):
+    assert precision.parse_capability(text) == numbers

@@ -2,18 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
+from perfkit.machine import record
 from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
-from perfkit.machine.record import (
-    Disk,
-    Library,
-    Load,
-    Machine,
-    Processor,
-    Proof,
-    Said,
-    Software,
-    Start,
-)
+from perfkit.machine.record import Library, Machine, Proof, Said, Start
 
 GB = 10**9
 HELD = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
@@ -114,7 +107,7 @@ def workstation(*gpus, **facts):
         "gpus": gpus,
         "nvidia_cards": len(gpus),
         "driver": Driver(version="570.133.20", cuda="12.8"),
-        "processor": Processor(
+        "processor": record.Processor(
             instructions=("avx2", "fma"),
             frequency_max=5.4e9,
             frequency_allowed=5.4e9,
@@ -123,7 +116,7 @@ def workstation(*gpus, **facts):
             preference="balance_performance",
             virtual=False,
         ),
-        "load": Load(
+        "load": record.Load(
             seconds=0.3,
             others=0.7,
             steal=0.0,
@@ -131,7 +124,7 @@ def workstation(*gpus, **facts):
             swap_present=8 * GB,
             memory_free=48 * GB,
         ),
-        "software": Software(
+        "software": record.Software(
             platform="linux",
             build="cuda",
             packages=("tensorflow",),
@@ -141,7 +134,7 @@ def workstation(*gpus, **facts):
             keras_backend="tensorflow",
             libraries=libraries(),
         ),
-        "disk": Disk(cold=2.9e9, cached=9e9, filesystem="ext4"),
+        "disk": record.Disk(cold=2.9e9, cached=9e9, filesystem="ext4"),
         "start": started(*names),
     }
     return Machine(**ordinary | facts)
@@ -196,3 +189,13 @@ def says(rule, machine, expected, *pieces):
     text = "".join(f" | {field} | " for each in fields for field in each)
     for piece in pieces:
         assert (piece.removeprefix("~") in text) != piece.startswith("~"), text
+
+
+def by_rule(told):
+    """Tests of each rule by its cases, ``(machine, expected, *pieces)`` as ``says``."""
+    cases = [
+        pytest.param(rule, case, id=f"{rule.__name__} {case[1]}".strip())
+        for rule, cases in told.items()
+        for case in cases
+    ]
+    return pytest.mark.parametrize(("rule", "case"), cases)

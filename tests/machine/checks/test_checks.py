@@ -1,29 +1,25 @@
 """Each fault alone is named first, among the quirks that healthy machines have."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from perfkit.machine.checks import checks
 from perfkit.machine.gpu import Driver, Holder, Power
 from perfkit.machine.load import observed
-from perfkit.machine.record import Processor, Said
-from tests.machine.checks import collected
+from perfkit.machine.record import Machine, Processor, Said
+from tests.machine.checks import collected, computers
 from tests.machine.checks.computers import (
     GB,
-    NO_DRIVER,
     card,
     changed,
     libraries,
-    looked_at,
     started,
     with_card,
-    without_card,
-    workstation,
 )
 
 ORDER = {"fail": 0, "warn": 0, "unknown": 0, "ok": 1}
-WITH, WITHOUT = workstation(), without_card()
+WITH, WITHOUT = computers.workstation(), computers.without_card()
 
 
 def fatal(line):
@@ -45,7 +41,7 @@ def broken(problem, *said):
 OLD_DRIVER = changed(
     WITH,
     driver=Driver(version="470.256.02", cuda="11.4"),
-    start=started(said=(NO_DRIVER,)),
+    start=started(said=(computers.NO_DRIVER,)),
 )
 MISSING_LIBRARY = changed(
     WITH,
@@ -65,7 +61,7 @@ TOO_NEW = Said(
 )
 SHADOWED = replace(libraries()[-1], origin="search path", version="8.9")
 # What no files and no driver's script can show; the rest is in ``collected``.
-FAULTY = (
+ILL = (
     (OLD_DRIVER, "driver-too-old", "sudo ubuntu-drivers install"),
     (MISSING_LIBRARY, "missing-library", "tensorflow[and-cuda]==2.21.0"),
     (OLD_CUDNN, "wrong-cudnn", "tensorflow[and-cuda]==2.21.0"),
@@ -98,9 +94,9 @@ FAULTY = (
      "pip install"),
 )  # fmt: skip
 SCREEN = card("GT 1030", compute_capability="6.1", multiprocessors=3)
-HEALTHY = {
+WELL = {
     "one of eight cards is chosen": changed(
-        workstation(*[card()] * 8),
+        computers.workstation(*[card()] * 8),
         environment={"CUDA_VISIBLE_DEVICES": "3", "OMP_NUM_THREADS": "24"},
         start=started("GPU:0"),
     ),
@@ -116,20 +112,25 @@ HEALTHY = {
         driver=Driver(problem="not loaded"),
         no_gpu="The NVIDIA driver is installed but not loaded: restart the machine.",
         processor=Processor(virtual=True),
-        start=started(said=(NO_DRIVER,)),
+        start=started(said=(computers.NO_DRIVER,)),
     ),
     "a small card for the screen is left out": changed(
-        workstation(looked_at(card()), SCREEN),
+        computers.workstation(computers.looked_at(card()), SCREEN),
         start=started("GPU:0", said=(fatal("TF_MIN_GPU_MULTIPROCESSOR_COUNT"),)),
     ),
 }
 
 
-def is_harmless(found):
-    """Whether nothing is said against a machine, and something for it."""
-    return {check.status for check in found} <= {"ok", "unknown"} and any(
-        check.status == "ok" for check in found
-    )
+@dataclass(frozen=True)
+class Recorded:
+    """A machine as a record, for those that are ``Scripted``."""
+
+    machine: Machine
+    name: str
+    remedy: str = ""
+
+    def read(self, *_):
+        return checks(self.machine)
 
 
 def check_all(found):
@@ -146,37 +147,29 @@ def check_all(found):
             assert all((check.title, check.why, check.remedy))
 
 
-@pytest.mark.parametrize("name", HEALTHY)
-def test_nothing_is_said_against_a_healthy_machine(name):
-    found = checks(HEALTHY[name])
-    assert is_harmless(found)
+by_name = {"ids": lambda machine: machine.name}
+HEALTHY = [Recorded(machine, name) for name, machine in WELL.items()]
+
+
+@pytest.mark.parametrize("machine", [*HEALTHY, *collected.HEALTHY], **by_name)
+def test_nothing_is_said_against_a_healthy_machine(machine, tmp_path, described):
+    found = machine.read(tmp_path, described)
+    statuses = {check.status for check in found}
+    assert "ok" in statuses
+    assert statuses <= {"ok", "unknown"}
     check_all(found)
 
 
-@pytest.mark.parametrize("machine", collected.HEALTHY, ids=lambda made: made.name)
-def test_nothing_is_said_against_what_was_collected_of_one(
+FAULTY = [Recorded(*row) for row in ILL]
+
+
+@pytest.mark.parametrize("machine", [*FAULTY, *collected.FAULTY], **by_name)
+def test_what_was_planted_is_named_first_with_what_to_type(
     machine, tmp_path, described
 ):
     found = machine.read(tmp_path, described)
-    assert is_harmless(found)
-    check_all(found)
-
-
-@pytest.mark.parametrize(
-    ("machine", "cause", "remedy"), FAULTY, ids=[cause for _, cause, _ in FAULTY]
-)
-def test_what_was_planted_is_named_first_with_what_to_type(machine, cause, remedy):
-    found = checks(machine)
-    assert found[0].id == cause
-    assert found[0].status in ("warn", "fail")
-    assert remedy in found[0].remedy
-    check_all(found)
-
-
-@pytest.mark.parametrize("machine", collected.FAULTY, ids=lambda made: made.name)
-def test_what_was_planted_is_collected_and_named_first(machine, tmp_path, described):
-    found = machine.read(tmp_path, described)
     assert found[0].id == machine.name
+    assert found[0].status in ("warn", "fail")
     assert machine.remedy in found[0].remedy
     check_all(found)
 
@@ -206,9 +199,7 @@ def test_what_a_machine_says_is_shown_as_it_is_whatever_is_in_it():
     ("generation", "throttle", "rule"),
     [(4, 0x4, None), (3, 0x4, "slow-link"), (4, 0x20, "throttled")],
 )
-def test_what_was_seen_while_the_card_worked_decides(
-    generation, throttle, rule, described
-):
+def test_what_was_seen_at_work_decides(generation, throttle, rule, described):
     driver, (gpu,), _ = described["idle_link"]
     samples = {
         "gpu0_busy": (0.0, 0.9, 0.9, 0.9, 0.9),
@@ -216,6 +207,6 @@ def test_what_was_seen_while_the_card_worked_decides(
         "gpu0_link_width": (16, *[16] * 4),
         "gpu0_throttle": (0x1, *[throttle] * 4),
     }
-    machine = workstation(*observed((gpu,), samples), driver=driver)
+    machine = computers.workstation(*observed((gpu,), samples), driver=driver)
     wrong = [check.id for check in checks(machine) if check.status != "ok"]
     assert wrong == ([rule] if rule else [])

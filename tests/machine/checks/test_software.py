@@ -8,181 +8,43 @@ from perfkit.machine.checks import software
 from perfkit.machine.checks.base import statements
 from perfkit.machine.gpu import Driver
 from perfkit.machine.record import Library
-from tests.machine.checks.computers import (
-    NEEDED,
-    changed,
-    libraries,
-    says,
-    with_card,
-    without_card,
-    workstation,
-)
+from tests.machine.checks import computers
+from tests.machine.checks.computers import by_rule, card, changed, libraries, says
 
-WITH, WITHOUT = workstation(), without_card()
-UNLOADED = Driver(problem="not loaded")
-WSL = changed(WITHOUT, nvidia_cards=None, software={"platform": "wsl2"})
-CUDA = {"nvidia-cuda-runtime-cu12": "12.5.82"}
+WITH, WITHOUT = computers.workstation(), computers.without_card()
 
 
-@pytest.mark.parametrize(
-    ("machine", "no_card", "silent", "pieces"),
-    [
-        (WITHOUT, "no-gpu:ok", "",
-         [" | TensorFlow trains on the processor: there is no NVIDIA GPU here | ",
-         " | No NVIDIA card is on the bus. | "]),
-        (WITH, "", "", []),
-        (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok", "",
-         ["there is no NVIDIA GPU here, and nothing for its driver to load | ",
-         "~restart"]),
-        (changed(WITHOUT, nvidia_cards=None), "no-gpu:ok", "",
-         [": no NVIDIA GPU is seen here | "]),
-        (changed(WITHOUT, software={"build": "metal"}), "no-gpu:ok", "",
-         ["built for GPUs of Apple", "~processor"]),
-        (changed(WITHOUT, software={"build": "rocm"}), "no-gpu:ok", "",
-         ["built for GPUs of AMD", "~processor"]),
-        (WSL, "no-driver:unknown", "", []),
-        (changed(WSL, versions=CUDA), "", "no-driver:fail", []),
-        (changed(WITHOUT, driver=UNLOADED, nvidia_cards=None), "",
-         "driver-not-loaded:fail", []),
-    ],
-)  # fmt: skip
-def test_no_gpu_is_a_fault_only_where_one_is_left_unused(
-    machine, no_card, silent, pieces
-):
-    says(software.no_card, machine, no_card, *pieces)
-    says(software.silent, machine, silent)
+def silent(cards=1, **facts):
+    """A machine whose driver tells of no GPU."""
+    return changed(WITHOUT, nvidia_cards=cards, **facts)
 
 
-@pytest.mark.parametrize(
-    ("facts", "rule", "remedy"),
-    [
-        ({"driver": Driver(problem="no answer")}, "driver-silent", "nvidia-smi"),
-        ({"driver": Driver(problem="no driver")}, "no-driver", "ubuntu-drivers"),
-        ({"nvidia_cards": 2}, "no-driver", "NVIDIA cards on the bus: 2."),
-        (
-            {"no_gpu": "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"},
-            "no-reader",
-            " | python -m pip install nvidia-ml-py | ",
-        ),
-    ],
-)
-def test_each_silence_of_the_driver_has_its_name_and_remedy(facts, rule, remedy):
-    machine = changed(WITHOUT, **{"nvidia_cards": 1} | facts)
-    says(software.silent, machine, f"{rule}:fail", remedy)
+def built(machine=WITH, *, versions=(), **facts):
+    """A machine with a TensorFlow of other facts, and other packages."""
+    return changed(machine, software=facts, versions=dict(versions))
 
 
-@pytest.mark.parametrize("cards", [None, 0])
-@pytest.mark.parametrize("problem", ["mismatch", "no permission", "no answer", ""])
-def test_a_driver_that_is_there_is_believed_whatever_the_bus_says(problem, cards):
-    unknown = changed(WITHOUT, nvidia_cards=cards)
-    broken = changed(unknown, driver=Driver(problem=problem))
-    says(software.silent, unknown, "")
-    assert [check.status for check in software.silent(broken)] == ["fail"]
-    says(software.no_card, broken, "")
+def on(platform, version):
+    """A machine with this version of the driver."""
+    return changed(WITH, driver={"version": version}, software={"platform": platform})
 
 
-@pytest.mark.parametrize(
-    ("platform", "version", "rule"),
-    [
-        ("linux", "525.60.13", "driver:ok"),
-        ("linux", "525.60.11", "driver-too-old:fail"),
-        ("linux", "470.256.02", "driver-too-old:fail"),
-        ("wsl2", "528.33", "driver:ok"),
-        ("wsl2", "527.41", "driver-too-old:fail"),
-        ("windows", "527.41", "driver:ok"),
-    ],
-)
-def test_a_driver_is_held_against_the_minimum_of_cuda_12(platform, version, rule):
-    facts = {"driver": {"version": version}, "software": {"platform": platform}}
-    says(software.too_old, changed(WITH, **facts), rule, version)
+def native_windows(version):
+    machine = changed(WITH, system="Windows 11")
+    return built(machine, platform="windows", versions={"tensorflow": version})
 
 
-@pytest.mark.parametrize("cuda", ["14.0", None])
-def test_nothing_is_said_of_a_cuda_version_that_is_not_in_the_table(cuda):
-    says(software.too_old, changed(WITH, software={"cuda": cuda}), "")
+def of_python(version, python):
+    machine = built(WITHOUT, build="cpu", versions={"tensorflow": version})
+    return changed(machine, python=python)
 
 
-def test_a_card_that_fell_off_the_bus_is_named_with_the_word_of_the_driver():
-    gone = with_card(WITH, refused={"card": "GPU is lost"})
-    evidence = " | NVIDIA RTX A4000: GPU is lost. | "
-    says(software.lost, gone, "lost-card:fail", evidence)
-    says(software.lost, WITH, "")
-
-
-def test_wsl_1_is_told_how_to_become_wsl_2():
-    machine = changed(WITHOUT, software={"platform": "wsl1"})
-    says(software.wsl1, machine, "wsl-1:warn", "wsl --set-version")
-
-
-BUILT_FOR_CPU = {"build": "cpu", "packages": ("tensorflow-cpu",), "cuda": None}
-TWO = {"packages": ("tensorflow", "tensorflow-cpu")}
-PAIR = {"packages": ("tensorflow", "tensorflow-intel"), "platform": "windows"}
-
-
-@pytest.mark.parametrize(
-    ("rule", "machine", "said", "piece"),
-    [
-        (software.missing, changed(WITHOUT, software={"build": "none"}),
-         "no-tensorflow:fail", ""),
-        (software.missing, WITHOUT, "", ""),
-        (software.windows, changed(WITHOUT, software={"platform": "windows"}), "", ""),
-        (software.cpu_only, changed(WITH, software=BUILT_FOR_CPU),
-         "cpu-only-build:fail", " | python -m pip uninstall -y tensorflow-cpu; "
-         'python -m pip install "tensorflow[and-cuda]==2.21.0" | '),
-        (software.cpu_only, changed(WITHOUT, software=BUILT_FOR_CPU), "", ""),
-        (software.duplicated, changed(WITH, software=TWO), "two-tensorflows:fail", ""),
-        (software.duplicated, changed(WITHOUT, software=TWO), "two-tensorflows:warn",
-         'install "tensorflow==2.21.0"'),
-        # One that brings the other's code.
-        (software.duplicated, changed(WITHOUT, software=PAIR), "", ""),
-        (software.tested, changed(WITH, software={"cuda": "12.9.1"}),
-         "tested-build:unknown", "CUDA 12.5 (this build: 12.9.1)"),
-        (software.backend, changed(WITH, software={"keras_backend": "jax"}),
-         "keras-backend:warn", " | Keras trains with jax"),
-        (software.backend, WITH, "", ""),
-        (software.elsewhere,
-         changed(WITH, software={"elsewhere": "It is not the one."}),
-         "other-environment:warn", " | It is not the one. | "),
-        (software.elsewhere, WITH, "", ""),
-    ],
-)  # fmt: skip
-def test_the_tensorflow_is_the_one_that_this_machine_wants(rule, machine, said, piece):
-    says(rule, machine, said, piece)
-
-
-@pytest.mark.parametrize(
-    ("version", "said"),
-    [
-        ("2.10.1", ""),
-        ("2.11.0", "native-windows:fail"),
-        ("2.21.0", "native-windows:fail"),
-    ],
-)
-def test_windows_lost_its_gpu_with_2_11(version, said):
-    facts = {"software": {"platform": "windows"}, "versions": {"tensorflow": version}}
-    machine = changed(WITH, system="Windows 11", **facts)
-    says(software.windows, machine, said, *["wsl --install"] * bool(said))
-
-
-@pytest.mark.parametrize(
-    ("version", "python", "status"),
-    [
-        ("2.21.0", "3.13.1", "ok"),
-        ("2.21.0", "3.14.0", "unknown"),
-        ("2.16.2", "3.9.9", "ok"),
-        ("2.16.2", "3.13.0", "unknown"),
-        ("2.30.0", "3.13.0", "unknown"),
-        ("2.9.0", "3.9.0", "unknown"),
-    ],
-)
-def test_untested_is_not_wrong(version, python, status):
-    facts = {"versions": {"tensorflow": version}, "software": {"build": "cpu"}}
-    machine = changed(WITHOUT, python=python, **facts)
-    says(software.tested, machine, f"tested-build:{status}")
+def cudnn(version, name="nvidia-cudnn-cu12"):
+    return built(versions={name: version})
 
 
 def found(*libraries, **facts):
-    return changed(WITH, software={"libraries": libraries} | facts)
+    return built(libraries=libraries, **facts)
 
 
 def each(**facts):
@@ -193,41 +55,257 @@ def each(**facts):
     ]
 
 
+def loading(*names):
+    """A machine that has loaded these, each by name, version and origin."""
+    fields = ("name", "version", "origin")
+    told = (dict(zip(fields, one, strict=True)) for one in names)
+    return changed(WITH, start={"loaded": tuple(Library(**one) for one in told)})
+
+
+def with_variables(machine=WITH, **variables):
+    return changed(machine, environment=variables)
+
+
+def threads(variable, number, **facts):
+    return changed(with_variables(**{variable: number}), **facts)
+
+
+UNLOADED = Driver(problem="not loaded")
+READER = "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"
+WSL = built(changed(WITHOUT, nvidia_cards=None), platform="wsl2")
+WSL_WITH = changed(WSL, versions={"nvidia-cuda-runtime-cu12": "12.5.82"})
+FOR_CPU = {"build": "cpu", "packages": ("tensorflow-cpu",), "cuda": None}
+TWO = {"packages": ("tensorflow", "tensorflow-cpu")}
+PAIR = {"packages": ("tensorflow", "tensorflow-intel"), "platform": "windows"}
+GONE = computers.with_card(WITH, refused={"card": "GPU is lost"})
 LOST = libraries("not found", missing=("libcusolver.so.11", "libcudnn.so.9"))
 NO_LIBCUDA = libraries("not found", missing=("libcuda.so.1",))
 NCCL = replace(libraries()[0], name="libnccl.so.2", problem="not found")
 WORDS = "cannot open shared object file"
-
-
-@pytest.mark.parametrize(
-    ("machine", "said", "pieces"),
-    [
+SHADOWED = found(*each(libcudart={"origin": "search path"}))
+OWN = ("libcudnn.so.9", "9.3.0", "package")
+# The libraries of the driver may come from anywhere.
+OF_DRIVER = loading(
+    ("libcuda.so.1", None, "search path"),
+    ("libnvidia-ptxjitcompiler.so.1", None, "search path"),
+)
+LATE = ("TF_GPU_ALLOCATOR", "TF_XLA_FLAGS")
+BLOCKING = with_variables(CUDA_LAUNCH_BLOCKING="1")
+CASES = {
+    # No GPU is a fault only where one is left unused.
+    software.no_card: [
+        (WITHOUT, "no-gpu:ok",
+         " | TensorFlow trains on the processor: there is no NVIDIA GPU here | ",
+         " | No NVIDIA card is on the bus. | "),
+        (WITH, ""),
+        (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok",
+         "there is no NVIDIA GPU here, and nothing for its driver to load | ",
+         "~restart"),
+        (silent(None), "no-gpu:ok", ": no NVIDIA GPU is seen here | "),
+        (built(WITHOUT, build="metal"), "no-gpu:ok", "built for GPUs of Apple",
+         "~processor"),
+        (built(WITHOUT, build="rocm"), "no-gpu:ok", "built for GPUs of AMD",
+         "~processor"),
+        (WSL, "no-driver:unknown"),
+        (WSL_WITH, ""),
+        (silent(None, driver=UNLOADED), ""),
+    ],
+    software.silent: [
+        *[(machine, "") for machine in (
+            WITHOUT, WITH, WSL, changed(WITHOUT, driver=UNLOADED), silent(None),
+            *(built(WITHOUT, build=build) for build in ("metal", "rocm")))],
+        (WSL_WITH, "no-driver:fail"),
+        (silent(None, driver=UNLOADED), "driver-not-loaded:fail"),
+        # Each silence of the driver has its name and remedy.
+        (silent(driver=Driver(problem="no answer")), "driver-silent:fail",
+         "nvidia-smi"),
+        (silent(driver=Driver(problem="no driver")), "no-driver:fail",
+         "ubuntu-drivers"),
+        (silent(2), "no-driver:fail", "NVIDIA cards on the bus: 2."),
+        (silent(no_gpu=READER), "no-reader:fail",
+         " | python -m pip install nvidia-ml-py | "),
+    ],
+    # A driver is held against the minimum of CUDA 12.
+    software.too_old: [
+        *[(on(platform, version), said, version) for platform, version, said in (
+            ("linux", "525.60.13", "driver:ok"),
+            ("linux", "525.60.11", "driver-too-old:fail"),
+            ("linux", "470.256.02", "driver-too-old:fail"),
+            ("wsl2", "528.33", "driver:ok"),
+            ("wsl2", "527.41", "driver-too-old:fail"),
+            ("windows", "527.41", "driver:ok"))],
+        # Of a version of CUDA that is not in the table nothing is said.
+        *[(built(cuda=cuda), "") for cuda in ("14.0", None)],
+    ],
+    # The TensorFlow is the one that this machine wants.
+    software.missing: [
+        (built(WITHOUT, build="none"), "no-tensorflow:fail"),
+        (WITHOUT, ""),
+    ],
+    software.cpu_only: [
+        (built(**FOR_CPU), "cpu-only-build:fail",
+         " | python -m pip uninstall -y tensorflow-cpu; "
+         'python -m pip install "tensorflow[and-cuda]==2.21.0" | '),
+        (built(WITHOUT, **FOR_CPU), ""),
+    ],
+    software.duplicated: [
+        (built(**TWO), "two-tensorflows:fail"),
+        (built(WITHOUT, **TWO), "two-tensorflows:warn", 'install "tensorflow==2.21.0"'),
+        # One that brings the other's code.
+        (built(WITHOUT, **PAIR), ""),
+    ],
+    # Untested is not wrong.
+    software.tested: [
+        (built(cuda="12.9.1"), "tested-build:unknown",
+         "CUDA 12.5 (this build: 12.9.1)"),
+        *[(of_python(version, python), f"tested-build:{status}")
+          for version, python, status in (
+              ("2.21.0", "3.13.1", "ok"), ("2.21.0", "3.14.0", "unknown"),
+              ("2.16.2", "3.9.9", "ok"), ("2.16.2", "3.13.0", "unknown"),
+              ("2.30.0", "3.13.0", "unknown"), ("2.9.0", "3.9.0", "unknown"))],
+    ],
+    software.backend: [
+        (built(keras_backend="jax"), "keras-backend:warn", " | Keras trains with jax"),
+        (WITH, ""),
+    ],
+    software.elsewhere: [
+        (built(elsewhere="It is not the one."), "other-environment:warn",
+         " | It is not the one. | "),
+        (WITH, ""),
+    ],
+    # Windows lost its GPU with 2.11.
+    software.windows: [
+        (built(WITHOUT, platform="windows"), ""),
+        (native_windows("2.10.1"), ""),
+        *[(native_windows(version), "native-windows:fail", "wsl --install")
+          for version in ("2.11.0", "2.21.0")],
+    ],
+    software.wsl1: [
+        (built(WITHOUT, platform="wsl1"), "wsl-1:warn", "wsl --set-version"),
+    ],
+    # A card that fell off the bus is named with the word of the driver.
+    software.lost: [
+        (GONE, "lost-card:fail", " | NVIDIA RTX A4000: GPU is lost. | "),
+        (WITH, ""),
+    ],
+    # A cuDNN fits if it is as new and of the same generation, and for this CUDA.
+    software.old_cudnn: [
+        *[(cudnn(version), "") for version in ("9.3.0.75", "9.26.0.1")],
+        *[(cudnn(version), "wrong-cudnn:fail")
+          for version in ("9.1.0.70", "8.9.7.29", "10.0")],
+        (cudnn("8.9.7.29", "nvidia-cudnn-cu11"), ""),
+    ],
+    # Each library that cannot be loaded is named.
+    software.absent: [
         (found(*LOST), "missing-library:fail",
-         ["Of 7 libraries 2 cannot be loaded: libcusolver.so.11, libcudnn.so.9",
-         "tensorflow[and-cuda]"]),
+         "Of 7 libraries 2 cannot be loaded: libcusolver.so.11, libcudnn.so.9",
+         "tensorflow[and-cuda]"),
         # Those that are installed need only be named.
         (found(*each(libcufft={"problem": "not found"})), "missing-library:fail",
-         [" | export LD_LIBRARY_PATH=$(python -c"]),
+         " | export LD_LIBRARY_PATH=$(python -c"),
         # What the loader says of several is told once.
         (found(*(replace(x, problem=f"{x.name}: {WORDS}") for x in libraries())),
-         "missing-library:fail", [f", libcudnn.so.9 ({WORDS}). | "]),
-        (found(*NO_LIBCUDA), "libraries:ok", []),
-        (WITHOUT, "", []),
+         "missing-library:fail", f", libcudnn.so.9 ({WORDS}). | "),
+        (found(*NO_LIBCUDA), "libraries:ok"),
+        (WITHOUT, ""),
         # What several GPUs alone need is not missed.
-        (found(*libraries(), NCCL), "libraries:ok", []),
+        (found(*libraries(), NCCL), "libraries:ok"),
     ],
-)  # fmt: skip
-def test_each_library_that_cannot_be_loaded_is_named(machine, said, pieces):
-    says(software.absent, machine, said, *pieces)
+    # That of the driver does not come from pip.
+    software.no_driver: [
+        (found(*NO_LIBCUDA, container=True), "no-libcuda:fail",
+         "docker run --gpus all"),
+        (found(*NO_LIBCUDA, container=False), "no-libcuda:fail", "ubuntu-drivers"),
+        (WITH, ""),
+    ],
+    # One copy of each library is loaded, and the right one.
+    software.shadowed: [
+        (SHADOWED, "shadowed-libraries:warn",
+         f"LD_LIBRARY_PATH leads to {computers.NEEDED[1]},", "unset LD_LIBRARY_PATH"),
+        (replace(SHADOWED, versions={"tensorflow": "2.21.0"}), ""),
+        (WITH, ""),
+        (OF_DRIVER, ""),
+    ],
+    software.twice: [
+        (loading(OWN, ("libcudnn.so.8", "8.9.7", "system")), "loaded-twice:warn",
+         " | libcudnn: 8.9.7 (system), 9.3.0 (package). | "),
+        (loading(OWN), ""),
+        (OF_DRIVER, ""),
+    ],
+    software.costly: [
+        # A variable costs with one value and not with another.
+        *[case for variable, costs, does_not, rule in (
+              ("CUDA_LAUNCH_BLOCKING", "1", "0", "launch-blocking"),
+              ("CUDA_CACHE_DISABLE", "1", "0", "no-kernel-cache"),
+              ("TF_DETERMINISTIC_OPS", "true", "false", "deterministic"),
+              ("TF_CUDNN_DETERMINISTIC", "1", "0", "deterministic-cudnn"),
+              ("TF_CUDNN_USE_AUTOTUNE", "0", "1", "no-autotune"),
+              ("TF_FORCE_UNIFIED_MEMORY", "1", "0", "unified-memory"),
+              ("NVIDIA_TF32_OVERRIDE", "0", "1", "no-tf32"),
+              ("TF_ENABLE_ONEDNN_OPTS", "0", "1", "onednn-off"),
+              ("XLA_FLAGS", "--xla_dump_to=<path>", "--xla_gpu_cuda_data_dir=/",
+               "xla-dump"),
+              ("TF_CPP_MIN_LOG_LEVEL", "2", "1", "silenced-log"))
+          for case in ((with_variables(**{variable: costs}), f"{rule}:warn"),
+                       (with_variables(**{variable: does_not}), ""))],
+        (with_variables(CUDA_FORCE_PTX_JIT="1"), "forced-compiling:fail"),
+        *[(with_variables(XLA_FLAGS=f"--xla_disable_{some}hlo_passes"),
+           "xla-passes-off:warn") for some in ("", "all_")],
+        # Clustering by XLA is neither good nor bad.
+        (with_variables(TF_XLA_FLAGS="--tf_xla_auto_jit=2"), "auto-clustering:unknown"),
+        # What concerns a GPU is no matter without one; older cards have no TF32.
+        (with_variables(WITHOUT, CUDA_LAUNCH_BLOCKING="1", NVIDIA_TF32_OVERRIDE="0",
+                        TF_CPP_MIN_LOG_LEVEL="3"), ""),
+        (with_variables(computers.workstation(card(compute_capability="7.5")),
+                        NVIDIA_TF32_OVERRIDE="0"), ""),
+        # The remedy unsets the variable in the words of the system.
+        *[(changed(BLOCKING, software=facts), "launch-blocking:warn", remedy)
+          for facts, remedy in (
+              ({}, " | unset CUDA_LAUNCH"),
+              ({"platform": "windows"}, "Remove-Item Env:CUDA_LAUNCH"),
+              ({"container": True}, "without -e CUDA_LAUNCH"))],
+    ],
+    # Threads are held against the cores.
+    software.threads: [
+        *[(threads(variable, number), "few-threads:warn", f" | {variable} allows")
+          for variable, number in (
+              ("TF_NUM_INTRAOP_THREADS", "4"), ("TF_NUM_INTEROP_THREADS", "1"),
+              ("OMP_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "12"))],
+        # 0 leaves the choice to TensorFlow.
+        *[(threads(variable, number), "") for variable, number in (
+              ("TF_NUM_INTRAOP_THREADS", "24"), ("TF_NUM_INTRAOP_THREADS", "0"),
+              ("TF_NUM_INTEROP_THREADS", "2"), ("OMP_NUM_THREADS", "four"))],
+        # As many as cores are granted are enough, and one for each core.
+        (threads("TF_NUM_INTRAOP_THREADS", "2", cores_granted=2.0), ""),
+        (threads("OMP_NUM_THREADS", "12", processor={"physical_cores": 12}), ""),
+    ],
+    # Variables that were set too late are named.
+    software.late: [
+        (built(set_late=LATE), "set-too-late:warn",
+         " | Set too late: TF_GPU_ALLOCATOR, TF_XLA_FLAGS. | "),
+        (WITH, ""),
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("inside", "remedy"), [(True, "docker run --gpus all"), (False, "ubuntu-drivers")]
-)
-def test_the_library_of_the_driver_does_not_come_from_pip(inside, remedy):
-    machine = found(*NO_LIBCUDA, container=inside)
-    says(software.no_driver, machine, "no-libcuda:fail", remedy)
-    says(software.no_driver, WITH, "")
+@by_rule(CASES)
+def test_software_is_judged_by_what_is_known_of_it(rule, case):
+    says(rule, *case)
+
+
+@pytest.mark.parametrize("cards", [None, 0])
+@pytest.mark.parametrize("problem", ["mismatch", "no permission", "no answer", ""])
+def test_a_driver_that_is_there_is_believed_whatever_the_bus_says(problem, cards):
+    says(software.silent, silent(cards), "")
+    broken = silent(cards, driver=Driver(problem=problem))
+    assert [check.status for check in software.silent(broken)] == ["fail"]
+    says(software.no_card, broken, "")
+
+
+def test_onednn_costs_most_where_the_processor_trains():
+    machines = (with_variables(m, TF_ENABLE_ONEDNN_OPTS="0") for m in (WITHOUT, WITH))
+    alone, beside = (next(software.costly(machine)).cost for machine in machines)
+    assert alone > beside
 
 
 def test_the_folders_of_installed_libraries_are_printed(tmp_path):
@@ -238,58 +316,3 @@ def test_the_folders_of_installed_libraries_are_printed(tmp_path):
     code = code.replace("s.get_path('purelib')", repr(str(tmp_path)))
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.stdout.strip() == str(folder)
-
-
-@pytest.mark.parametrize(
-    ("versions", "said"),
-    [
-        ({"nvidia-cudnn-cu12": "9.3.0.75"}, ""),
-        ({"nvidia-cudnn-cu12": "9.26.0.1"}, ""),
-        ({"nvidia-cudnn-cu12": "9.1.0.70"}, "wrong-cudnn:fail"),
-        ({"nvidia-cudnn-cu12": "8.9.7.29"}, "wrong-cudnn:fail"),
-        ({"nvidia-cudnn-cu12": "10.0"}, "wrong-cudnn:fail"),
-        # Of another CUDA.
-        ({"nvidia-cudnn-cu11": "8.9.7.29"}, ""),
-    ],
-)
-def test_a_cudnn_fits_if_it_is_as_new_and_of_the_same_generation(versions, said):
-    says(software.old_cudnn, changed(WITH, versions=versions), said)
-
-
-def loading(*names):
-    loaded = tuple(
-        Library(name=name, version=version, origin=origin)
-        for name, version, origin in names
-    )
-    return changed(WITH, start={"loaded": loaded})
-
-
-SHADOWED = found(*each(libcudart={"origin": "search path"}))
-OWN = ("libcudnn.so.9", "9.3.0", "package")
-OTHER = ("libcudnn.so.8", "8.9.7", "system")
-# The libraries of the driver may come from anywhere.
-OF_DRIVER = loading(
-    ("libcuda.so.1", None, "search path"),
-    ("libnvidia-ptxjitcompiler.so.1", None, "search path"),
-)
-
-
-@pytest.mark.parametrize(
-    ("rule", "machine", "said", "pieces"),
-    [
-        (software.shadowed, SHADOWED, "shadowed-libraries:warn",
-         [f"LD_LIBRARY_PATH leads to {NEEDED[1]},", "unset LD_LIBRARY_PATH"]),
-        (software.shadowed, replace(SHADOWED, versions={"tensorflow": "2.21.0"}), "",
-         []),
-        (software.shadowed, WITH, "", []),
-        (software.shadowed, OF_DRIVER, "", []),
-        (software.twice, loading(OWN, OTHER), "loaded-twice:warn",
-         [" | libcudnn: 8.9.7 (system), 9.3.0 (package). | "]),
-        (software.twice, loading(OWN), "", []),
-        (software.twice, OF_DRIVER, "", []),
-    ],
-)  # fmt: skip
-def test_one_copy_of_each_library_is_loaded_and_the_right_one(
-    rule, machine, said, pieces
-):
-    says(rule, machine, said, *pieces)

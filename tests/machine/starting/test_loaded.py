@@ -7,38 +7,29 @@ from tests.machine.trees import grow, package
 SITE = "/venv/lib/python3.12/site-packages"
 
 
-def one(path, **variables):
-    (library,) = loaded([path], variables)
-    return library
-
-
-def test_a_library_of_a_package_has_the_version_of_the_package(tmp_path):
-    site = tmp_path / "site-packages"
-    grow(site, package("nvidia-cuda-runtime-cu12", "12.9.79"))
-    path = f"{site}/nvidia/cuda_runtime/lib/libcudart.so.12"
-    known = Library(name="libcudart.so.12", version="12.9.79", origin="package")
-    assert one(path) == known
-    # One that no package owns up to has no version, and none is made up.
-    assert one(f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9").version is None
-
-
-def test_a_library_of_the_system_has_the_version_in_its_name():
-    found = one("/usr/lib/x86_64-linux-gnu/libcublas.so.12.5.3.2")
-    assert (found.name, found.version) == ("libcublas.so.12", "12.5.3.2")
-    assert found.origin == "system"
-
-
-def test_a_library_from_the_search_path_is_told_from_one_of_the_system():
-    path = "/opt/cuda-11/lib64/libcudnn.so.8.9.7"
-    assert one(path, LD_LIBRARY_PATH="/else:/opt/cuda-11/lib64/").origin == (
-        "search path"
+@pytest.mark.parametrize(
+    ("path", "name", "version", "origin"),
+    [
+        ("{site}/nvidia/cuda_runtime/lib/libcudart.so.12", "libcudart.so.12", "12.9.79",
+         "package"),
+        # One that no package owns up to has no version, and none is made up.
+        (f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9", "libcudnn.so.9", None, "package"),
+        ("/usr/lib/x86_64-linux-gnu/libcublas.so.12.5.3.2", "libcublas.so.12",
+         "12.5.3.2", "system"),
+        ("/opt/cuda-11/lib64/libcudnn.so.8.9.7", "libcudnn.so.8", "8.9.7",
+         "search path"),
+        ("/opt/cuda-110/libcudnn.so.8.9.7", "libcudnn.so.8", "8.9.7", "system"),
+        # The driver is named as it is asked for.
+        ("/usr/lib/libcuda.so.570.133.20", "libcuda.so.1", "570.133.20", "system"),
+    ],
+)  # fmt: skip
+def test_a_library_is_told_by_where_it_lies(tmp_path, path, name, version, origin):
+    site = grow(
+        tmp_path / "site-packages", package("nvidia-cuda-runtime-cu12", "12.9.79")
     )
-    assert one(path, LD_LIBRARY_PATH="/opt/cuda-1:").origin == "system"
-
-
-def test_the_driver_is_named_as_it_is_asked_for():
-    found = one("/usr/lib/libcuda.so.570.133.20")
-    assert (found.name, found.version) == ("libcuda.so.1", "570.133.20")
+    searched = {"LD_LIBRARY_PATH": "/else:/opt/cuda-11/lib64/:/opt/cuda-1:"}
+    (found,) = loaded([path.format(site=site)], searched)
+    assert found == Library(name=name, version=version, origin=origin)
 
 
 @pytest.mark.parametrize(

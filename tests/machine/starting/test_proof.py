@@ -42,10 +42,12 @@ def test_no_two_axes_of_a_problem_have_the_same_length():
     assert all(len(set(shape)) == len(shape) for shape in shapes)
 
 
-@pytest.mark.parametrize("problem", [CONVOLUTION, PRODUCT])
+every_problem = pytest.mark.parametrize("problem", [CONVOLUTION, PRODUCT])
+
+
+@every_problem
 @pytest.mark.parametrize(
-    ("device", "digits"),
-    [("CPU:0", 23), ("GPU:0", 23), ("GPU:0", 10)],
+    ("device", "digits"), [("CPU:0", 23), ("GPU:0", 23), ("GPU:0", 10)]
 )
 def test_rounding_alone_is_right(problem, device, digits):
     found = judged(problem, computed(problem, digits), device, device)
@@ -54,7 +56,7 @@ def test_rounding_alone_is_right(problem, device, digits):
     assert 0 < found.error < found.allowed
 
 
-@pytest.mark.parametrize("problem", [CONVOLUTION, PRODUCT])
+@every_problem
 def test_a_processor_that_rounds_as_a_gpu_does_is_wrong_unless_it_was_asked_to(problem):
     result = computed(problem, digits=7)
     asked = {"TF_SET_ONEDNN_FPMATH_MODE": "BF16"}
@@ -89,10 +91,9 @@ def test_a_wrong_result_is_seen_through_the_coarsest_rounding(problem, spoil):
     assert not child.is_right(found)
 
 
-@pytest.mark.parametrize("problem", [CONVOLUTION, PRODUCT])
+@every_problem
 def test_swapped_axes_are_named(problem):
-    swapped = np.swapaxes(computed(problem), 0, 1)
-    found = judged(problem, swapped)
+    found = judged(problem, np.swapaxes(computed(problem), 0, 1))
     assert found.error is None
     assert "shape" in found.problem
     assert not child.is_right(found)
