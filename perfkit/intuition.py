@@ -45,7 +45,10 @@ if TYPE_CHECKING:
 
 # Beside the findings: what was guessed where a run leaves none.
 _KEPT = "guesses.jsonl"
-_COLUMNS = ("recorded", "question", "guess", "measured", "held", "factor")
+_COLUMNS = (
+    *("recorded", "replayed", "question", "guess"),
+    *("measured", "held", "factor"),
+)
 _TITLE = "Your guesses, the oldest first"
 _NONE = 'No run here has a guess yet: put one into "your guess" before you press Run.'
 _OPEN = "No guess can be judged yet: what it is about was too noisy to say."
@@ -56,12 +59,13 @@ class Guessed:
     """One guess, and what the run measured.
 
     Attributes:
-        recorded: When the run began, ISO 8601.
+        recorded: When the run began, or a recording was shown here, ISO 8601.
         question: The experiment, or the training that was diagnosed.
         guess: As the reader wrote it.
         measured: In words; what a ratio lies between with 95 % confidence.
         held: Whether the measurement agrees with it; None where that is not known.
         factor: The guessed ratio over the measured one; None for a name.
+        replayed: Whether a recording was shown in place of a run.
     """
 
     schema: Literal[1] = 1
@@ -72,6 +76,7 @@ class Guessed:
     measured: str
     held: bool | None = None
     factor: float | None = None
+    replayed: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,7 +96,7 @@ class Guesses(Shown):
         said = {True: "held", False: "did not hold", None: units.UNKNOWN}
         rows = tuple(
             (
-                plain(one.question, 40),
+                plain(one.question, 40) + " (recorded)" * one.replayed,
                 plain(one.guess, 40),
                 plain(one.measured, 120),
                 said[one.held],
@@ -129,15 +134,19 @@ def guesses(folder: str | Path | None = None) -> Guesses:
 
     A ratio holds where it lies within the 95 % interval of what was measured, a name
     where the fastest of the others is shown to bring no more. What a run was too noisy
-    to say is not held against anybody. Recordings count as runs do.
+    to say is not held against anybody. A guess counts once, with the last run that was
+    made with it. Recordings count as runs do: they are marked, and stand where they
+    were shown.
 
     Args:
         folder: Of findings; None for ``perfkit-findings`` in the current directory.
     """
     home = Path(os.path.expanduser(folder or store.FOLDER))
     found = [judged for path in home.glob("*.json") for judged in _judged(path)]
-    found += _kept(home / _KEPT)
-    return Guesses(tuple(sorted(found, key=lambda one: one.recorded)))
+    found += [((one.question, one.measured), one) for one in _kept(home / _KEPT)]
+    found.sort(key=lambda judged: judged[1].recorded)
+    last = {(asked, one.guess.casefold()): one for asked, one in found}
+    return Guesses(tuple(sorted(last.values(), key=lambda one: one.recorded)))
 
 
 def keep(
@@ -198,8 +207,8 @@ def _kept(path: Path) -> Iterator[Guessed]:
             yield reading.parse_as(Guessed, line, _KEPT)
 
 
-def _judged(path: Path) -> Iterator[Guessed]:
-    """The guess of a file; nothing where there is none."""
+def _judged(path: Path) -> Iterator[tuple[object, Guessed]]:
+    """What a file asked, and the guess; nothing where there is none."""
     try:
         found = store.load(path)
     except BadFileError:
@@ -212,13 +221,23 @@ def _judged(path: Path) -> Iterator[Guessed]:
         measured, held, factor = _of_ratio(found, finding, words.ratio)
     else:
         measured, held, factor = _of_name(finding, words.variant)
-    yield Guessed(
-        recorded=finding.recorded,
-        question=found.training if isinstance(found, Diagnosis) else found.experiment,
-        guess=words.words,
-        measured=measured,
-        held=held,
-        factor=factor,
+    recorded, asked = finding.recorded, f"{finding.parameters} {found.code}"
+    if finding.replayed:
+        # The copy was written when it was shown; what was run, was so long before.
+        shown = datetime.datetime.fromtimestamp(path.stat().st_mtime).astimezone()
+        recorded, asked = shown.isoformat(timespec="seconds"), finding.recorded
+    question = found.training if isinstance(found, Diagnosis) else found.experiment
+    yield (
+        (question, asked),
+        Guessed(
+            recorded=recorded,
+            replayed=finding.replayed,
+            question=question,
+            guess=words.words,
+            measured=measured,
+            held=held,
+            factor=factor,
+        ),
     )
 
 
@@ -289,10 +308,11 @@ def _of_name(finding: Finding, expected: str) -> Answer:
     compared = measurement(finding).compare(expected, rival)
     if compared and SIDES in finding.parameters:
         compared = compared.after(LEAST_ROUNDS)
-    said = compared.judgement if compared else units.UNKNOWN
-    held = {"faster": True, "no difference shown": True, "slower": False}.get(said)
-    against = f"{plain(expected, 40)} against {plain(rival, 40)}: {said}"
-    return against, held, None
+    against = f"{plain(expected, 40)} against {plain(rival, 40)}"
+    if compared is None:
+        return f"{against}: {units.UNKNOWN}", None, None
+    held = {"slower": False, "too noisy to say": None}.get(compared.verdict, True)
+    return f"{against}: {compared.judgement}", held, None
 
 
 def _furthest_below(finding: Finding, expected: str) -> Answer:

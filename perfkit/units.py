@@ -75,7 +75,7 @@ def between(
     """Write a value with its interval, as ``"12 ms (11 ms to 13 ms)"``, or ``"?"``."""
     if not is_known(low, high):
         return UNKNOWN
-    return f"{write(value)} ({write(low)} to {write(high)})"
+    return f"{write(value)}{_ends(low, high, write)}"
 
 
 def rate_between(value: float, low: float, high: float, unit: str = "examples") -> str:
@@ -86,22 +86,29 @@ def rate_between(value: float, low: float, high: float, unit: str = "examples") 
     if not is_known(low, high):
         return f"{UNKNOWN} {_scale(0.0, unit)[1]}"
     factor, name = _scale(value, unit)
-    ends = f"{significant(low / factor)} to {significant(high / factor)}"
-    return f"{significant(value / factor)} {name} ({ends})"
+    ends = _ends(low, high, lambda end: significant(end / factor))
+    return f"{significant(value / factor)} {name}{ends}"
 
 
 def ratio_between(value: float, low: float, high: float) -> str:
     """Write a ratio with its interval, as ``"1.32× (1.28 to 1.36)"``, or ``"?"``."""
     if not is_known(low, high):
         return UNKNOWN
-    return f"{ratio(value)} ({ratio(low)[:-1]} to {ratio(high)[:-1]})"
+    return f"{ratio(value)}{_ends(low, high, lambda end: ratio(end)[:-1])}"
 
 
 def spread(value: float, low: float, high: float, write: Callable[[float], str]) -> str:
     """Write a value with its interval as a share of it: ``"120 ± 3 %"``, or ``"?"``."""
     if not is_known(low, high):
         return UNKNOWN
+    if low == high:
+        return write(value)
     return f"{write(value)} ± {percent((high / low) ** 0.5 - 1)}"
+
+
+def _ends(low: float, high: float, write: Callable[[float], str]) -> str:
+    """An interval behind its value; "" for a single value, which has none."""
+    return "" if low == high else f" ({write(low)} to {write(high)})"
 
 
 def _scale(value: float, unit: str) -> tuple[float, str]:

@@ -1,11 +1,13 @@
 """Guesses against what was measured, with findings whose rates are known."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 import perfkit
-from perfkit import intuition
+from perfkit import intuition, units
+from perfkit.experiments.replay import BROUGHT
 from perfkit.findings import store
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import Comparison
@@ -64,6 +66,46 @@ def test_a_guess_is_listed_by_its_question(tmp_path):
     store.save(diagnosis(guess="2.5x"), tmp_path)
     (one,) = perfkit.guesses(tmp_path).all
     assert one.question == "train.py:make_training"
+
+
+def test_a_guess_is_held_against_the_number_of_the_report(tmp_path):
+    found = perfkit.load(BROUGHT / "diagnosis-make-training.json")
+    best = found.causes[0].speedup
+    said = units.ratio_between(best.estimate, best.low, best.high)
+    store.save(replace(found, guess="3x"), tmp_path)
+    (one,) = perfkit.guesses(tmp_path).all
+    assert one.measured.endswith(f": {said}")
+
+
+def test_a_recording_is_marked_counts_once_and_stands_where_it_was_shown(tmp_path):
+    store.save(finding(RATES, guess="1.9x"), tmp_path)
+    old = "2020-01-01T00:00:00+00:00"
+    for _ in range(2):
+        shown = finding(RATES, guess="1.9x", recorded=old, replayed=True)
+        store.save(shown, tmp_path)
+    found = perfkit.guesses(tmp_path)
+    assert [one.replayed for one in found.all] == [False, True]
+    assert found.report.verdict.headline == "2 of 2 guesses held."
+    assert [row[0] for row in found.report.table.rows] == [
+        "data-pipeline",
+        "data-pipeline (recorded)",
+    ]
+
+
+def test_a_guess_counts_once_with_its_last_run_and_again_for_another_question(tmp_path):
+    days = [f"2025-03-{day}T09:26:53+01:00" for day in (15, 14, 13)]
+    for day in days[:2]:
+        store.save(finding(RATES, guess="1.9x", recorded=day), tmp_path)
+    other = {"image_side": 64}
+    store.save(
+        finding(RATES, guess="1.9x", recorded=days[2], parameters=other), tmp_path
+    )
+    recorded = [one.recorded for one in perfkit.guesses(tmp_path).all]
+    assert recorded == [days[2], days[0]]
+    intuition.keep("two machines", "2x", "A", folder=tmp_path)
+    intuition.keep("two machines", "2x", "A", folder=tmp_path)
+    intuition.keep("two machines", "2x", "B", folder=tmp_path)
+    assert len(perfkit.guesses(tmp_path).all) == 4
 
 
 def test_a_run_without_a_guess_and_a_file_that_is_none_are_left_out(tmp_path):

@@ -75,3 +75,10 @@ def test_an_interval_over_more_than_a_factor_of_four_is_no_result(low, high, kno
         units.spread(1.5, low, high, units.significant),
     ]
     assert [text == "?" for text in said] == [not known] * 4
+
+
+def test_a_single_value_has_no_interval():
+    assert units.between(2, 2, 2, units.seconds) == "2 s"
+    assert units.rate_between(98.2, 98.2, 98.2) == "98.2 examples/s"
+    assert units.ratio_between(2, 2, 2) == "2.00×"
+    assert units.spread(2, 2, 2, units.significant) == "2"

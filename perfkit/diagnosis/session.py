@@ -29,7 +29,7 @@ from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
-from perfkit.experiments.replay import place_of, read_all
+from perfkit.experiments.replay import MEASURE, place_of, read_all
 from perfkit.experiments.session import check_budget
 from perfkit.findings import store
 from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
@@ -368,7 +368,7 @@ def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
         raise MissingPartError(
             f"{plain(place.name, 80)} holds no recording of {plain(name, 80)} as it is "
             "written here: record one where it can be run, with `perfkit.diagnose(…, "
-            "folder=FOLDER)`, or run it here without a replay."
+            f"folder=FOLDER)`, or {MEASURE}"
         )
     return max(fitting, key=lambda one: (not one.finding.ended_early, one.recorded))
 
@@ -397,7 +397,8 @@ class Replay:
 
     def events(self) -> Generator[Event]:
         """Show the recording, and tell what it is."""
-        self.finding = replace(self._recorded, replayed=True)
+        # The recorded guess was somebody else's.
+        self.finding = replace(self._recorded, replayed=True, guess="")
         try:
             store.save(self.finding, self._folder)
         except PerfkitError as error:

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 BROUGHT = Path(__file__).parents[1] / "replays"
 # A class without fast machines sets it: every run shows a recording in its place then.
 REPLAY_VARIABLE = "PERFKIT_REPLAY"
+# What to do where there is no recording.
+MEASURE = f'measure it here, with `replay=""` or without {REPLAY_VARIABLE}.'
 _Found = TypeVar("_Found")
 
 
@@ -125,8 +127,7 @@ def _none(experiment: Experiment, place: Path, found: list[Finding]) -> str:
     return (
         f"{plain(place.name, 80)} holds no recording of {experiment.name}"
         f"{f', but of {known}' if known else ''}: record one where it can be run, "
-        f"with `perfkit run {experiment.name} --out FOLDER`, or run it here without a "
-        "replay."
+        f"with `perfkit run {experiment.name} --out FOLDER`, or {MEASURE}"
     )
 
 
@@ -139,8 +140,7 @@ def _other(experiment: Experiment, place: Path, nearest: Finding) -> str:
     )
     return (
         f"{plain(place.name, 80)} holds no recording of {experiment.name} with "
-        f"{wanted}, but one with {there}: ask for that, or run it here without a "
-        "replay."
+        f"{wanted}, but one with {there}: ask for that, or {MEASURE}"
     )
 
 

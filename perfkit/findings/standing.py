@@ -245,6 +245,8 @@ def share_of(found: Timing, limit: float, possible: str = "its limit") -> str:
     if found.rate >= limit:
         return f"{possible} ({low} or more)"
     share = f"{units.percent(found.rate / limit)} of {possible}"
+    if found.low == found.high:
+        return share
     if found.high >= limit:
         return f"{share} ({low} or more)"
     return f"{share} ({low} to {units.percent(found.high / limit)})"
@@ -269,19 +271,26 @@ def _as_benchmark(standing: Standing, one: Microbenchmark) -> Standing:
 
 @functools.lru_cache(maxsize=4)
 def measurement(finding: Finding) -> Measurement:
-    """What the engine knew at the end of the run, from the finding alone."""
+    """What the engine knew at the end of the run, from the finding alone.
+
+    What the run said of two variants stands, although a file does not hold all that it
+    was worked out from: so a chart, a table and a sentence never say two numbers.
+    """
     against = {c.variant: c.baseline for c in finding.comparisons}
     variants = tuple(
         Variant(timing.variant, work=_gone, against=against.get(timing.variant, ""))
         for timing in finding.timings
     )
-    return Measurement(
+    found = Measurement(
         variants=variants,
         trials=finding.trials,
         samples=finding.samples,
         notes=finding.notes,
         baseline=finding.baseline,
     )
+    # In the place of what would be worked out anew; no copy with other trials has it.
+    vars(found)["comparisons"] = finding.comparisons
+    return found
 
 
 def _timed(finding: Finding) -> Iterator[Standing]:

@@ -133,7 +133,7 @@ def _fastest(outcome: Member) -> str:
         return ""
     places = {s.variant: s.place for s in standings(outcome.document)}
     best = [t for t in outcome.document.timings if places.get(t.variant) == "fastest"]
-    return f"{plain(best[0].variant)}, {units.rate(best[0].rate)}" if best else ""
+    return f"{plain(best[0].variant)}, {best[0].in_words()}" if best else ""
 
 
 def closing(gathered: Gathered) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import quote
 
 from perfkit.errors import BadFileError, need
+from perfkit.experiments.replay import REPLAY_VARIABLE
 from perfkit.lab import copies
 from perfkit.measure.alone import private_folder
 from perfkit.runs import BUDGET_VARIABLE, seconds
@@ -65,6 +66,8 @@ def open_lab(
     if not root.is_dir():
         raise BadFileError(f"{root} is no folder; give the one with the notebooks.")
     budget = _class_budget(root / BUDGET_FILE)
+    if os.environ.get(REPLAY_VARIABLE):
+        print("Recordings are shown in place of runs.")
     if (root / FIRST_NOTEBOOK).is_file():
         shipped, root = root / FIRST_NOTEBOOK, root / copies.FOLDER
         for sentence in copies.refresh(shipped.parent, root):
@@ -85,10 +88,11 @@ def _class_budget(file: Path) -> dict[str, str]:
         return {}
     text = file.read_text(errors="replace").strip()
     each = seconds(BUDGET_FILE, text)
-    print(
-        f"A run has a budget of {each:g} s in all notebooks, as {BUDGET_FILE} says; "
-        "delete that file for the usual budgets."
-    )
+    if not os.environ.get(REPLAY_VARIABLE):
+        print(
+            f"A run has a budget of {each:g} s in all notebooks, as {BUDGET_FILE} "
+            "says; delete that file for the usual budgets."
+        )
     return {BUDGET_VARIABLE: text}
 
 

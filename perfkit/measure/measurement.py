@@ -111,6 +111,9 @@ class Measurement:
 
     def compare(self, variant: str, baseline: str) -> Comparison | None:
         """Any two variants, from the rounds that hold both; None if there are none."""
+        for known in self.comparisons:
+            if (known.variant, known.baseline) == (variant, baseline):
+                return known
         rounds = self._rounds(variant, baseline)
         if rounds is None:
             return None

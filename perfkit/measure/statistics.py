@@ -89,6 +89,17 @@ class Timing:
     drift: float
     cv: float
 
+    @property
+    def is_known(self) -> bool:
+        """Whether its interval says enough for the rate to be a result."""
+        return units.is_known(self.low, self.high)
+
+    def in_words(self, unit: str = "examples") -> str:
+        """Its rate without its interval, as it stands in a sentence."""
+        if not self.is_known:
+            return "a rate that is not known yet"
+        return units.rate(self.rate, unit)
+
     def seconds(self, examples: float) -> Estimate:
         """What so many examples take."""
         value, low, high = (examples / r for r in (self.rate, self.high, self.low))
@@ -149,7 +160,18 @@ class Comparison:
     @property
     def judgement(self) -> str:
         """Its verdict in words; of one round that leaves doubt that there is none."""
-        return self.verdict if self.is_judged else "one round: not judged"
+        if not self.is_judged:
+            return "one round: not judged"
+        if self.is_noise or self.ends:
+            return self.verdict
+        return f"{self.verdict}, by how much is not known yet"
+
+    @property
+    def as_fast_as(self) -> str:
+        """How its baseline is named after it: ``"1.7 times as fast as"``."""
+        if self.ends:
+            return f"{units.times(self.ratio)} times as fast as"
+        return f"{'faster or slower' if self.is_noise else self.verdict} than"
 
     @property
     def sure(self) -> Sure:

@@ -114,7 +114,9 @@ def _can_be_applied(cause: Cause) -> bool:
 
 
 def _choice(cause: Cause) -> Any:
-    label = f"{plain(cause.do, 100)} ({units.ratio(cause.speedup.estimate)})"
+    gain = cause.speedup
+    known = units.ratio(gain.estimate) if gain.is_known else units.UNKNOWN
+    label = f"{plain(cause.do, 100)} ({known})"
     layout = widgets.Layout(width="100%")
     wide = {"description_width": "0"}
     defect = cause.kind == "defect"

@@ -18,7 +18,7 @@ from perfkit.errors import (
     BadParameterError,
     MissingPartError,
 )
-from perfkit.experiments.replay import place_of, read_all, replay_from
+from perfkit.experiments.replay import MEASURE, place_of, read_all, replay_from
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import encode, parse_as
@@ -182,7 +182,7 @@ def _recording(made: Callable[[], Any], where: str | Path) -> Profile:
         raise MissingPartError(
             f"{plain(place.name, 80)} holds no profile of {plain(name, 80)} as it is "
             "written here: record one where it can be run, with `perfkit profile "
-            "--json FILE`, or run it here without a replay."
+            f"--json FILE`, or {MEASURE}"
         )
     return replace(max(fitting, key=lambda one: one.recorded), replayed=True)
 

@@ -31,7 +31,7 @@ def folder(tmp_path):
     """Recordings of ``make_training``, one broken off, and one of other code."""
     made, code = tmp_path / "recordings", digest(make_training)
     fields = {"training": "make_training", "code": code}
-    store.save(diagnosis(**fields), made)
+    store.save(diagnosis(**fields, guess="9x"), made)
     later = "2026-01-01T00:00:00+00:00"
     store.save(diagnosis(**fields, recorded=later, unfinished=True), made)
     store.save(diagnosis(**fields | {"code": "0" * 64}, recorded=later), made)
@@ -43,6 +43,7 @@ def test_a_recording_is_given_in_place_of_a_diagnosis_and_says_so(folder, tmp_pa
     assert shown.replayed
     assert shown.recorded == "2025-03-14T09:26:53+01:00"
     assert shown.causes == diagnosis().causes
+    assert shown.guess == ""
     assert store.load(shown.path) == shown
     assert shown.path.parent == tmp_path
 

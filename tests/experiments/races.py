@@ -3,7 +3,9 @@
 import itertools
 import math
 import random
+import re
 
+from perfkit import units
 from perfkit.experiments import experiment
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.trial import Trial
@@ -92,3 +94,12 @@ def sayings(name):
         return " ".join(verdict(run, **asked).because)
 
     return verdict, because
+
+
+def slips(found, verdict):
+    """What a verdict says of rates and ratios that the table has as not known."""
+    said = f"{verdict.headline} {verdict.much}"
+    hidden = [units.rate(t.rate).split()[0] for t in found.timings if not t.is_known]
+    hidden += [units.times(c.ratio) for c in found.comparisons if not c.ends]
+    of = r"(?<![\d.,]){}(?!\d|[.,]\d)"
+    return [number for number in hidden if re.search(of.format(number), said)]

@@ -1,14 +1,17 @@
 """What every race says, whatever races in it."""
 
+import re
 import statistics
+from pathlib import Path
 
 import pytest
 
+import perfkit
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.findings.record import Edit
 from perfkit.measure.plan import Progress
 from perfkit.measure.trial import Trial
-from tests.experiments.races import measured
+from tests.experiments.races import measured, slips
 from tests.measure.scripted import Script, Weather, play
 
 CHOICES = {name: Choice(f"Do {name}.", f"{name}()") for name in ("old", "new", "third")}
@@ -108,6 +111,29 @@ def test_noise_is_no_reason_to_keep_anything(other, noise, rounds):
     assert found.next == ""
     wild = verdict({"old": 100, "new": 115}, noise=3.0, rounds=2)
     assert "times as fast" not in wild.much
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.5, 3.0])
+@pytest.mark.parametrize("new", [87.3, 118.7, 463.1, 91_234])
+@pytest.mark.parametrize("rounds", [2, 4])
+def test_no_sentence_says_a_number_that_the_table_does_not(new, noise, rounds):
+    found = measured({"old": 101.3, "new": new}, noise=noise, rounds=rounds)
+    said = Race(found, CHOICES, "images").verdict()
+    assert slips(found, said) == []
+    assert ": ." not in said.much
+
+
+def test_a_sentence_takes_a_rate_from_what_knows_whether_it_is_known():
+    written = re.compile(r"units\.rate\([\w.]+\.rate\b")
+    places = Path(perfkit.__file__).parent.glob("experiments/**/*.py")
+    found = [path.name for path in places if written.search(path.read_text())]
+    assert found == ["words.py"]
+
+
+def test_what_was_never_held_against_the_baseline_does_not_keep_it():
+    found = verdict({"new": 200, "third": 100}, "old")
+    assert (found.winner, found.sure) == ("", "not known yet")
+    assert found.much.endswith('; how that compares with "old" is not known yet.')
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from perfkit.errors import MissingPartError
 from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
 from perfkit.gallery import kinds
+from tests.experiments.races import slips
 from tests.export.pages import assert_stamped
 from tests.findings.test_report import words_in_sight
 
@@ -71,6 +72,7 @@ def test_what_a_notebook_asks_has_a_recording_that_says_so(name, tmp_path, monke
     assert_stamped(page, known.stamp, charts=len(kinds(shown).keys() - {"ratios"}))
     assert len(page.encode()) <= LARGEST_PAGE
     assert len(words_in_sight(shown.report)) <= MOST_WORDS
+    assert slips(known, shown.verdict) == []
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)

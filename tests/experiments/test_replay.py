@@ -56,8 +56,12 @@ def test_what_has_no_recording_is_said_with_what_there_is(folder, tmp_path):
         recording(Loops(size=700), folder)
     assert str(caught.value) == (
         "recordings holds no recording of loops with size=700, but one with "
-        "size=20000: ask for that, or run it here without a replay."
+        'size=20000: ask for that, or measure it here, with `replay=""` or without '
+        "PERFKIT_REPLAY."
     )
+    # A notebook shows that, and no traceback.
+    shown = caught.value._render_traceback_()
+    assert shown == [f"MissingPartError: {caught.value}"]
     store.save(finding(), tmp_path / "other")
     with pytest.raises(MissingPartError, match="of loops, but of data-pipeline: rec"):
         recording(Loops(), tmp_path / "other")

@@ -85,6 +85,14 @@ def test_what_is_not_known_has_a_sign_of_its_own_and_is_no_number():
     assert '"low":0.0611' in store.to_json(shown)
 
 
+def test_what_the_run_said_of_two_variants_is_not_worked_out_anew():
+    made = finding()
+    said = replace(made.comparisons[-1], ratio=1.7, low=1.5, high=2.0)
+    found = replace(made, comparisons=(made.comparisons[0], said))
+    assert by_name(found)["prefetched"].ratio == said
+    assert replace(measurement(found), trials=()).comparisons == ()
+
+
 def test_a_finding_is_worked_out_once_for_all_its_tables_and_charts():
     made = finding()
     assert standings(made) is standings(made)

@@ -98,6 +98,18 @@ def test_one_file_sets_the_budget_of_all_notebooks(
     assert became["environment"]["PERFKIT_BUDGET"] == "7"
 
 
+def test_where_recordings_are_shown_no_budget_is_said(
+    tmp_path, became, monkeypatch, capsys
+):
+    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
+    monkeypatch.setenv("PERFKIT_REPLAY", "1")
+    (tmp_path / "budget.txt").write_text("20\n")
+    with pytest.raises(Became):
+        open_lab(tmp_path, state=tmp_path / "state")
+    assert became["environment"]["PERFKIT_BUDGET"] == "20"
+    assert capsys.readouterr().out == "Recordings are shown in place of runs.\n"
+
+
 def test_a_budget_that_is_none_is_refused(tmp_path, became, monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     (tmp_path / "budget.txt").write_text("short\n")

@@ -134,6 +134,30 @@ def test_the_noise_floor_is_what_the_control_reached_and_a_standard_error():
     assert statistics.noise_floor(of, KNOWN) == pytest.approx(np.exp(0.04 + error))
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "judgement", "words"),
+    [
+        (1.5, 2.5, "faster", "2.0 times as fast as"),
+        (1.2, 9.0, "faster, by how much is not known yet", "faster than"),
+    ],
+)
+def test_a_verdict_without_a_number_says_so(low, high, judgement, words):
+    sure = compared(rounds([0.2, 0.21, 0.19]))
+    found = replace(sure, ratio=2.0, low=low, high=high)
+    assert (found.judgement, found.as_fast_as) == (judgement, words)
+    noise = replace(found, verdict="too noisy to say", low=0.3)
+    assert noise.judgement == "too noisy to say"
+    assert noise.as_fast_as == "faster or slower than"
+
+
+def test_a_rate_that_is_not_known_is_no_number_in_a_sentence():
+    timing = statistics.timing("v", [part(50), part(200)], [1.0, 3.0])
+    known = replace(timing, low=80.0, high=120.0)
+    assert known.in_words("images") == "100 images/s"
+    wide = replace(timing, low=20.0, high=500.0)
+    assert wide.in_words() == "a rate that is not known yet"
+
+
 def test_many_turns_in_one_process_are_surer_than_a_pair_of_processes():
     apart = rounds([np.log(1.3)], within=1e-2, turns=9)
     together = replace(apart, one_process=True)

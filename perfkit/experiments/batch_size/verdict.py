@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.shared.words import failures
+from perfkit.experiments.shared.words import failures, instead
 from perfkit.findings.record import Edit, Verdict
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ def _answer(measured: Measurement, knee: Knee) -> Verdict:
     if compared is None:
         return _open(knee)
     size, small = (numbers.size_of(n) for n in (compared.variant, compared.baseline))
-    rates = [_rate(measured, each) for each in (size, small)]
+    rates = (measured.timing(each) for each in (compared.variant, compared.baseline))
     rises = "the rate still rises there" if knee.rising else "larger is not faster"
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
-        much=f"This training then runs {units.times(compared.ratio)} times as fast as "
-        f"with {small:,}: {units.instead(*rates)}.",
+        much=f"This training then runs {compared.as_fast_as} with {small:,}"
+        f"{instead(*rates)}.",
         sure=compared.sure,
         interval=compared.ends,
         edits=(Edit(old=_fit(small), new=_fit(size)),),
@@ -130,7 +130,7 @@ def _open(knee: Knee) -> Verdict:
 
 
 def _rate(measured: Measurement, size: int) -> str:
-    return units.rate(numbers.sized(measured.timings)[size].rate)
+    return numbers.sized(measured.timings)[size].in_words()
 
 
 def _fit(size: int) -> str:

@@ -17,7 +17,7 @@ from perfkit.experiments.contention.signs import (
     QUIET,
     SLEEPING,
 )
-from perfkit.experiments.shared.words import failures, listed, quoted
+from perfkit.experiments.shared.words import failures, instead, listed, quoted
 from perfkit.findings.record import Verdict
 
 if TYPE_CHECKING:
@@ -162,9 +162,8 @@ def _longer(measured: Measurement, compared: Comparison, beside: str) -> str:
     times = "is longer or not, which is not known yet"
     if units.is_known(compared.low, compared.high):
         times = f"takes {units.times(1 / compared.ratio)} times as long as when quiet"
-    names = (compared.variant, QUIET)
-    rates = [units.rate(t.rate) for n in names if (t := measured.timing(n))]
-    return f"{beside} a step {times}: {units.instead(*rates)}."
+    rates = (measured.timing(name) for name in (compared.variant, QUIET))
+    return f"{beside} a step {times}{instead(*rates)}."
 
 
 def _ends(compared: Comparison) -> str:

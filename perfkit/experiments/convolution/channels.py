@@ -11,6 +11,7 @@ from perfkit import units
 from perfkit.experiments.convolution import answers
 from perfkit.experiments.convolution.problem import convolving
 from perfkit.experiments.convolution.variants import BASELINE, VARIANTS
+from perfkit.experiments.shared.words import instead
 from perfkit.findings.record import Verdict
 from perfkit.measure import statistics
 from perfkit.measure.measurement import Variant
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from perfkit.experiments.convolution.problem import Problem
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
+    from perfkit.measure.statistics import Comparison, Timing
     from perfkit.measure.tick import Yielded
 
 
@@ -79,13 +80,13 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
         return Verdict(
             headline="Choose channel counts for what they learn, not for their speed.",
             much=f"None of {len(found)} is shown to be faster or slower than {base}: "
-            f"{_speed(measured, problem)}.",
+            f"{_speed(measured, problem).in_words('FLOP')}.",
             sure="sure",
             because=because,
         )
     return Verdict(
         headline=f"Whether any channel count is faster than {base} is not known yet.",
-        much=f"{base} reaches {_speed(measured, problem)}.",
+        much=f"{base} reaches {_speed(measured, problem).in_words('FLOP')}.",
         sure="not known yet",
         because=because,
     )
@@ -103,12 +104,14 @@ def _differ(
         told, headline = best, f"Choose {best.variant}: it computes more in its time."
     else:
         told, headline = shown[0], f"Keep {base}, and avoid {shown[0].variant}."
-    speed = _speed(measured, _problems(problem)[told.variant])
+    both = (_problems(problem)[told.variant], problem)
+    speeds = (_speed(measured, each) for each in both)
+    fast = f"at {units.times(told.ratio)} times the speed of"
+    fast = fast if told.ends else f"{told.verdict} than"
     others = [c.variant for c in shown if c.verdict == told.verdict and c is not told]
     return Verdict(
         headline=headline,
-        much=f"{told.variant} runs at {units.times(told.ratio)} times the speed of "
-        f"{base}: {speed} instead of {_speed(measured, problem)}.",
+        much=f"{told.variant} runs {fast} {base}{instead(*speeds, unit='FLOP')}.",
         sure=told.sure,
         interval=told.ends,
         because=because,
@@ -161,9 +164,14 @@ def _compared(measured: Measurement, problem: Problem) -> list[Comparison]:
     ]
 
 
-def _speed(measured: Measurement, problem: Problem) -> str:
+def _speed(measured: Measurement, problem: Problem) -> Timing:
+    """The rate of what was compared, as arithmetic per second."""
     timing = measured.timing(name_of(problem))
-    return units.rate(timing.rate * problem.flops, "FLOP") if timing else units.UNKNOWN
+    assert timing
+    rate, low, high = (
+        end * problem.flops for end in (timing.rate, timing.low, timing.high)
+    )
+    return replace(timing, rate=rate, low=low, high=high)
 
 
 def _convolving(problem: Problem) -> Iterator[Yielded]:

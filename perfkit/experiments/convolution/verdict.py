@@ -95,7 +95,7 @@ def _next(measured: Measurement, race: Race, found: dict[str, Speed]) -> str:
         if compared and compared.verdict == "faster":
             said.append(
                 f"Where 2 or 3 digits are enough, {quoted(name)} runs "
-                f"{units.times(compared.ratio)} times as fast as {quoted(BASELINE)}."
+                f"{compared.as_fast_as} {quoted(BASELINE)}."
             )
     return " ".join(filter(None, said))
 
@@ -103,7 +103,7 @@ def _next(measured: Measurement, race: Race, found: dict[str, Speed]) -> str:
 def _limits(measured: Measurement, problem: Problem) -> Iterator[str]:
     """What the machine can do, and where this convolution lies between its limits."""
     peak, memory = measured.timing(ARITHMETIC), measured.timing(MEMORY)
-    if peak is None or memory is None:
+    if not (peak and memory and peak.is_known and memory.is_known):
         return
     method = VARIANTS[BASELINE]
     flops, traffic = method.flops(problem), method.traffic(problem)

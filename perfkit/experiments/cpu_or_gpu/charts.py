@@ -194,7 +194,7 @@ def crossover_plane(finding: Finding) -> Figure:
         for point, size in points:
             colour, mark = _MARKS[point.says]
             axes.plot(size.width, size.batch, mark, color=colour, ms=9)
-            curves.label(axes, units.ratio(point.gain.ratio), size.width, size.batch)
+            curves.label(axes, _gain(point), size.width, size.batch)
 
     caption = _plane_caption(finding, known, [*shown.fits.values()])
     words = (
@@ -235,10 +235,13 @@ def _plane_caption(
     yield canvas.origin(finding)
 
 
+def _gain(point: Point) -> str:
+    return units.ratio(point.gain.ratio) if point.gain.ends else units.UNKNOWN
+
+
 def _plane_in_words(points: Sequence[Point], known: dict[float, Edge]) -> Iterator[str]:
     for point in points:
-        gain = units.ratio(point.gain.ratio)
-        yield f"{point.what}, batch {point.batch:,}: {gain}, {point.says}"
+        yield f"{point.what}, batch {point.batch:,}: {_gain(point)}, {point.says}"
     for batch in list(known)[:: max(1, len(known) // 3)]:
         width, low, high = (units.significant(w, 2) for w in known[batch])
         at = f"batch {batch:,.0f} ({low} to {high})"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.shared.words import brief, failures, quoted
+from perfkit.experiments.shared.words import brief, failures, instead, quoted
 from perfkit.findings.record import Edit, Verdict
 
 if TYPE_CHECKING:
@@ -106,7 +106,6 @@ def _headline(paying: list[Point], crossing: Crossing, first: str, second: str) 
 
 def _much(point: Point, second: str) -> str:
     gain = point.gain
-    rates = [units.rate(timing.rate) for timing in (point.second, point.first)]
     fast = f"runs {units.times(gain.ratio)} times as fast"
     if not units.is_known(gain.low, gain.high):
         fast = "may run faster or not"
@@ -114,7 +113,8 @@ def _much(point: Point, second: str) -> str:
         fast = "runs as fast"
     elif gain.ratio < 1:
         fast = f"takes {units.times(1 / gain.ratio)} times as long"
-    return f"At {point.what} training {fast} on {second}: {units.instead(*rates)}."
+    rates = instead(point.second, point.first)
+    return f"At {point.what} training {fast} on {second}{rates}."
 
 
 def _where(curve: Curve, crossing: Crossing) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _placed(found: Result, curve: Curve) -> Iterator[str]:
             yield (
                 f"With {point.batch:,} instead of {usual.batch:,} examples a batch, "
                 f"{point.what} gains {brief(point.gain)} instead of "
-                f"{units.ratio(usual.gain.ratio)}."
+                f"{usual.gain.interval}."
             )
     for dot in found.dots:
         gain = units.ratio_between(dot.gain.value, dot.gain.low, dot.gain.high)

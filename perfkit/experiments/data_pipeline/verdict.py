@@ -187,10 +187,10 @@ def _next(measured: Measurement, race: Race) -> str:
             "precision, its batch size, its compiler."
         )
     without = measured.timing(bare.baseline)
-    if bare.verdict == "slower" and race.won and without:
+    if bare.verdict == "slower" and bare.ends and race.won and without:
         return (
             f"After that the input still costs {units.percent(1 - bare.ratio)}: this "
-            f"training reaches {units.rate(without.rate, 'images')} without any."
+            f"training reaches {without.in_words('images')} without any."
         )
     return ""
 
@@ -239,12 +239,12 @@ def _limits(measured: Measurement, best: str) -> Iterator[str]:
     if ceiling and compared:
         yield (
             "The same training on one batch that stays in memory reaches "
-            f"{units.rate(ceiling.rate, 'images')}; {quoted(best)} reaches "
+            f"{ceiling.in_words('images')}; {quoted(best)} reaches "
             f"{_share(compared)} of that."
         )
     limit = measured.timing(DECODE_LIMIT)
     if limit:
-        most = units.rate(limit.rate, "images")
+        most = limit.in_words("images")
         shares = [
             f"; {quoted(name)}, which decodes {what}, {_share(compared)} of that"
             for what, name in numbers.best_that_decode(measured).items()
@@ -291,7 +291,7 @@ def _out_of_contest(measured: Measurement) -> Iterator[str]:
         why = method.excluded or numbers.too_large(measured, method)
         timing = measured.timing(method.name)
         if why and timing:
-            rate = units.rate(timing.rate, "images")
+            rate = timing.in_words("images")
             yield f"{quoted(method.name)} ({rate}) does not count: {why}."
 
 

@@ -15,7 +15,7 @@ from perfkit.experiments.execution_mode.variants import (
 )
 from perfkit.experiments.shared.loops import NOTE
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.experiments.shared.words import failures, listed, quoted
+from perfkit.experiments.shared.words import failures, instead, listed, quoted
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.pay_back import pay_back, typical
 
@@ -133,7 +133,6 @@ def _of_worst(
     del held[worst.variant]
     tied = [name for name, c in held.items() if c is None or c.verdict != "faster"]
     rates = (measured.timing(name) for name in (worst.variant, worst.baseline))
-    slow, fast = (units.rate(t.rate) if t else units.UNKNOWN for t in rates)
     known = units.is_known(worst.low, worst.high)
     low, value, high = (
         units.times(1 / end) for end in (worst.high, worst.ratio, worst.low)
@@ -142,8 +141,8 @@ def _of_worst(
     return Verdict(
         headline=method.do,
         much=f"With {quoted(method.name)} this training takes "
-        f"{f'{value} times as' if known else 'longer, nobody knows how'} long: {slow} "
-        f"instead of {fast}.",
+        f"{f'{value} times as' if known else 'longer, nobody knows how'} long"
+        f"{instead(*rates)}.",
         sure=worst.sure,
         interval=f"{low} to {high}" if known else "",
         edits=(_edit(method.lines, method.fix()),),

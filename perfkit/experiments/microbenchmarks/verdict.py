@@ -14,7 +14,7 @@ from perfkit import units
 from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared import benchmark_gpu as gpu
-from perfkit.experiments.shared.words import MORE
+from perfkit.experiments.shared.words import MORE, instead
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import microbenchmarks, share_of
 
@@ -136,7 +136,9 @@ def _arithmetic(measured: Measurement) -> str:
 def _weak(measured: Measurement) -> Iterator[Weak]:
     for name, one in microbenchmarks(measured.notes).items():
         found = _known(measured, name) if name in _REACHES_HALF else None
-        if found and one.limit and found.high < _WEAK * one.limit:
+        if not (found and one.limit and found.is_known):
+            continue
+        if found.high < _WEAK * one.limit:
             share = found.rate / one.limit
             yield Weak(
                 share,
@@ -151,7 +153,7 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
                 ratio.ratio / cores,
                 _QUIET,
                 f'"{every}" on {cores:g} cores is {units.times(ratio.ratio)} times as '
-                f"fast as on one: {_rates(measured, ratio)}.",
+                f"fast as on one{_rates(measured, ratio)}.",
                 ratio,
             )
     ratio = _ratio(measured, benchmark.TENSORFLOW, benchmark.BASELINE)
@@ -160,7 +162,7 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             1 / ratio.ratio,
             "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`.",
             f"TensorFlow multiplies matrices {units.times(ratio.ratio)} times as fast "
-            f"as NumPy here: {_rates(measured, ratio)}.",
+            f"as NumPy here{_rates(measured, ratio)}.",
             ratio,
         )
     yield from _slow_disk(measured)
@@ -170,7 +172,9 @@ def _slow_disk(measured: Measurement) -> Iterator[Weak]:
     """The disk gives fewer photographs than the cores decode."""
     size = measured.notes.get(IMAGE_BYTES)
     disk, decoded = (_known(measured, n) for n in (benchmark.NAME, work.ALL_CORES))
-    if size and disk and decoded and disk.high / size < decoded.low:
+    if not (size and disk and decoded and disk.is_known and decoded.is_known):
+        return
+    if disk.high / size < decoded.low:
         gives, wanted = (
             units.rate(rate, "photographs") for rate in (disk.rate / size, decoded.rate)
         )
@@ -212,17 +216,17 @@ def _missing(measured: Measurement) -> Iterator[str]:
 
 
 def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
-    """A ratio that is judged; both count the same."""
+    """A ratio that is judged and known; both count the same."""
     found = measured.compare(one, other)
-    return found if found and found.is_judged else None
+    return found if found and found.is_judged and found.ends else None
 
 
 def _rates(measured: Measurement, of: Comparison) -> str:
     """The two rates of a ratio."""
     one = microbenchmarks(measured.notes).get(of.variant)
     unit = one.unit if one else "units"
-    found = (measured.timing(name) for name in (of.variant, of.baseline))
-    return units.instead(*(units.rate(t.rate, unit) for t in found if t))
+    both = (measured.timing(name) for name in (of.variant, of.baseline))
+    return instead(*both, unit=unit)
 
 
 def _known(measured: Measurement, name: str) -> Timing | None:

@@ -9,7 +9,7 @@ from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.experiments.scaling.numbers import SHARED
 from perfkit.experiments.scaling.work import GPU
-from perfkit.experiments.shared.words import failures
+from perfkit.experiments.shared.words import failures, instead
 from perfkit.findings.record import Edit, Verdict
 
 if TYPE_CHECKING:
@@ -98,12 +98,10 @@ def _of_several(
     assert compared
     limit, _ = numbers.limits(measured).get(most.count, ("neither", 0.0))
     on_gpus, gains = numbers.kind(measured) == GPU, compared.verdict == "faster"
-    rates = units.instead(units.rate(most.timing.rate), units.rate(one.timing.rate))
-    much = f"They reach {rates}."
-    if units.is_known(compared.low, compared.high):
-        much = (
-            f"They train {units.times(compared.ratio)} times as fast as one: {rates}."
-        )
+    rates = instead(most.timing, one.timing)
+    much = f"They reach {rates.removeprefix(': ')}." if rates else ""
+    if compared.ends:
+        much = f"They train {compared.as_fast_as} one{rates}."
     then = _NEXT.get(limit, _MORE_WORK if most.efficiency.low < _GOOD else "")
     return Verdict(
         headline=_headline(compared, who, limit, on_gpus=on_gpus),

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.shared.words import failures, listed, quoted
+from perfkit.experiments.shared.words import failures, instead, listed, quoted
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.statistics import WORTH_KNOWING
 
@@ -138,7 +138,7 @@ class Race:
         also = (f"{listed(tied)} may be as fast.",) if tied else ()
         return Verdict(
             headline=new.do,
-            much=f"{self.what} then runs {_as_fast(compared)}: {self._rates(best)}.",
+            much=f"{self.what} then runs {_as_fast(compared)}{self._rates(best)}.",
             sure=compared.sure,
             interval=compared.ends,
             edits=(Edit(old=old.lines, new=new.lines),),
@@ -150,10 +150,10 @@ class Race:
 
     def _not_won(self, because: tuple[str, ...], next: str) -> Verdict:
         best, base = self.ranked[0], quoted(self.baseline)
-        much = f"{quoted(best.variant)} reaches {self._rate(best)}"
+        much = f"{quoted(best.variant)} reaches {best.in_words(self.unit)}"
         compared = self.compared
         if compared and compared.ends:
-            much += f", {_as_fast(compared)} as {base}"
+            much += f", {compared.as_fast_as} {base}"
         elif best.variant != self.baseline:
             much += f"; how that compares with {base} is not known yet"
         unknown = best.variant != self.baseline and (
@@ -182,17 +182,10 @@ class Race:
             return None
         return self.measured.compare(variant, self.baseline)
 
-    def _rate(self, timing: Timing) -> str:
-        return units.rate(timing.rate, self.unit)
-
     def _rates(self, best: Timing) -> str:
-        base = self.measured.timing(self.baseline)
-        if base is None:
-            return self._rate(best)
-        return units.instead(self._rate(best), self._rate(base))
+        return instead(best, self.measured.timing(self.baseline), unit=self.unit)
 
 
 def _as_fast(compared: Comparison) -> str:
-    if not units.is_known(compared.low, compared.high):
-        return "faster, by how much is not known yet"
-    return f"{units.times(compared.ratio)} times as fast"
+    known = f"{units.times(compared.ratio)} times as fast"
+    return known if compared.ends else compared.judgement

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
+    from perfkit.measure.statistics import Comparison, Timing
 
 
 MORE = "Give it more seconds, such as `--budget 180`: two rounds say more."
@@ -32,6 +32,14 @@ def brief(compared: Comparison) -> str:
     if not units.is_known(compared.low, compared.high):
         return f"{units.UNKNOWN}× ({compared.judgement})"
     return f"{compared.interval[:-1]}; {compared.judgement})"
+
+
+def instead(
+    now: Timing | None, before: Timing | None, *, unit: str = "examples"
+) -> str:
+    """Two rates behind a claim, ``": 877 instead of 516 images/s"``; "" if unknown."""
+    known = [units.rate(t.rate, unit) for t in (now, before) if t and t.is_known]
+    return f": {units.instead(*known)}" if len(known) == 2 else ""
 
 
 def rounds(compared: Comparison) -> str:
