@@ -26,8 +26,8 @@ from perfkit.measure.alone import lock_file
 
 # A worker that has loaded TensorFlow holds most of a gigabyte.
 MOST_WORKERS = 8
-# How many of the chosen tests measure, as the workers have found.
-ALONE = pytest.StashKey[int]()
+# The files of the chosen tests that measure, as the workers have found.
+ALONE = pytest.StashKey[list[str]]()
 # What tests are marked with that use a fixture, directly or not.
 MARKS = {
     "browser": ("browser", "measures"),
@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(config, items):
     leave_out(config, items)
     alone = [item for item in items if item.get_closest_marker("measures")]
     if is_worker(config):
-        config.workeroutput["alone"] = len(alone)
+        config.workeroutput["alone"] = sorted({str(item.path) for item in alone})
         items[:] = [item for item in items if item not in alone]
     elif config.pluginmanager.hasplugin("dsession"):
         items[:] = alone
@@ -99,13 +99,13 @@ def leave_out(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    node.config.stash[ALONE] = getattr(node, "workeroutput", {}).get("alone", 0)
+    node.config.stash[ALONE] = getattr(node, "workeroutput", {}).get("alone", [])
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session):
     result = yield
-    if session.config.stash.get(ALONE, 0):
+    if session.config.stash.get(ALONE, []):
         run_alone(session)
     return result
 
@@ -115,7 +115,11 @@ def run_alone(session):
     beside = session.testscollected
     if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
         reporter.ensure_newline()
-    session.perform_collect()
+    args = session.config.args
+    if not any("::" in arg for arg in args):
+        # The other files need not be imported again, with all that they import.
+        args = session.config.stash[ALONE]
+    session.perform_collect(args)
     session.testscollected += beside
     for item, following in itertools.zip_longest(session.items, session.items[1:]):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

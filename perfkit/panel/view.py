@@ -103,9 +103,9 @@ class Runs:
         self._signed.add_class("perfkit-controls")
         self.widget = widgets.VBox((self.table,))
         self.widget.add_class("perfkit-runs")
-        self._rows: collections.deque[tuple[str, Recorded]] = collections.deque(
-            maxlen=_KEPT
-        )
+        # Each with what was found, and its links by how they are signed.
+        self._rows: collections.deque[tuple[str, Recorded, dict[Markup, str]]]
+        self._rows = collections.deque(maxlen=_KEPT)
         self._count = 0
 
     def add(self, found: Recorded, changes: Iterable[str]) -> None:
@@ -122,7 +122,7 @@ class Runs:
         told = (changed, plain(came), how_sure(verdict))
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in told)
         row = f'<th scope="row">{self._count}</th>{cells}'
-        self._rows.appendleft((row, found))
+        self._rows.appendleft((row, found, {}))
         self.draw()
 
     def draw(self) -> None:
@@ -131,10 +131,12 @@ class Runs:
 
         by = signed(self.author.value, self.note.value)
         numbers = range(self._count, 0, -1)
-        rows = [
-            (row, downloads(found, by, f"run {number}"))
-            for number, (row, found) in zip(numbers, self._rows, strict=False)
-        ]
+        rows = []
+        for number, (row, found, drawn) in zip(numbers, self._rows, strict=False):
+            if by not in drawn:  # To draw its charts takes seconds.
+                drawn.clear()
+                drawn[by] = downloads(found, by, f"run {number}")
+            rows.append((row, drawn[by]))
         self.widget.children = (self.table, self._signed) if rows else (self.table,)
         if len(rows) < 2:
             self.table.value = "".join(f"<p>{links}</p>" for _, links in rows)

@@ -216,10 +216,11 @@ class Working:
             self._error = None
             self._shown.enable(running=True)
             self._try(task)
-            self._shown.enable(running=False)
             if self._display is not None:
                 self._display.update(self._bundle(), raw=True)
         finally:
+            # Not before that: until it is idle a press of Run would not be heard.
+            self._shown.enable(running=False)
             self._idle.set()
 
     def _try(self, task: Callable[[], None]) -> None:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
 
@@ -24,6 +25,8 @@ FLAGS = (
 )
 # What JupyterLab notes of a panel on a page that is loaded after its kernel has ended.
 GONE = "widget model not found"
+# As long as a kernel may take to start, on two cores that others use as well.
+LONG_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,8 @@ def lab(tmp_path_factory):
     """A server on a copy of the notebooks, one for each file of tests."""
     root = tmp_path_factory.mktemp("checkout")
     shutil.copytree(REPOSITORY / "notebooks", root / "notebooks")
-    with running_lab(root, tmp_path_factory.mktemp("home")) as server:
+    home = tmp_path_factory.mktemp("home")
+    with running_lab(root, home, PERFKIT_BUDGET="10") as server:
         yield server
 
 
@@ -68,6 +72,10 @@ def open_notebook(page, lab):
     """Opens a notebook of the lab, the first by default; gives the page once ready."""
 
     def visit(path=lab.path):
+        # On a loaded machine JupyterLab takes a save of its own for somebody else's.
+        asked = page.locator(".jp-Dialog", has_text="has changed on disk")
+        keep = page.get_by_role("button", name="Overwrite")
+        page.add_locator_handler(asked, lambda _: keep.click())
         page.goto(f"{lab.origin}{path}?token={lab.token}")
         page.locator(".jp-NotebookPanel").wait_for()
         # The notebook's own sign says idle before there is a kernel.
@@ -75,6 +83,34 @@ def open_notebook(page, lab):
         return page
 
     return visit
+
+
+def write_notebook(path, *cells):
+    notebook = nbformat.v4.new_notebook(
+        cells=list(map(nbformat.v4.new_code_cell, cells))
+    )
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, path)
+
+
+@pytest.fixture
+def show(lab, open_notebook):
+    """Opens a notebook of some cells, the first of which is a panel, and runs that."""
+
+    def opened(*cells):
+        write_notebook(lab.root / "notebooks" / "panel.ipynb", *cells)
+        page = open_notebook("/lab/tree/notebooks/panel.ipynb")
+        page.set_default_timeout(LONG_MS)
+        run_cell(page, 0)
+        page.locator(".perfkit-state").wait_for()
+        return page
+
+    return opened
+
+
+def run_cell(page, number):
+    page.locator(".jp-Notebook .cm-content").nth(number).click()
+    page.keyboard.press("Control+Enter")
 
 
 @pytest.fixture

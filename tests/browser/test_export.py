@@ -107,32 +107,27 @@ KINDS = ["finding", "findings", "notebook", "never run", *MACHINES]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_opens_without_a_network_an_error_or_a_script(kind, pages, visit):
-    page = visit(pages[kind])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (360, "dark"), (320, "light")]
+)
+def test_a_page_opens_alone_fits_its_width_and_bars_nobody(
+    kind, width, scheme, pages, visit
+):
+    page = visit(pages[kind], width, scheme)
+    # Neither a network, an error nor a script.
     assert [url for url in visit.asked if not url.startswith("data:")] == [
         pages[kind].as_uri()
     ]
     assert page.locator("h1").count() == 1
     assert page.locator("script").count() == 0
     assert page.title() == page.locator("h1").inner_text()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("width", [320, 360, 1280])
-def test_a_page_never_scrolls_sideways(kind, width, pages, visit):
-    page = visit(pages[kind], width)
+    # It never scrolls sideways.
     wide = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert wide[0] <= wide[1]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
-def test_nothing_bars_people_from_a_page(kind, width, scheme, pages, visit):
-    page = visit(pages[kind], width, scheme)
     page.evaluate(
         "document.querySelectorAll('details').forEach(d => { d.open = true })"
     )
-    page.screenshot(path=picture(f"export {kind} {scheme}"), full_page=True)
+    page.screenshot(path=picture(f"export {kind} {width} {scheme}"), full_page=True)
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run()")["violations"]
     assert [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found] == []

@@ -5,16 +5,14 @@ import re
 import time
 from pathlib import Path
 
-import nbformat
 import psutil
 import pytest
 
-from tests.browser.conftest import REPOSITORY
+from tests.browser.conftest import REPOSITORY, run_cell
 from tests.lab.server import running_lab
+from tests.panel.files import put
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-# As long as a kernel may take to start, on two cores that others use as well.
-LONG_MS = 60_000
 SHOWN = """\
 import perfkit
 from tests.experiments.toy import Loops
@@ -25,36 +23,16 @@ panel"""
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A server whose kernels have no TensorFlow to load, which takes ten seconds."""
-    root = tmp_path_factory.mktemp("checkout")
+    """A server beside two passports, whose kernels have no TensorFlow to load."""
+    root, home = (tmp_path_factory.mktemp(name) for name in ("checkout", "home"))
     (root / "notebooks").mkdir()
+    for name, times in (("mine", 1.0), ("theirs", 0.4)):
+        rates = {"JPEG decode": times, "tf.data map": times}
+        put(name, root / "notebooks", rates=rates)
     without = REPOSITORY / "tests" / "guilty" / "without_tensorflow"
     found = os.pathsep.join(map(str, (REPOSITORY, without)))
-    with running_lab(root, tmp_path_factory.mktemp("home"), PYTHONPATH=found) as server:
+    with running_lab(root, home, PYTHONPATH=found) as server:
         yield server
-
-
-@pytest.fixture
-def show(lab, open_notebook):
-    """Opens a notebook of some cells and runs the first; gives the page."""
-
-    def opened(*cells):
-        notebook = nbformat.v4.new_notebook()
-        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
-        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-        nbformat.write(notebook, lab.root / "notebooks" / "panel.ipynb")
-        page = open_notebook("/lab/tree/notebooks/panel.ipynb")
-        page.set_default_timeout(LONG_MS)
-        run_cell(page, 0)
-        button(page, "Run").wait_for()
-        return page
-
-    return opened
-
-
-def run_cell(page, number):
-    page.locator(".jp-Notebook .cm-content").nth(number).click()
-    page.keyboard.press("Control+Enter")
 
 
 def choose(page, menu, *entries):
@@ -190,6 +168,10 @@ def test_a_run_from_ready_to_verdict(show, screenshot):
     assert page.locator(".perfkit-panel .perfkit-narrow svg").count() == 2
     assert page.locator(".perfkit-doing").is_hidden()
     assert serious(page) == []
+    for kind, ends in (("page", ".html"), ("finding", ".json")):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=f"Download {kind} of run 1").click()
+        assert download.value.suggested_filename.endswith(ends)
     page.set_viewport_size({"width": 1280, "height": 1500})
     screenshot("panel-finished")
     page.set_viewport_size({"width": 620, "height": 1800})
@@ -221,27 +203,12 @@ def test_stop_works_while_a_cell_waits_for_the_result(show, lab):
     )
 
 
-def test_an_interrupt_is_stop_while_a_cell_waits_for_the_result(show, lab):
-    page = show(
-        SHOWN.format(budget=40, more=""),
-        "finding = panel.result()",
-        "f'{finding.stopped} {panel.running}'",
-    )
-    run_cell(page, 1)
-    run_cell(page, 2)
-    wait_for_intervals(page)
-    choose(page, "Kernel", "Interrupt Kernel")
-    printed(page, "True False")
-    assert page.locator(".jp-OutputArea-output", has_text="Interrupt").count() == 0
-    assert not trials(lab)
-
-
 @pytest.mark.fault(
     "panel",
     "browser closed",
     sees="The run goes on, and the chart is back once the page is.",
 )
-def test_a_reload_brings_the_chart_back(show):
+def test_a_reload_brings_the_chart_back(show, lab):
     page = show(SHOWN.format(budget=60, more=""), "finding = panel.result()")
     button(page, "Run").click()
     wait_for_rows(page, 12)
@@ -257,6 +224,9 @@ def test_a_reload_brings_the_chart_back(show):
     choose(page, "Kernel", "Interrupt Kernel")
     state(page, "Stopped.")
     page.locator(".perfkit-panel .perfkit-answer").wait_for()
+    # The interrupt is taken for Stop, and no error.
+    assert page.locator(".jp-OutputArea-output", has_text="Interrupt").count() == 0
+    assert not trials(lab)
 
 
 @pytest.mark.fault("lab", "kernel killed", sees="A new result; nothing old runs on.")
@@ -317,10 +287,33 @@ def test_two_panels_in_one_notebook_measure_one_after_the_other(show):
     wait_for_rows(page, 1, panel=1)
 
 
-def test_running_the_panels_cell_again_stops_its_run(show, lab):
+def test_a_run_by_keyboard_alone_on_small_screens_and_without_motion(show, lab):
     page = show(SHOWN.format(budget=600, more=""))
-    button(page, "Run").click()
-    wait_for_rows(page, 3)
+    page.emulate_media(reduced_motion="reduce")
+    page.keyboard.press("Control+b")
+    page.set_viewport_size({"width": 800, "height": 600})
+    page.keyboard.press("Escape")
+    tab_to(page, "Run")
+    page.keyboard.press("Enter")
+    # What runs says so, and Stop is the one button that stands out.
+    assert state(page, "Running").startswith("Running: ")
+    tab_to(page, "Stop")
+    wait_for_rows(page, 8)
+    primary = page.locator(".perfkit-panel .mod-primary")
+    assert primary.all_inner_texts() == ["Stop"]
+    assert page.locator(".perfkit-panel progress").is_visible()
+    assert moving(page) == []
+    # Run, the guess and the chart are seen together.
+    for width, height in ((800, 600), (768, 1024)):
+        page.set_viewport_size({"width": width, "height": height})
+        parts = (button(page, "Run"), page.get_by_label("your guess"))
+        for part in (*parts, page.locator(".perfkit-drawn")):
+            box = part.bounding_box()
+            assert 90 < box["y"] < height - 80
+    page.keyboard.press("Enter")
+    state(page, "Stopped")
+    # To run the panel's cell again stops a run of it.
+    button(page, "Run again").click()
     old = wait_for_trials(page, lab)
     run_cell(page, 0)
     state(page, "Ready")
@@ -328,25 +321,26 @@ def test_running_the_panels_cell_again_stops_its_run(show, lab):
     assert not trials(lab)
 
 
-def test_run_guess_and_the_chart_are_seen_together_on_small_screens(show):
-    page = show(SHOWN.format(budget=600, more=""))
-    page.keyboard.press("Control+b")
-    for width, height in ((800, 600), (768, 1024)):
-        page.set_viewport_size({"width": width, "height": height})
-        if width == 800:
-            button(page, "Run").click()
-            wait_for_rows(page, 3)
-            # What runs says so, and Stop is the one button that stands out.
-            assert state(page, "Running").startswith("Running: ")
-            primary = page.locator(".perfkit-panel .mod-primary")
-            assert primary.all_inner_texts() == ["Stop"]
-            assert page.locator(".perfkit-panel progress").is_visible()
-        parts = (button(page, "Run"), page.get_by_label("your guess"))
-        for part in (*parts, page.locator(".perfkit-drawn")):
-            box = part.bounding_box()
-            assert 90 < box["y"] < height - 80
-    button(page, "Stop").click()
-    state(page, "Stopped")
+def tab_to(page, name):
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.innerText") == name:
+            return
+    pytest.fail(f"Twelve times Tab did not lead to {name}.")
+
+
+def moving(page):
+    """The parts of a panel that would move by themselves, or do."""
+    panel = page.locator(".perfkit-panel")
+    playing = "panel => panel.getAnimations({subtree: true}).length"
+    assert panel.evaluate(playing) == 0
+    return panel.evaluate("""(panel) => {
+        const moves = ({ transitionDuration, animationName }) =>
+            !/^0s(, 0s)*$/.test(transitionDuration) || animationName !== 'none';
+        return [...panel.querySelectorAll('*')]
+            .filter((part) => moves(getComputedStyle(part)))
+            .map((part) => part.outerHTML.slice(0, 100));
+    }""")
 
 
 def test_at_twice_the_size_everything_can_be_reached_and_nothing_is_cut(show):
@@ -388,35 +382,6 @@ def cut(page):
     }""")
 
 
-def test_nothing_moves_by_itself_for_those_who_ask_for_that(show):
-    page = show(SHOWN.format(budget=600, more=""))
-    page.emulate_media(reduced_motion="reduce")
-    button(page, "Run").click()
-    wait_for_rows(page, 8)
-    moving = page.locator(".perfkit-panel").evaluate("""(panel) => {
-        const moves = ({ transitionDuration, animationName }) =>
-            !/^0s(, 0s)*$/.test(transitionDuration) || animationName !== 'none';
-        return [...panel.querySelectorAll('*')]
-            .filter((part) => moves(getComputedStyle(part)))
-            .map((part) => part.outerHTML.slice(0, 100));
-    }""")
-    assert moving == []
-    playing = "panel => panel.getAnimations({subtree: true}).length"
-    assert page.locator(".perfkit-panel").evaluate(playing) == 0
-    button(page, "Stop").click()
-    state(page, "Stopped")
-
-
-def test_what_came_of_a_run_can_be_downloaded(show):
-    page = show(SHOWN.format(budget=4, more=""))
-    button(page, "Run").click()
-    state(page, "Finished")
-    for kind, ends in (("page", ".html"), ("finding", ".json")):
-        with page.expect_download() as download:
-            page.get_by_role("link", name=f"Download {kind} of run 1").click()
-        assert download.value.suggested_filename.endswith(ends)
-
-
 @pytest.mark.fault(
     "panel",
     "kernel killed",
@@ -441,27 +406,6 @@ def test_once_the_kernel_is_gone_one_sentence_says_what_to_do(show):
     assert lost.evaluate(said) == words
 
 
-def test_it_works_by_keyboard_alone(show):
-    page = show(SHOWN.format(budget=600, more=""))
-    focused = "() => document.activeElement.innerText"
-
-    def tab_to(name):
-        for _ in range(12):
-            page.keyboard.press("Tab")
-            if page.evaluate(focused) == name:
-                return
-        pytest.fail(f"Twelve times Tab did not lead to {name}.")
-
-    page.keyboard.press("Escape")
-    tab_to("Run")
-    page.keyboard.press("Enter")
-    state(page, "Running")
-    tab_to("Stop")
-    wait_for_rows(page, 3)
-    page.keyboard.press("Enter")
-    state(page, "Stopped")
-
-
 def test_the_controls_of_a_real_experiment_start_nothing(show, lab, screenshot):
     page = show("import perfkit\nperfkit.panel('data-pipeline')")
     assert serious(page) == []
@@ -479,11 +423,60 @@ def test_the_controls_of_a_real_experiment_start_nothing(show, lab, screenshot):
     assert not trials(lab)
 
 
-# The last one, for the theme outlives it.
+COMPARE = """\
+import perfkit
+panel = perfkit.panel("compare")
+panel"""
+
+
+def upload(page, name, data):
+    """Choose a file from elsewhere for machine B, as a reader does."""
+    with page.expect_file_chooser() as asked:
+        button(page, "Upload B…").click()
+    asked.value.set_files({"name": name, "mimeType": "text/json", "buffer": data})
+
+
+def test_two_machines_from_two_pickers_to_a_page(show, lab, screenshot):
+    page = show(COMPARE)
+    pickers = page.locator(".perfkit-panel select")
+    labels = pickers.nth(0).locator("option").all_inner_texts()
+    mine, theirs = (next(o for o in labels if name in o) for name in ("mine", "theirs"))
+    upload(page, "huge.json", b" " * 30_000_000)
+    assert "30 MB large" in state(page, "press Refresh")
+    upload(page, "cut.json", b'{"schema": 1, "kind": "passport", "label": "<b>')
+    assert "cut off" in state(page, "cut.json")
+    upload(page, "sent.json", (lab.root / "notebooks" / "theirs.json").read_bytes())
+    state(page, "Ready")
+    assert "sent.json" in pickers.nth(1).locator("option:checked").inner_text()
+    pickers.nth(0).select_option(label=mine)
+    pickers.nth(1).select_option(label=theirs)
+    button(page, "Compare").click()
+    state(page, "Compared")
+    page.locator(".perfkit-found", has_text="the input pipeline is").wait_for()
+    assert page.locator(".perfkit-panel svg.perfkit-chart").count() == 5
+    assert serious(page) == []
+    page.set_viewport_size({"width": 1280, "height": 2400})
+    screenshot("compare")
+    page.set_viewport_size({"width": 700, "height": 2400})
+    screenshot("compare-narrow")
+    assert overflowing(page) == []
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Download page").click()
+    assert saved.value.suggested_filename.startswith("compare-")
+    choose(page, "Settings", "Theme", "JupyterLab Dark")
+    page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
+    assert serious(page) == []
+    page.set_viewport_size({"width": 1280, "height": 2400})
+    screenshot("compare-dark")
+
+
+# The theme outlives a test: whoever follows begins by choosing one.
 
 
 def test_it_follows_the_dark_theme(show, screenshot):
     page = show(SHOWN.format(budget=8, more=""))
+    choose(page, "Settings", "Theme", "JupyterLab Light")
+    page.locator("body[data-jp-theme-light=true]").wait_for(state="attached")
     button(page, "Run").click()
     wait_for_rows(page, 8)
     ink = "plot => getComputedStyle(plot).color"

@@ -1,9 +1,14 @@
 """Measurements of a training and its changes, with rates that are known."""
 
 from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.trial import Trial
 from tests.findings.made import trial
+
+# Examples of a step, where nothing else is said.
+BATCH = 10
 
 
 def change(name, cause, kind="defect", **more):
@@ -31,4 +36,20 @@ def measured(rounds=3, trials=(), **gains):
     given = Variant(AS_GIVEN, lambda: iter(()), "")
     return Measurement(
         variants=(given, *variants), trials=(*made, *trials), baseline=AS_GIVEN
+    )
+
+
+def stepping(variant, number, step_s, ends=(), **more):
+    """A trial whose every step takes so long, and ends of 100 steps so long more."""
+    known = {}
+    if ends := [end for end in ends if end]:
+        known["recurring"] = {EPOCH_END: (100.0 * BATCH, float(BATCH))}
+        known["pauses"] = {EPOCH_END: tuple(end + step_s for end in ends)}
+    return Trial(
+        variant=variant,
+        round=number,
+        outcome="completed",
+        ticks=tuple((1.0 + step_s * k, BATCH if k else 0) for k in range(40)),
+        **known,
+        **more,
     )

@@ -7,12 +7,12 @@ in it. It is looked at as every trial is.
 import contextlib
 import functools
 import os
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -21,11 +21,8 @@ from perfkit.diagnosis import layers, look
 from perfkit.diagnosis.failure import PROBLEM
 from perfkit.diagnosis.maker import contain, maker
 from perfkit.measure.processes import in_process
-from tests.diagnosis.test_script import LAYERS
+from tests.diagnosis.test_script import has_layers
 
-pytestmark = pytest.mark.skipif(
-    not LAYERS, reason="this system has no layers for users"
-)
 MINE = "mine"
 # Code that changes the file ``at``, which lies in no folder of the script.
 CHANGES = {
@@ -131,6 +128,12 @@ spoil(places["behind it"])
 NAMES = [*CHANGES, *CALLBACKS, "atexit", "behind it", "in /var/tmp"]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _needs_layers():
+    if not has_layers():
+        pytest.skip("this system has no layers for users")
+
+
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
     """The places of the files, what the script said, and what reached somebody."""
@@ -155,43 +158,36 @@ def tried(tmp_path_factory):
             told = repr((given, port, changes, CALLBACKS, SENDS))
             made = maker(project / "train.py", [told])
             ended = in_process(functools.partial(look.look, made), 120)
-        yield root, places, ended, heard
+            reached = heard()
+        yield root, places, ended, reached
     finally:
         os.chdir(before)
         shutil.rmtree(shared)
 
 
-class listening:
-    """Hears whatever is sent to this machine, by TCP, UDP or an abstract socket."""
-
-    def __enter__(self):
-        self._heard = []
-        tcp = socket.create_server(("127.0.0.1", 0))
+@contextlib.contextmanager
+def listening():
+    """A port of this machine, and who has heard of it: TCP, UDP, an abstract socket."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(type=socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as local,
+    ):
         port = tcp.getsockname()[1]
-        udp = socket.socket(type=socket.SOCK_DGRAM)
         udp.bind(("127.0.0.1", port))
-        local = socket.socket(socket.AF_UNIX)
         local.bind(f"\0perfkit-{port}")
         local.listen()
-        self._open = (tcp, udp, local)
-        for one, hear in ((tcp, tcp.accept), (local, local.accept), (udp, self._read)):
-            target = functools.partial(self._hear, one, hear)
-            threading.Thread(target=target, daemon=True).start()
-        return port, self._heard
+        # Who connects or sends waits in a queue until somebody looks.
+        yield port, lambda: select.select([tcp, udp, local], [], [], 0)[0]
 
-    def _read(self):
-        return self._open[1].recvfrom(9)
 
-    def _hear(self, one, hear):
-        while True:
-            try:
-                self._heard.append((one.type, hear()))
-            except OSError:
-                return
-
-    def __exit__(self, *_):
-        for one in self._open:
-            one.close()
+def test_the_network_would_be_heard_of():
+    with listening() as (port, heard):
+        assert heard() == []
+        for code in ("TCP", "UDP", "an abstract socket"):
+            with contextlib.suppress(OSError):
+                exec(SENDS[code], {"socket": socket, "port": port})
+        assert len(heard()) == 3
 
 
 def test_the_script_is_understood_and_its_attempts_are_made(tried):
@@ -221,9 +217,9 @@ def test_the_folder_of_the_script_is_as_it_was(tried):
 
 @pytest.mark.parametrize("name", SENDS)
 def test_nobody_hears_of_it(tried, name):
-    _, _, ended, heard = tried
+    _, _, ended, reached = tried
     assert f"could not {name} " in ended.tail
-    assert heard == []
+    assert reached == []
     assert "did reach itself" in ended.tail
 
 

@@ -12,7 +12,7 @@ import pytest
 from perfkit.diagnosis import look
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.failure import PROBLEM, TRACEBACK, in_text
+from perfkit.diagnosis.failure import PROBLEM
 from perfkit.diagnosis.maker import InFile
 from perfkit.diagnosis.session import DiagnosisSession
 from perfkit.diagnosis.trial import trial
@@ -90,13 +90,6 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence(said, maker):
     assert said in notes[PROBLEM]
     assert "\n" not in notes[PROBLEM]
     assert look.FACTS not in notes
-
-
-def test_the_traceback_is_that_of_the_users_own_code():
-    notes, _ = looked(odd.raises)
-    told = in_text(notes[TRACEBACK])
-    assert 'raise ValueError("no data today")' in told
-    assert "perfkit/diagnosis" not in told
 
 
 ENDED = {
@@ -198,8 +191,6 @@ def test_a_function_brings_what_it_has_closed_over():
 
     notes, _ = looked(make_training)
     assert Facts(**notes[look.FACTS]).steps == 4096 // 32
-    notes, _ = looked(lambda: (odd.model(), odd.batches()))
-    assert Facts(**notes[look.FACTS]).steps == 16
 
 
 def test_a_dataset_with_workers_has_epochs_that_end_early():
@@ -262,7 +253,10 @@ def test_a_diagnosis_of_a_training_that_raises_has_no_half_result(alone_here, tm
     session = DiagnosisSession(odd.raises, budget=10, folder=tmp_path / "found")
     with pytest.raises(RunError, match="ValueError: no data today") as caught:
         list(session.events())
-    assert "in raises" in caught.value.__notes__[0]
+    # Its lines are those of the user's own code.
+    lines = caught.value.__notes__[0]
+    assert 'raise ValueError("no data today")' in lines
+    assert "perfkit/diagnosis" not in lines
     assert session.finding is None
     assert not (tmp_path / "found").exists()
 

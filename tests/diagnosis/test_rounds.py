@@ -19,8 +19,9 @@ def work(changes):
     return lambda: iter(())
 
 
-def chosen(found, changes=ALL, budget=120.0, ready_s=1.0, step_s=0.0):
-    return [one.name for one in Rounds(changes, work, budget, ready_s, step_s)(found)]
+def chosen(found, changes=ALL, budget=120.0, ready_s=1.0, step_s=0.0, **options):
+    choosing = Rounds(changes, work, budget, ready_s, step_s, **options)
+    return [one.name for one in choosing(found)]
 
 
 def test_the_first_round_holds_all_that_waits_for_nothing():
@@ -75,6 +76,24 @@ def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
     variants = [one.name for one in choosing(replace(found, trials=tuple(late)))]
     assert variants == [AS_GIVEN, TOGETHER]
     assert [one.name for one in choosing.together] == ["logger off", "XLA"]
+
+
+@pytest.mark.parametrize(
+    ("gains", "names"),
+    [
+        # Of a group it is enough that one of its changes explains it.
+        ({"without_input": 3.0, "parallel_map": 2.5}, {"parallel map"}),
+        ({"without_input": 3.0, "parallel_map": 1.0}, {"without input"}),
+        # What brought nothing in turns is left at that.
+        ({"without_input": 1.0, "logger_off": 1.5}, {"logger off"}),
+        ({"without_input": 1.0, "logger_off": 0.5}, set()),
+    ],
+    ids=["explained", "unexplained", "helps", "slower"],
+)
+def test_after_turns_in_one_process_fresh_ones_hold_what_those_left_open(gains, names):
+    found = measured(rounds=1, **{"logger_off": 1.0} | gains)
+    held = set(chosen(found, (CEILING, MAP, LOGGER), screened=True))
+    assert held & {"without input", "parallel map", "logger off"} == names
 
 
 NOTHING = {"without_input": 1.0, "graph": 1.0}

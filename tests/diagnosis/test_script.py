@@ -72,7 +72,8 @@ if __name__ == "__main__":
 """
 
 
-def _layers():
+@functools.cache
+def has_layers():
     """Whether this system lets a process have its own view of the files."""
     code = "import sys; from pathlib import Path; from perfkit.diagnosis import layers"
     call = "layers.contain([Path(sys.argv[1])])"
@@ -81,13 +82,10 @@ def _layers():
         return subprocess.run(run, capture_output=True).returncode == 0
 
 
-LAYERS = _layers()
-
-
 @pytest.fixture
 def script(tmp_path, monkeypatch):
     """Writes a script into a folder of its own, and goes there."""
-    if not LAYERS:
+    if not has_layers():
         monkeypatch.setenv("PERFKIT_UNCONTAINED", "1")
         launcher().load_with({})
     folder = tmp_path / "ü b"
@@ -105,16 +103,21 @@ def looked(made, longest=60):
     return in_process(functools.partial(look.look, made), longest).notes
 
 
+def facts_of(made):
+    notes = looked(made)
+    assert PROBLEM not in notes
+    return Facts(**notes[look.FACTS])
+
+
 def test_a_script_is_taken_over_at_its_fit_and_writes_nothing_of_the_users(script):
     path = script(FIT)
     (path.parent / "log.txt").write_text("mine")
     elsewhere = path.parents[1] / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "model.keras").write_text("mine")
-    notes = looked(maker(path, ["16", str(elsewhere)]))
-    facts = Facts(**notes[look.FACTS])
+    facts = facts_of(maker(path, ["16", str(elsewhere)]))
     assert (facts.batch, facts.steps) == (16, 20)
-    if LAYERS:
+    if has_layers():
         assert (path.parent / "log.txt").read_text() == "mine"
         assert [f.read_text() for f in elsewhere.iterdir()] == ["mine"]
     assert sorted(os.listdir(path.parent)) == ["log.txt", "train.py"]
@@ -126,13 +129,13 @@ def test_a_profile_of_a_script_writes_nothing_of_the_users_either(script, tmp_pa
     work = functools.partial(stepped, maker(path, ["16"]), 2, str(traces))
     assert STEPPED in in_process(work, 60).notes
     assert os.listdir(traces)
-    if LAYERS:
+    if has_layers():
         assert os.listdir(path.parent) == ["train.py"]
 
 
 def test_the_steps_of_a_loop_are_found_and_nothing_behind_it_runs(script):
     path = script(LOOP)
-    facts = Facts(**looked(maker(path))[look.FACTS])
+    facts = facts_of(maker(path))
     assert facts.loop
     assert (facts.batch, facts.steps) == (16, 40)
     assert os.listdir(path.parent) == ["train.py"]
@@ -164,9 +167,7 @@ def test_a_script_may_end_itself_once_its_loop_has_trained(script):
         "for _ in range(2):\n    for b in [x] * 9:\n        model.train_on_batch(b, y)"
     )
     path = script(f"{MODEL}\n{loop}\nsys.exit(0)")
-    notes = looked(maker(path))
-    assert PROBLEM not in notes
-    assert Facts(**notes[look.FACTS]).steps == 9
+    assert facts_of(maker(path)).steps == 9
 
 
 def test_a_refusal_waits_for_nothing_that_measures(script):
@@ -187,7 +188,7 @@ def test_a_script_may_train_in_a_file_beside_it(script):
         "inside.py",
     )
     path = script("import keras\nfrom inside import main\nmain()")
-    assert Facts(**looked(maker(path))[look.FACTS]).steps == 20
+    assert facts_of(maker(path)).steps == 20
 
 
 @pytest.mark.parametrize(
@@ -215,8 +216,8 @@ model.fit(
 )
 """
     path = script(text)
-    assert Facts(**looked(maker(path))[look.FACTS]).batch == 64
-    assert Facts(**looked(maker(path, fit=1))[look.FACTS]).batch == 8
+    assert facts_of(maker(path)).batch == 64
+    assert facts_of(maker(path, fit=1)).batch == 8
 
 
 def test_a_function_that_makes_a_training_stays_what_it_was(script):
@@ -313,7 +314,7 @@ def test_where_files_cannot_be_kept_apart_nothing_is_run(monkeypatch):
     contain(Script("train.py"))
 
 
-@pytest.mark.skipif(not LAYERS, reason="this system has no layers for users")
+@pytest.mark.skipif("not has_layers()", reason="this system has no layers for users")
 @pytest.mark.fault(
     "script",
     "read-only",
@@ -378,10 +379,7 @@ for step, (a, b) in tf.data.Dataset.zip(data, data).repeat().enumerate():
         {"cell_type": "code", "source": ["display(data)\n", "files = !ls"]},
         {"cell_type": "code", "source": [loop]},
     ]
-    path = script(json.dumps({"cells": cells}), "train.ipynb")
-    notes = looked(maker(path))
-    assert PROBLEM not in notes
-    facts = Facts(**notes[look.FACTS])
+    facts = facts_of(maker(script(json.dumps({"cells": cells}), "train.ipynb")))
     assert (facts.loop, facts.batch) == (True, 640)
 
 

@@ -8,27 +8,7 @@ from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import part_in_words
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.trial import Trial
-from tests.diagnosis.measurements import change
-
-BATCH = 10
-
-
-def trial(variant, number, step_s, end_s=0.0, wobble=0.0):
-    """A trial whose every step takes so long, and an end of 100 steps so long more."""
-    step = step_s * (1 + wobble * (-1) ** (number + (variant == AS_GIVEN)))
-    ticks = tuple((1.0 + step * k, BATCH if k else 0) for k in range(40))
-    ends = end_s if isinstance(end_s, tuple) else (end_s,)
-    recurring = {"epoch end": (100.0 * BATCH, float(BATCH))} if end_s else {}
-    pauses = {"epoch end": tuple(end + step for end in ends)} if end_s else {}
-    return Trial(
-        variant=variant,
-        round=number,
-        outcome="completed",
-        ticks=ticks,
-        recurring=recurring,
-        pauses=pauses,
-    )
-
+from tests.diagnosis.measurements import BATCH, change, stepping
 
 CHANGES = (
     change("without input", "input-bound", ceiling=True),
@@ -37,17 +17,17 @@ CHANGES = (
 )
 
 
-def measured(seconds, ends=0.0, wobble=0.001):
+def measured(seconds, ends=lambda name, number: (), wobble=0.001):
     names = list(seconds)
     return Measurement(
         variants=tuple(Variant(name, lambda: iter(()), "", AS_GIVEN) for name in names),
         trials=tuple(
-            trial(
+            stepping(
                 name,
                 number,
-                seconds.get(name, seconds[AS_GIVEN]),
-                ends(name, number) if callable(ends) else ends,
-                wobble,
+                seconds.get(name, seconds[AS_GIVEN])
+                * (1 + wobble * (-1) ** (number + (name == AS_GIVEN))),
+                ends(name, number),
             )
             for number in range(1, 5)
             for name in [*names, CONTROL]
@@ -83,7 +63,7 @@ def test_each_part_is_what_its_change_took_away():
 
 def test_the_end_of_an_epoch_is_shared_out_and_counted_once():
     seconds = {AS_GIVEN: 0.01, "without input": 0.004, "without CSVLogger": 0.0095}
-    given = measured(seconds | {"16 steps at a time": 0.0085}, ends=0.5)
+    given = measured(seconds | {"16 steps at a time": 0.0085}, ends=lambda *_: (0.5,))
     found, step = parts(given)
     assert found["epoch ends"].seconds == pytest.approx(0.005, rel=0.01)
     assert found["input"].seconds == pytest.approx(0.006, rel=0.02)

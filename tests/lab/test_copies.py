@@ -67,6 +67,13 @@ def start(root):
     return refresh(root / "notebooks", root / FOLDER)
 
 
+def pull(upstream, clone, *sources):
+    """Ship what is newer, bring it into the clone and start; gives what that says."""
+    ship(upstream, *sources)
+    git(clone, "pull", "--quiet")
+    return start(clone)
+
+
 def run(path):
     """Leave in a notebook and beside it what running all its cells leaves."""
     made = nbformat.read(path, as_version=4)
@@ -106,9 +113,7 @@ def test_running_every_notebook_leaves_a_clone_clean_and_a_pull_brings_the_newer
     for path in (clone / FOLDER).glob("*.ipynb"):
         run(path)
     assert git(clone, "status", "--porcelain") == ""
-    ship(upstream, "import perfkit", "3 + 3")
-    git(clone, "pull", "--quiet")
-    (told,) = start(clone)
+    (told,) = pull(upstream, clone, "import perfkit", "3 + 3")
     assert told == f"Replaced by a newer one, as you had changed no cell: {NAME}."
     assert sources(clone / FOLDER / NAME) == ["import perfkit", "3 + 3"]
     assert sources(clone / FOLDER / "01_next.ipynb") == ["2 + 2", ""]
@@ -119,9 +124,7 @@ def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(upstream, clo
     start(clone)
     mine = change(clone / FOLDER / NAME)
     assert start(clone) == ()
-    ship(upstream, "import perfkit", "3 + 3")
-    git(clone, "pull", "--quiet")
-    (told,) = start(clone)
+    (told,) = pull(upstream, clone, "import perfkit", "3 + 3")
     assert told == (
         f"There is a newer {NAME}: open {NEWER}; yours, which you changed, stays as "
         "it is."
@@ -134,26 +137,18 @@ def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(upstream, clo
 def test_work_in_the_newer_one_stays_too(upstream, clone):
     start(clone)
     change(clone / FOLDER / NAME)
-    ship(upstream, "3 + 3")
-    git(clone, "pull", "--quiet")
-    start(clone)
-    ship(upstream, "4 + 4")
-    git(clone, "pull", "--quiet")
-    assert "(newer)" in start(clone)[0]
+    pull(upstream, clone, "3 + 3")
+    assert "(newer)" in pull(upstream, clone, "4 + 4")[0]
     assert sources(clone / FOLDER / NEWER) == ["4 + 4"]
     mine = change(clone / FOLDER / NEWER)
-    ship(upstream, "5 + 5")
-    git(clone, "pull", "--quiet")
-    assert "(newer 2)" in start(clone)[0]
+    assert "(newer 2)" in pull(upstream, clone, "5 + 5")[0]
     assert (clone / FOLDER / NEWER).read_bytes() == mine
 
 
 def test_a_new_notebook_appears_and_one_that_is_shipped_no_more_stays(upstream, clone):
     start(clone)
     (upstream / "notebooks" / NAME).rename(upstream / "notebooks" / "02_new.ipynb")
-    ship(upstream)
-    git(clone, "pull", "--quiet")
-    assert start(clone) == ()
+    assert pull(upstream, clone) == ()
     assert notebooks(clone) == [NAME, "01_next.ipynb", "02_new.ipynb"]
 
 
@@ -164,9 +159,7 @@ def test_a_copy_that_was_deleted_comes_back_and_a_newer_one_beside_it_does_not(
     (clone / FOLDER / NAME).unlink()
     start(clone)
     change(clone / FOLDER / NAME)
-    ship(upstream, "3 + 3")
-    git(clone, "pull", "--quiet")
-    start(clone)
+    pull(upstream, clone, "3 + 3")
     (clone / FOLDER / NEWER).unlink()
     assert start(clone) == ()
     assert notebooks(clone) == [NAME, "01_next.ipynb"]
@@ -208,9 +201,7 @@ def test_where_nobody_knows_what_a_copy_was_made_from_it_stays(clone, spoiled):
 def test_a_copy_that_is_no_notebook_any_more_stays(upstream, clone):
     start(clone)
     (clone / FOLDER / NAME).write_bytes(b"\xffnotes")
-    ship(upstream, "3 + 3")
-    git(clone, "pull", "--quiet")
-    start(clone)
+    pull(upstream, clone, "3 + 3")
     assert (clone / FOLDER / NAME).read_bytes() == b"\xffnotes"
 
 
@@ -225,10 +216,8 @@ def test_two_starts_at_once_make_each_copy_once(clone):
     ]
     assert [process.wait() for process in running] == [0, 0, 0, 0]
     assert notebooks(clone) == [NAME, "01_next.ipynb"]
-    assert set(json.loads((clone / FOLDER / copies._MADE_FROM).read_text())) == {
-        NAME,
-        "01_next.ipynb",
-    }
+    known = json.loads((clone / FOLDER / copies._MADE_FROM).read_text())
+    assert set(known) == {NAME, "01_next.ipynb"}
 
 
 @pytest.mark.fault(
@@ -246,16 +235,10 @@ def test_where_nothing_can_be_written_the_sentence_names_the_remedy(clone):
 
 def test_the_pages_that_notebooks_link_to_come_along(upstream, clone):
     start(clone)
-    (upstream / "notebooks" / "README.md").write_text("# The map\n")
-    ship(upstream)
-    git(clone, "pull", "--quiet")
-    start(clone)
-    assert (clone / FOLDER / "README.md").read_text() == "# The map\n"
-    (upstream / "notebooks" / "README.md").write_text("# A newer map\n")
-    ship(upstream)
-    git(clone, "pull", "--quiet")
-    start(clone)
-    assert (clone / FOLDER / "README.md").read_text() == "# A newer map\n"
+    for page in ("# The map\n", "# A newer map\n"):
+        (upstream / "notebooks" / "README.md").write_text(page)
+        pull(upstream, clone)
+        assert (clone / FOLDER / "README.md").read_text() == page
 
 
 def test_copies_that_need_no_writing_are_not_written(clone, monkeypatch):

@@ -14,48 +14,37 @@ class Became(Exception):
 
 
 @pytest.fixture
-def became(monkeypatch):
-    """What ``open_lab`` would have become: its command and its environment."""
-    seen = {}
+def opened(monkeypatch, tmp_path):
+    """Opens a lab; gives the command that it would have become, and the environment."""
 
     def execve(_, command, environment):
-        seen.update(command=command, environment=environment)
-        raise Became
+        raise Became(command, environment)
+
+    def opened(root=tmp_path, **options):
+        with pytest.raises(Became) as became:
+            open_lab(root, state=tmp_path / "state", **options)
+        command, environment = became.value.args
+        flags = dict(word[2:].split("=", 1) for word in command if "=" in word)
+        return flags, environment
 
     monkeypatch.setattr(os, "execve", execve)
-    return seen
+    return opened
 
 
-def flags(became):
-    return dict(word[2:].split("=", 1) for word in became["command"] if "=" in word)
-
-
-def test_the_first_notebook_is_open(tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "00_start_here.ipynb").touch()
-    url = first_url(tmp_path, launch.FIRST_NOTEBOOK)
-    assert url == "/lab/tree/notebooks/00_start_here.ipynb"
-
-
-@pytest.mark.parametrize("notebook", [launch.FIRST_NOTEBOOK, "00_start_here.ipynb"])
-def test_of_a_checkout_the_copies_are_shown(tmp_path, became, capsys, notebook):
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / launch.FIRST_NOTEBOOK).write_text("{}")
-    with pytest.raises(Became):
-        open_lab(tmp_path, notebook=notebook, state=tmp_path / "state")
-    assert flags(became)["ServerApp.root_dir"] == str(tmp_path / "my-notebooks")
-    assert flags(became)["LabApp.default_url"] == "/lab/tree/00_start_here.ipynb"
-    assert capsys.readouterr().out.startswith("Your notebooks are in my-notebooks/")
-
-
-def test_without_the_notebook_its_folder_is_shown(tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    assert first_url(tmp_path, launch.FIRST_NOTEBOOK) == "/lab/tree/notebooks"
-
-
-def test_without_its_folder_the_root_is_shown(tmp_path):
-    assert first_url(tmp_path, launch.FIRST_NOTEBOOK) == "/lab"
-    assert first_url(tmp_path, "missing.ipynb") == "/lab"
+@pytest.mark.parametrize(
+    ("file", "asked", "url"),
+    [
+        (launch.FIRST_NOTEBOOK, "", "/lab/tree/notebooks/00_start_here.ipynb"),
+        ("notebooks/other.ipynb", "", "/lab/tree/notebooks"),
+        ("other.ipynb", "", "/lab"),
+        ("other.ipynb", "missing.ipynb", "/lab"),
+    ],
+    ids=["the notebook", "its folder", "the root", "the root without the asked"],
+)
+def test_what_is_there_of_the_first_notebook_is_shown(tmp_path, file, asked, url):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).touch()
+    assert first_url(tmp_path, asked or launch.FIRST_NOTEBOOK) == url
 
 
 @pytest.mark.fault("lab", "path", sees="The notebook is open.")
@@ -64,76 +53,64 @@ def test_a_name_with_a_space_becomes_an_address(tmp_path):
     assert first_url(tmp_path, "my notes.ipynb") == "/lab/tree/my%20notes.ipynb"
 
 
-def test_the_options_reach_the_server(tmp_path, became):
-    with pytest.raises(Became):
-        open_lab(tmp_path, browser=False, port=9999, state=tmp_path / "state")
-    assert flags(became)["ServerApp.root_dir"] == str(tmp_path)
-    assert flags(became)["ServerApp.open_browser"] == "False"
-    assert flags(became)["ServerApp.port"] == "9999"
+@pytest.mark.parametrize("notebook", [launch.FIRST_NOTEBOOK, "00_start_here.ipynb"])
+def test_of_a_checkout_the_copies_are_shown(tmp_path, opened, capsys, notebook):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / launch.FIRST_NOTEBOOK).write_text("{}")
+    flags, _ = opened(notebook=notebook)
+    assert flags["ServerApp.root_dir"] == str(tmp_path / "my-notebooks")
+    assert flags["LabApp.default_url"] == "/lab/tree/00_start_here.ipynb"
+    assert capsys.readouterr().out.startswith("Your notebooks are in my-notebooks/")
 
 
-def test_no_variable_about_jupyter_gets_through(tmp_path, became, monkeypatch):
+def test_the_options_reach_the_server(tmp_path, opened):
+    flags, _ = opened(browser=False, port=9999)
+    assert flags["ServerApp.root_dir"] == str(tmp_path)
+    assert flags["ServerApp.open_browser"] == "False"
+    assert flags["ServerApp.port"] == "9999"
+
+
+def test_no_variable_about_jupyter_gets_through(tmp_path, opened, monkeypatch):
     monkeypatch.setenv("JUPYTER_TOKEN", "")
     monkeypatch.setenv("JUPYTER_PATH", "/elsewhere")
     monkeypatch.setenv("MINE", "kept")
-    with pytest.raises(Became):
-        open_lab(tmp_path, state=tmp_path / "state")
-    ours = {k: v for k, v in became["environment"].items() if k.startswith("JUPYTER")}
+    _, environment = opened()
+    ours = {k: v for k, v in environment.items() if k.startswith("JUPYTER")}
     assert all(Path(v).is_relative_to(tmp_path / "state") for v in ours.values())
-    assert became["environment"]["MINE"] == "kept"
+    assert environment["MINE"] == "kept"
 
 
 def test_one_file_sets_the_budget_of_all_notebooks(
-    tmp_path, became, monkeypatch, capsys
+    tmp_path, opened, monkeypatch, capsys
 ):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     (tmp_path / "budget.txt").write_text("20\n")
-    with pytest.raises(Became):
-        open_lab(tmp_path, state=tmp_path / "state")
-    assert became["environment"]["PERFKIT_BUDGET"] == "20"
+    assert opened()[1]["PERFKIT_BUDGET"] == "20"
     assert "a budget of 20 s in all notebooks" in capsys.readouterr().out
+    (tmp_path / "budget.txt").write_text("short\n")
+    with pytest.raises(BadParameterError, match=r"budget\.txt is 'short'"):
+        opened()
     monkeypatch.setenv("PERFKIT_BUDGET", "7")
-    with pytest.raises(Became):
-        open_lab(tmp_path, state=tmp_path / "state")
-    assert became["environment"]["PERFKIT_BUDGET"] == "7"
-
-
-def test_where_recordings_are_shown_no_budget_is_said(
-    tmp_path, became, monkeypatch, capsys
-):
-    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
+    assert opened()[1]["PERFKIT_BUDGET"] == "7"
+    capsys.readouterr()
     monkeypatch.setenv("PERFKIT_REPLAY", "1")
-    (tmp_path / "budget.txt").write_text("20\n")
-    with pytest.raises(Became):
-        open_lab(tmp_path, state=tmp_path / "state")
-    assert became["environment"]["PERFKIT_BUDGET"] == "20"
+    assert opened()[1]["PERFKIT_BUDGET"] == "7"
     assert capsys.readouterr().out == "Recordings are shown in place of runs.\n"
 
 
-def test_a_budget_that_is_none_is_refused(tmp_path, became, monkeypatch):
-    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
-    (tmp_path / "budget.txt").write_text("short\n")
-    with pytest.raises(BadParameterError, match=r"budget\.txt is 'short'"):
-        open_lab(tmp_path, state=tmp_path / "state")
-
-
-def test_two_folders_do_not_share_what_is_open(tmp_path, became):
+def test_two_folders_do_not_share_what_is_open(tmp_path, opened):
     seen = set()
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        with pytest.raises(Became):
-            open_lab(tmp_path / name, state=tmp_path / "state")
-        seen.add(became["environment"]["JUPYTERLAB_WORKSPACES_DIR"])
+        seen.add(opened(tmp_path / name)[1]["JUPYTERLAB_WORKSPACES_DIR"])
     assert len(seen) == 2
 
 
-def test_a_second_start_keeps_the_layout_of_the_first(tmp_path, became):
-    with pytest.raises(Became):
-        open_lab(tmp_path, state=tmp_path / "state")
+def test_a_second_start_keeps_the_layout_of_the_first(tmp_path, opened):
+    opened()
     (layout,) = (tmp_path / "state").rglob("*.jupyterlab-workspace")
     layout.write_text("mine")
-    with pytest.raises(Became):
-        open_lab(tmp_path, state=tmp_path / "state")
+    opened()
     assert layout.read_text() == "mine"
 
 

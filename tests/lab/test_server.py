@@ -57,12 +57,17 @@ def test_without_a_notebook_the_folder_is_shown(lab):
     assert lab.path == "/lab/tree/notebooks"
 
 
-def test_of_a_checkout_nothing_but_the_copies_can_be_opened(tmp_path):
+def test_of_a_checkout_nothing_but_the_copies_can_be_opened(lab, tmp_path):
+    # The port is taken, and is passed over.
+    taken = lab.origin.rpartition(":")[2]
     root = tmp_path / "checkout"
     shutil.copytree(SHIPPED, root / "notebooks")
-    with running_lab(root, tmp_path) as server:
-        listed = json.loads(server.get("/api/contents")[1])["content"]
-        assert server.path == "/lab/tree/00_start_here.ipynb"
+    with running_lab(root, tmp_path, "--port", taken) as server:
+        status, said = server.get("/api/contents")
+    assert status == 200
+    assert server.origin != lab.origin
+    assert server.path == "/lab/tree/00_start_here.ipynb"
+    listed = json.loads(said)["content"]
     shown = {entry["name"] for entry in listed if entry["type"] == "notebook"}
     assert shown == {path.name for path in SHIPPED.glob("*.ipynb")}
     assert not {"notebooks", "my-notebooks"} & {entry["name"] for entry in listed}
@@ -70,14 +75,6 @@ def test_of_a_checkout_nothing_but_the_copies_can_be_opened(tmp_path):
 
 def test_there_are_no_terminals(lab):
     assert lab.get("/api/terminals")[0] == 404
-
-
-def test_a_port_that_is_taken_is_passed_over(lab, tmp_path):
-    taken = lab.origin.rpartition(":")[2]
-    (tmp_path / "root").mkdir()
-    with running_lab(tmp_path / "root", tmp_path, "--port", taken) as second:
-        assert second.origin != lab.origin
-        assert second.get("/api/contents")[0] == 200
 
 
 def test_the_users_own_jupyter_is_left_as_it_was(lab):

@@ -6,13 +6,12 @@ import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.machine.record import Software
 from perfkit.machines.classroom import notebooks
-from perfkit.panel import worker
 from perfkit.passports.passport import save
 from tests.export.pages import problems
 from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
 from tests.machines.passports import passport
-from tests.panel.files import state
+from tests.panel.files import NO_SCRIPT, state
 from tests.panel.runs import links, settle
 
 WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
@@ -20,7 +19,6 @@ WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    worker._made.clear()
     monkeypatch.chdir(tmp_path)
     lab = tmp_path / "Lab 7"
     lab.mkdir()
@@ -40,13 +38,16 @@ def test_nothing_is_read_before_show_is_pressed(panel):
     assert panel.view.page.value == ""
 
 
-def test_it_shows_the_picture_and_every_machine(panel):
+def test_it_shows_the_picture_and_every_machine_and_has_a_page(panel):
     panel.view.show.click()
     room = panel.result()
     assert state(panel) == "A class of 3 machines."
     assert room.chart.alt in panel.view.found.value
     assert all(name in panel.view.found.value for name in ("ada", "bob", "eve"))
     assert "Every machine can run every notebook" in panel.view.told.value
+    ((name, page),) = links(panel.view.page.value)
+    assert name == "class-lab-7.html"
+    assert problems(page) == []
 
 
 def test_you_are_marked_without_reading_the_folder_again(panel, folder):
@@ -119,14 +120,6 @@ def test_an_empty_folder_says_what_to_do(folder):
     assert panel.view.page.value == ""
 
 
-def test_its_page_is_in_a_link(panel):
-    panel.result()
-    settle(panel)
-    ((name, page),) = links(panel.view.page.value)
-    assert name == "class-lab-7.html"
-    assert problems(page) == []
-
-
 def test_names_that_two_machines_share_or_that_attack_are_harmless(folder):
     attacks = [one for one in ATTACKS.values() if "/" not in one and one.isascii()]
     for name in ("nobody", *attacks[:4]):
@@ -136,8 +129,7 @@ def test_names_that_two_machines_share_or_that_attack_are_harmless(folder):
     settle(panel)
     options = panel.view.you.options
     assert len(set(options)) == len(options) == 10
-    policy = "<meta http-equiv=x content=\"default-src 'none'\">"
-    assert problems(policy + panel.view.told.value + panel.view.found.value) == []
+    assert problems(NO_SCRIPT + panel.view.told.value + panel.view.found.value) == []
 
 
 def test_your_passport_has_to_be_one(folder):

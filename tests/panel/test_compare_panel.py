@@ -2,22 +2,18 @@ import pytest
 
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.panel import worker
 from perfkit.panel.documents import LARGEST_UPLOAD
 from tests.export.pages import problems
 from tests.hostile.broken import broken
 from tests.hostile.kinds import KINDS
 from tests.hostile.texts import ATTACKS, attacked
 from tests.machines.pairs import one_core, passport
-from tests.panel.files import put, state
+from tests.panel.files import NO_SCRIPT, put, state
 from tests.panel.runs import links, settle
-
-NO_SCRIPT = "<meta http-equiv=x content=\"default-src 'none'\">"
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    worker._made.clear()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -185,19 +181,16 @@ def test_a_file_that_goes_away_is_said(here):
 
 
 def test_its_page_is_in_a_link_and_nothing_is_written(here, panel):
+    assert "Nothing is shown yet" in panel._bundle()["text/html"]
     found = panel.result()
+    # Without a kernel it shows what was found.
+    assert found.headline in panel._bundle()["text/html"]
+    assert found.headline in panel._bundle()["text/plain"]
     ((name, page),) = links(panel.view.page.value)
     assert name.startswith("compare-two-and-")
     assert found.headline in page
     assert problems(page) == []
     assert list(here.glob("*.html")) == []
-
-
-def test_without_a_kernel_it_shows_what_was_found(panel):
-    assert "Nothing is shown yet" in panel._bundle()["text/html"]
-    panel.result()
-    assert panel.found.headline in panel._bundle()["text/html"]
-    assert panel.found.headline in panel._bundle()["text/plain"]
 
 
 def test_what_it_does_not_take_is_refused():
@@ -207,6 +200,7 @@ def test_what_it_does_not_take_is_refused():
 
 
 def test_a_guess_is_in_the_report_and_kept_and_none_writes_nothing(here, panel):
+    assert perfkit.panel("compare", guess="2x").view.guess.value == "2x"
     panel.result()
     assert list(here.iterdir()) == []
     panel.view.guess.value = " B, 2x "
@@ -217,8 +211,3 @@ def test_a_guess_is_in_the_report_and_kept_and_none_writes_nothing(here, panel):
     (kept,) = perfkit.guesses().all
     assert (kept.guess, kept.held) == ("B, 2x", None)
     assert kept.measured == panel.found.headline
-
-
-def test_a_guess_may_be_given():
-    given = perfkit.panel("compare", guess="2x")
-    assert given.view.guess.value == "2x"

@@ -6,7 +6,7 @@ import perfkit
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Verdict
-from perfkit.panel import diagnosis_panel, worker
+from perfkit.panel import diagnosis_panel
 from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
 from tests.panel import runs
 from tests.panel.runs import settle
@@ -18,43 +18,31 @@ def make_training():
     raise AssertionError("a panel calls it in other processes only")
 
 
-class Session:
-    """A diagnosis that was made before, told as if it ran."""
-
-    unsaved, budget = "", 30.0
-
-    def __init__(self, found, error=None, held=None):
-        self._found, self._error, self._held = found, error, held
-        self.finding = None
-        self.variants = [AS_GIVEN, "parallel map"]
-        self.stopped = threading.Event()
-
-    def stop(self):
-        self.stopped.set()
-
-    def events(self):
-        if self._error:
-            raise self._error
-        yield from runs.events({AS_GIVEN: 100.0, "parallel map": 250.0})
-        while self._held and not self._held.wait(0.01) and not self.stopped.is_set():
-            yield from ()
-        self.finding = self._found
-
-
 class House:
+    """Makes panels whose diagnoses were made before, told as if they ran."""
+
     def __init__(self, monkeypatch):
-        self.asked, self.more = [], {}
+        self.asked, self.fails = [], None
+        # Set, it lasts until it is stopped.
+        self.lasts, self.told_all = False, threading.Event()
         self.found = diagnosis(causes=(SLOW_MAP, XLA))
         monkeypatch.setattr(diagnosis_panel, "open_diagnosis", self.open)
 
     def open(self, training, budget, seed, folder, only):
         self.asked.append((training, budget, only))
-        return Session(self.found, **self.more)
+        self.session = runs.Session(None, self.found, self.told, fails=self.fails)
+        self.session.variants = [AS_GIVEN, "parallel map"]
+        return self.session
+
+    def told(self):
+        yield from runs.events({AS_GIVEN: 100.0, "parallel map": 250.0})
+        self.told_all.set()
+        while self.lasts and not self.session.stopped.wait(0.01):
+            yield from ()
 
 
 @pytest.fixture
 def house(monkeypatch):
-    worker._made.clear()
     return House(monkeypatch)
 
 
@@ -90,11 +78,7 @@ def test_the_report_its_charts_and_the_lines_to_change_are_shown(house, panel):
         "<pre>use(&#x27;XLA&#x27;)</pre>",
     ]
     assert panel.view.chart.total > 0
-
-
-def test_defects_are_marked_and_chances_are_left_to_the_reader(panel):
-    panel.result()
-    settle(panel)
+    # Defects are marked, and chances are left to the reader.
     assert panel.view.marked == ("parallel map",)
 
 
@@ -111,7 +95,13 @@ def test_what_cannot_be_applied_is_not_offered(house, panel):
 def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
     first = panel.result()
     settle(panel)
-    panel.view.choices["XLA"].value = True
+    panel.view.choices["parallel map"].value = False
+    panel.view.apply.click()
+    settle(panel)
+    assert len(house.asked) == 1
+    assert panel.view.chart.state == "Mark at least one change to apply."
+    for choice in panel.view.choices.values():
+        choice.value = True
     house.found = diagnosis(verdict=Verdict(headline="Keep both.", much="2 times."))
     panel.view.apply.click()
     panel.wait()
@@ -124,19 +114,10 @@ def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
     assert first.verdict.headline in panel.view.card.value
 
 
-def test_nothing_marked_measures_nothing(house, panel):
-    panel.result()
-    settle(panel)
-    panel.view.choices["parallel map"].value = False
-    panel.view.apply.click()
-    settle(panel)
-    assert len(house.asked) == 1
-    assert panel.view.chart.state == "Mark at least one change to apply."
-
-
 def test_stop_ends_a_run_and_shows_what_was_found(house, panel):
-    house.more = {"held": threading.Event()}
+    house.lasts = True
     panel.view.run.click()
+    assert house.told_all.wait(runs.LONG_S)
     panel.view.stop.click()
     panel.wait()
     settle(panel)
@@ -147,7 +128,7 @@ def test_stop_ends_a_run_and_shows_what_was_found(house, panel):
 def test_what_the_training_raised_is_shown_with_its_own_lines(house, panel):
     error = RunError("The training raised KeyError: 'price'")
     error.add_note("Traceback (most recent call last):\n  there")
-    house.more = {"error": error}
+    house.fails = error
     with pytest.raises(RunError, match="KeyError"):
         panel.result()
     settle(panel)

@@ -5,7 +5,6 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.fleet import run
-from perfkit.panel import worker
 from tests.fleet import scripted
 from tests.panel.files import state
 from tests.panel.runs import LONG_S
@@ -51,7 +50,6 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch, tmp_path):
-    worker._made.clear()
     return House(monkeypatch, tmp_path)
 
 

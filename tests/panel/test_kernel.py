@@ -7,7 +7,6 @@ import nbformat
 import pytest
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
 from perfkit.export.outputs import shown as exported
 
@@ -23,39 +22,27 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 LONG_S = 60
 
 
-@pytest.fixture(autouse=True)
-def without_tensorflow(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(FOUND))
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def executed():
-    """Runs cells from top to bottom, as tests and CI do; gives their outputs."""
-
-    def run(*cells):
-        notebook = nbformat.v4.new_notebook()
-        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
-        NotebookClient(notebook, timeout=LONG_S, kernel_name="python3").execute()
-        return [cell.outputs for cell in notebook.cells]
-
-    return run
-
-
-@pytest.fixture
-def kernel():
-    """A kernel that runs one cell after the other."""
-    manager, client = start_new_kernel(kernel_name="python3")
-    yield manager, client
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
+@pytest.fixture(autouse=True, scope="module")
+def _without_tensorflow(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(FOUND))
+        patch.chdir(tmp_path_factory.mktemp("here"))
+        yield
 
 
 @pytest.mark.measures
-def test_run_all_gives_a_result_and_leaves_it_where_the_panel_was(executed):
-    (panel, lost), _, (shown,) = executed(
-        SHOW.format(budget=3), "finding = panel.result()", "finding.verdict.headline"
+def test_run_all_leaves_a_result_where_the_panel_was_and_errors_are_a_sentence():
+    cells = (
+        SHOW.format(budget=3),
+        "finding = panel.result()",
+        "finding.verdict.headline",
+        "perfkit.load('there/is/no/such.json')",
     )
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+    notebook.cells[-1].metadata.tags = ["raises-exception"]
+    NotebookClient(notebook, timeout=LONG_S, kernel_name="python3").execute()
+    (panel, lost), _, (shown,), (wrong,) = (cell.outputs for cell in notebook.cells)
     headline = shown.data["text/plain"].strip("'\"")
     assert VIEW in panel.data
     assert headline in panel.data["text/html"]
@@ -64,13 +51,17 @@ def test_run_all_gives_a_result_and_leaves_it_where_the_panel_was(executed):
     # It is for a page that is loaded without this kernel; one that is sent has none.
     assert "Run this cell again" in lost.data["text/html"]
     assert "".join(exported([lost], "", None)) == ""
+    said = "BadFileError: There is no file there/is/no/such.json."
+    assert "\n".join(wrong.traceback).strip() == said
 
 
-def test_a_panel_that_never_ran_shows_what_it_is_set_to(executed):
-    ((panel, _),) = executed(SHOW.format(budget=3))
-    assert VIEW in panel.data
-    assert "Does a longer loop take longer?" in panel.data["text/html"]
-    assert "20000" in panel.data["text/html"]
+@pytest.fixture(scope="module")
+def kernel():
+    """A kernel that runs one cell after the other."""
+    manager, client = start_new_kernel(kernel_name="python3")
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
 
 
 @pytest.mark.parametrize("wait", ["panel.result()", "await panel"])
@@ -102,14 +93,3 @@ def test_an_interrupt_is_stop_while_a_cell_waits(kernel, wait):
 
 def ignore(_):
     """Nobody looks."""
-
-
-def test_what_is_wrong_is_one_sentence_in_a_cell(executed):
-    with pytest.raises(CellExecutionError) as caught:
-        executed("import perfkit\nperfkit.load('there/is/no/such.json')")
-    shown = caught.value.traceback.rpartition("------\n")[2]
-    assert shown.split("\n")[1:3] == [
-        "",
-        "BadFileError: There is no file there/is/no/such.json.",
-    ]
-    assert "Traceback" not in shown

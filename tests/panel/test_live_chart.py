@@ -1,8 +1,21 @@
+"""What a live chart is told of a run, and what of it travels to a page."""
+
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from perfkit.measure.plan import Progress
-from perfkit.panel.live_chart import KEYFRAME_S, LiveChart, Points
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.plan import (
+    Prepared,
+    Progress,
+    Sampled,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
+from perfkit.panel.live_chart import CAPACITY, KEYFRAME_S, LiveChart, Points
 from tests.findings import made
 from tests.panel import runs
 
@@ -125,3 +138,177 @@ def test_the_module_that_a_page_is_given_needs_no_network():
     assert "fetch(" not in module
     assert "url(" not in style
     assert "@import" not in style
+
+
+VARIANTS = ("slow", "fast")
+
+
+def points(**more):
+    return Points(VARIANTS, **{"budget": 10, "cores": 2.0} | more)
+
+
+def heard(*events, **more):
+    told = points(**more)
+    for event in events:
+        told.hear(event)
+    return told
+
+
+def test_a_rate_is_examples_over_the_time_between_ticks():
+    told = heard(
+        TrialStarted("slow", 1, 0.0),
+        # Ready at 1 s; the first tick compiles; then 30 examples in 0.5 s.
+        Ticked("slow", ((1.0, 0), (1.4, 10), (1.6, 10), (1.9, 20))),
+    )
+    ((at, slow, fast, *_),) = told.take()
+    assert at == pytest.approx(1.9)
+    assert slow == pytest.approx(30 / 0.5)
+    assert math.isnan(fast)
+
+
+def test_the_time_of_anothers_turn_is_in_no_rate():
+    told = heard(
+        TrialStarted("slow", 1, 0.0),
+        Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 5))),
+        # It stood still until 5 s, and the first entry of its turn says so.
+        Ticked("slow", ((5.0, 0), (5.2, 10))),
+    )
+    assert told.take()[0][1] == pytest.approx(15 / 0.3)
+
+
+def test_each_row_holds_what_happened_since_the_row_before():
+    told = heard(TrialStarted("fast", 1, 0.0), Ticked("fast", ((1.0, 0), (1.1, 1))))
+    told.hear(Ticked("fast", ((1.3, 20),)))
+    told.take()
+    told.hear(Ticked("fast", ((1.8, 100),)))
+    assert told.take()[0][2] == pytest.approx(200)
+    assert told.total == 2
+
+
+def test_no_row_is_made_before_its_time():
+    told = heard(Progress(0.3, 10))
+    assert len(told.take()) == 1
+    told.hear(Progress(0.4, 10))
+    assert len(told.take()) == 0
+    told.hear(Progress(0.6, 10))
+    assert len(told.take()) == 1
+
+
+@pytest.mark.parametrize("budget", [60, 3600])
+def test_a_run_of_any_length_makes_a_few_hundred_rows(budget):
+    told = points(budget=budget)
+    rows = 0
+    for tenth in range(budget * 10):
+        told.hear(Progress(tenth / 10, budget))
+        rows += len(told.take())
+    assert 150 <= rows <= CAPACITY
+    assert rows == told.total == len(told.all())
+
+
+def test_what_is_left_at_the_end_makes_a_row():
+    told = heard(Progress(0.3, 10))
+    told.take()
+    told.hear(Sampled({"t": 0.35, "cpu_trial": 1.0}))
+    told.hear(Progress(0.35, 10))
+    assert len(told.take()) == 0
+    assert len(told.take(rest=True)) == 1
+    assert len(told.take(rest=True)) == 0
+
+
+def test_load_is_a_share_of_the_cores_and_its_mean_since_the_last_row():
+    told = heard(
+        Sampled({"t": 0.2, "cpu_trial": 1.0, "cpu_other": 0.5}),
+        Sampled({"t": 0.4, "cpu_trial": 2.0, "cpu_other": 0.5}),
+        Progress(0.5, 10),
+    )
+    load = dict(zip(told.load, told.take()[0][3:], strict=True))
+    assert load["this training"] == pytest.approx(0.75)
+    assert load["other programs"] == pytest.approx(0.25)
+    assert math.isnan(load["the machine's speed"])
+
+
+def test_the_machines_speed_is_a_share_of_the_best_seen():
+    told = points()
+    speeds = []
+    for at, core_speed in ((0.3, 100.0), (0.6, 200.0), (0.9, 50.0)):
+        told.hear(Sampled({"t": at, "core_speed": core_speed}))
+        told.hear(Progress(at, 10))
+        speeds.append(told.take()[0][5])
+    assert speeds == pytest.approx([1.0, 1.0, 0.25])
+    assert told.all()[:, 5] == pytest.approx([0.5, 1.0, 0.25])
+
+
+def test_gpus_have_a_line_where_there_are_some():
+    assert "GPU busy" not in points().load
+    told = heard(
+        Sampled({"t": 0.2, "gpu0_busy": 0.5, "gpu1_busy": 0.7}),
+        Progress(0.5, 10),
+        gpus=2,
+    )
+    assert told.load[-1] == "GPU busy"
+    assert told.take()[0][-1] == pytest.approx(0.6)
+
+
+def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
+    told = heard(
+        TrialStarted("slow", 1, 0.0),
+        Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 5))),
+    )
+    told.take()
+    told.hear(Ticked("slow", ((1.4, 20),)))
+    picture = told.picture(None)
+    slow, fast = picture["rows"]
+    assert (slow["words"][0], slow["known"]) == ("83.3", False)
+    assert (fast["at"], fast["said"]) == (None, "fast is to come")
+    assert "Hollow dots" in picture["said"]
+
+
+def test_what_was_found_so_far_is_the_picture():
+    found = replace(made.finding(runs.RATES, against="slow"), unfinished=True)
+    picture = heard().picture(found)
+    assert [row["name"] for row in picture["rows"]] == ["fast", "slow"]
+    assert [row["mark"] for row in picture["rows"]] == ["fastest", "baseline"]
+    assert picture["said"] == "So far fast leads, 3.9 times as fast as slow."
+
+
+def test_what_has_still_to_come_keeps_its_row():
+    found = made.finding({"slow": 100.0}, against="slow")
+    assert [row["name"] for row in heard().picture(found)["rows"]] == ["slow", "fast"]
+
+
+def test_the_control_of_the_baseline_has_no_line():
+    told = heard(
+        TrialStarted(CONTROL, 1, 0.0),
+        Ticked(CONTROL, ((1.0, 0), (1.1, 5), (1.2, 5))),
+        TrialEnded(runs.trial(CONTROL), Measurement(variants=(Variant("slow", iter),))),
+    )
+    row = told.take()[0]
+    assert len(row) == told.width == 1 + 2 + 3
+    assert all(math.isnan(value) for value in row[1:3])
+    assert [row["name"] for row in told.picture(None)["rows"]] == ["slow", "fast"]
+
+
+def test_a_microbenchmark_is_told_as_a_share_of_its_own_rate():
+    notes = {"microbenchmarks": {name: {"unit": "B"} for name in VARIANTS}}
+    told = heard(
+        Prepared(notes),
+        TrialStarted("slow", 1, 0.0),
+        Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 10))),
+    )
+    # Its first rate stands for its own until there is an interval.
+    assert told.take()[0][1] == pytest.approx(1.0)
+    told.hear(Ticked("slow", ((1.7, 25),)))
+    assert told.take()[0][1] == pytest.approx(0.5)
+    measured = runs.measured()
+    told.hear(TrialEnded(measured.trials[0], measured))
+    timing = measured.timing("slow")
+    rates = [row[1] for row in told.all()]
+    assert rates == pytest.approx([100 / timing.rate, 50 / timing.rate])
+    picture = told.picture(None)
+    assert picture["unit"] == "of its own rate"
+    assert picture["rows"][0]["words"][0] == "58.3 B/s"
+
+
+def test_examples_are_told_as_they_are():
+    told = heard(Prepared({"images": {}})).picture(None)
+    assert told["unit"] == "examples per second"

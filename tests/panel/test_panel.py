@@ -11,7 +11,7 @@ from perfkit.findings import store
 from perfkit.findings.reading import parse
 from perfkit.panel import panel as panel_panel
 from perfkit.panel import worker
-from tests.experiments.toy import Loops, NoRoom, SlowToPrepare
+from tests.experiments.toy import Loops, NoRoom
 from tests.findings import made
 from tests.panel import runs
 from tests.panel.runs import links, settle
@@ -21,16 +21,15 @@ class House:
     """Makes panels whose sessions are written down, and knows those sessions."""
 
     def __init__(self, monkeypatch):
-        self.sessions = []
-        self.opened = threading.Event()
+        self.sessions, self.asked = [], []
         self.more = {}
         monkeypatch.setattr(panel_panel, "open_session", self.open)
 
     def open(self, experiment, budget, guess, seed, folder):
+        self.asked.append((seed, folder))
         asked = {"parameters": experiment.parameters, "guess": guess}
         finding = made.finding(runs.RATES, against="slow", budget_s=budget, **asked)
         self.sessions.append(runs.Session(experiment, finding, **self.more))
-        self.opened.set()
         return self.sessions[-1]
 
 
@@ -42,11 +41,6 @@ def house(monkeypatch):
 @pytest.fixture
 def panel(house):
     return perfkit.panel(Loops(), budget=9)
-
-
-@pytest.fixture(autouse=True)
-def no_panel_of_an_earlier_test():
-    worker._made.clear()
 
 
 def state(panel):
@@ -94,7 +88,8 @@ def test_the_settings_are_folded_until_they_are_asked_for(panel):
     assert panel.controls.by_name["guess"] not in folded.children
 
 
-def test_run_measures_with_what_is_set(house, panel):
+def test_run_measures_with_what_is_set(house, tmp_path):
+    panel = perfkit.panel(Loops(), budget=9, seed=3, folder=tmp_path)
     panel.controls.by_name["size"].value = 500
     panel.controls.by_name["guess"].value = " 3x "
     panel.controls.by_name["budget"].value = 7
@@ -103,9 +98,10 @@ def test_run_measures_with_what_is_set(house, panel):
     assert len(house.sessions) == 1
     assert finding.parameters == {"size": 500}
     assert (finding.guess, finding.budget_s) == ("3x", 7)
+    assert house.asked == [(3, tmp_path)]
 
 
-def test_what_was_found_is_shown(panel):
+def test_what_was_found_is_shown_and_is_the_result_without_another_run(house, panel):
     finding = panel.result()
     assert state(panel) == f"Finished. {finding.verdict.headline}"
     assert finding.verdict.headline in panel.view.card.value
@@ -115,11 +111,7 @@ def test_what_was_found_is_shown(panel):
     assert "perfkit-answered" in panel.view.box._dom_classes
     assert panel.view.chart.total > 0
     assert panel.view.chart.doing == {}
-
-
-def test_result_gives_what_was_found_and_runs_once_only(house, panel):
-    first = panel.result()
-    assert panel.result() is first
+    assert panel.result() is finding
     assert len(house.sessions) == 1
 
 
@@ -218,7 +210,7 @@ def test_stop_before_anything_was_measured_says_that_nothing_is_kept(house, pane
         (KeyError("rate"), "The run broke off: KeyError: 'rate'."),
     ],
 )
-def test_an_error_is_one_sentence_in_the_panel(house, panel, error, said):
+def test_an_error_is_one_sentence_and_it_runs_again(house, panel, error, said):
     house.more = {"fails": error}
     with pytest.raises(type(error)) as caught:
         panel.result()
@@ -226,6 +218,9 @@ def test_an_error_is_one_sentence_in_the_panel(house, panel, error, said):
     assert state(panel) == said
     assert not panel.view.run.disabled
     assert panel.view.chart.doing == {}
+    # After it, it runs again.
+    house.more = {}
+    assert panel.result().timings
 
 
 @pytest.mark.fault("panel", "full disk", sees="The verdict, and that it was not saved.")
@@ -242,14 +237,6 @@ def test_a_finding_that_could_not_be_saved_is_shown_and_that_is_said(
     headline = panel.result().verdict.headline
     assert state(panel).endswith("could not be saved: free some space.")
     assert headline in panel.view.card.value
-
-
-def test_after_an_error_it_runs_again(house, panel):
-    house.more = {"fails": RunError("Not this time.")}
-    with pytest.raises(RunError):
-        panel.result()
-    house.more = {}
-    assert panel.result().timings
 
 
 def test_running_a_cell_again_stops_the_run_that_it_started(house, monkeypatch):
@@ -283,12 +270,6 @@ def test_where_cells_are_not_known_the_panel_of_the_same_experiment_is_stopped(h
     other.wait()
 
 
-def test_the_budget_is_that_of_the_environment_unless_one_is_given(monkeypatch):
-    monkeypatch.setenv("PERFKIT_BUDGET", "12")
-    assert perfkit.panel(Loops()).controls.budget == 12
-    assert perfkit.panel(Loops(), budget=20).controls.budget == 20
-
-
 def one():
     raise AssertionError("a panel calls it in other processes only")
 
@@ -316,6 +297,7 @@ def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(monkeypatc
         assert budget_of(panel) == 12
         note = panel.view.box.children[1].value
         assert "A budget of 12 s was set for every panel here" in note
+    assert perfkit.panel(Loops(), budget=20).controls.budget == 20
     monkeypatch.delenv("PERFKIT_BUDGET")
     for panel in every_panel():
         values = [getattr(part, "value", "") for part in panel.view.box.children]
@@ -380,7 +362,7 @@ def linked(panel):
 
 
 def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
-    panel, tmp_path, monkeypatch
+    panel, pages, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     finding = panel.result()
@@ -391,7 +373,7 @@ def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
     assert os.listdir(tmp_path) == []
 
 
-def test_who_sends_a_page_and_why_stand_on_it(panel):
+def test_who_sends_a_page_and_why_stand_on_it(panel, pages):
     panel.result()
     settle(panel)
     panel.view.runs.author.value = "Ada"
@@ -401,70 +383,21 @@ def test_who_sends_a_page_and_why_stand_on_it(panel):
     assert "For the &lt;nightly&gt; job." in page
 
 
-def test_the_last_runs_stand_side_by_side_with_what_was_changed(panel):
+def test_the_last_runs_stand_side_by_side_with_what_was_changed(panel, pages):
     panel.result()
     assert "<table>" not in panel.view.runs.table.value
-    for size in range(301, 306):
+    for size in range(301, 305):
         panel.controls.by_name["size"].value = size
         panel.start()
         panel.wait()
     assert len(linked(panel)) == 2 * 4
     rows = panel.view.runs.table.value.split("<tr>")[2:]
     assert [row[: row.index("</td>")] for row in rows[:2]] == [
-        '<th scope="row">6</th><td>size 305 (was 304)',
         '<th scope="row">5</th><td>size 304 (was 303)',
+        '<th scope="row">4</th><td>size 303 (was 302)',
     ]
     assert all(panel.finding.verdict.headline in row for row in rows)
-    assert 'aria-label="Download page of run 6"' in rows[0]
-
-
-# With real processes.
-
-
-@pytest.mark.measures
-def test_a_real_run_is_found_shown_and_saved(tmp_path):
-    panel = perfkit.panel(Loops(), budget=4, folder=tmp_path, seed=3)
-    finding = panel.result()
-    assert {timing.variant for timing in finding.timings} == {"short", "double"}
-    assert finding.seed == 3
-    assert os.listdir(tmp_path) == [finding.path.name]
-    assert all(row["ends"] for row in panel.view.chart.picture["rows"])
-    assert panel.view.chart.total > 5
-
-
-@pytest.mark.measures
-def test_stop_ends_a_real_run_and_shows_what_there_is(tmp_path):
-    panel = perfkit.panel(Loops(), budget=600, folder=tmp_path)
-
-    def stop_once_something_is_known(change):
-        if all(row["ends"] for row in change["new"]["rows"]):
-            panel.view.stop.click()
-
-    panel.view.chart.observe(stop_once_something_is_known, "picture")
-    finding = panel.result()
-    assert finding.stopped
-    assert state(panel).startswith("Stopped.")
-    assert finding.verdict.headline in panel.view.card.value
-
-
-@pytest.mark.parametrize(
-    ("kind", "error", "words"),
-    [
-        (NoRoom, RunError, "No space left on device"),
-        (SlowToPrepare, RunError, "nothing to keep"),
-    ],
-)
-@pytest.mark.measures
-def test_a_real_run_that_fails_is_a_sentence(tmp_path, kind, error, words):
-    panel = perfkit.panel(kind(), budget=5, folder=tmp_path)
-    panel.start()
-    if kind is SlowToPrepare:
-        panel.stop()
-    panel.wait()
-    with pytest.raises(error, match=words):
-        panel._given(panel.finding, "")
-    assert words in state(panel)
-    assert "Traceback" not in panel.view.chart.state
+    assert 'aria-label="Download page of run 5"' in rows[0]
 
 
 def test_a_missing_library_is_a_sentence_with_its_remedy(monkeypatch):

@@ -1,6 +1,7 @@
 """Repositories made here: what a race reads of them, and that it leaves them alone."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,12 +27,18 @@ def temporary(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.fixture
-def repository(tmp_path, temporary):
-    """Two commits and a working tree that has gone on from there."""
-    top = tmp_path / "mine"
-    top.mkdir()
+def commit_all(top, name):
+    """Commit all that lies in a folder, which may be no repository yet."""
+    top.mkdir(exist_ok=True)
     git(top, "init", "-q", "-b", "main")
+    git(top, "add", ".")
+    git(top, "commit", "-qm", name)
+
+
+@pytest.fixture(scope="module")
+def shared_repository(tmp_path_factory):
+    top = tmp_path_factory.mktemp("shared") / "mine"
+    top.mkdir()
     write(
         top,
         train_py=SCRIPT,
@@ -40,12 +47,10 @@ def repository(tmp_path, temporary):
         inner__train_py=SCRIPT,
     )
     (top / ".gitignore").write_text("data/\n*.bin\n__pycache__/\nperfkit-findings/\n")
-    git(top, "add", ".")
-    git(top, "commit", "-qm", "one")
+    commit_all(top, "one")
     git(top, "tag", "v1")
     write(top, model_py="SIZE = 2\n", later_py="LATER = True\n")
-    git(top, "add", ".")
-    git(top, "commit", "-qm", "two")
+    commit_all(top, "two")
     # Changed, staged, deleted, untracked, ignored.
     write(top, train_py=SCRIPT + "# mine\n", model_py="SIZE = 3\n", new_py="NEW = 1\n")
     git(top, "add", "model.py")
@@ -54,6 +59,12 @@ def repository(tmp_path, temporary):
     (top / "inner" / "cache.bin").write_bytes(b"\0\1")
     write(top, **{"perfkit-findings__race": "{}", "inner____pycache__x": "x"})
     return top
+
+
+@pytest.fixture
+def repository(shared_repository, tmp_path, temporary):
+    """Two commits and a working tree that has gone on from there."""
+    return shutil.copytree(shared_repository, tmp_path / "mine")
 
 
 @pytest.fixture
@@ -75,11 +86,8 @@ def take():
 def inner(repository, tmp_path):
     """A repository within the other; "v2" knows its first commit."""
     other = tmp_path / "other"
-    other.mkdir()
-    git(other, "init", "-q", "-b", "main")
     write(other, layers_py="LAYERS = 1\n")
-    git(other, "add", ".")
-    git(other, "commit", "-qm", "one")
+    commit_all(other, "one")
     local = ("-c", "protocol.file.allow=always")
     git(repository, *local, "submodule", "add", "-q", str(other), "other")
     git(repository, "commit", "-qm", "three")
@@ -141,11 +149,8 @@ def test_a_commit_is_named_as_asked_and_by_its_number(repository, take, revision
     number = git(repository, "rev-parse", same).strip()
     commit = take(revision, repository / "train.py")
     assert commit.name == f"{revision} ({number[:7]})"
-
-
-def test_a_short_number_is_a_commit(repository, take):
-    number = git(repository, "rev-parse", "HEAD~1").strip()
-    assert take(number[:10], repository / "train.py").name.endswith(f"({number[:7]})")
+    short = take(number[:10], repository / "train.py")
+    assert short.name.endswith(f"({number[:7]})")
 
 
 @pytest.mark.parametrize("script", ["train.py", "inner/train.py"])
@@ -196,11 +201,8 @@ def test_a_file_that_the_commit_lacks_is_refused_by_name(repository, take):
 @pytest.mark.fault("race", "path", sees="The race, as in any other folder.")
 def test_a_folder_with_a_strange_name_is_one_like_any_other(tmp_path, take, temporary):
     top = tmp_path / "mein ärger\nhere"
-    top.mkdir()
-    git(top, "init", "-q", "-b", "main")
     write(top, train_py=SCRIPT)
-    git(top, "add", ".")
-    git(top, "commit", "-qm", "one")
+    commit_all(top, "one")
     write(top, **{"ein bild\n": "pixels"})
     commit = take("main", top / "train.py")
     assert commit.path_of(top / "train.py").read_text() == SCRIPT
@@ -208,16 +210,8 @@ def test_a_folder_with_a_strange_name_is_one_like_any_other(tmp_path, take, temp
 
 
 def test_a_worktree_of_git_is_a_working_tree(repository, take, tmp_path):
-    git(
-        repository,
-        "worktree",
-        "add",
-        "-q",
-        "-b",
-        "other",
-        str(tmp_path / "other"),
-        "v1",
-    )
+    added = ("-q", "-b", "other", str(tmp_path / "other"), "v1")
+    git(repository, "worktree", "add", *added)
     commit = take("main", tmp_path / "other" / "train.py")
     assert commit.top == tmp_path / "other"
     assert (commit.tree / "model.py").read_text() == "SIZE = 2\n"
@@ -299,44 +293,52 @@ def test_a_killed_race_leaves_the_user_alone_and_the_next_one_tidies(
     assert state(repository) == before
 
 
-def race_of(*trainings, **options):
-    made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
-    return made.sides, made.close
+@pytest.fixture
+def race_of():
+    """The sides of a race that is asked for; their commits are closed in the end."""
+    close = []
+
+    def race_of(*trainings, **options):
+        made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
+        close.extend(made.close)
+        return made.sides
+
+    def close_all():
+        while close:
+            close.pop()()
+
+    race_of.close = close_all
+    yield race_of
+    close_all()
 
 
-def test_a_race_holds_the_working_tree_against_a_commit(repository, temporary):
-    (then, now), close = race_of(repository / "train.py", commit=("HEAD~1",))
+def test_a_race_holds_the_working_tree_against_a_commit(repository, race_of, temporary):
+    then, now = race_of(repository / "train.py", commit=("HEAD~1",))
     number = git(repository, "rev-parse", "HEAD~1")[:7]
     assert [then.name, now.name] == [f"HEAD~1 ({number})", "the working tree"]
     assert Path(now.maker.path) == repository / "train.py"
     assert Path(then.maker.path).read_text() == SCRIPT
-    for each in close:
-        each()
+    # Modules of the one are not taken from the other.
+    assert then.moved == Moved(str(repository), str(Path(then.maker.path).parent))
+    assert now.moved == Moved()
+    race_of.close()
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("inside", [".", "inner"])
 def test_a_script_runs_in_the_same_folder_of_the_commit(
-    repository, temporary, monkeypatch, inside
+    repository, race_of, temporary, monkeypatch, inside
 ):
     monkeypatch.chdir(repository / inside)
-    (then, now), close = race_of(repository / "train.py", commit=("main",))
+    then, now = race_of(repository / "train.py", commit=("main",))
     (top,) = temporary.glob("*/mine")
     assert isinstance(then.maker, Script)
     assert Path(now.maker.folder).resolve() == repository / inside
     assert Path(then.maker.folder) == top / inside
-    for each in close:
-        each()
-
-
-def test_a_script_that_runs_elsewhere_goes_on_running_there(
-    repository, temporary, monkeypatch, tmp_path
-):
-    monkeypatch.chdir(tmp_path)
-    (then, now), close = race_of(repository / "train.py", commit=("main",))
+    # One that runs elsewhere goes on running there.
+    monkeypatch.chdir(repository.parent)
+    then, now = race_of(repository / "train.py", commit=("main",))
     assert then.maker.folder == now.maker.folder
-    for each in close:
-        each()
 
 
 @pytest.mark.parametrize(
@@ -349,15 +351,17 @@ def test_a_script_that_runs_elsewhere_goes_on_running_there(
         ({"commit": ("main",) * 9}, "at most 8 sides"),
     ],
 )
-def test_a_race_that_is_refused_leaves_no_folder(repository, temporary, options, said):
+def test_a_race_that_is_refused_leaves_no_folder(
+    repository, race_of, temporary, options, said
+):
     write(repository, later_py=SCRIPT)
     script = repository / options.pop("trainings", "train.py")
     if said:
         with pytest.raises(BadParameterError, match=said):
             race_of(script, **options)
     else:
-        for close in race_of(script, **options)[1]:
-            close()
+        race_of(script, **options)
+        race_of.close()
     assert list(temporary.iterdir()) == []
 
 
@@ -415,12 +419,3 @@ def test_what_came_from_the_working_tree_all_the_same_is_named(
         monkeypatch.setitem(sys.modules, name, module)
     moved = Moved(str(installed["top"]), str(tmp_path / "then" / "mine"))
     assert moved.left([*files, "not_there"]) == ["mine"]
-
-
-def test_a_side_of_a_commit_is_moved_and_the_working_tree_is_not(repository, temporary):
-    (then, now), close = race_of(repository / "train.py", commit=("main",))
-    assert then.moved.top == str(repository)
-    assert Path(then.maker.path).parent == Path(then.moved.tree)
-    assert now.moved == Moved()
-    for each in close:
-        each()

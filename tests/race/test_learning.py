@@ -129,17 +129,12 @@ def test_examples_that_were_seen_before_are_warned_of():
     assert warning.startswith("new.py saw examples again")
 
 
-def test_the_best_of_several_is_named():
+def test_the_best_of_several_is_named_and_any_may_be_the_one_held_against():
     names = {OLD: 3000.0, NEW: 1000.0, "third.py": 500.0}
     asked = {name: wavering(needed, by=0.02) for name, needed in names.items()}
     found = perfkit.time_to_loss(raced(asked), GOAL)
     assert found.report.verdict.winner == "third.py"
     assert len(found.report.table.rows) == 3
-
-
-def test_the_others_may_be_held_against_another_than_the_first():
-    names = {OLD: 3000.0, NEW: 1000.0, "third.py": 500.0}
-    asked = {name: wavering(needed, by=0.02) for name, needed in names.items()}
     found = perfkit.time_to_loss(raced(asked), GOAL, against=NEW)
     assert [one.side for one in found.sides] == [NEW, OLD, "third.py"]
     assert found.best.baseline == NEW

@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.measure.measurement import CONTROL, Measurement
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison
 from perfkit.race import rounds
 from perfkit.race.rounds import Rounds, budget_for, ceilings, decided, without
@@ -198,7 +198,3 @@ def test_the_seconds_of_a_race_grow_with_its_trials_between_two_ends():
     assert needed(900.0, 30.0) == rounds._LONGEST_S
     assert needed(5.0, 0.05) <= needed(10.0, 0.05) <= rounds._LONGEST_S
     assert needed(2.0, 0.01) <= needed(2.0, 0.01, OLD, NEW, "third.py")
-
-
-def test_the_control_is_the_engines_and_no_variant_of_a_round():
-    assert CONTROL not in names(rounds_of(), Measurement(variants=()))

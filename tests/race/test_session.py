@@ -9,7 +9,7 @@ from perfkit.measure.host import Environment, Place
 from perfkit.measure.measurement import Measurement
 from perfkit.race import session as sessions
 from perfkit.race.entrants import Asked
-from perfkit.race.race import open_race, race
+from perfkit.race.race import is_unwritten, open_race, race
 from perfkit.race.session import RaceSession
 from tests.findings.made import of_run
 from tests.race.built import NEW, OLD, make_training, measured, sides
@@ -17,6 +17,7 @@ from tests.race.built import race as question
 from tests.race.repositories import SCRIPT, git, write
 
 WAVERING = 3 * (700.0, 1400.0)
+FUNCTION = "def make_training():\n    return 1, 2\n"
 
 
 class NobodyElse:
@@ -164,3 +165,59 @@ def test_the_baseline_alone_is_planned_and_the_rest_chosen():
     assert (plan.baseline, plan.seed) == (OLD, 3)
     first = plan.choose(Measurement(variants=plan.variants, baseline=OLD))
     assert [one.name for one in first] == [OLD, NEW]
+
+
+@pytest.fixture
+def another_python(monkeypatch):
+    """The one place of another version, which no code of a function can go to."""
+    elsewhere = Environment("3.99.1", {"tensorflow": "2.99"})
+    monkeypatch.setattr(sessions, "environment_of", lambda place: elsewhere)
+    return "other/bin/python"
+
+
+def test_another_python_is_refused_the_code_of_a_function(another_python):
+    asked = Asked(trainings=(make_training,), python=(another_python,))
+    refused = r"make_training .* Python 3\.99 cannot"
+    with pytest.raises(BadParameterError, match=refused):
+        open_race(asked)
+
+
+def test_another_python_reads_a_file_by_itself(another_python, tmp_path):
+    write(tmp_path, train_py=FUNCTION)
+    file = str(tmp_path / "train.py")
+    opened = open_race(Asked(trainings=(file,), python=(another_python,)))
+    assert opened.finding is None
+
+
+def unwritten():
+    """Make a training, once somebody has written it."""
+    return None
+
+
+def something():
+    return 3
+
+
+def with_work():
+    print("made")
+
+
+@pytest.mark.parametrize(
+    ("training", "is_one"),
+    [
+        (unwritten, True),
+        (lambda: None, True),
+        (something, False),
+        (with_work, False),
+        (lambda: [], False),
+        ("train.py", False),
+        (int, False),
+    ],
+)
+def test_what_does_nothing_is_still_to_be_written(training, is_one):
+    assert is_unwritten(training) is is_one
+
+
+def test_a_race_of_what_is_still_to_be_written_says_so_and_runs_nothing(capsys):
+    assert race(unwritten, batch=[64]) is None
+    assert capsys.readouterr().out.startswith("Nothing runs yet: unwritten gives back")

@@ -79,31 +79,17 @@ def test_losses_come_ever_more_seldom_as_means_since_the_last():
         assert loss == pytest.approx(losses[before:step].mean())
 
 
-def test_steps_are_counted_on_from_epoch_to_epoch():
-    learning = learning_of()
-    for _ in range(3):
-        learning._begin_epoch()
-        for step in (1, 2):
-            learning.reach(step, {"loss": 7.0})
-    assert told(learning)[LOSSES] == [(n, pytest.approx(7.0)) for n in range(1, 6)]
-
-
-def test_how_many_examples_were_new_is_told_once():
+def test_examples_are_counted_on_from_epoch_to_epoch_and_were_new_in_the_first():
     learning = learning_of(batch=32)
     for _ in range(3):
         learning._begin_epoch()
         for step in (1, 2):
             learning.reach(step, {"loss": 7.0})
-    assert told(learning)[NEW_EXAMPLES] == 64
+    news = told(learning)
+    assert news[LOSSES] == [(32 * n, pytest.approx(7.0)) for n in range(1, 6)]
+    assert news[NEW_EXAMPLES] == 64
     learning._begin_epoch()
     assert NEW_EXAMPLES not in told(learning)
-
-
-def test_losses_are_told_by_the_examples_that_were_seen():
-    learning = learning_of(batch=32)
-    for step in (1, 2, 3):
-        learning.reach(step, {"loss": 7.0})
-    assert [examples for examples, _ in told(learning)[LOSSES]] == [32, 64, 96]
 
 
 def test_what_was_told_is_told_once():

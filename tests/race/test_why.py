@@ -2,32 +2,17 @@ import re
 
 import pytest
 
-from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.measure.host import Environment, Place
 from perfkit.measure.measurement import CONTROL, Measurement
-from perfkit.measure.trial import FIRST_STEP_S, Trial
+from perfkit.measure.trial import FIRST_STEP_S
 from perfkit.race import why
 from perfkit.race.rounds import ceilings, without
 from perfkit.race.side import MADE_S, Side
-from tests.race.built import BATCH, NEW, OLD, facts, make_training, measured, sides
+from tests.diagnosis.measurements import stepping
+from tests.race.built import NEW, OLD, facts, make_training, measured, sides
 
 INPUT, MANY, WATCHED = "without input", "16 steps at a time", "without observers"
 FACTS = {OLD: facts(), NEW: facts()}
-
-
-def trial(variant, number, step_s, notes=None, end_s=0.0):
-    """A trial whose every step takes so long; an epoch of 100 ends in ``end_s``."""
-    ticks = tuple((1.0 + step_s * k, BATCH if k else 0) for k in range(40))
-    return Trial(
-        variant=variant,
-        round=number,
-        outcome="completed",
-        setup_s=1.0,
-        ticks=ticks,
-        recurring={EPOCH_END: (100.0 * BATCH, float(BATCH))} if end_s else {},
-        pauses={EPOCH_END: (end_s + step_s,)} if end_s else {},
-        notes=notes or {},
-    )
 
 
 def split_up(**steps):
@@ -38,7 +23,11 @@ def split_up(**steps):
         changes = {one.name: without(side, one) for one in ceilings(FACTS[side])}
         seconds |= {changes.get(name, side): step_s for name, step_s in known.items()}
     run = measured()
-    trials = [trial(n, r, s) for r in range(1, 5) for n, s in seconds.items()]
+    trials = [
+        stepping(name, number, step_s, setup_s=1.0)
+        for number in range(1, 5)
+        for name, step_s in seconds.items()
+    ]
     return Measurement(variants=run.variants, trials=tuple(trials), baseline=OLD)
 
 
@@ -101,7 +90,7 @@ def started(old, new, ends=(0.0, 0.0), rounds=5):
             (CONTROL, old, ends[0]),
         ):
             notes = {MADE_S: made, FIRST_STEP_S: first}
-            trials.append(trial(name, number, step, notes, end))
+            trials.append(stepping(name, number, step, [end], setup_s=1.0, notes=notes))
     return Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
 
 
@@ -131,22 +120,22 @@ def test_from_how_many_steps_on_a_late_starter_is_ahead():
     assert int(re.match(pattern, said)[1]) == pytest.approx(late, abs=3)
 
 
-def test_the_first_side_may_be_the_one_that_catches_up():
-    run = started((1.0, 1.2, 0.005), (0.1, 0.2, 0.010))
-    (said,) = why.starting(sides(), FACTS, run).sentences
-    assert said.startswith("old.py starts later than new.py and has caught up after ")
+SLOW, FAST = 0.010, 0.005
 
 
-def test_who_starts_sooner_and_runs_faster_has_nothing_to_pay_back():
-    run = started((1.0, 1.2, 0.010), (0.1, 0.2, 0.005))
-    assert why.starting(sides(), FACTS, run).sentences == (
-        "new.py also starts no later than old.py.",
-    )
-
-
-def test_steps_that_are_alike_pay_nothing_back():
-    run = started((0.1, 0.2, 0.010), (1.0, 1.2, 0.010))
-    assert why.starting(sides(), FACTS, run).sentences == ()
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ((1.0, 1.2, FAST), (0.1, 0.2, SLOW), "old.py starts later than new.py and has"),
+        ((1.0, 1.2, SLOW), (0.1, 0.2, FAST), "new.py also starts no later than old.py"),
+        ((0.1, 0.2, SLOW), (1.0, 1.2, SLOW), None),
+    ],
+    ids=["the first catches up", "nothing to pay back", "steps that are alike"],
+)
+def test_who_pays_what_back_is_said(old, new, said):
+    sentences = why.starting(sides(), FACTS, started(old, new)).sentences
+    assert len(sentences) == (said is not None)
+    assert all(one.startswith(said) for one in sentences)
 
 
 @pytest.mark.parametrize("later_s", [0.02, -0.02])
@@ -157,7 +146,7 @@ def test_starts_that_waver_say_nothing_of_who_starts_later(later_s):
         steps = {OLD: 0.010, NEW: 0.005, CONTROL: 0.010}
         for name, step_s in steps.items():
             notes = {MADE_S: 0.1, FIRST_STEP_S: first[name] + step_s}
-            trials.append(trial(name, number, step_s, notes))
+            trials.append(stepping(name, number, step_s, setup_s=1.0, notes=notes))
     run = Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
     assert run.compare(NEW, OLD).verdict == "faster"
     assert why.starting(sides(), FACTS, run).sentences == ()

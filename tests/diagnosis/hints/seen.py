@@ -3,8 +3,9 @@
 import pytest
 
 from perfkit.diagnosis.hints import hints_in
+from tests.diagnosis.worded import versions
 
-HERE = "# here"
+HERE = " # here"
 
 
 def only_here(mistake, said):
@@ -19,14 +20,38 @@ def nothing_in(right):
     assert [hint.says for hint in hints_in(right)] == []
 
 
-def rules(known, head=""):
-    """A test of mistakes, each with what is said of it and with right codes."""
+def marked(difference):
+    """The same with its first line that changes marked, where none is."""
+    if HERE in difference:
+        return difference
+    lines = difference.split("\n")
+    first = next(n for n, line in enumerate(lines) if "[-" in line or "{+" in line)
+    lines[first] += HERE
+    return "\n".join(lines)
 
-    @pytest.mark.parametrize("one", known, ids=range(len(known)))
-    def test_a_mistake_is_seen_and_what_is_right_is_not(one):
-        mistake, said, *rights = one
+
+def rules(mistakes, rights, head=""):
+    """Tests of mistakes, by what is said of them, and of codes that are right.
+
+    A mistake is written as its difference to what is right, or has its line marked.
+    """
+    cases = [
+        (said, one)
+        for said, each in mistakes.items()
+        for one in ([each] if isinstance(each, str) else each)
+    ]
+
+    @pytest.mark.parametrize(
+        ("said", "difference"), cases, ids=[said for said, _ in cases]
+    )
+    def test_a_mistake(said, difference):
+        mistake, right = versions(marked(difference))
         only_here(head + mistake, said)
-        for right in rights:
+        if right != mistake:
             nothing_in(head + right)
 
-    return test_a_mistake_is_seen_and_what_is_right_is_not
+    @pytest.mark.parametrize("right", rights, ids=lambda code: code.splitlines()[-1])
+    def test_what_is_right(right):
+        nothing_in(head + right)
+
+    return test_a_mistake, test_what_is_right

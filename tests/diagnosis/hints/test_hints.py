@@ -8,12 +8,8 @@ from IPython.core.compilerop import CachingCompiler
 
 from perfkit.diagnosis.hints import hints, hints_in
 from perfkit.diagnosis.maker import InFile
-from perfkit.export.page import findings_page
-from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.report import in_text
-from perfkit.panel.diagnosis_panel import DiagnosisView
 from tests.diagnosis.diagnosed import diagnosis
-from tests.export.pages import Page
 
 GUILTY = Path(__file__).resolve().parents[2] / "guilty"
 HEALTHY = sorted((GUILTY / "healthy").glob("[!_]*.py"))
@@ -38,11 +34,6 @@ PLANTED = {
     "slow_read": "buffer_size=64",
     "small_batch": "batch=4",
 }
-
-
-def test_there_are_healthy_and_fixed_trainings():
-    assert len(HEALTHY) >= 5
-    assert {path.stem for path in FIXED} >= {*PLANTED}
 
 
 SOUND = [
@@ -179,22 +170,11 @@ def test_there_are_no_more_hints_than_a_reader_reads():
     assert len(wide.code) == 160
 
 
-def in_panel(found):
-    view = DiagnosisView(budget=30)
-    view.show(found)
-    return view.card.value
-
-
-def on_page(found):
-    return Page(findings_page([found])).text
-
-
-@pytest.mark.parametrize("show", [Diagnosis._repr_html_, in_panel, on_page])
-def test_hints_are_shown_with_their_lines_wherever_a_diagnosis_is(show):
+def test_hints_are_shown_with_their_lines():
     (hint,) = hints_in("\n" * 40 + "m.compile(run_eagerly=True)")
-    shown = show(diagnosis(hints=(hint,)))
-    for words in ("Seen in the code, not measured", "line 41", hint.code, hint.says):
-        assert words in shown
-    text = in_text(diagnosis(hints=(hint,)).report, whole=True)
+    found = diagnosis(hints=(hint,))
+    shown, text = found._repr_html_(), in_text(found.report, whole=True)
     for words in ("Seen in the code, not measured", "line 41", hint.code):
+        assert words in shown
         assert words in text
+    assert hint.says in shown

@@ -27,193 +27,105 @@ def made():
 """
 ONE = MAKER + "model = made()\n"
 START = "start = time.perf_counter()\n"
-UNREAD = "a call returns before its work is done"
-STOP = "took = time.perf_counter() - start"
+STOP = "took = time.perf_counter() - start # here"
 PLAIN_STEP = "@tf.function\ndef step(x): pass\n"
-KNOWN = [
-    (
+SIZES = "for size in (32, 64):\n"
+EPOCH = "def epoch(d):\n    for x in d:\n        step(x)\n"
+NUMBER = "A number of Python that changes"
+MISTAKES = {
+    "one by one from Python": [
         EAGER + LOOP + "step(x)",
-        "one by one from Python",
-        STEP + LOOP + "step(x)",
-        # A graph is made of it by whom it is handed to.
-        EAGER.replace(" # here", "") + "fast = tf.function(step)\n" + LOOP + "fast(x)",
-        EAGER + "@tf.function\ndef epoch(d):\n    for x in d:\n        step(x)",
-    ),
-    (
-        EAGER + "def epoch(d):\n    for x in d:\n        step(x)\nepoch(d)",
-        "one by one from Python",
-        EAGER + "def epoch(d):\n    for x in d:\n        step(x)\n"
-        "@tf.function\ndef epochs():\n    epoch(d)",
-    ),
-    (
+        EAGER + EPOCH + "{+@tf.function\ndef epochs():\n    +}epoch(d)",
         LOOP + "with tf.GradientTape() as tape: # here\n        loss = model(x)",
-        "one by one from Python",
-        METHOD,
-        "with tf.GradientTape() as tape:\n    loss = model(x)",
-    ),
-    (
-        STEP + "for n, x in enumerate(d):\n    step(x, n) # here",
-        "A number of Python that changes",
-        STEP + "for n, x in enumerate(d):\n    step(x, tf.constant(n))",
-    ),
-    (
-        STEP + "for n in range(9):\n    step(x, 0.1 * n) # here",
-        "A number of Python that changes",
-        STEP + "for n in tf.range(9):\n    step(x, 0.1 * n)",
-    ),
-    (
-        STEP + "n = 0\n" + LOOP + "step(x, float(n)) # here\n    n += 1",
-        "A number of Python that changes",
-        STEP + "n = 3\n" + LOOP + "step(x, float(n))\n    m += 1",
-    ),
-    (
+    ],
+    NUMBER: [
+        STEP + "for n, x in enumerate(d):\n    step(x, [-n-]{+tf.constant(n)+})",
+        STEP + "for n in {+tf.+}range(9):\n    step(x, 0.1 * n) # here",
+        STEP + "n = [-0-]{+3+}\n" + LOOP + "step(x, float(n)) # here\n"
+        "    [-n-]{+m+} += 1",
         STEP + "def rate(n):\n    return 0.1 / n\n"
-        "for n in range(9):\n    step(x, rate(n)) # here",
-        "A number of Python that changes",
-        STEP + "for n in range(9):\n    step(x, schedule(n))",
-    ),
-    (
+        "for n in range(9):\n    step(x, [-rate-]{+schedule+}(n))",
         STEP + "for n in range(9):\n    step(x, n) # here",
-        "A number of Python that changes",
-        # What has a signature takes numbers as tensors.
-        SIGNATURE + "for n in range(9):\n    step(x, n)",
+    ],
+    "a line at each step": [
+        METHOD + "            {+if self.n % 100 == 0: +}tf.print(loss)",
+        STEP.replace("return model(x)", "tf.print(x) # here")
+        + "[-for x in d:\n    -]step(x)",
+    ],
+    "has to run eagerly": (
+        METHOD + "            self.kept.append(loss.numpy()) # here"
     ),
-    (
-        METHOD + "            tf.print(loss) # here",
-        "a line at each step",
-        METHOD + "            if self.n % 100 == 0:\n                tf.print(loss)",
-    ),
-    (
-        STEP.replace("return model(x)", "tf.print(x) # here") + LOOP + "step(x)",
-        "a line at each step",
-        STEP.replace("return model(x)", "tf.print(x)") + "step(x)",
-    ),
-    (
-        METHOD + "            self.kept.append(loss.numpy()) # here",
-        "has to run eagerly",
-        METHOD.replace("train_step", "show") + "            loss.numpy()",
-    ),
-    (
-        STEP + LOOP + "loss = step(x)\n    kept.append(loss.numpy()) # here",
-        "waits for the device at each step",
-        STEP + LOOP + "loss = step(x)\n    kept.append(loss)",
-    ),
-    (
-        STEP + LOOP + "loss = step(x)\n    print(loss) # here",
-        "waits for the device at each step",
-        STEP
-        + LOOP
-        + "loss = step(x)\n    n += 1\n    if n % 100 == 0:\n        print(loss)",
-    ),
-    (
+    "waits for the device at each step": [
+        STEP + LOOP + "loss = step(x)\n    kept.append(loss[-.numpy()-])",
+        STEP + LOOP + "loss = step(x)\n"
+        "    {+n += 1\n    if n % 100 == 0: +}print(loss) # here",
         STEP + LOOP + "loss = step(x)\n    total += float(loss) # here",
-        "waits for the device at each step",
-        STEP
-        + "for epoch in range(9):\n    for x in d:\n        loss = step(x)\n"
-        + "    print(float(loss))",
-    ),
-    (
-        "for x in d:\n    model.predict(x) # here",
-        "predict sets up a loop",
-        "for x in d:\n    model(x)",
-        "for model in models:\n    model.predict(x)",
-        "model = LinearRegression()\nfor x in d:\n    model.predict(x)",
-    ),
-    (
+    ],
+    "predict sets up a loop": [
+        "for x in d:\n    model[-.predict-](x)",
         "net = keras.Sequential([])\nfor x in d:\n    net.predict(x) # here",
-        "predict sets up a loop",
-        # Each round trains, and then looks once.
-        "for k in range(9):\n    model.fit(x)\n    y = model.predict(x[:k])",
-    ),
-    (
+    ],
+    "traced anew": [
         "for x in d:\n    @tf.function\n    def f(): pass # here\n    f()",
-        "traced anew",
-        "@tf.function\ndef f(): pass\nfor x in d:\n    f()",
-    ),
-    (
         "for x in d:\n    f = tf.function(g) # here\n    f(x)",
-        "traced anew",
-        # One graph for each way of working, and many steps with each.
-        "for way in ways:\n    f = tf.function(way)\n    for x in d:\n        f(x)",
-    ),
-    (
         "for x in d:\n    tf.function(g)(x) # here",
-        "traced anew",
-        "graphs = {}\nfor way in ways:\n    graphs[way] = tf.function(way)",
-    ),
-    (
-        ONE + "for size in (32, 64):\n    model.fit(x, y, batch_size=size) # here",
-        "The same model is trained on",
-        MAKER + "for size in (32, 64):\n    keras.utils.clear_session()\n"
-        "    model = made()\n    model.fit(x, y, batch_size=size)",
-        ONE + "for epoch in range(9):\n    model.fit(x, initial_epoch=epoch)",
-    ),
-    (
-        ONE
-        + "for size in (32, 64):\n    data = d.batch(size)\n    model.fit(data) # here",
-        "The same model is trained on",
-        # More and more is learnt, of other data each time.
-        ONE + "for part in parts:\n    model.fit(part, batch_size=32)",
-    ),
-    (
-        ONE + "for rate in (0.1, 0.2):\n    model.compile(SGD(rate))\n"
-        "    model.fit(x) # here",
-        "The same model is trained on",
-        ONE + "for rate in (0.1, 0.2):\n    model.set_weights(start)\n"
-        "    model.compile(SGD(rate))\n    model.fit(x)",
-    ),
-    (
+    ],
+    "The same model is trained on": [
+        ONE + SIZES + "{+    keras.utils.clear_session()\n    model = made()\n+}"
+        "    model.fit(x, y, batch_size=size) # here",
+        ONE + SIZES + "    data = d.batch(size)\n    model.fit(data) # here",
+        ONE + "for rate in (0.1, 0.2):\n{+    model.set_weights(start)\n+}"
+        "    model.compile(SGD(rate))\n    model.fit(x) # here",
+    ],
+    "keeps a record of every model": [
         MAKER
         + "for size in sizes:\n    m = made() # here\n    m.fit(x, batch_size=size)",
-        "keeps a record of every model",
-        MAKER.replace("    model =", "    clear_session()\n    model =")
-        + "for size in sizes:\n    m = made()\n    m.fit(x, batch_size=size)",
-    ),
-    (
         "for n in sizes:\n    m = keras.Sequential([Dense(n)]) # here\n    m.fit(x)",
-        "keeps a record of every model",
-        # The parts of one model.
-        "for n in sizes:\n    part = keras.Sequential([Dense(n)])\n    kept += [part]",
-    ),
-    (
-        START + "y = model(x)\n" + STOP + " # here",
-        UNREAD,
-        START + "y = model(x)\ny.numpy()\n" + STOP,
-    ),
-    (
-        PLAIN_STEP + START + "for x in d:\n    step(x)\n" + STOP + " # here",
-        UNREAD,
-        PLAIN_STEP + START + "for x in d:\n    loss = step(x)\nfloat(loss)\n" + STOP,
-    ),
-    (
-        "start = time.time()\ny = tf.matmul(a, b)\nprint(time.time() - start) # here",
-        UNREAD,
+    ],
+    "a call returns before its work is done": [
+        START + "y = model(x)\n{+y.numpy()\n+}" + STOP,
+        PLAIN_STEP + START + "for x in d:\n    {+loss = +}step(x)\n"
+        "{+float(loss)\n+}" + STOP,
         # What it prints brings the result.
-        "start = time.time()\nmodel.fit(x)\nprint(time.time() - start)",
-    ),
-    (
-        "def f():\n    a = time.time()\n    model(x)\n    b = time.time() - a # here",
-        UNREAD,
-        "def f():\n    a = time.time()\n    train()\n    return time.time() - a",
-    ),
-    (
-        START + "y = model(x)\nend = time.perf_counter() # here\nprint(end - start)",
-        UNREAD,
-        START + "y = model(x)\nfloat(y)\nend = time.perf_counter()\nprint(end - start)",
-    ),
-    (
-        "def go(): pass\n" + START + "model(x)\n" + STOP + " # here",
-        UNREAD,
+        "start = time.time()\n[-y = tf.matmul(a, b)-]{+model.fit(x)+}\n"
+        "print(time.time() - start) # here",
+        "def f():\n    a = time.time()\n    [-model(x)-]{+train()+}\n"
+        "    [-b =-]{+return+} time.time() - a # here",
+        START + "y = model(x)\n{+float(y)\n+}end = time.perf_counter() # here\n"
+        "print(end - start)",
         # Another function may wait for it.
-        "def go(): pass\n" + START + "model(x)\ngo()\n" + STOP,
-    ),
-    (
-        START + "model(x)\n" + STOP + " # here",
-        UNREAD,
-        START + "y = model(x)\ntf.test.experimental.sync_devices()\n" + STOP,
-    ),
+        "def go(): pass\n" + START + "model(x)\n{+go()\n+}" + STOP,
+        START + "{+y = +}model(x)\n{+tf.test.experimental.sync_devices()\n+}" + STOP,
+    ],
+}
+RIGHT = [
+    STEP + LOOP + "step(x)",
+    # A graph is made of it by whom it is handed to.
+    EAGER + "fast = tf.function(step)\n" + LOOP + "fast(x)",
+    EAGER + "@tf.function\n" + EPOCH,
+    *(METHOD, "with tf.GradientTape() as tape:\n    loss = model(x)"),
+    # What has a signature takes numbers as tensors.
+    SIGNATURE + "for n in range(9):\n    step(x, n)",
+    METHOD.replace("train_step", "show") + "            loss.numpy()",
+    STEP + "for epoch in range(9):\n    for x in d:\n        loss = step(x)\n"
+    "    print(float(loss))",
+    "for model in models:\n    model.predict(x)",
+    "model = LinearRegression()\nfor x in d:\n    model.predict(x)",
+    # Each round trains, and then looks once.
+    "for k in range(9):\n    model.fit(x)\n    y = model.predict(x[:k])",
+    "@tf.function\ndef f(): pass\nfor x in d:\n    f()",
+    # One graph for each way of working, and many steps with each.
+    "for way in ways:\n    f = tf.function(way)\n    for x in d:\n        f(x)",
+    "graphs = {}\nfor way in ways:\n    graphs[way] = tf.function(way)",
+    ONE + "for epoch in range(9):\n    model.fit(x, initial_epoch=epoch)",
+    # More and more is learnt, of other data each time.
+    ONE + "for part in parts:\n    model.fit(part, batch_size=32)",
+    MAKER.replace("    model =", "    clear_session()\n    model =")
+    + "for size in sizes:\n    m = made()\n    m.fit(x, batch_size=size)",
+    # The parts of one model.
+    "for n in sizes:\n    part = keras.Sequential([Dense(n)])\n    kept += [part]",
 ]
-test_a_mistake_is_seen = rules(KNOWN)
+test_a_mistake_is_seen, test_what_is_right_is_not = rules(MISTAKES, RIGHT)
 
 
 COUNTING = """
@@ -229,9 +141,7 @@ class Averaging(keras.callbacks.Callback):
 
 
 def test_a_number_that_a_callback_counts_is_seen():
-    only_here(COUNTING.format(given="self.seen) # here\n        str("), "A number of")
-    only_here(
-        COUNTING.format(given="batch) # here\n        str("), "A number of Python"
-    )
+    only_here(COUNTING.format(given="self.seen) # here\n        str("), NUMBER)
+    only_here(COUNTING.format(given="batch) # here\n        str("), NUMBER)
     nothing_in(COUNTING.format(given="tf.constant(self.seen)"))
     nothing_in(COUNTING.format(given="self.model"))

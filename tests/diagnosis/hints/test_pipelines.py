@@ -41,7 +41,7 @@ def handing_over():
         yield row
 """
 ITEMS = """
-class Rows(keras.utils.PyDataset): {mark}
+class Rows(keras.utils.PyDataset): # here
     def __init__(self):
         super().__init__({options})
     def __getitem__(self, index):
@@ -54,195 +54,105 @@ LOADED = """
 x = x.astype("float32") / 255
 d = tf.data.Dataset.from_tensor_slices((x, y))
 """
-KNOWN = [
-    (
-        LOADED + "m.fit(d.cache().prefetch(1)) # here",
-        "into batches",
-        LOADED + "m.fit(d.cache().batch(8).prefetch(1))",
-    ),
-    (
+BLIND = "o.experimental_optimization.apply_default_optimizations = False\n"
+MISTAKES = {
+    "into batches": [
+        LOADED + "m.fit(d.cache(){+.batch(8)+}.prefetch(1))",
         "keras.Input((8,))\nm.fit(rows().take(9)) # here",
-        "into batches",
-        # One more side than the model takes is the batch.
-        DATA.replace("4000, 8", "40, 16, 8") + "keras.Input((8,))\nm.fit(rows())",
-    ),
-    (
         "keras.Input((8,))\nm.fit(rows().cache()) # here",
-        "into batches",
-        # Who makes the arrays is not seen.
-        "d = Dataset.from_tensor_slices(arrays())\nkeras.Input((8,))\nm.fit(d.cache())",
-    ),
-    (
-        "d.batch(8).shuffle(9) # here",
-        "whole batches",
-        "d.shuffle(9).batch(8)",
-    ),
-    (
-        "d = d.batch(8)\nd = d.cache()\nd = d.shuffle(9) # here",
-        "whole batches",
+    ],
+    "whole batches": [
+        "d{+.shuffle(9)+}.batch(8)[-.shuffle(9)-]",
         # The batches are cached, and their order still changes.
-        "d = d.shuffle(9).batch(8)\nd = d.cache()\nd = d.shuffle(9)",
+        "d = d{+.shuffle(9)+}.batch(8)\nd = d.cache()\nd = d.shuffle(9) # here",
+    ],
+    "prefetch stands before map": (
+        "d = d.batch(8)\nd = d.prefetch(1) # here\nd = d.map(f{+, 2+})"
+        "{+\nd = d.prefetch(1)+}"
     ),
-    (
-        "d = d.batch(8)\nd = d.prefetch(1) # here\nd = d.map(f)",
-        "prefetch stands before map",
-        "d = d.batch(8)\nd = d.prefetch(1)\nd = d.map(f, 2)\nd = d.prefetch(1)",
+    "before map": "d.prefetch(1).map(f{+, AUTOTUNE+})",
+    "once for each repetition": "d{+.cache()+}.repeat()[-.cache()-]",
+    "never read to its end": "d[-.cache()-].take(9){+.cache()+}",
+    "order of the first epoch": (
+        "m.fit(rows(){+.cache()+}.shuffle(4000)[-.cache()-].batch(8))"
     ),
-    (
-        "d.prefetch(1).map(f) # here",
-        "before map",
-        "d.prefetch(1).map(f, AUTOTUNE)",
+    "fewer than a batch of 8": "m.fit(rows().shuffle(4{+00+}).batch(8))",
+    "20 examples at a time, of 4,000": "m.fit(rows().shuffle([-20-]{+n+}).batch(8))",
+    "runs on the CPU": "with tf.device('/[-G-]{+C+}PU:0'):\n    d = d.map(f, 2) # here",
+    "adds no prefetch of its own": (
+        BLIND + "m.fit(rows().map(f, 2).batch(8){+.prefetch(1)+})"
     ),
-    (
-        "d.repeat().cache() # here",
-        "once for each repetition",
-        "d.cache().repeat()",
+    "A batch of 2": (
+        "{+keras.layers.Conv2D(9)\n+}keras.layers.Dense(9)\n"
+        "m.fit(rows().batch(2)) # here"
     ),
-    (
-        "d.cache().take(9) # here",
-        "never read to its end",
-        "d.take(9).cache()",
+    "AUTOTUNE takes as": "d.map(f, [-num_parallel_calls=1-]{+2+})",
+    # TensorFlow makes a map parallel by itself where nothing is random in it.
+    "A map with random_flip_left_right": (
+        "d = d.map([-flipped-]{+resized+})\nd = d.shuffle(9)"
     ),
-    (
-        "m.fit(rows().shuffle(4000).cache().batch(8)) # here",
-        "order of the first epoch",
-        "m.fit(rows().cache().shuffle(4000).batch(8))",
+    "A map with tf.random.normal": "d.map([-noisy-]{+stateless+}).shuffle(9)",
+    "A map with RandomFlip": "d.map([-augment-]{+scale+}).shuffle(9)",
+    "one stage of a map and its batch": (
+        "d.map(resized{+, num_parallel_calls=n+}).batch(8)"
     ),
-    (
-        "m.fit(rows().shuffle(4).batch(8)) # here",
-        "fewer than a batch of 8",
-        "m.fit(rows().shuffle(400).batch(8))",
+    "each epoch sees the same": "d{+.cache()+}.map(flipped, 2)[-.cache()-]",
+    "one number for the whole batch": (
+        "d{+.map(brighter, 2)+}.batch(8)[-.map(brighter, 2)-]"
     ),
-    (
-        "m.fit(rows().shuffle(20).batch(8)) # here",
-        "20 examples at a time, of 4,000",
-        "m.fit(rows().shuffle(n).batch(8))",
-    ),
-    (
-        "with tf.device('/GPU:0'):\n    d = d.map(f, 2) # here",
-        "runs on the CPU",
-        "with tf.device('/CPU:0'):\n    d = d.map(f, 2)",
-    ),
-    (
-        "o.experimental_optimization.apply_default_optimizations = False\n"
-        "m.fit(rows().map(f, 2).batch(8)) # here",
-        "adds no prefetch of its own",
-        "o.experimental_optimization.apply_default_optimizations = False\n"
-        "m.fit(rows().map(f, 2).batch(8).prefetch(1))",
-        # TensorFlow adds one.
-        "m.fit(rows().map(f, 2).batch(8))",
-    ),
-    (
-        "keras.layers.Dense(9)\nm.fit(rows().batch(2)) # here",
-        "A batch of 2",
-        "keras.layers.Conv2D(9)\nkeras.layers.Dense(9)\nm.fit(rows().batch(2))",
-    ),
-    (
-        "d.map(f, num_parallel_calls=1) # here",
-        "AUTOTUNE takes as",
-        "d.map(f, 2)",
-    ),
-    (
-        "d = d.map(flipped) # here\nd = d.shuffle(9)",
-        "A map with random_flip_left_right",
-        # TensorFlow makes a map parallel by itself where nothing is random in it.
-        "d = d.map(resized)\nd = d.shuffle(9)",
-    ),
-    (
-        "d.map(noisy).shuffle(9) # here",
-        "A map with tf.random.normal",
-        "d.map(stateless).shuffle(9)",
-    ),
-    (
-        "d.map(augment).shuffle(9) # here",
-        "A map with RandomFlip",
-        "d.map(scale).shuffle(9)",
-    ),
-    (
-        "d.map(resized).batch(8) # here",
-        "one stage of a map and its batch",
-        "d.map(resized, num_parallel_calls=n).batch(8)",
-        # What is mapped over something else.
-        *("frame.map(f)", "rows.map(f, batched=True).batch(8)", "map(f, x)"),
-        "pool.map(resized, files)",
-    ),
-    (
-        "d.map(flipped, 2).cache() # here",
-        "each epoch sees the same",
-        "d.cache().map(flipped, 2)",
-        "d.map(resized, 2).cache()",
-    ),
-    (
-        "d.batch(8).map(brighter, 2) # here",
-        "one number for the whole batch",
-        "d.map(brighter, 2).batch(8)",
-        # This one draws for each image of a batch.
-        "d.batch(8).map(flipped, 2)",
-    ),
-    (
-        "d.map(scaled, 2).batch(8) # here",
-        "batch first, then map",
-        "d.batch(8).map(scaled, 2)",
-    ),
-    (
+    "batch first, then map": [
+        "d[-.map(scaled, 2)-].batch(8){+.map(scaled, 2)+}",
         "d.map(lambda x: x / 255).batch(8) # here",
-        "batch first, then map",
-        # Images of many sizes are decoded one by one.
-        "d.map(decoded, 2).batch(8)",
+    ],
+    "decode_jpeg runs for each example again": (
+        FILES + "m.fit(d.map(decoded, 2){+.cache()+}.batch(8))"
     ),
-    (
-        FILES + "m.fit(d.map(decoded, 2).batch(8)) # here",
-        "decode_jpeg runs for each example again",
-        FILES + "m.fit(d.map(decoded, 2).cache().batch(8))",
-        # Nothing may be cached here.
-        FILES + "m.fit(d.map(decoded_and_flipped, 2).batch(8))",
-    ),
-    (
-        "d.map(lambda x: x * np.random.rand(), 2) # here",
-        "every example gets the same",
-        "d.map(lambda x: x * tf.random.uniform(()), 2)",
-    ),
-    (
+    "every example gets the same": [
+        "d.map(lambda x: x * [-np.random.rand()-]{+tf.random.uniform(())+}, 2)",
         "d.map(lambda x: x * random.random(), 2) # here",
-        "every example gets the same",
-        "x = [random.random() for _ in range(9)]",
+    ],
+    "py_function runs Python": (
+        "d.map(lambda x: tf.[-py_function(f, [x], t)-]{+numpy(f)(x)+}, 2)"
     ),
-    (
-        "d.map(lambda x: tf.py_function(f, [x], t), 2) # here",
-        "py_function runs Python",
-        "d.map(lambda x: tf.numpy(f)(x), 2)",
+    "This generator works in Python": (
+        "d = tf.data.Dataset.from_generator("
+        "[-working-]{+handing_over+}, output_signature=s)"
     ),
-    (
-        "d = tf.data.Dataset.from_generator(working, output_signature=s) # here",
-        "This generator works in Python",
-        "d = tf.data.Dataset.from_generator(handing_over, output_signature=s)",
-        "from_outside = tf.data.Dataset.from_generator(unknown, output_signature=s)",
-    ),
-    (
-        "n = len(list(tf.data.TFRecordDataset(f).batch(8))) # here",
-        "keeps it in memory",
-        "n = list(tf.data.TFRecordDataset(f).take(2))",
-    ),
-    (
+    "keeps it in memory": [
+        "n = [-len(-]list(tf.data.TFRecordDataset(f).[-batch(8))-]{+take(2)+})",
         "d = Dataset.from_tensors(x)\nn = list(d.as_numpy_iterator()) # here",
-        "keeps it in memory",
-        "n = list(rows)\nfew = list(some().batch(8))",
-    ),
-    (
-        ITEMS.format(mark="# here", options="", item=EXPENSIVE),
-        "in one worker",
-        ITEMS.format(mark="", options="workers=4", item=EXPENSIVE),
-        # Workers that are given where a dataset is made count.
-        ITEMS.format(mark="", options="**options", item=EXPENSIVE)
-        + "rows = Rows(workers=4)",
-    ),
-    (
-        ITEMS.format(mark="# here", options="", item="np.load(files[index])"),
-        "in one worker",
-        ITEMS.format(mark="", options="**kwargs", item="rows[8 * index :]"),
-    ),
+    ],
+    "in one worker": [
+        ITEMS.format(options="{+workers=4+}", item=EXPENSIVE),
+        ITEMS.format(
+            options="{+**kwargs+}",
+            item="[-np.load(files[index])-]{+rows[8 * index :]+}",
+        ),
+    ],
+}
+RIGHT = [
+    # One more side than the model takes is the batch.
+    DATA.replace("4000, 8", "40, 16, 8") + "keras.Input((8,))\nm.fit(rows())",
+    # Who makes the arrays is not seen.
+    "d = Dataset.from_tensor_slices(arrays())\nkeras.Input((8,))\nm.fit(d.cache())",
+    # TensorFlow adds a prefetch.
+    "m.fit(rows().map(f, 2).batch(8))",
+    # What is mapped over something else.
+    *("frame.map(f)", "rows.map(f, batched=True).batch(8)", "map(f, x)"),
+    *("pool.map(resized, files)", "x = [random.random() for _ in range(9)]"),
+    "d.map(resized, 2).cache()",
+    # This one draws for each image of a batch.
+    "d.batch(8).map(flipped, 2)",
+    # Images of many sizes are decoded one by one.
+    "d.map(decoded, 2).batch(8)",
+    # Nothing may be cached here.
+    FILES + "m.fit(d.map(decoded_and_flipped, 2).batch(8))",
+    "from_outside = tf.data.Dataset.from_generator(unknown, output_signature=s)",
+    "n = list(rows)\nfew = list(some().batch(8))",
+    # Workers that are given where a dataset is made count.
+    ITEMS.format(options="**options", item=EXPENSIVE) + "rows = Rows(workers=4)",
 ]
-test_a_mistake_is_seen = rules(KNOWN, HEAD)
+test_a_mistake_is_seen, test_what_is_right_is_not = rules(MISTAKES, RIGHT, HEAD)
 
 
 HELPERS = """

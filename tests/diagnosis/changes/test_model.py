@@ -1,0 +1,307 @@
+"""Batches, executions, precisions and traces: what is changed in the model."""
+
+import functools
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import perfkit
+from perfkit.diagnosis.change import Change, Untested
+from perfkit.diagnosis.changes import model, resident
+from perfkit.diagnosis.epochs import Epochs
+from perfkit.diagnosis.facts import Facts, facts_of
+from perfkit.diagnosis.training import Training, steps_of
+from perfkit.diagnosis.trial import epochs_for
+from perfkit.experiments.shared.precision import Hardware
+from tests.diagnosis.changes.offered import applied, named, offered, why
+from tests.diagnosis.fits import BATCH, batches, rows, training, trial
+
+
+class Items(keras.utils.PyDataset):
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        features, targets = rows(1)
+        return features * index, targets
+
+
+def generated():
+    return iter([Items()[index] for index in range(5)])
+
+
+KINDS = {"tf.data": batches(5), "PyDataset": Items(), "generator": generated}
+
+
+def test_four_times_comes_first_and_the_others_after_it():
+    first, *others = model.batch(Facts(batch=32, steps=100))
+    assert (first.name, first.batches, first.after) == ("batch ×4", 4, "")
+    assert [one.batches for one in others] == [2, 8]
+    assert {one.after for one in others} == {"batch ×4"}
+    assert not any(one.combines for one in (first, *others))
+    assert "changes the optimisation" in first.fix
+    assert "(128 examples)" in first.fix
+    # No batch is larger than the data.
+    assert [one.batches for one in model.batch(Facts(batch=32, steps=3))] == [2]
+    assert "holds all the data" in why(model.batch, batch=32, steps=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_larger_batches_hold_the_same_examples_in_the_same_order(kind):
+    made = training(KINDS[kind])
+    before = [np.asarray(x) for x, _ in every_batch(made)]
+    model.enlarge(made, times=4)
+    after = [np.asarray(x) for x, _ in every_batch(made)]
+    assert [len(x) for x in after] == [4 * BATCH, BATCH]
+    assert np.array_equal(np.concatenate(before), np.concatenate(after))
+    made.fit([], epochs=1)
+
+
+def every_batch(made):
+    if made.kind == "PyDataset":
+        return [made.data[index] for index in range(made.data.num_batches)]
+    return made.data() if made.kind == "generator" else made.data
+
+
+def test_arrays_take_a_larger_batch_and_validation_keeps_its_own():
+    made = training(rows(10), batch_size=BATCH, validation_data=rows(2))
+    model.enlarge(made, times=2)
+    assert steps_of(made) == 5
+    assert made.arguments["validation_batch_size"] == BATCH
+    # Given steps of an epoch hold the same examples.
+    made = training(batches(10).repeat(), steps_per_epoch=10)
+    model.enlarge(made, times=4)
+    assert steps_of(made) == 3
+
+
+def test_an_epoch_has_as_many_examples_whatever_the_batch():
+    facts = Facts(batch=32, steps=9, step_s=0.1)
+    (larger,) = itertools.islice(model.batch(facts), 1)
+    assert epochs_for(facts, (larger,)).examples == epochs_for(facts).examples == 288
+    assert epochs_for(facts, (larger,)).steps == 3
+
+
+def test_callbacks_are_called_as_often_as_before():
+    seen = []
+    mine = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda step, logs: seen.append(step)
+    )
+    made = training(batches(6), callbacks=[mine])
+    model.enlarge(made, times=4)
+    made.fit(made.arguments["callbacks"], epochs=1)
+    assert seen == [*range(6)]
+
+
+def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
+    assert "16 steps at a time" in named(model.execution)
+    assert named(model.execution, steps=6)["6 steps at a time"].steps == 6
+    assert not any("at a time" in name for name in named(model.execution, steps=1))
+
+
+def test_an_eager_training_is_tried_as_a_graph_and_in_no_other_way():
+    assert list(named(model.execution, eager=True)) == ["graph"]
+
+
+@pytest.fixture
+def eager_functions():
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(eager_functions):
+    made = training(batches(2))
+    assert facts_of(made).eager
+    model.as_graph(made)
+    assert not facts_of(made).eager
+
+
+class Seeing(keras.callbacks.Callback):
+    def __init__(self, clock):
+        super().__init__()
+        self.clock, self.begun, self.ended = clock, [], []
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.begun.append(batch)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.clock.now += 0.03
+        self.ended.append(batch)
+
+
+def test_callbacks_see_every_step_of_an_execution(clock):
+    seeing = Seeing(clock)
+
+    def making():
+        made = training(batches(6), callbacks=[seeing])
+        model.many_steps(made, steps=4, epoch=6)
+        return made
+
+    trial(making, Epochs(batch=BATCH, steps=6, examples=6 * BATCH), clock, 5)
+    assert seeing.ended[:12] == [*range(6), *range(6)]
+    assert seeing.begun[:12] == [*range(6), *range(6)]
+
+
+def test_a_step_that_is_traced_already_is_traced_anew():
+    made = training(batches(2))
+    made.fit([], epochs=1)
+    model.compiled(made)
+    assert made.model.jit_compile
+    assert made.model.train_function is None
+
+
+def recurrent(**options):
+    network = keras.Sequential(
+        [
+            keras.Input((5, 2)),
+            keras.layers.Bidirectional(keras.layers.GRU(3, unroll=True)),
+            keras.layers.Dense(1),
+        ]
+    )
+    network.compile("sgd", "mse", **options)
+    return network
+
+
+def test_unrolled_layers_are_seen_and_loop_with_the_same_result():
+    data = tf.data.Dataset.from_tensors((tf.ones((4, 5, 2)), tf.ones(4)))
+    made = Training(recurrent(), data)
+    assert len(facts_of(made).unrolled) == 2
+    before = made.model.predict(data, verbose=0)
+    change = named(model.execution, unrolled=facts_of(made).unrolled)["not unrolled"]
+    change.apply(made)
+    assert facts_of(made).unrolled == ()
+    assert abs(made.model(tf.ones((4, 5, 2))) - before).numpy().max() < 1e-6
+
+
+def found(machine, **known):
+    return list(model.precisions(Facts(**known), machine))
+
+
+TILES = Hardware(instructions=("amx_bf16",))
+
+
+@pytest.mark.parametrize(
+    ("machine", "names"),
+    [
+        (TILES, ["mixed_bfloat16"]),
+        (Hardware(instructions=("avx2",)), []),
+        (
+            Hardware(gpu="a card", capability=(8, 0)),
+            ["mixed_bfloat16", "mixed_float16"],
+        ),
+        (Hardware(gpu="a card", capability=(7, 5)), ["mixed_float16"]),
+    ],
+)
+def test_what_a_machine_is_made_for_is_tried(machine, names):
+    tried = found(machine)
+    if not names:
+        (left_out,) = tried
+        assert isinstance(left_out, Untested)
+        assert "no instructions for bfloat16" in left_out.why
+        return
+    assert [one.name for one in tried] == names
+    for change in tried:
+        assert (change.kind, change.combines) == ("opportunity", False)
+        assert 'dtype="float32"' in change.fix
+
+
+def test_the_policy_is_set_before_the_model_is_made():
+    # One of the user's own is left alone.
+    (left_out,) = found(TILES, policy="mixed_float16")
+    assert "mixed_float16" in left_out.why
+    (change,) = found(TILES)
+    try:
+        change.before()
+        assert keras.layers.Dense(1).compute_dtype == "bfloat16"
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+def test_slices_of_float64_are_cast_once():
+    rows = np.random.default_rng(0).normal(size=(8, 3))
+    data = tf.data.Dataset.from_tensor_slices((rows, np.arange(8)))
+    given = data.map(lambda x, y: (x * 2, y)).batch(4)
+    (change,), made = applied(model.wide_data, given)
+    assert (change.cause, change.after) == ("float64", "without input")
+    assert [part.dtype.name for part in made.element_spec] == ["float32", "int64"]
+    seen = np.concatenate([x for x, _ in made.as_numpy_iterator()])
+    assert np.allclose(seen, rows * 2, 1e-5)
+
+
+def test_where_a_function_asks_for_float64_it_stays():
+    wide = tf.data.Dataset.from_tensor_slices(np.ones((8, 3)))
+    asks = wide.map(lambda x: x * tf.ones((3,), tf.float64)).batch(4)
+    narrow = tf.data.Dataset.from_tensor_slices(np.ones(3, "float32"))
+    assert offered(model.wide_data, asks) == offered(model.wide_data, narrow) == []
+
+
+def known(changed=None, *, made_anew=False, because=()):
+    return {
+        "traces": 9,
+        "seconds": 1.0,
+        "changed": changed or {},
+        "made_anew": made_anew,
+        "because": list(because),
+    }
+
+
+of = functools.partial(named, model.retracing)
+
+
+def test_a_number_is_to_become_a_tensor():
+    because = ["rate: float 0.1, then float 0.2"]
+    found = of(retraced={"step": known({"rate": "value"}, because=because)})
+    assert list(found) == ["fixed signature"]
+    assert found["fixed signature"].fix == (
+        "Call `step` with rate=tf.constant(rate): each new number is traced "
+        "(rate: float 0.1, then float 0.2)."
+    )
+    assert found["fixed signature"].after == ""
+    found = of(retraced={"step": known(made_anew=True)})["fixed signature"]
+    assert found.fix == "Call tf.function once for `step`, outside of the loop."
+
+
+def test_shapes_that_data_cause_hang_on_the_ceiling_without_input():
+    found = of(retraced={"step": known({"x": "shape"})}, open_shapes=True)
+    assert {one.after for one in found.values()} == {"without input"}
+    assert set(found) == {"fixed signature", "one shape"}
+    assert set(of(xla=True, open_shapes=True)) == {"one shape"}
+    # Nothing is changed where nothing is traced anew.
+    assert of() == of(open_shapes=True) == {}
+
+
+def test_a_loop_leaves_out_what_needs_fit_and_says_so():
+    changes = [
+        Change(name=c, cause=c, kind="defect", changes="", fix="", apply=print)
+        for c in ("xla", "serial-map")
+    ]
+    found = list(resident.without_fit(changes, Facts(loop=True)))
+    assert [one.cause for one in found if isinstance(one, Change)] == ["serial-map"]
+    untested = {one.cause for one in found if isinstance(one, Untested)}
+    assert untested == set(resident.NEED_FIT)
+    assert list(resident.without_fit(changes, Facts())) == changes
+
+
+def one_shape(tf):
+    import numpy as np
+
+    from perfkit.diagnosis.loop import in_loop
+
+    def batches():
+        for length in (3, 5, 4):
+            words = np.arange(2 * length).reshape(2, length) + 1
+            yield words, np.zeros(2)
+
+    kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
+    training = in_loop(tf.data.Dataset.from_generator(batches, output_signature=kinds))
+    model.one_shape(training)
+    return [[x.tolist(), list(y.shape)] for x, y in training.data.as_numpy_iterator()]
+
+
+def test_batches_are_padded_to_the_largest_and_keep_what_they_hold():
+    shapes = perfkit.fresh(one_shape)
+    assert [len(words[0]) for words, _ in shapes] == [5, 5, 5]
+    assert shapes[0] == [[[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], [2]]
