@@ -138,12 +138,7 @@ def _try(kind: type[Experiment]) -> None:
     if not isinstance(kind.name, str):
         raise TypeError(f"the name is {kind.name!r}, which is no text")
     made = kind()
-    _ = made.question, made.parameters
-    if made.baseline not in (variants := made.make_variants()):
-        raise ValueError(
-            f"the baseline {made.baseline!r} is none of its variants: "
-            f"{', '.join(variants)}"
-        )
+    _ = made.question, made.parameters, made.baseline
 
 
 def _place(error: BaseException, room: str) -> tuple[str, int | None]:

@@ -105,9 +105,15 @@ class Session:
             alone.let_go()
 
     def _plan(self) -> Plan:
+        variants = self.experiment.make_variants()
+        if (baseline := self.experiment.baseline) not in variants:
+            raise BadParameterError(
+                f"The baseline {baseline!r} of {self.experiment.name} is none of its "
+                f"variants: {', '.join(variants)}."
+            )
         return Plan(
-            variants=tuple(self.experiment.make_variants().values()),
-            baseline=self.experiment.baseline,
+            variants=tuple(variants.values()),
+            baseline=baseline,
             budget=self._budget,
             seed=self._seed,
             prepare=self.experiment.prepare,

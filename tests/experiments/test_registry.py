@@ -42,6 +42,7 @@ class Mine(Experiment):
 
 """
 NAMELESS = MINE.replace("name = 'mine'", "")
+BASELESS = MINE.replace("baseline = 'one'", "")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ NAMELESS = MINE.replace("name = 'mine'", "")
         (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is no text"),
         (f"{MINE}    name = 'scaling'", 5, "another one has the name 'scaling'"),
         (NAMELESS, 5, "AttributeError: type object 'Mine' has no attribute 'name'"),
-        (f"{MINE}    baseline = 'two'", 5, "ValueError: the baseline 'two' is none"),
+        (BASELESS, 5, "AttributeError: 'Mine' object has no attribute 'baseline'"),
     ],
 )
 def test_a_broken_file_is_told_and_others_listed(

@@ -132,6 +132,12 @@ def test_stop_works_while_data_are_made(tmp_path):
     assert session.finding is None
 
 
+def test_a_baseline_that_is_no_variant_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(Loops, "baseline", "shrt")
+    with pytest.raises(BadParameterError, match="none of its variants: short, double"):
+        list(Session(Loops(), budget=2, folder=tmp_path).events())
+
+
 def test_stop_may_come_from_another_thread(tmp_path):
     session = Session(Loops(), budget=600, folder=tmp_path)
     with ThreadPoolExecutor() as threads:

@@ -147,6 +147,8 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path
         text=True,
     )
     (kept,) = tmp_path.glob("*.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout, [(t.round, t.message) for t in store.load(kept).trials]
     said, where = done.stdout.splitlines()
     assert said.startswith(SAID[fault]), done.stderr
     assert where == f"What was measured by then is in {kept}."
