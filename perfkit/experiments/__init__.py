@@ -115,7 +115,7 @@ def _kinds() -> Iterator[type[Experiment]]:
         try:
             module = importlib.import_module(f"{__name__}.{found.name}")
             for kind in _defined(module):
-                _try(kind)
+                _try(kind)  # type: ignore[arg-type]  # mypy: any class has a hash
                 yield kind
         # Whatever is wrong in one room, the questions of the others can be asked.
         except (Exception, SystemExit) as error:
@@ -133,8 +133,9 @@ def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
             yield value
 
 
+@functools.cache
 def _try(kind: type[Experiment]) -> None:
-    """Do what every list and every option does with an experiment."""
+    """Do what every list and every option does with an experiment; once if it can."""
     if not isinstance(kind.name, str):
         raise TypeError(f"the name is {kind.name!r}, which is no text")
     made = kind()

@@ -36,25 +36,19 @@ if TYPE_CHECKING:
     from perfkit.passports.passport import Passport
 
 
-@functools.cache
-def _asked() -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-    """What each question needs, and the notebooks that ask it."""
-    # Every question is tried as it is looked up, and a class asks for each machine.
-    return tuple((kind.needs, kind.notebooks) for kind in experiments().values())
-
-
 def notebooks() -> tuple[str, ...]:
     """The notebooks that ask any question that there is here, in their order."""
-    return tuple(sorted(notebook for _, names in _asked() for notebook in names))
+    every = experiments().values()
+    return tuple(sorted(notebook for kind in every for notebook in kind.notebooks))
 
 
 def unable(machine: Machine) -> dict[str, str]:
     """The notebooks that a machine cannot run, by name, with the reason."""
     found = {}
-    for needs, names in _asked():
-        reasons = [_missing(machine, one) for one in needs]
+    for kind in experiments().values():
+        reasons = [_missing(machine, one) for one in kind.needs]
         why = next(filter(None, reasons), "")
-        found.update(dict.fromkeys(names, why))
+        found.update(dict.fromkeys(kind.notebooks, why))
     return {notebook: why for notebook, why in sorted(found.items()) if why}
 
 

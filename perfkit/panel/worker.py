@@ -219,9 +219,11 @@ class Working:
             if self._display is not None:
                 self._display.update(self._bundle(), raw=True)
         finally:
-            # Not before that: until it is idle a press of Run would not be heard.
-            self._shown.enable(running=False)
-            self._idle.set()
+            try:
+                # Not before: until it is idle a press of Run would not be heard.
+                self._shown.enable(running=False)
+            finally:
+                self._idle.set()
 
     def _try(self, task: Callable[[], None]) -> None:
         try:
