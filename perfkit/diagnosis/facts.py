@@ -149,6 +149,7 @@ class Facts:
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
         late: Variables of the environment that it set after TensorFlow had been loaded.
+        uncontained: Why it is not kept from the user's files; "" where it is.
         unrolled: Names of its recurrent layers that are unrolled.
         padded: What is known of texts that were padded beforehand; see ``padded``.
         settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
@@ -186,6 +187,7 @@ class Facts:
     open_shapes: bool = False
     flop: float | None = None
     late: tuple[str, ...] = ()
+    uncontained: str = ""
     unrolled: tuple[str, ...] = ()
     padded: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, list[str]] = field(default_factory=dict)

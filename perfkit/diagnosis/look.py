@@ -38,6 +38,8 @@ FACTS = "facts"
 # Seconds from the beginning of the diagnosis until the facts were known.
 SPENT = "spent"
 ANATOMY = "anatomy"
+# Why what it writes reaches the user's files; told before it runs.
+UNCONTAINED = "uncontained"
 # The longer one waits for another trace of what was traced anew.
 _LOOK_S, _LONGEST_LOOK_S = 1.5, 12.0
 _ENOUGH_TICKS = 60
@@ -59,8 +61,8 @@ def look(
         screens: Whether changes of the training then take turns here.
 
     Yields:
-        The notes ``"anatomy"`` and ``"facts"``, then what the turns tell; or what was
-        raised, as ``failure.as_notes`` has it.
+        The notes ``"uncontained"`` where it is, ``"anatomy"`` and ``"facts"``, then
+        what the turns tell; or what was raised, as ``failure.as_notes`` has it.
     """
     yield from failure.as_notes(_looked(maker, budget, began, screens=screens))
 
@@ -86,7 +88,8 @@ def _looked(
 ) -> Iterator[Yielded]:
     following = Turns(hints.causes(maker)) if screens else None
     seen: list[tuple[Training, float]] = []
-    contain(maker)
+    if uncontained := contain(maker):
+        yield Note(UNCONTAINED, uncontained)
     began, loaded = time.perf_counter(), read_early(os.environ)
 
     looping = Looping(epochs := Epochs(batch=1), calls=LoopCalls())
@@ -112,6 +115,7 @@ def _looked(
             "ready_s": ticks[0][0] - began if ticks else 0.0,
             "retraced": traces.anew(),
             "late": settings.set_late(loaded),
+            "uncontained": uncontained,
         }
         if looping.training:
             some_epochs(running, looping)

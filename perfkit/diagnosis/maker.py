@@ -92,12 +92,15 @@ def maker(given: Any, arguments: Sequence[str] = (), fit: int = 0) -> Callable[[
     return function
 
 
-def contain(maker: Callable[[], Any], *keep: str) -> None:
+def contain(maker: Callable[[], Any], *keep: str) -> str:
     """Keep this process from the user's files, but for these folders, and the network.
 
     It goes to the folder of a script, and has no other thread yet. Where the system
     does not allow it a script is refused; a function was written to be diagnosed, and
     runs all the same.
+
+    Returns:
+        Why the system does not allow it for a function; "" where it does.
 
     Raises:
         BadParameterError: It is a script, and this system does not allow it.
@@ -108,7 +111,7 @@ def contain(maker: Callable[[], Any], *keep: str) -> None:
     if isinstance(maker, Script | InFile):
         folders.append(Path(maker.path).parent)
     if os.environ.get(UNCONTAINED):
-        return
+        return ""
     try:
         layers.contain(folders, keep, online=bool(os.environ.get(layers.ONLINE)))
     except OSError as error:
@@ -119,6 +122,16 @@ def contain(maker: Callable[[], Any], *keep: str) -> None:
                 f"Diagnose a copy of its folder, and set {UNCONTAINED}=1 to let it "
                 "write there, and send."
             ) from None
+        return error.strerror or str(error)
+    return ""
+
+
+def uncontained_in_words(why: str) -> str:
+    """Say that a function's training runs without being kept from files."""
+    return (
+        "What this training writes and sends is not kept apart from your files and the "
+        f"network here ({why})."
+    )
 
 
 def name_of(maker: Callable[[], Any]) -> str:

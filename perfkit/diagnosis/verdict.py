@@ -9,6 +9,7 @@ from perfkit import units
 from perfkit.diagnosis import rounds, settings, split
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.gains import OF_INPUT, gain
+from perfkit.diagnosis.maker import uncontained_in_words
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.findings import load
 from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
@@ -120,7 +121,7 @@ def _not_measured(found: Diagnosis) -> Verdict:
         headline=_NOT_KNOWN if runs else "This training could not be run.",
         much=much,
         sure="not known yet" if runs else "",
-        because=tuple(late(found)),
+        because=tuple(_remarks(found)),
         next=_REMEDIES.get(found.outcome, _REMEDIES["completed"]),
     )
 
@@ -324,7 +325,7 @@ def because(found: Diagnosis) -> Iterator[str]:
     reached = split.known(found.facts)
     if reached is not None:
         yield f"{split.in_words(reached).rstrip('.')} {_MEASURED}."
-    yield from late(found)
+    yield from _remarks(found)
     yield from _failures(found)
 
 
@@ -402,8 +403,10 @@ def _aside(found: Diagnosis) -> Iterator[str]:
         )
 
 
-def late(found: Diagnosis) -> Iterator[str]:
-    """Say which variables the training set too late for TensorFlow to read."""
+def _remarks(found: Diagnosis) -> Iterator[str]:
+    """Say what a reader should know of how the training ran."""
+    if why := found.facts.get("uncontained"):
+        yield uncontained_in_words(str(why))
     names = [str(name) for name in found.facts.get("late") or ()]
     if names:
         yield settings.late_in_words(names)

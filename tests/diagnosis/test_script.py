@@ -308,10 +308,14 @@ def test_where_files_cannot_be_kept_apart_nothing_is_run(monkeypatch):
     monkeypatch.delenv("PERFKIT_UNCONTAINED", raising=False)
     with pytest.raises(BadParameterError, match=r"\(Operation not permitted\)"):
         contain(Script("train.py"))
-    # A function was written to be diagnosed.
-    contain(lambda: None)
+    # A function was written to be diagnosed, and what it does is said before.
+    made = []
+    told = look.look(lambda: made.append(1))
+    said = next(told)
+    assert (said.name, said.value) == ("uncontained", "Operation not permitted")
+    assert made == []
     monkeypatch.setenv("PERFKIT_UNCONTAINED", "1")
-    contain(Script("train.py"))
+    assert contain(Script("train.py")) == contain(lambda: None) == ""
 
 
 @pytest.mark.skipif("not has_layers()", reason="this system has no layers for users")

@@ -333,6 +333,12 @@ def test_what_is_set_aside_is_said_and_not_left_open():
     assert not because(diagnosis(), "what is learnt")
 
 
+def test_that_a_training_could_write_where_it_wants_is_said():
+    found = diagnosis(facts={"uncontained": "Operation not permitted"})
+    assert because(found, "the network here (Operation not permitted)")
+    assert not because(diagnosis(), "kept apart")
+
+
 def test_compute_and_the_share_of_the_peak_are_told_as_far_as_shown():
     found = diagnosis(causes=(), facts={"share_of_peak": 0.43}, split=COMPUTE)
     assert because(found, "It is compute-bound")

@@ -114,7 +114,9 @@ _RUNS_OUT = """
                 os.close(free)
                 resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
             else:
-                psutil.Process(forkserver._forkserver._forkserver_pid).kill()
+                server = psutil.Process(forkserver._forkserver._forkserver_pid)
+                server.kill()
+                print(server, session.machine.load, file=sys.stderr)
 
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     # A loaded machine may end a short budget with the first round.
@@ -148,7 +150,8 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path
     )
     (kept,) = tmp_path.glob("*.json")
     assert done.returncode == 0, done.stderr
-    assert done.stdout, [(t.round, t.message) for t in store.load(kept).trials]
+    ended = [(t.round, t.message) for t in store.load(kept).trials]
+    assert done.stdout, (done.stderr, ended)
     said, where = done.stdout.splitlines()
     assert said.startswith(SAID[fault]), done.stderr
     assert where == f"What was measured by then is in {kept}."
