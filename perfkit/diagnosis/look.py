@@ -13,7 +13,7 @@ from perfkit.diagnosis import failure, hints, settings
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import Facts, facts_of, facts_of_loop, some_epochs
 from perfkit.diagnosis.loop import LoopCalls, Looping
-from perfkit.diagnosis.maker import contain
+from perfkit.diagnosis.maker import contain, uncontained_in_words
 from perfkit.diagnosis.pipeline.facts import (
     driven_plan,
     kinds,
@@ -65,6 +65,12 @@ def look(
         what the turns tell; or what was raised, as ``failure.as_notes`` has it.
     """
     yield from failure.as_notes(_looked(maker, budget, began, screens=screens))
+
+
+def doing(notes: Mapping[str, Any], otherwise: str) -> str:
+    """What to say while it looks, by what it has noted so far."""
+    why = notes.get(UNCONTAINED)
+    return uncontained_in_words(why) if why else otherwise
 
 
 def facts_in(notes: Mapping[str, Any], outcome: Outcome, message: str) -> Facts:

@@ -25,13 +25,7 @@ from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.inference import Others, inferred
-from perfkit.diagnosis.maker import (
-    assigned,
-    digest,
-    maker,
-    name_of,
-    uncontained_in_words,
-)
+from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
@@ -61,7 +55,6 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
 
-_LOOKING = "Looking at the training"
 _SLICE_S = 0.1
 _LONGEST_LOOK_S = 300.0
 # Where looking took a small budget up, a first round still tells something.
@@ -200,8 +193,7 @@ class DiagnosisSession:
                 heard += running.poll(_SLICE_S)
                 notes = {m[1]: m[2] for m in heard if m[0] == "note"}
                 known = look.SPENT in notes
-                why = notes.get(look.UNCONTAINED)
-                yield Preparing(uncontained_in_words(why) if why else _LOOKING)
+                yield Preparing(look.doing(notes, "Looking at the training"))
         finally:
             if not known or self._stopped.is_set():
                 running.kill("stopped", "was stopped")

@@ -185,7 +185,7 @@ class RaceSession(Session):
             while not (running.outcome or self._stopped.is_set()):
                 heard = running.poll(_SLICE_S)
                 notes |= {m[1]: m[2] for m in heard if m[0] == "note"}
-                yield Preparing(f"Looking at {side.name}")
+                yield Preparing(look.doing(notes, f"Looking at {side.name}"))
         finally:
             running.kill("stopped", "was stopped")
         if self._stopped.is_set():
