@@ -11,7 +11,7 @@ from perfkit.measure.spread import Spread
 from perfkit.measure.steady import Usual, steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from perfkit.measure.spread import Seen
     from perfkit.measure.statistics import Comparison, Rounds, Timing
@@ -214,12 +214,11 @@ class Measurement:
         common = sorted(one.keys() & other.keys())
         if not common:
             return None
-        shared = 0.0 if own else self._pauses_variance(variant, baseline)
         return statistics.rounds(
             variant,
             baseline,
             [(one[r], other[r]) for r in common],
-            shared=shared,
+            shared=self._pauses_variance(variant, baseline, common, own=own),
             one_process=all(
                 self._trial(variant, r).shares_process(self._trial(baseline, r))
                 for r in common
@@ -229,20 +228,31 @@ class Measurement:
     def _trial(self, variant: str, number: int) -> Trial:
         return self._completed[variant][number][0]
 
-    def _pauses_variance(self, variant: str, baseline: str) -> float:
+    def _pauses_variance(
+        self, variant: str, baseline: str, common: Sequence[int], *, own: bool
+    ) -> float:
         """Of the log ratio, from what is not known of usual pauses: in all rounds."""
-        one, other = (self._pauses_errors(each) for each in (variant, baseline))
+        one = self._pauses_errors(variant, baseline, common, own=own)
+        other = self._pauses_errors(baseline, variant, common, own=own)
         return sum(
             (one.get(key, 0.0) - other.get(key, 0.0)) ** 2 for key in {*one, *other}
         )
 
-    def _pauses_errors(self, variant: str) -> dict[int, float]:
+    def _pauses_errors(
+        self, variant: str, other: str, common: Sequence[int], *, own: bool
+    ) -> dict[str, float]:
         """Of the log rate, by their source."""
-        rounds = self._completed.get(variant, {})
-        trial = next((t for t, _ in rounds.values() if t.recurring), None)
-        if trial is None:
-            return {}
-        errors = self._usual_pauses.errors_s(self._repeats(variant), trial)
-        steadies = self._steady_of(variant, own=False).values()
-        rate = sum(steady.rate for steady in steadies) / len(rounds)
+        steadies = self._steady_of(variant, own=own)
+        rate = sum(steady.rate for steady in steadies.values()) / len(steadies)
+        trials = [self._trial(variant, number) for number in common]
+        name, usual = self._repeats(variant), self._usual_pauses
+        trial = next((one for one in trials if one.recurring), None)
+        if trial is not None and not own:
+            errors = usual.errors_s(name, trial)
+        else:
+            # Those of its trials count one by one, or came between two of its ticks.
+            like = trial or self._trial(other, common[0])
+            done = sum(float(steadies[number].examples.sum()) for number in common)
+            kind = name if trial else self._repeats(other)
+            errors = {variant: usual.by_chance_s(kind, like, trials, done)}
         return {key: error * rate for key, error in errors.items()}

@@ -73,13 +73,17 @@ def seen_s(trial: Trial, example_s: float) -> float:
 
 @dataclass(frozen=True)
 class _Beyond:
-    """What pauses take beyond the shortest: the mean, and the standard error of that.
+    """What pauses take beyond the shortest.
 
     Those of several variants that are alike are one and the same object.
+
+    Attributes:
+        each_s: Of each pause, made longer by what the shortest of few hides.
+        error_s: The standard error of their mean.
     """
 
-    mean_s: float
-    error_s: float
+    each_s: tuple[float, ...] = (0.0,)
+    error_s: float = 0.0
 
     @classmethod
     def of(cls, groups: Sequence[Sequence[float]]) -> _Beyond:
@@ -90,10 +94,70 @@ class _Beyond:
         several = [group for group in groups if len(group) > 1]
         seen = _together(several)
         if not seen:
-            return cls(0.0, 0.0)
+            return cls()
         # The shortest of few is no floor: so it is where tails fall off exponentially.
-        mean = sum(seen) / (len(seen) - len(several))
-        return cls(mean, statistics.stdev(seen) / len(seen) ** 0.5)
+        longer = len(seen) / (len(seen) - len(several))
+        error = statistics.stdev(seen) / len(seen) ** 0.5
+        return cls(tuple(one * longer for one in seen), error)
+
+    @property
+    def mean_s(self) -> float:
+        """Of one pause."""
+        return statistics.fmean(self.each_s)
+
+    @property
+    def deviation_s(self) -> float:
+        """The standard deviation of one pause."""
+        return statistics.pstdev(self.each_s)
+
+    def shortest_of(self, count: int, most: float) -> tuple[float, float]:
+        """Mean and standard deviation of what the shortest of so many takes.
+
+        Args:
+            count: How many.
+            most: No pause counts for more seconds.
+        """
+        each = np.minimum(np.sort(self.each_s), most)
+        all_longer = np.linspace(1.0, 0.0, len(each) + 1) ** count
+        shares = all_longer[:-1] - all_longer[1:]
+        mean = float(shares @ each)
+        return mean, math.sqrt(float(shares @ (each - mean) ** 2))
+
+
+@dataclass(frozen=True)
+class _Pause:
+    """What a pause of one variant takes: its shortest one and what lies beyond.
+
+    Where those of the others tell that better than its own, it goes by theirs: with the
+    few that it has, its shortest may be a long one.
+
+    Attributes:
+        shortest_s: Its shortest one.
+        own_s: What each of its own takes beyond that.
+        beyond: What is usual beyond the shortest; None where its own mean counts.
+        error_s: The standard error of that mean, or else of how long its shortest is.
+    """
+
+    shortest_s: float
+    own_s: tuple[float, ...]
+    beyond: _Beyond | None
+    error_s: float
+
+    @classmethod
+    def of(cls, shortest: float, own: Sequence[float], beyond: _Beyond) -> _Pause:
+        """Take it from seconds beyond its shortest, and from what is usual."""
+        _, error = beyond.shortest_of(len(own), math.inf)
+        error_of_mean = beyond.deviation_s / len(own) ** 0.5
+        if error_of_mean < error:
+            return cls(shortest, tuple(own), None, error_of_mean)
+        return cls(shortest, tuple(own), beyond, error)
+
+    def seconds(self, most: float) -> float:
+        """How long it usually is, of which no more than so much is beyond."""
+        if self.beyond is None:
+            return self.shortest_s + statistics.fmean(self.own_s)
+        hidden, _ = self.beyond.shortest_of(len(self.own_s), most)
+        return self.shortest_s + min(self.beyond.mean_s, most) - hidden
 
 
 class Usual:
@@ -107,15 +171,11 @@ class Usual:
     def __init__(
         self, trials: Mapping[str, Sequence[Trial]], apart: Collection[str] = ()
     ) -> None:
-        self._least = {
-            (one, label): min(seconds for seconds, _ in pauses)
-            for one, mine in trials.items()
-            for label, pauses in _by_label(mine).items()
-        }
         beyond: dict[str, dict[str, list[float]]] = {}
+        shortest = {}
         for variant, mine in trials.items():
             for label, pauses in _by_label(mine).items():
-                least = self._least[variant, label]
+                least = shortest[variant, label] = min(one for one, _ in pauses)
                 own = beyond.setdefault(label, {})
                 own[variant] = [min(one - least, most) for one, most in pauses]
         self._beyond = {
@@ -123,28 +183,55 @@ class Usual:
             for label, own in beyond.items()
             for one, found in _usual(own, apart).items()
         }
+        self._pauses = {
+            (one, label): _Pause.of(
+                seconds, beyond[label][one], self._beyond[one, label]
+            )
+            for (one, label), seconds in shortest.items()
+        }
 
     def usual_s(self, variant: str, trial: Trial, example_s: float) -> float:
         """Seconds that usual pauses add to each example of one of its trials."""
         each = {
-            label: self._least[variant, label]
-            + min(self._beyond[variant, label].mean_s, every * example_s)
+            label: self._pauses[variant, label].seconds(every * example_s)
             for label, (every, _) in trial.recurring.items()
         }
         return _shared_out(trial, each, example_s)
 
-    def errors_s(self, variant: str, trial: Trial) -> dict[int, float]:
+    def errors_s(self, variant: str, trial: Trial) -> dict[str, float]:
         """Standard errors of what usual pauses add to each example, by their source.
 
         An error that two variants share is in both alike: it has the same key.
         """
-        found: dict[int, float] = {}
+        found: dict[str, float] = {}
         for label, (every, _) in trial.recurring.items():
-            beyond = self._beyond[variant, label]
-            if beyond.mean_s > every * _example_s(trial):
+            pause = self._pauses[variant, label]
+            found[f"{label} of {variant}"] = pause.error_s / every
+            beyond = pause.beyond
+            if beyond is None or beyond.mean_s > every * _example_s(trial):
                 continue
-            found[id(beyond)] = found.get(id(beyond), 0.0) + beyond.error_s / every
+            shared = str(id(beyond))
+            found[shared] = found.get(shared, 0.0) + beyond.error_s / every
         return found
+
+    def by_chance_s(
+        self, variant: str, trial: Trial, counted: Sequence[Trial], done: float
+    ) -> float:
+        """Standard error of what pauses that count one by one add to each example.
+
+        Args:
+            variant: Whose pauses vary as much.
+            trial: One of its trials.
+            counted: The trials whose pauses count.
+            done: Examples in them, for those whose pauses are not told.
+        """
+        variance = 0.0
+        for label, (every, _) in trial.recurring.items():
+            beyond = self._beyond.get((variant, label), _Beyond())
+            seen = sum(len(each.pauses.get(label, ())) for each in counted)
+            often = seen or max(1.0, done / every)
+            variance += (beyond.deviation_s / every) ** 2 / often
+        return math.sqrt(variance)
 
 
 def _usual(
