@@ -117,9 +117,9 @@ REMEDIES = {
     "names, so something changed it on the way; try another network",
     r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate": "the network's certificate "
     "is not trusted; name your certificate file in SSL_CERT_FILE",
-    r"No interpreter found|No download found": "TensorFlow needs Python 3.11 to 3.13, "
-    "a bundle the one at the end of its folder's name (3.11 of linux-x86_64-3.11), "
-    "and that is not here; install it",
+    r"No interpreter found|No download found": "no Python here fits: TensorFlow needs "
+    "3.11 to 3.13, a bundle just the one in its folder's name (3.11 of "
+    "linux-x86_64-3.11); install it",
     r"dns error|error sending request|Failed to (fetch|download)|timed out|"
     r"Connection (refused|reset)|resolution|unreachable|"
     r"No matching distribution": "the packages cannot be downloaded; connect to the "

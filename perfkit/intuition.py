@@ -52,6 +52,8 @@ _COLUMNS = (
 _TITLE = "Your guesses, the oldest first"
 _NONE = 'No run here has a guess yet: put one into "your guess" before you press Run.'
 _OPEN = "No guess can be judged yet: what it is about was too noisy to say."
+_NO_GUESS_READ = "No guess could be read: write a ratio as 2x, or a name of the table."
+_NOT_READ = "not read: write 2x, or a name"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class Guessed:
         held: Whether the measurement agrees with it; None where that is not known.
         factor: The guessed ratio over the measured one; None for a name.
         replayed: Whether a recording was shown in place of a run.
+        read: Whether it names a ratio, or something that was measured.
     """
 
     schema: Literal[1] = 1
@@ -77,6 +80,7 @@ class Guessed:
     held: bool | None = None
     factor: float | None = None
     replayed: bool = False
+    read: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +103,7 @@ class Guesses(Shown):
                 plain(one.question, 40) + " (recorded)" * one.replayed,
                 plain(one.guess, 40),
                 plain(one.measured, 120),
-                said[one.held],
+                said[one.held] if one.read else _NOT_READ,
             )
             for one in self.all
         )
@@ -111,6 +115,8 @@ class Guesses(Shown):
     @property
     def _headline(self) -> str:
         judged = [one for one in self.all if one.held is not None]
+        if not judged and self.all and not any(one.read for one in self.all):
+            return _NO_GUESS_READ
         if not judged:
             return _OPEN if self.all else _NONE
         held = sum(bool(one.held) for one in judged)
@@ -182,6 +188,7 @@ def keep(
         measured=plain(str(measured), 200),
         held=held,
         factor=factor,
+        read=expected is not None,
     )
     path = Path(os.path.expanduser(folder or store.FOLDER)) / _KEPT
     try:
@@ -237,6 +244,7 @@ def _judged(path: Path) -> Iterator[tuple[object, Guessed]]:
             measured=measured,
             held=held,
             factor=factor,
+            read=bool(words.ratio or words.variant),
         ),
     )
 

@@ -128,7 +128,8 @@ def ratio(value: float) -> str:
 
 def times(value: float) -> str:
     """Write a ratio as a reader repeats it, as ``"2.0"`` or ``"130"``."""
-    digits = 2 if value < 0.995 else 1
+    # An end of an interval that is not 1 is not written as 1.
+    digits = 2 if value < 1.05 else 1
     return f"{value:.{digits}f}" if 0.0995 <= value < 9.95 else significant(value, 2)
 
 

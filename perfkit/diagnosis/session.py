@@ -29,7 +29,7 @@ from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
-from perfkit.experiments.replay import MEASURE, place_of, read_all
+from perfkit.experiments.replay import MEASURE, holder, place_of, read_all
 from perfkit.experiments.session import check_budget
 from perfkit.findings import store
 from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
@@ -366,7 +366,7 @@ def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
     fitting = [d for d in diagnoses if code and (d.code, d.training) == (code, name)]
     if not fitting:
         raise MissingPartError(
-            f"{plain(place.name, 80)} holds no recording of {plain(name, 80)} as it is "
+            f"{holder(place)} holds no recording of {plain(name, 80)} as it is "
             "written here: record one where it can be run, with `perfkit.diagnose(…, "
             f"folder=FOLDER)`, or {MEASURE}"
         )

@@ -291,10 +291,14 @@ def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
         yield f"{rest[:1].upper()}{rest[1:]}" if again else cause.fix
         before = "Then "
     for other in others:
-        as_much = other.speedup.high >= cause.speedup.low
+        how = "by itself"
+        if other.is_ceiling:
+            how = "at most, by what is not known yet"
+        elif other.speedup.high >= cause.speedup.low:
+            how = "by itself, which may be as much"
         yield (
             f"{before}{_low(other.do) if before else other.do}: {other.speedup.brief} "
-            f"by itself{', which may be as much' * as_much}."
+            f"{how}."
         )
         before = "Then "
 

@@ -108,6 +108,11 @@ def place_of(where: str | Path) -> Path:
     return place
 
 
+def holder(place: Path) -> str:
+    """What has the recordings of a place: perfkit, or a folder or file by its name."""
+    return "perfkit" if place == BROUGHT else plain(place.name, 80)
+
+
 def read_all(place: Path, read: Callable[[Path], _Found]) -> Iterator[_Found]:
     """Read a file, or those of a folder that can be read; other files are none.
 
@@ -125,7 +130,7 @@ def read_all(place: Path, read: Callable[[Path], _Found]) -> Iterator[_Found]:
 def _none(experiment: Experiment, place: Path, found: list[Finding]) -> str:
     known = ", ".join(sorted({plain(finding.experiment, 40) for finding in found}))
     return (
-        f"{plain(place.name, 80)} holds no recording of {experiment.name}"
+        f"{holder(place)} holds no recording of {experiment.name}"
         f"{f', but of {known}' if known else ''}: record one where it can be run, "
         f"with `perfkit run {experiment.name} --out FOLDER`, or {MEASURE}"
     )
@@ -139,7 +144,7 @@ def _other(experiment: Experiment, place: Path, nearest: Finding) -> str:
         f"{name}={plain(repr(value), 60)}" for name, value in told.items()
     )
     return (
-        f"{plain(place.name, 80)} holds no recording of {experiment.name} with "
+        f"{holder(place)} holds no recording of {experiment.name} with "
         f"{wanted}, but one with {there}: ask for that, or {MEASURE}"
     )
 

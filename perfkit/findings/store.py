@@ -116,7 +116,8 @@ def findings(folder: str | Path | None = None) -> "DataFrame":
     """
     paths = sorted(Path(os.path.expanduser(folder or FOLDER)).glob("*.json"))
     rows = [_row(path) for path in paths]
-    rows.sort(key=lambda row: row["recorded"], reverse=True)
+    # A file is named after the second in which its run began.
+    rows.sort(key=lambda row: (row["recorded"], row["path"]), reverse=True)
     columns = ("recorded", "experiment", "headline", "winner", "machine")
     return frame(rows, (*columns, "path", "problem"))
 
@@ -247,7 +248,7 @@ def _row(path: Path) -> dict[str, Any]:
     finding = found.finding if isinstance(found, Diagnosis) else found
     return {
         "recorded": plain(finding.recorded[:16].replace("T", " ")),
-        "experiment": plain(finding.experiment),
+        "experiment": plain(finding.experiment) + " (recorded)" * finding.replayed,
         "headline": plain(finding.verdict.headline),
         "winner": plain(finding.verdict.winner),
         "machine": plain(finding.machine.summary),

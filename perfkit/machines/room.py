@@ -51,6 +51,8 @@ _CHECKS = 1 << 15
 _GB = 1e9
 # A class has fewer lines; a file with more is none of these lists.
 _LONGEST_LIST = 1_000_000
+# What lists and mails put between a name and a code.
+_BETWEEN = " \t,;:|\"'-\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,5 +274,5 @@ def _like_codes(line: str) -> list[tuple[int, int]]:
 
 def _name(text: str) -> str:
     """A name without what parts it from a code."""
-    name = text.lstrip(" \t,;:|\"')]>-").rstrip(" \t,;:|\"'([<-")
+    name = text.lstrip(_BETWEEN + ")]>").rstrip(_BETWEEN + "([<")
     return plain(name, 60) if re.search(r"\w", name) else ""

@@ -131,7 +131,7 @@ def test_nobody_is_the_fastest_or_slowest_of_machines_that_are_alike(tmp_path):
         "Leave the machines as they are: none is shown to be slower than the median "
         "one."
     )
-    assert said.much == "Their speeds are 0.99 to 1.0 times the median machine's."
+    assert said.much == "Their speeds are 0.99 to 1.01 times the median machine's."
     assert (said.sure, said.next) == ("", "")
     assert not any(row.slowest for row in room.table().itertuples())
     mine = perfkit.classroom(tmp_path, tmp_path / "ada.json").report.verdict

@@ -131,6 +131,7 @@ def typed(code):
         f"Ada Bell: {code.replace('-', chr(0x2013))}.",
         f'"Ada Bell";"{code}";',
         f"'Ada Bell {code}",
+        f"Ada Bell\t{chr(0x201C)}{code}{chr(0x201D)}",
         f"  {code.lower()}\xa0 Ada Bell",
         f"{chr(0xFEFF)}Ada Bell\t{code}  ",
     )
