@@ -251,6 +251,8 @@ class Launcher:
         self._warming: threading.Thread | None = None
         self._folder = ""
         self._variables: dict[str, str] = {}
+        # The process that starts trials; None where there is none.
+        self._server: int | None = None
         # Those that TensorFlow was loaded with; None where it was not.
         self._loaded: dict[str, str] | None = None
 
@@ -333,7 +335,11 @@ class Launcher:
                 raise EOFError
             # In the server's folder, so that it goes even where we cannot remove it.
             folder = tempfile.mkdtemp(prefix="trial-", dir=self._folder or None)
-            return Running(self._context, payload, seed, limits, folder)
+            running = Running(self._context, payload, seed, limits, folder)
+            if self._is_another:
+                running.kill("crashed", "was started without TensorFlow")
+                raise EOFError
+            return running
         except _GONE as error:
             self._give_up()
             raise RunError(_LOST) from error
@@ -348,6 +354,14 @@ class Launcher:
         """Whether what starts trials has ended since it was ready."""
         was_ready = self._ready.is_set() and not self._failure
         return self._loaded is not None and was_ready and _server_is_gone()
+
+    @property
+    def _is_another(self) -> bool:
+        """Whether Python itself started what starts trials anew, and loaded nothing.
+
+        It does so where that ended just before a trial was to start.
+        """
+        return self._loaded is not None and _server()._forkserver_pid != self._server
 
     def _warm(self) -> None:
         why: str | None
@@ -394,6 +408,7 @@ class Launcher:
         try:
             with _without_main():
                 forkserver.ensure_running()
+            self._server = _server()._forkserver_pid
         finally:
             for name in told:
                 del os.environ[name]
