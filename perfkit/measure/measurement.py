@@ -193,9 +193,13 @@ class Measurement:
 
     @functools.cached_property
     def _every(self) -> tuple[Rounds, ...]:
-        """The rounds of all comparisons, the control's among them."""
+        """The rounds of all comparisons, the control's among them.
+
+        How much rounds vary whose pauses count one by one says nothing of the others.
+        """
         control = self._rounds(CONTROL, self.baseline)
-        return (*self._compared, *([control] if control else []))
+        usual = (of for of in self._compared if of.variant not in self._own)
+        return (*usual, *([control] if control else []))
 
     @functools.cached_property
     def _usual(self) -> Spread:

@@ -11,13 +11,14 @@ import functools
 import itertools
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -49,6 +50,11 @@ def awakening(first: NDArray[np.bool_], cost: NDArray[np.float64]) -> NDArray[np
 _APART = 2.8
 # The shortest of fewer is no measure for what the others take beyond it.
 _FEW = 4
+# Standard errors up to which the mean of some pauses is taken for that of the others.
+_AGREE = 2.0
+# Pauses: the seconds of each, and of what comes between two of them.
+_Seen = Sequence[tuple[float, float]]
+_Some = TypeVar("_Some")
 
 
 def all_seen(trial: Trial) -> bool:
@@ -144,13 +150,15 @@ class _Pause:
     error_s: float
 
     @classmethod
-    def of(cls, shortest: float, own: Sequence[float], beyond: _Beyond) -> _Pause:
-        """Take it from seconds beyond its shortest, and from what is usual."""
+    def of(cls, pauses: _Seen, beyond: _Beyond) -> _Pause:
+        """Take it from those that were seen, and from what is usual."""
+        own = tuple(_beyond_shortest(pauses))
+        shortest = min(one for one, _ in pauses)
         _, error = beyond.shortest_of(len(own), math.inf)
         error_of_mean = beyond.deviation_s / len(own) ** 0.5
         if error_of_mean < error:
-            return cls(shortest, tuple(own), None, error_of_mean)
-        return cls(shortest, tuple(own), beyond, error)
+            return cls(shortest, own, None, error_of_mean)
+        return cls(shortest, own, beyond, error)
 
     def seconds(self, most: float) -> float:
         """How long it usually is, of which no more than so much is beyond."""
@@ -171,24 +179,16 @@ class Usual:
     def __init__(
         self, trials: Mapping[str, Sequence[Trial]], apart: Collection[str] = ()
     ) -> None:
-        beyond: dict[str, dict[str, list[float]]] = {}
-        shortest = {}
+        every: dict[str, dict[str, _Seen]] = {}
         for variant, mine in trials.items():
             for label, pauses in _by_label(mine).items():
-                least = shortest[variant, label] = min(one for one, _ in pauses)
-                own = beyond.setdefault(label, {})
-                own[variant] = [min(one - least, most) for one, most in pauses]
-        self._beyond = {
-            (one, label): found
-            for label, own in beyond.items()
-            for one, found in _usual(own, apart).items()
-        }
-        self._pauses = {
-            (one, label): _Pause.of(
-                seconds, beyond[label][one], self._beyond[one, label]
-            )
-            for (one, label), seconds in shortest.items()
-        }
+                every.setdefault(label, {})[variant] = pauses
+        self._beyond: dict[tuple[str, str], _Beyond] = {}
+        self._pauses: dict[tuple[str, str], _Pause] = {}
+        for label, seen in every.items():
+            for variant, beyond, pause in _usual(seen, apart):
+                self._beyond[variant, label] = beyond
+                self._pauses[variant, label] = pause
 
     def usual_s(self, variant: str, trial: Trial, example_s: float) -> float:
         """Seconds that usual pauses add to each example of one of its trials."""
@@ -206,7 +206,7 @@ class Usual:
         found: dict[str, float] = {}
         for label, (every, _) in trial.recurring.items():
             pause = self._pauses[variant, label]
-            found[f"{label} of {variant}"] = pause.error_s / every
+            found[str(id(pause))] = pause.error_s / every
             beyond = pause.beyond
             if beyond is None or beyond.mean_s > every * _example_s(trial):
                 continue
@@ -235,19 +235,42 @@ class Usual:
 
 
 def _usual(
-    own: Mapping[str, Sequence[float]], apart: Collection[str]
-) -> dict[str, _Beyond]:
+    seen: Mapping[str, _Seen], apart: Collection[str]
+) -> Iterator[tuple[str, _Beyond, _Pause]]:
     """What is usual for each variant: of all together, or its own where it differs."""
-    rest = own.keys() - set(apart)
-    differ = {v for v in rest if _is_apart(own[v], [own[o] for o in rest if o != v])}
-    alike = _Beyond.of([own[one] for one in rest - differ])
-    return {
-        one: alike if one in rest - differ else _Beyond.of([mine])
-        for one, mine in own.items()
+    beyond = {one: _beyond_shortest(mine) for one, mine in seen.items()}
+    rest = seen.keys() - set(apart)
+    alike = {
+        one
+        for one in rest
+        if not _is_apart(beyond[one], [beyond[o] for o in rest if o != one])
     }
+    usual = _Beyond.of([beyond[one] for one in sorted(alike)])
+    # One name, one object: what is not known of it is then the same for all of them.
+    agrees = {o: _agrees(seen[o], [seen[p] for p in alike - {o}]) for o in alike}
+    same = {o for o in alike if agrees[o] is not False and True in agrees.values()}
+    pause = _Pause.of(_together(seen[s] for s in sorted(same)), usual) if same else None
+    for one, mine in seen.items():
+        of_its = usual if one in alike else _Beyond.of([beyond[one]])
+        its = pause if one in same else None
+        yield one, of_its, its or _Pause.of(mine, of_its)
 
 
-def _together(some: Iterable[Sequence[float]]) -> list[float]:
+def _beyond_shortest(pauses: _Seen) -> list[float]:
+    least = min(one for one, _ in pauses)
+    return [min(one - least, most) for one, most in pauses]
+
+
+def _agrees(mine: _Seen, others: Iterable[_Seen]) -> bool | None:
+    """Whether pauses are on average as long as those of others; None of few others."""
+    own, other = ([s for s, _ in some] for some in (mine, _together(others)))
+    if len(other) < _FEW:
+        return None
+    error = statistics.stdev(other) * math.sqrt(1 / len(own) + 1 / len(other))
+    return abs(statistics.fmean(own) - statistics.fmean(other)) <= _AGREE * error
+
+
+def _together(some: Iterable[Sequence[_Some]]) -> list[_Some]:
     return [one for each in some for one in each]
 
 
