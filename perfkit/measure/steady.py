@@ -51,7 +51,7 @@ _APART = 2.8
 # The shortest of fewer is no measure for what the others take beyond it.
 _FEW = 4
 # Standard errors up to which the mean of some pauses is taken for that of the others.
-_AGREE = 2.0
+_AGREE = 2.5
 # Pauses: the seconds of each, and of what comes between two of them.
 _Seen = Sequence[tuple[float, float]]
 _Some = TypeVar("_Some")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.steady import Usual, seen_s, steady
-from perfkit.measure.trial import Trial
+from perfkit.measure.trial import ONE_PROCESS, Trial
 
 # 1,000 examples/s in ticks of 10 ms, after a first call of a second.
 TICKS = ((0.0, 0), (1.0, 10), *((1 + 0.01 * n, 10) for n in range(1, 101)))
@@ -183,3 +183,43 @@ def test_what_is_random_in_few_pauses_of_its_own_is_in_its_interval():
     untold = trial_with({}, {}, variant="change")
     wide, narrow = (compared([*t, untold]).half_width for t in (given, known))
     assert wide > narrow + 0.3
+
+
+def in_turns(draw, of, turns, long):
+    """A trial of so many turns, each with an end of an epoch that is long at times."""
+    ticks, begins, pauses, at = [(0.0, 0), (0.1, 32)], [], [], 1.0
+    for _ in range(turns):
+        begins.append(at)
+        for part in range(2):
+            ticks.append((at := at + 0.001, 0))
+            ticks += [(at := at + 0.0285 * draw.gauss(1, 0.03), 96) for _ in range(12)]
+            if not part:
+                pauses.append(0.28 if draw.random() < long else 0.03)
+                at += pauses[-1]
+        at += 1.0
+    return Trial(
+        variant=of,
+        round=1,
+        outcome="completed",
+        ticks=tuple(ticks),
+        turns=tuple(begins),
+        pauses={"epoch end": tuple(pauses)},
+        recurring={"epoch end": (2048, 32)},
+        notes={ONE_PROCESS: True},
+    )
+
+
+@pytest.mark.parametrize("long", [0.1, 0.4])
+def test_copies_whose_epochs_end_late_at_random_are_hardly_ever_called_different(long):
+    draw, claimed = random.Random(3), []
+    variants = (
+        Variant("given", iter),
+        *(Variant(n, iter, against="given") for n in "ab"),
+    )
+    for _ in range(40):
+        turns = {"given": 5, CONTROL: 3, "a": draw.choice([1, 2, 3]), "b": 2}
+        trials = tuple(in_turns(draw, of, n, long) for of, n in turns.items())
+        found = Measurement(variants=variants, trials=trials, baseline="given")
+        claimed += [not compared.is_noise for compared in found.comparisons]
+    assert len(claimed) == 80
+    assert sum(claimed) <= 0.05 * len(claimed)
