@@ -79,10 +79,10 @@ WITHOUT_PYTHON = " (install the Python of that number first)"
 SAID_IN_GUIDE = """\
 perfkit, for machines without a network
 
-1. Copy the folder `perfkit` that lies here to your own machine.
-2. Open a terminal in the copy and type, with the path of the folder of this file:
+1. Copy the folder of this file, with all that lies in it, to your own disk.
+2. Open a terminal in its folder `perfkit` and type:
 
-       python3 start.py setup --from PATH
+       python3 start.py setup --from ..
        .venv/bin/perfkit doctor --workshop
 
    The second line prints a code: send it to whoever gave you this.
