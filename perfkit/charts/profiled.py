@@ -23,7 +23,7 @@ _PROFILED_OPS_MOST = 12
 _NAME = 30
 # No axis can be drawn for what is shorter than a picosecond.
 _LEAST_S = 1e-12
-_PROFILED_OPS_LOOKS = {"host": (BLUE, ""), "device": (GREEN, "....")}
+_PROFILED_OPS_LOOKS = {"host": (BLUE, ""), "device": (GREEN, "----")}
 
 
 def has_ops(profile: Profile) -> bool:
@@ -90,7 +90,7 @@ def _caption(profile: Profile, ops: list[Op]) -> list[str]:
 _PROFILED_STEPS_LOOKS = {
     "input": (RED, "////"),
     "host compute": (BLUE, ""),
-    "device compute": (GREEN, "...."),
+    "device compute": (GREEN, "----"),
     "kernel launch": (GREY, "xxxx"),
 }
 _WORDS = {"input": "waiting for input"}

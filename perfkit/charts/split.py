@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perfkit.measure.trial import Trial
 
 
-_COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "...."), (GREY, "xxxx"))
+_COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "----"), (GREY, "xxxx"))
 _WAITS_WORDS = {"input": "waiting for input"}
 
 
@@ -181,7 +181,7 @@ def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
 # Colour and hatch, so that no meaning hangs on the colour alone.
 _LOOKS = {
     "defect": (RED, "////"),
-    "opportunity": (BLUE, "...."),
+    "opportunity": (BLUE, "----"),
     "together": (GREEN, "\\\\\\\\"),
     "ceiling": (GREY, "xxxx"),
 }

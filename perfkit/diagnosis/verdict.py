@@ -169,7 +169,7 @@ def _to_do(found: Diagnosis) -> Verdict | None:
         # A step of a larger batch is another one.
         examples=cause.cause == "small-batch",
     )
-    if cause.is_ceiling:
+    if cause.is_ceiling and all(one.is_ceiling for one in found.causes):
         much += " How is not known yet."
     elif cause.change == "without Python":
         much += " What replaces it takes time, too."
@@ -291,13 +291,13 @@ def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
         yield f"{rest[:1].upper()}{rest[1:]}" if again else cause.fix
         before = "Then "
     for other in others:
-        how = "by itself"
+        how = "" if cause.is_ceiling else " by itself"
         if other.is_ceiling:
-            how = "at most, by what is not known yet"
-        elif other.speedup.high >= cause.speedup.low:
-            how = "by itself, which may be as much"
+            how = " at most, by what is not known yet"
+        elif not cause.is_ceiling and other.speedup.high >= cause.speedup.low:
+            how = " by itself, which may be as much"
         yield (
-            f"{before}{_low(other.do) if before else other.do}: {other.speedup.brief} "
+            f"{before}{_low(other.do) if before else other.do}: {other.speedup.brief}"
             f"{how}."
         )
         before = "Then "

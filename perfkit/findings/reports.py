@@ -439,17 +439,15 @@ def _besides(found: Diagnosis) -> Iterator[str]:
         "too noisy": found.left_open,
         "not measured": found.unmeasured,
     }
-    told = [
-        f"{', '.join(names[:_NAMED])}{_more(len(names) - _NAMED)} ({why})"
-        for why, names in unknown.items()
-        if names
-    ]
+    told, changes = [], " changes"
+    for why, names in unknown.items():
+        if len(names) > _NAMED:
+            told.append(f"{len(names)}{changes} ({why})")
+            changes = ""
+        elif names:
+            told.append(f"{', '.join(names)} ({why})")
     if told:
         yield f"Not known yet: {'; '.join(told)}."
-
-
-def _more(count: int) -> str:
-    return f" and {count} more" if count > 0 else ""
 
 
 def _gain(gain: Gain) -> str:

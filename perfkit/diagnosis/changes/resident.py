@@ -45,8 +45,7 @@ def resident(facts: Facts) -> Iterator[Change | Untested]:
         kind="by gain",
         defect_from=_DEFECT,
         changes="One real batch stays in memory and is trained on again and again.",
-        fix="Make the input faster: its slowest stage stands under what TensorFlow "
-        "runs for its data.",
+        fix="Make the input faster: its slowest stage stands below.",
         apply=one_batch if facts.counts else keep_one_batch,
         ceiling=True,
     )

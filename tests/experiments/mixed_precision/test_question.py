@@ -141,7 +141,9 @@ def test_memory_is_what_was_measured_beside_what_shapes_would_say():
     notes = {"forecast": {"float32": 1000, "mixed_bfloat16": 500, "float64": 2000}}
     said = because(measured(FASTER, held=held, notes=notes))
     assert '80 MB in "mixed_bfloat16", 0.80 times the 100 MB of float32; by sh' in said
-    assert "1.0 times the 100 MB of float32, and the trials of the two overlap;" in said
+    assert (
+        "1.00 times the 100 MB of float32, and the trials of the two overlap;" in said
+    )
 
 
 USUAL = {1: [2.0, 1.5, 1.0], 2: [2.1, 1.6, 1.1], 3: [1.9, 1.4, 0.9]}
