@@ -291,11 +291,14 @@ def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
         yield f"{rest[:1].upper()}{rest[1:]}" if again else cause.fix
         before = "Then "
     for other in others:
-        how = "" if cause.is_ceiling else " by itself"
         if other.is_ceiling:
             how = " at most, by what is not known yet"
-        elif not cause.is_ceiling and other.speedup.high >= cause.speedup.low:
+        elif cause.is_ceiling:
+            how = ""
+        elif other.speedup.high >= cause.speedup.low:
             how = " by itself, which may be as much"
+        else:
+            how = " by itself"
         yield (
             f"{before}{_low(other.do) if before else other.do}: {other.speedup.brief}"
             f"{how}."

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Trial
 
+# A variant's name, and the steady part of each of its rounds.
+_Timed = tuple[str, "dict[int, Steady]"]
 # The baseline once more in each round: what two runs of one thing differ by here.
 # No variant of a reader's is likely to be called so.
 CONTROL = "control (A/A)"
@@ -222,7 +224,9 @@ class Measurement:
             variant,
             baseline,
             [(one[r], other[r]) for r in common],
-            shared=self._pauses_variance(variant, baseline, common, own=own),
+            shared=self._pauses_variance(
+                (variant, one), (baseline, other), common, own=own
+            ),
             one_process=all(
                 self._trial(variant, r).shares_process(self._trial(baseline, r))
                 for r in common
@@ -233,7 +237,7 @@ class Measurement:
         return self._completed[variant][number][0]
 
     def _pauses_variance(
-        self, variant: str, baseline: str, common: Sequence[int], *, own: bool
+        self, variant: _Timed, baseline: _Timed, common: Sequence[int], *, own: bool
     ) -> float:
         """Of the log ratio, from what is not known of usual pauses: in all rounds."""
         one = self._pauses_errors(variant, baseline, common, own=own)
@@ -243,20 +247,21 @@ class Measurement:
         )
 
     def _pauses_errors(
-        self, variant: str, other: str, common: Sequence[int], *, own: bool
+        self, of: _Timed, against: _Timed, common: Sequence[int], *, own: bool
     ) -> dict[str, float]:
         """Of the log rate, by their source."""
-        steadies = self._steady_of(variant, own=own)
-        rate = sum(steady.rate for steady in steadies.values()) / len(steadies)
+        (variant, steadies), (other, _) = of, against
         trials = [self._trial(variant, number) for number in common]
-        name, usual = self._repeats(variant), self._usual_pauses
         trial = next((one for one in trials if one.recurring), None)
-        if trial is not None and not own:
+        like = trial or self._trial(other, common[0])
+        if not like.recurring:
+            return {}
+        name, usual = self._repeats(variant if trial else other), self._usual_pauses
+        if trial and not own:
             errors = usual.errors_s(name, trial)
         else:
             # Those of its trials count one by one, or came between two of its ticks.
-            like = trial or self._trial(other, common[0])
             done = sum(float(steadies[number].examples.sum()) for number in common)
-            kind = name if trial else self._repeats(other)
-            errors = {variant: usual.by_chance_s(kind, like, trials, done)}
+            errors = {variant: usual.by_chance_s(name, like, trials, done)}
+        rate = sum(steady.rate for steady in steadies.values()) / len(steadies)
         return {key: error * rate for key, error in errors.items()}

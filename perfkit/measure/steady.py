@@ -246,9 +246,9 @@ def _usual(
         if not _is_apart(beyond[one], [beyond[o] for o in rest if o != one])
     }
     usual = _Beyond.of([beyond[one] for one in sorted(alike)])
-    # One name, one object: what is not known of it is then the same for all of them.
     agrees = {o: _agrees(seen[o], [seen[p] for p in alike - {o}]) for o in alike}
     same = {o for o in alike if agrees[o] is not False and True in agrees.values()}
+    # One object: what is not known of it is then the same for all of them.
     pause = _Pause.of(_together(seen[s] for s in sorted(same)), usual) if same else None
     for one, mine in seen.items():
         of_its = usual if one in alike else _Beyond.of([beyond[one]])

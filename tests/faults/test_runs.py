@@ -114,9 +114,7 @@ _RUNS_OUT = """
                 os.close(free)
                 resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
             else:
-                server = psutil.Process(forkserver._forkserver._forkserver_pid)
-                server.kill()
-                print(server, session.machine.load, file=sys.stderr)
+                psutil.Process(forkserver._forkserver._forkserver_pid).kill()
 
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     # A loaded machine may end a short budget with the first round.
