@@ -200,6 +200,11 @@ class Facts:
         return self.loop and all(part.endswith("[]") for part in self.element)
 
     @property
+    def reshaped(self) -> bool:
+        """Whether the shapes of the batches are what is traced anew."""
+        return any("shape" in one["changed"].values() for one in self.retraced.values())
+
+    @property
     def stages(self) -> list[dict[str, Any]]:
         """Of its pipeline, the source first; none where nobody tells of them."""
         found: list[dict[str, Any]] = self.pipeline.get("stages", [])

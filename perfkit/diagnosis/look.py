@@ -135,7 +135,8 @@ def _looked(
         data = pipeline_facts(training) | {"plan": kinds(plan)}
         facts = facts_of(training, setup_s=setup_s, pipeline=data, **timed)
         yield Note(FACTS, facts.as_note())
-        if following is None:
+        # What one variant's turn has traced would not be traced anew in another's.
+        if following is None or (facts.retraced and not facts.reshaped):
             return
         spent_s = time.perf_counter() - asked
         following.go_on(facts, planned(facts, spent_s, budget).turns_s)

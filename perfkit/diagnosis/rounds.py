@@ -308,7 +308,8 @@ class Rounds:
         # What was seen once may be claimed after one round more; then comes the new.
         # Of that, what waited for a change that did bring something is the likeliest,
         # and what shows first whether a whole group of changes is worth a try.
-        group = not change.ceiling or bool(rounds)
+        first = change.ceiling or change.cause in _PLAIN
+        group = not first or bool(rounds)
         return (_ORDER.get(rounds, 2), not change.after, group, ratio)
 
     def _fitting(self, measured: Measurement) -> int:

@@ -21,6 +21,7 @@ from perfkit.measure import alone
 from perfkit.measure.launcher import launcher
 from perfkit.measure.trial import Limits
 from tests.diagnosis import odd
+from tests.guilty import retracing_callback
 
 # A trial that is heard nothing of for so long hangs, even on a busy machine.
 SILENCE = 40
@@ -305,3 +306,18 @@ def test_time_that_loading_took_up_is_told(alone_here, tmp_path, monkeypatch):
     session = DiagnosisSession(odd.raises, budget=10, folder=tmp_path)
     with pytest.raises(RunError, match="not loaded after 10 s"):
         list(session.events())
+
+
+@pytest.mark.parametrize(
+    ("maker", "turns"),
+    [(retracing_callback.make_fixed, True), (retracing_callback.make_training, False)],
+    ids=["once", "anew"],
+)
+def test_what_is_traced_anew_for_each_value_takes_no_turns(maker, turns):
+    """What one turn had traced would be known in the next."""
+    cloudpickle.register_pickle_by_value(retracing_callback)
+    work = functools.partial(look.look, maker, 60.0, screens=True)
+    notes, *_ = heard(work, enough=lambda notes, ticks: look.SPENT in notes)
+    cloudpickle.unregister_pickle_by_value(retracing_callback)
+    assert bool(notes[look.FACTS]["retraced"]) != turns
+    assert (look.SPENT in notes) == turns

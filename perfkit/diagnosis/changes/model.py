@@ -297,7 +297,7 @@ _SEEN = 32
 def retracing(facts: Facts) -> Iterator[Change | Untested]:
     """What stops tracing anew, where the look has seen it; and XLA's compiling anew."""
     # One batch, again and again, has one shape: the ceiling without input holds that.
-    after = CEILING if reshaped(facts) else ""
+    after = CEILING if facts.reshaped else ""
     if facts.retraced:
         first, known = next(iter(facts.retraced.items()))
         named = " and ".join(f"`{name}`" for name in list(facts.retraced)[:2])
@@ -310,7 +310,7 @@ def retracing(facts: Facts) -> Iterator[Change | Untested]:
             before=functools.partial(tracing.fix, facts.retraced),
             after=after,
         )
-    if facts.open_shapes and (facts.xla or reshaped(facts)):
+    if facts.open_shapes and (facts.xla or facts.reshaped):
         yield Change(
             name="one shape",
             cause="retracing",
@@ -321,13 +321,6 @@ def retracing(facts: Facts) -> Iterator[Change | Untested]:
             apply=one_shape,
             after=CEILING,
         )
-
-
-def reshaped(facts: Facts) -> bool:
-    """Whether the shapes of the batches are what is traced anew."""
-    return any(
-        "shape" in known["changed"].values() for known in facts.retraced.values()
-    )
 
 
 def one_shape(training: Training) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.diagnosis.change import Change, Untested, of_data
-from perfkit.diagnosis.changes.model import reshaped
 from perfkit.diagnosis.changes.resident import NAME as CEILING
 from perfkit.diagnosis.pipeline.chain import (
     again,
@@ -351,7 +350,7 @@ def python_input(facts: Facts) -> Iterator[Change | Untested]:
     ways = facts.pipeline.get("python", [])
     if not ways or facts.counts:
         return
-    if reshaped(facts):
+    if facts.reshaped:
         yield Untested(
             _PYTHON, "the few results that are kept would end retracing, too"
         )
