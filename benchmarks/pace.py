@@ -28,11 +28,11 @@ SECONDS = {
     "perfkit.run": 60,
     "perfkit.panel": 60,
     "perfkit.diagnose": 90,
-    "perfkit.race": 90,
+    "perfkit.race": 100,
     "perfkit.profile": 20,
     "perfkit.doctor": 5,
     "perfkit.compare": 5,
-    "perfkit.fresh": 5,
+    "perfkit.fresh": 20,
 }
 # The panels that take another time than that of an experiment.
 PANELS = {"passport": 180, "compare": 5, "class": 5}

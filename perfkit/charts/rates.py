@@ -170,7 +170,7 @@ def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
     if "limit" in marks:
         yield "dashed: a limit"
     if any(row.ends and not row.known for row in laid.rows):
-        yield "hollow: not known yet"
+        yield "hollow: its rate is not known yet"
     if any(band.kind == "noise" for band in laid.bands):
         floor = units.percent(abs((finding.noise_floor or 1.0) - 1))
         yield f"grey band: the noise, ± {floor}"

@@ -94,15 +94,28 @@ def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     """The same causes, the largest gain first; what can be done before what cannot.
 
     The training without its input is nothing that anybody can have: it comes behind the
-    best change of the input, where there is one that brings something plain.
+    best change of the input, where there is one that brings something plain. A callback
+    that is left out does nothing any more: it comes behind what stops its tracing, where
+    that may bring as much.
     """
-    known = [c.speedup.estimate for c in causes if c.cause in OF_INPUT]
-    best = max(known, default=0.0)
 
     def place(one: Cause) -> tuple[float, bool]:
-        limit = one.cause == "input-bound" and best >= _PLAIN
-        gain = min(best, one.speedup.estimate) if limit else one.speedup.estimate
-        return -gain, limit
+        better = [
+            other.speedup.estimate
+            for other in causes
+            if (
+                one.cause == "input-bound"
+                and other.cause in OF_INPUT
+                and other.speedup.estimate >= _PLAIN
+            )
+            or (
+                one.cause == "callback"
+                and other.cause == _RETRACING
+                and other.speedup.high >= one.speedup.low
+            )
+        ]
+        gain = one.speedup.estimate
+        return -min(gain, max(better, default=gain)), bool(better)
 
     return tuple(sorted(causes, key=place))
 

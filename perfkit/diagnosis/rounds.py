@@ -108,9 +108,11 @@ def without_turns_s(facts: Facts) -> float:
 def in_words(facts: Facts, plan: Planned) -> str:
     """The plan in a sentence or two."""
     step, first = units.seconds(facts.step_s), 4 * _AROUND * turn_s(facts.step_s)
+    first = float(f"{first:.1g}") if first < 10 else round(first, -1)
     said = (
         f"A step takes about {step}, and setting up {units.seconds(facts.ready_s)}: "
-        f"which part holds the training up shows after {units.seconds(first)} more"
+        f"which part holds the training up shows after {units.seconds(first)} more at "
+        "the earliest"
     )
     if not plan.fresh_s:
         again = units.seconds(plan.budget_s + 2 * round_s(facts))

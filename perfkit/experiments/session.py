@@ -212,7 +212,9 @@ class Session:
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",
             because=tuple(ended),
-            next=f"Give it more than {units.seconds(self._budget)}, or look at how the "
+            next="Run it again, and let each variant have a turn before you stop it."
+            if self._stopped.is_set()
+            else f"Give it more than {units.seconds(self._budget)}, or look at how the "
             "trials ended.",
         )
 

@@ -1,5 +1,6 @@
 """What kept the machine busy while it measured, from the samples of a finding."""
 
+import statistics
 from collections.abc import Iterator
 
 from perfkit import units
@@ -16,7 +17,7 @@ CPU = {
 }
 GPUS = 16
 # Of all cores; less disturbs little.
-_LITTLE = 0.05
+_LITTLE = 0.1
 # So many times the seconds are worth giving to a run that left the answer open.
 _MORE = 3
 
@@ -31,7 +32,12 @@ def in_words(finding: Finding) -> Iterator[str]:
             yield f"{whose(finding, name)} kept {kept} busy on average"
     speeds = [value for _, value in known(finding, "core_speed")]
     if speeds:
-        yield f"The machine's speed fell to {units.percent(min(speeds))} of its best"
+        mostly, least = units.percent(statistics.median(speeds)), min(speeds)
+        yield (
+            f"A core ran at {mostly} of its best speed mostly, and at "
+            f"{units.percent(least)} at the least: two busy cores that share a unit, "
+            "heat, a battery, or other machines on the same processor slow it"
+        )
     for number, found in throttled(finding).items():
         yield f"GPU {number} was slowed: {', '.join(found)}"
 
@@ -45,7 +51,7 @@ def quieter(finding: Finding) -> str:
         return again.capitalize()
     seen = finding.machine.load.top[:2] if finding.machine.load else ()
     names = ", ".join(f"`{plain(one.program, 40)}`" for one in seen)
-    named = f" ({names} as it began)" if names else ""
+    named = f" ({names} as it began)" if names else "; `perfkit doctor` names them"
     return (
         f"Other programs kept {units.significant(taken, 2)} of "
         f"{finding.machine.cores} cores busy{named}. End them, or {again}"

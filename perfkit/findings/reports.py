@@ -436,7 +436,7 @@ def _besides(found: Diagnosis) -> Iterator[str]:
     """What is in order, and what is not known yet."""
     yield from found.in_order
     unknown = {
-        "too noisy": found.left_open,
+        "measured too little": found.left_open,
         "not measured": found.unmeasured,
     }
     told, changes = [], " changes"

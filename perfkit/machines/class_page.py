@@ -99,14 +99,13 @@ def _median(measure: Measure) -> str:
     return units.rate(measure.median, measure.unit) if measure.median else _FEW
 
 
-def _ends(measure: Measure) -> Iterator[str]:
-    """The lowest and the highest, as ratios to the median where there is one."""
-    rates = sorted(measure.rates.values())
-    for end in (0, -1):
-        if measure.ratios:
-            yield units.ratio(measure.ratios[end])
-        else:
-            yield units.rate(rates[end], measure.unit)
+def _ends(room: Classroom, measure: Measure) -> Iterator[str]:
+    """The lowest and the highest and whose, as ratios where there is a median."""
+    rates = sorted((rate, place) for place, rate in measure.rates.items())
+    for rate, place in (rates[0], rates[-1]):
+        ratio = measure.ratio(place)
+        said = units.ratio(ratio) if ratio else units.rate(rate, measure.unit)
+        yield f"{said} {room.name(place)}"
 
 
 def _sentence(measure: Measure, you: int | None) -> str:
@@ -148,6 +147,7 @@ def _checked(room: Classroom) -> tuple[str, ...]:
     mistyped = [f"{one.name} (line {one.line})" for one in wrong]
     count = len(room.machines) + len(room.unanswered)
     busy = [one.name for one in room.answers if one.laptop and one.laptop.busy]
+    twice = [one.name for one in room.answers if one.is_again]
     names = [room.name(at) for at in range(len(room.passports)) if at != room.you]
     others = [name for name in names if not room.is_listed(name)]
     return (
@@ -157,6 +157,7 @@ def _checked(room: Classroom) -> tuple[str, ...]:
         *[f"Not in {LIST}: {listed(others)}."] * bool(others),
         *[f"Not answered: {listed(silent)}."] * bool(silent),
         *[f"Mistyped, ask again: {listed(mistyped)}."] * bool(mistyped),
+        *[f"In more than one line, the last counts: {listed(twice)}."] * bool(twice),
     )
 
 
@@ -294,7 +295,7 @@ def _tables(room: Classroom) -> Iterator[Table]:
             (
                 *(measure.name, measure.group, str(len(measure.rates))),
                 _median(measure),
-                *_ends(measure),
+                *_ends(room, measure),
                 units.ratio(measure.spread) if measure.spread else _FEW,
             )
             for measure in room.measures
@@ -342,6 +343,6 @@ def _machine(room: Classroom, place: int) -> tuple[str, ...]:
         row["what"],
         row["recorded"],
         unknown if speed is None else units.ratio(speed),
-        f"{slowest}, {units.ratio(row['its_speed'])}" if slowest else "",
+        f"{slowest}, {units.ratio(row['its_speed'])}" if slowest else "none is shown" * bool(speed),
         f"{row['measured']} of {len(room.measures)}{', no trainings' * (not trained)}",
     )

@@ -2,7 +2,7 @@
 
 A code holds what matters of a machine, and a check: one that was mistyped is refused.
 Whoever teaches keeps a list of the class, ``codes.txt``, a name per line and the code
-behind it: ``Ada 41S0-0C2R-M8ZV``. A line without one has not answered. Codes come by
+behind it: ``Ada 2410-CJTM-18RC``. A line without one has not answered. Codes come by
 mail and by hand: small letters, blanks for dashes, quotes and a remark do no harm.
 """
 
@@ -12,7 +12,7 @@ import codecs
 import hashlib
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perfkit.errors import BadFileError, BadParameterError
@@ -197,12 +197,14 @@ class Answer:
         line: Which one it is, from 1.
         laptop: What their code says; None where there is none, or none to be read.
         problem: Why it cannot be read, in a sentence; "" otherwise.
+        is_again: Whether a line above has another code and the same name.
     """
 
     name: str
     line: int = 0
     laptop: Laptop | None = None
     problem: str = ""
+    is_again: bool = False
 
 
 def answers(folder: Path) -> tuple[Answer, ...]:
@@ -224,7 +226,10 @@ def answers(folder: Path) -> tuple[Answer, ...]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             answer = _answer(line, number)
-            found[answer.name.casefold()] = answer
+            name = answer.name.casefold()
+            before = found.get(name, answer)
+            again = before.is_again or (before.laptop or answer.laptop) != answer.laptop
+            found[name] = replace(answer, is_again=again)
     return tuple(found.values())
 
 

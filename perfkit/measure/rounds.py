@@ -356,12 +356,18 @@ class Run:
     def _end(self, lives: list[LiveTrial]) -> Iterator[Event]:
         self.watcher.watch(None)
         for live in lives:
-            # Whoever ends the round loses no turns: two of them are a trial.
-            if not self._ending or live.turns_done >= 2:
+            if not self._ending or live.turns_done >= self._fewest_turns:
                 live.end()
             else:
                 live.end("stopped", f"was at work when the {self._why_ending}")
         yield from self._record(lives)
+
+    @property
+    def _fewest_turns(self) -> int:
+        """Of a trial that counts although its round was ended: nobody loses turns."""
+        # In the first round it is all there is to see, and nothing is claimed of it.
+        asked = self.stopped.is_set() and self._round == 1 and not self.plan.choose
+        return 1 if asked else 2
 
     @property
     def _why_ending(self) -> str:

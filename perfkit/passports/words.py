@@ -35,7 +35,7 @@ def report(passport: Passport) -> Report:
     return Report(
         verdict=Verdict(headline=headline(passport), much=too_short(passport)),
         table=Table("Reference trainings", ("training", "a step", *PARTS), trainings),
-        besides=(*about(passport), *unwhole(passport)),
+        besides=(*about(passport), *_overlapping(passport), *unwhole(passport)),
         folds=(Fold(parts.title, tables=(parts,)),),
     )
 
@@ -80,6 +80,16 @@ def title(training: Training) -> str:
     """A training by name, with its precision where that is not float32."""
     precision = _PRECISIONS.get(training.dtype, f", {plain(training.dtype, 40)}")
     return f"{plain(training.name, 60)}{precision}"
+
+
+def _overlapping(passport: Passport) -> Iterator[str]:
+    """Why a part may be below 0, if one is."""
+    parts = [training.part("unexplained") for training in passport.trainings]
+    if any(part and (part.high or 0.0) < 0 for part in parts):
+        yield (
+            "unexplained is below 0 where parts that were measured one by one take "
+            "longer than the step, in which they run side by side."
+        )
 
 
 def step(training: Training) -> str:

@@ -77,7 +77,7 @@ def test_what_is_hardly_known_is_hollow_and_has_no_number():
     vague = replace(made.timings[0], low=1.0)
     said = words(gallery.rates(replace(made, timings=(vague, *made.timings[1:]))))
     assert "?" in said
-    assert "hollow: not known yet" in " ".join(said)
+    assert "hollow: its rate is not known yet" in " ".join(said)
 
 
 def test_what_others_took_of_the_machine_is_said_below():
@@ -165,7 +165,7 @@ def test_the_timeline_has_a_lane_for_the_control_and_the_load_below_if_any():
     assert CONTROL in said
     assert "seconds since the start of the run" in said
     assert any(text.startswith("other programs 0.4") for text in said)
-    assert "The machine's speed fell to 80 % of its best" in figure.alt
+    assert "A core ran at 90 % of its best speed mostly, and at 80 %" in figure.alt
     said = words(gallery.timeline(finding(samples={})))
     assert "cores busy" not in said
     assert "seconds since the start of the run" in said

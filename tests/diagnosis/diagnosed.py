@@ -30,12 +30,12 @@ def gain(estimate, spread=0.05):
     )
 
 
-def cause(name, change, estimate, kind="defect", **more):
+def cause(name, change, estimate, kind="defect", spread=0.05, **more):
     return Cause(
         cause=name,
         change=change,
         kind=kind,
-        speedup=gain(estimate),
+        speedup=gain(estimate, spread),
         evidence=f"Only {change} differs.",
         fix=f"use({change!r})",
         **more,

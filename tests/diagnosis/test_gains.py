@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from perfkit.diagnosis import gains
+from tests.diagnosis.diagnosed import cause
 from tests.diagnosis.measurements import change, measured
 from tests.findings.made import trial
 
@@ -41,6 +42,14 @@ def test_the_ends_of_epochs_explain_no_more_than_is_shown_of_them():
     ]
     found = gains.causes(ALL, replace(made, trials=tuple(trials)))
     assert found[0].cause == "input-bound"
+
+
+def test_a_callback_comes_behind_what_stops_its_tracing_and_brings_as_much():
+    fixed = cause("retracing", "fixed signature", 5.9, spread=0.15)
+    left_out = cause("callback", "without Averaging", 6.7, spread=0.15)
+    assert gains.rank((left_out, fixed)) == (fixed, left_out)
+    more = cause("callback", "without Averaging", 20.0)
+    assert gains.rank((fixed, more)) == (more, fixed)
 
 
 def test_what_changes_the_learning_waits_for_a_defect():

@@ -237,6 +237,12 @@ def test_what_is_open_for_noise_names_who_took_cores_and_the_seconds_to_give():
     assert said.startswith("Other programs kept 4 of 8 cores busy (`chromium`, ")
     assert said.endswith(" as it began). End them, or run again with `budget=180`.")
     assert "\n" not in said
+    said = finding(verdict=OPEN, samples=BUSY).report.verdict.next
+    assert "cores busy; `perfkit doctor` names them. End them, or run again" in said
+    # Little is nobody's fault, and ending it would not help.
+    little = BUSY | {"cpu_other": (0.6, 0.7)}
+    said = finding(verdict=OPEN, samples=little).report.verdict.next
+    assert said == "Run again with `budget=180`."
 
 
 def test_it_asks_for_seconds_alone_or_for_what_the_verdict_says_itself():

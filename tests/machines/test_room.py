@@ -111,6 +111,7 @@ def test_a_class_shows_who_cannot_and_who_has_not_answered(room, capsys):
     assert f"Bob {only}." in told
     assert "Not answered: Eve-Marie de la-Tour." in told
     assert "Mistyped, ask again: Kim (line 4)." in told
+    assert "In more than one line, the last counts: zoe." in told
     assert [name for name, _ in found.machines] == ["Ada Bell", "Bob", "zoe", "line 8"]
     assert "8 cores, 16 GB of memory, 120 GB of disk free" in found._repr_html_()
     page = found.export(room / "class.html").read_text(encoding="utf-8")

@@ -45,6 +45,12 @@ def test_the_text_has_every_training_with_its_split():
     said = in_text(passport(microbenchmarks=rates).report, whole=True)
     assert "200 GFLOP/s (194 to 206), beyond its limit" in said
     assert "132 %" not in said
+    assert "below 0" not in said
+    # Parts that were measured one by one may come to more than the step.
+    (one,) = passport().trainings
+    parts = tuple(replace(p, low=-2e-4, seconds=-1e-4, high=-1e-5) for p in one.parts)
+    said = in_text(passport(trainings=(replace(one, parts=parts),)).report)
+    assert "unexplained is below 0 where parts that were measured one by one" in said
     # What is missing says why.
     broken = Training(name="wide dense", batch=32, missing="No room.")
     made = passport(trainings=(broken,), without=("memory copy",), stopped=True)

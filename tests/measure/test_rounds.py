@@ -8,7 +8,15 @@ import pytest
 
 from perfkit.errors import RunError
 from perfkit.measure.measurement import CONTROL, Variant
-from perfkit.measure.plan import Finished, Plan, Preparing, Progress, Ticked, TrialEnded
+from perfkit.measure.plan import (
+    Finished,
+    Plan,
+    Preparing,
+    Progress,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
 from perfkit.measure.rounds import Run
 from perfkit.measure.tick import REFUSED
 from tests.measure.scripted import Clock, NoWatcher, Script, Starter, Weather, play
@@ -145,6 +153,23 @@ def test_stop_ends_the_run_and_keeps_what_was_measured():
     kept = event.measurement.trials
     assert sum(t.outcome == "completed" for t in kept) >= 3
     assert all(trial.outcome is not None for _, trial in starter.started)
+
+
+def test_a_turn_of_each_is_kept_where_the_first_round_is_stopped():
+    run, _ = play({name: Script() for name in ("base", "a", "b")}, budget=1000)
+    started, heard = [], set()
+    for event in run.events():
+        if isinstance(event, TrialStarted):
+            started.append(event.variant)
+        elif isinstance(event, Ticked) and len(started) == 4:
+            # The last to start still warms up.
+            heard |= {event.variant} if heard or event.variant != started[-1] else set()
+            if len(heard) == len(started):
+                run.stopped.set()
+    kept = event.measurement
+    assert {(t.outcome, t.turns) for t in kept.trials} == {("completed", 1)}
+    assert {one.variant for one in kept.timings} == {"base", "a", "b"}
+    assert not any(one.is_judged for one in kept.comparisons)
 
 
 def test_closing_the_iterator_leaves_no_trial_running():
