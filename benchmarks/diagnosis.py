@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import runpy
 import shutil
 import subprocess
 import sys
@@ -79,7 +80,19 @@ def chosen(options):
         *sorted((scripts / "healthy").glob("*.py")),
     ]
     names = options.only
-    return [p for p in files if not names or p.stem in names][: options.limit]
+    wanted = [p for p in files if not names or p.stem in names]
+    return [p for p in wanted if shown_here(p)][: options.limit]
+
+
+def shown_here(path):
+    """Whether this machine can show what is planted; says why where it cannot."""
+    if "scripts" in path.parts:
+        return True
+    # Each stands alone, and imports TensorFlow in its functions.
+    why = runpy.run_path(str(path)).get("unavailable", str)()
+    if why:
+        print(f"{name_of(path)}: left out, {why}", flush=True)
+    return not why
 
 
 def name_of(path):
