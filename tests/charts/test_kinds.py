@@ -165,7 +165,7 @@ def test_the_timeline_has_a_lane_for_the_control_and_the_load_below_if_any():
     assert CONTROL in said
     assert "seconds since the start of the run" in said
     assert any(text.startswith("other programs 0.4") for text in said)
-    assert "A core ran at 90 % of its best speed mostly, and at 80 %" in figure.alt
+    assert "of its best speed mostly, and at 80 % at the least: two" in figure.alt
     said = words(gallery.timeline(finding(samples={})))
     assert "cores busy" not in said
     assert "seconds since the start of the run" in said
