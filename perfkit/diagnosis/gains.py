@@ -94,9 +94,9 @@ def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     """The same causes, the largest gain first; what can be done before what cannot.
 
     The training without its input is nothing that anybody can have: it comes behind the
-    best change of the input, where there is one that brings something plain. A callback
-    that is left out does nothing any more: it comes behind what stops its tracing, where
-    that may bring as much.
+    best change of the input, where there is one that brings something plain. A
+    callback that is left out does nothing any more: it comes behind what stops its
+    tracing, where that may bring as much.
     """
 
     def place(one: Cause) -> tuple[float, bool]:

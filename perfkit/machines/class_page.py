@@ -337,12 +337,13 @@ def _machine(room: Classroom, place: int) -> tuple[str, ...]:
     row = room.row(place)
     speed, slowest = row["speed"], row["slowest"]
     unknown = _FEW if row["measured"] else "not measured"
+    none = "none is shown" if speed else ""
     trained = any(one.rate for one in room.passports[place].trainings)
     return (
         f"{row['machine']}{' (you are here)' * (place == room.you)}",
         row["what"],
         row["recorded"],
         unknown if speed is None else units.ratio(speed),
-        f"{slowest}, {units.ratio(row['its_speed'])}" if slowest else "none is shown" * bool(speed),
+        f"{slowest}, {units.ratio(row['its_speed'])}" if slowest else none,
         f"{row['measured']} of {len(room.measures)}{', no trainings' * (not trained)}",
     )
