@@ -1,7 +1,5 @@
 """What all charts are drawn on: sizes in pixels, colours that any theme can carry."""
 
-from __future__ import annotations
-
 import contextvars
 import functools
 import hashlib
@@ -9,24 +7,19 @@ import io
 import textwrap
 import threading
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any, ParamSpec
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts.figure import INK, Figure, fitted
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from matplotlib.axes import Axes
-
-    from perfkit.findings.record import Finding
-
 
 # Readers with any colour vision tell them apart, and they stand out, 3 to 1, from white
 # and from black alike.

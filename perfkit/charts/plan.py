@@ -5,26 +5,21 @@ an object with ``"stages"``, or with ``"missing"``, a sentence that says why the
 none. ``perfkit.experiments.shared.anatomy`` makes it.
 """
 
-from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN
+from perfkit.charts.figure import Figure
 from perfkit.errors import BadParameterError
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.diagnosis import Diagnosis
-    from perfkit.findings.record import Finding
 
 Stage = dict[str, Any]
 

@@ -1,23 +1,14 @@
 """The charts of a profile."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK
-from perfkit.findings.profile import short
+from perfkit.charts.figure import INK, Figure
+from perfkit.findings.profile import Op, Profile, ProfiledStep, short
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.profile import Op, Profile, ProfiledStep
-
 
 _PROFILED_OPS_MOST = 12
 _NAME = 30

@@ -1,31 +1,21 @@
 """How fast is each variant? Every rate with its interval and the trials behind it."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
-from perfkit.charts.figure import INK
-from perfkit.charts.layout import layout, taken
+from perfkit.charts.figure import INK, Figure
+from perfkit.charts.layout import Layout, Row, layout, taken
 from perfkit.findings import load
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.charts.layout import Layout, Row
-    from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Comparison
-
+from perfkit.measure.statistics import Comparison
 
 # Of the strip below: how high it is, how far from the axis, how fine.
 _MACHINE, _GAP, _BELOW, _POINTS = 22, 10, 17, 60

@@ -1,19 +1,14 @@
 """Charts that give each variant a row: its name, a place to draw, its numbers."""
 
-from __future__ import annotations
-
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts import canvas
 from perfkit.charts.canvas import SMALL, TEXT
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
 
 _LONGEST_NAME, _LONGEST_ABOVE = 34, 24
 _GAP = 12

@@ -1,30 +1,22 @@
 """Where does the time of a step go? Its parts, one after another, to the whole."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK
-from perfkit.findings.diagnosis import Gain
+from perfkit.charts.figure import INK, Figure
+from perfkit.findings.diagnosis import Diagnosis, Gain, Part
+from perfkit.findings.record import Finding
 from perfkit.findings.reports import part_in_words
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.diagnosis import Diagnosis, Part
-    from perfkit.findings.record import Finding
-    from perfkit.measure.trial import Trial
-
+from perfkit.measure.trial import Trial
 
 _COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "----"), (GREY, "xxxx"))
 _WAITS_WORDS = {"input": "waiting for input"}
