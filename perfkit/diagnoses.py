@@ -1,12 +1,11 @@
 """Diagnose a training of one's own: the one verb that notebooks and scripts need."""
 
-from __future__ import annotations
-
 import os
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis.maker import maker
 from perfkit.diagnosis.session import (
@@ -19,12 +18,8 @@ from perfkit.displays import display_here
 from perfkit.errors import MissingPartError
 from perfkit.experiments.replay import replay_from
 from perfkit.findings import store
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.runs import check_seed, default_budget, seconds, watch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perfkit.findings.diagnosis import Diagnosis
 
 # Whoever gives no budget gives this one: what the training needs, at most ten minutes.
 AUTO = "auto"

@@ -1,22 +1,16 @@
 """What the machines of a class answered: of each claim, how many say what."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from perfkit.experiments.replay import read_all
+from perfkit.findings.record import Finding
 from perfkit.findings.report import Table
 from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import standings
 from perfkit.findings.store import load_finding
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from perfkit.findings.record import Finding
 
 # What was asked, what is held against what.
 Claim = tuple[str, str, str]

@@ -1,15 +1,15 @@
 """A class as one page."""
 
-from __future__ import annotations
-
 import math
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+
+from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas
 from perfkit.charts.canvas import BLUE, RED
-from perfkit.charts.figure import INK
+from perfkit.charts.figure import INK, Figure
 from perfkit.export.page import laid_out, page_of
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
@@ -18,24 +18,16 @@ from perfkit.machines.class_claims import table
 from perfkit.machines.classroom import (
     MEDIAN_FROM,
     SPEED_FROM,
+    Classroom,
+    Measure,
     can_run,
     held_back,
     listed,
     unable,
 )
 from perfkit.machines.comparison_charts import ratio_scale, row_chart, within
-from perfkit.machines.room import END, LIST
+from perfkit.machines.room import END, LIST, Answer
 from perfkit.passports.words import too_short
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-
-    from perfkit.charts.figure import Figure
-    from perfkit.machines.classroom import Classroom, Measure
-    from perfkit.machines.room import Answer
-
 
 _TITLE = "Every machine against the median one"
 _HEIGHT = 0.75

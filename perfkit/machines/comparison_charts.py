@@ -1,30 +1,22 @@
 """The charts of a comparison of two machines."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
-from perfkit.charts.figure import INK
+from perfkit.charts.figure import INK, Figure
 from perfkit.findings.text import plain
-from perfkit.machines.comparison import UNEXPLAINED
+from perfkit.machines.comparison import UNEXPLAINED, Explained, Explanation, One
 from perfkit.machines.comparison_report import share
+from perfkit.machines.ratios import Ratio
 from perfkit.passports.words import seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.machines.comparison import Explained, Explanation, One
-    from perfkit.machines.ratios import Ratio
-
 
 # Colour and hatch, so that no meaning hangs on the colour alone.
 _LOOKS = {

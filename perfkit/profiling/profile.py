@@ -1,15 +1,14 @@
 """Profile a few steps of a training: ``perfkit.profile(make_training)``."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import os
 import tempfile
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import digest, maker, name_of
@@ -31,10 +30,6 @@ from perfkit.measure.processes import Ended, in_process
 from perfkit.profiling import traces
 from perfkit.profiling.course import STEPPED, stepped
 from perfkit.profiling.traces import gathered
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 _MOST, _MOST_PARTS = 1000, 50
 _LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "held")

@@ -5,23 +5,18 @@ two versions may see theirs in another order, so losses differ only where they l
 further apart than that lets expect.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import units
+from perfkit.diagnosis.facts import Facts
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.trial import LOSSES
 from perfkit.race.side import COMPILED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.measurement import Measurement
 
 # So many of the first losses are held against each other, and lie apart where they
 # differ by so many standard errors and by this share.

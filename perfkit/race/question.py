@@ -1,10 +1,9 @@
 """The question of a race, and its verdict: is one side faster than the other?"""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from perfkit import units
 from perfkit.diagnosis.maker import digest
@@ -12,22 +11,14 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import NOT_ASKED
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold
+from perfkit.findings.report import Fold, Table
 from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
-from perfkit.measure.measurement import Variant
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.statistics import Comparison
 from perfkit.race import job, why
-from perfkit.race.side import LEFT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.findings.report import Table
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-    from perfkit.race.job import Difference
-    from perfkit.race.side import Side
+from perfkit.race.job import Difference
+from perfkit.race.side import LEFT, Side
 
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
 _LEARNS = (
@@ -200,8 +191,9 @@ class Race(Experiment):
 
     def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
         """What a side does otherwise than the baseline, but for what was asked for."""
-        facts: Mapping[str, Facts] = self.facts
-        seen = job.differences(facts[side.name], facts[self.baseline], batch=side.batch)
+        seen = job.differences(
+            self.facts[side.name], self.facts[self.baseline], batch=side.batch
+        )
         if side.batch or side.policy:
             return seen
         return (*seen, *job.in_learning(measured, side.name, self.baseline))

@@ -1,28 +1,23 @@
 """Race two trainings: the verb that notebooks and scripts need."""
 
-from __future__ import annotations
-
 import dis
 import os
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnoses import in_seconds
 from perfkit.displays import display_here
 from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
+from perfkit.experiments.replay import Replay
+from perfkit.findings.record import Finding
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.session import RaceSession
 from perfkit.runs import check_seed, open_replay, watch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perfkit.experiments.replay import Replay
-    from perfkit.findings.record import Finding
 
 _UNWRITTEN = (
     "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
