@@ -1,39 +1,32 @@
 """Thirty machines: who they are, what they can run, how fast they are."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os
 import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments import experiments
 from perfkit.findings import store
-from perfkit.findings.report import Shown, in_html
+from perfkit.findings.report import Report, Shown, in_html
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
+from perfkit.machine.checks.base import Check
+from perfkit.machine.record import Machine
 from perfkit.machines import room
-from perfkit.machines.class_claims import claims_in
-from perfkit.passports.passport import load
+from perfkit.machines.class_claims import Claim, claims_in
+from perfkit.machines.room import Answer
+from perfkit.passports.passport import Passport, load
 from perfkit.passports.words import title
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterable, Iterator, Sequence
-
     from pandas import DataFrame
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.report import Report
-    from perfkit.machine.checks.base import Check
-    from perfkit.machine.record import Machine
-    from perfkit.machines.class_claims import Claim
-    from perfkit.machines.room import Answer
-    from perfkit.passports.passport import Passport
 
 
 def notebooks() -> tuple[str, ...]:
@@ -243,7 +236,7 @@ class Classroom(Shown):
 
         return picture(self)
 
-    def table(self) -> DataFrame:
+    def table(self) -> "DataFrame":
         """One row per file; ``speed`` is the median ratio to the median machine.
 
         It is left out where a machine shares too few parts with others. A file that is
