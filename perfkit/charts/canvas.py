@@ -24,6 +24,13 @@ from perfkit.findings.text import plain
 # Readers with any colour vision tell them apart, and they stand out, 3 to 1, from white
 # and from black alike.
 BLUE, GREEN, RED, GREY = "#0173b2", "#029e73", "#d55e00", "#949494"
+# Marker, filled, colour: a verdict is told apart by its shape as well.
+MARKS = {
+    "faster": (">", True, GREEN),
+    "slower": ("<", True, RED),
+    "no difference shown": ("o", True, GREY),
+    "too noisy to say": ("o", False, GREY),
+}
 
 WIDTH = 760
 ROW = 34

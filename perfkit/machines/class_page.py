@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from perfkit import units
-from perfkit.charts import canvas
+from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, RED
 from perfkit.charts.figure import INK, Figure
 from perfkit.export.page import laid_out, page_of
@@ -25,7 +25,7 @@ from perfkit.machines.classroom import (
     listed,
     unable,
 )
-from perfkit.machines.comparison_charts import ratio_scale, row_chart, within
+from perfkit.machines.comparison_charts import ratio_scale, within
 from perfkit.machines.room import END, LIST, Answer
 from perfkit.passports.words import too_short
 
@@ -71,13 +71,13 @@ def picture(room: Classroom) -> Figure:
                     [within(yours)], [row], "D", color=RED, ms=8, mec=INK, mew=0.8
                 )
 
-    return row_chart(
+    return rows.picture(
         _TITLE,
         # Two may share a name where they count different things.
         [(measure.name, (_median(measure), "")) for measure in shown],
         canvas.caption_lines(legend),
         draw,
-        alt=". ".join(_sentence(measure, room.you) for measure in shown) + ".",
+        alt=". ".join([_TITLE, *(_sentence(one, room.you) for one in shown)]) + ".",
         height=_HEIGHT,
     )
 
@@ -193,9 +193,11 @@ def _standing(room: Classroom) -> tuple[bool, Verdict]:
 
     It is the reader's own, else the slowest.
     """
-    rows = [room.row(place) for place in range(len(room.passports))]
-    known = sorted((row["speed"], at) for at, row in enumerate(rows) if row["speed"])
-    if not rows:
+    machines = [room.row(place) for place in range(len(room.passports))]
+    known = sorted(
+        (row["speed"], at) for at, row in enumerate(machines) if row["speed"]
+    )
+    if not machines:
         return False, Verdict(headline="A class of 0 machines", next=_NONE)
     if len(known) < 2:
         return False, Verdict(headline=_NO_SPEED)
@@ -213,7 +215,7 @@ def _standing(room: Classroom) -> tuple[bool, Verdict]:
             next=order,
         )
     at = slow[0] if mine is None else mine
-    speed, (low, high), name = rows[at]["speed"], ends[at], rows[at]["machine"]
+    speed, (low, high), name = machines[at]["speed"], ends[at], machines[at]["machine"]
     called = name if mine is None else f"your machine, {name},"
     headline = f"Look at {called} first." if slow else f"Leave {called} as it is."
     does = f"runs {units.times(speed)} times as fast"
