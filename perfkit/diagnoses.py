@@ -1,7 +1,6 @@
 """Diagnose a training of one's own: the one verb that notebooks and scripts need."""
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +13,11 @@ from perfkit.diagnosis.session import (
     Replay,
     recording,
 )
-from perfkit.displays import display_here
 from perfkit.errors import MissingPartError
 from perfkit.experiments.replay import replay_from
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.runs import check_seed, default_budget, seconds, watch
+from perfkit.runs import check_seed, default_budget, seconds, watch_here
 
 # Whoever gives no budget gives this one: what the training needs, at most ten minutes.
 AUTO = "auto"
@@ -73,10 +71,7 @@ def diagnose(
         fit=fit,
         replay=replay,
     )
-    found = watch(session, display_here())
-    if session.unsaved:
-        warnings.warn(session.unsaved, stacklevel=2)
-    return with_guess(found, guess)
+    return with_guess(watch_here(session), guess)
 
 
 def with_guess(found: Diagnosis, guess: str) -> Diagnosis:

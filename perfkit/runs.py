@@ -106,10 +106,7 @@ def run(
     session = open_replay(chosen, replay, guess, folder) or open_session(
         chosen, budget, guess, seed, folder
     )
-    finding = watch(session, display_here())
-    if session.unsaved:
-        warnings.warn(session.unsaved, stacklevel=2)
-    return finding
+    return watch_here(session)
 
 
 def open_replay(
@@ -159,6 +156,14 @@ def _home(folder: str | Path | None) -> Path | None:
     from pathlib import Path
 
     return Path(os.path.expanduser(folder)) if folder is not None else None
+
+
+def watch_here(session: Watched[Found]) -> Found:
+    """Watch it where the code runs; warn whoever called the verb of what is unsaved."""
+    found = watch(session, display_here())
+    if session.unsaved:
+        warnings.warn(session.unsaved, stacklevel=3)
+    return found
 
 
 def watch(session: Watched[Found], display: Display) -> Found:

@@ -2,14 +2,12 @@
 
 import dis
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from perfkit.diagnoses import in_seconds
-from perfkit.displays import display_here
 from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
 from perfkit.experiments.replay import Replay
@@ -17,7 +15,7 @@ from perfkit.findings.record import Finding
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.session import RaceSession
-from perfkit.runs import check_seed, open_replay, watch
+from perfkit.runs import check_seed, open_replay, watch_here
 
 _UNWRITTEN = (
     "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
@@ -95,10 +93,7 @@ def race(
     session = open_race(
         asked, budget, guess=guess, seed=seed, folder=folder, replay=replay
     )
-    found = watch(session, display_here())
-    if session.unsaved:
-        warnings.warn(session.unsaved, stacklevel=2)
-    return found
+    return watch_here(session)
 
 
 def is_unwritten(training: object) -> bool:
