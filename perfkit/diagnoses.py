@@ -1,6 +1,5 @@
 """Diagnose a training of one's own: the one verb that notebooks and scripts need."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from perfkit.errors import MissingPartError
 from perfkit.experiments.replay import replay_from
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.runs import check_seed, default_budget, seconds, watch_here
+from perfkit.runs import check_seed, default_budget, home_of, seconds, watch_here
 
 # Whoever gives no budget gives this one: what the training needs, at most ten minutes.
 AUTO = "auto"
@@ -99,7 +98,7 @@ def open_diagnosis(
     With ``only``, the names of changes, those are applied at once and measured again.
     """
     check_seed(seed)
-    home = Path(os.path.expanduser(folder)) if folder is not None else None
+    home = home_of(folder)
     made = maker(make_training, arguments, fit)
     if where := replay_from(replay):
         if only:

@@ -7,6 +7,7 @@ import signal
 import threading
 import warnings
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from perfkit.displays import Display, display_here
@@ -16,7 +17,6 @@ from perfkit.progress import Board
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
-    from pathlib import Path
 
     from perfkit.experiments.base import Experiment
     from perfkit.experiments.replay import Replay
@@ -126,7 +126,7 @@ def open_replay(
     where = replay_from(replay)
     if not where:
         return None
-    return Replay(experiment, recording(experiment, where), guess, _home(folder))
+    return Replay(experiment, recording(experiment, where), guess, home_of(folder))
 
 
 def open_session(
@@ -147,14 +147,13 @@ def open_session(
         budget=budget,
         guess=guess,
         seed=seed,
-        folder=_home(folder),
+        folder=home_of(folder),
         early=early,
     )
 
 
-def _home(folder: str | Path | None) -> Path | None:
-    from pathlib import Path
-
+def home_of(folder: str | Path | None) -> Path | None:
+    """Where findings are to go; None for where they usually go."""
     return Path(os.path.expanduser(folder)) if folder is not None else None
 
 

@@ -1,7 +1,6 @@
 """Race two trainings: the verb that notebooks and scripts need."""
 
 import dis
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -15,7 +14,7 @@ from perfkit.findings.record import Finding
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.session import RaceSession
-from perfkit.runs import check_seed, open_replay, watch_here
+from perfkit.runs import check_seed, home_of, open_replay, watch_here
 
 _UNWRITTEN = (
     "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
@@ -118,7 +117,7 @@ def open_race(
 ) -> RaceSession | Replay:
     """Make a race, not yet begun, or its replay; refuse what cannot succeed."""
     check_seed(seed)
-    home = Path(os.path.expanduser(folder)) if folder is not None else None
+    home = home_of(folder)
     made = entrants(asked)
     race = Race(of=made.sides, typed=asked.typed)
     try:
