@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -335,15 +334,14 @@ def save(passport: Passport, path: str | Path) -> Path:
     Raises:
         PerfkitError: It cannot be written there. The passport itself is untouched.
     """
-    path = Path(os.path.expanduser(path))
     try:
         data = to_json(passport).encode()
         parse(data, "what was measured")
     except (BadFileError, ValueError) as error:
         raise PerfkitError(f"The passport cannot be kept as a file: {error}") from error
-    store.write_as(path, data, passport.kind)
-    store.remember(passport, path)
-    return path
+    saved = store.write_as(path, data, passport.kind)
+    store.remember(passport, saved)
+    return saved
 
 
 def short_numbers(value: Any, *, nulls: bool = True) -> Any:

@@ -2,7 +2,6 @@
 
 import datetime
 import functools
-import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -48,9 +47,7 @@ def save(profile: Profile, path: str | Path) -> Path:
     Raises:
         PerfkitError: It cannot be written there. The profile itself is untouched.
     """
-    path = Path(os.path.expanduser(path))
-    store.write_as(path, to_json(profile).encode(), profile.kind)
-    return path
+    return store.write_as(path, to_json(profile).encode(), profile.kind)
 
 
 def load(path: str | Path) -> Profile:
@@ -60,8 +57,7 @@ def load(path: str | Path) -> Profile:
         BadFileError: There is no such file, or it is not a profile that this perfkit
             can read.
     """
-    path = Path(os.path.expanduser(path))
-    return parse(store.whole_file(path), plain(path.name))
+    return store.read(path, parse)
 
 
 def parse(data: bytes, name: str) -> Profile:
