@@ -102,6 +102,7 @@ MEDIAN_FROM = 3
 # Five ratios all lie on one side of a machine's true speed once in 16 times, four once
 # in 8; and two parts that were disturbed cannot be the middle of five.
 SPEED_FROM = 5
+Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -162,32 +163,19 @@ class Measure:
         return tenths[-1] / tenths[0]
 
 
-@dataclass(frozen=True)
-class _Rate:
-    group: str
-    name: str
-    unit: str
-    rate: float
-    low: float | None
-    high: float | None
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        return (self.low, self.high) if self.low and self.high else None
-
-
-def _rates(passport: Passport) -> Iterator[_Rate]:
+def _rates(passport: Passport) -> Iterator[tuple[Measure, float, Ends]]:
+    """What a machine reached, with the ends of its interval where they are known."""
     for one in passport.trainings:
         if one.rate:
+            of = Measure(title(one), "reference trainings", "examples")
             # The longest step is the lowest rate.
             low, high = (end and one.batch / end for end in (one.high, one.low))
-            yield _Rate(
-                "reference trainings", title(one), "examples", one.rate, low, high
-            )
+            yield of, one.rate, (low, high)
     for part in passport.microbenchmarks:
         if part.rate:
-            told = plain(part.group, _NAME), plain(part.name, _NAME)
-            yield _Rate(*told, plain(part.unit, 20), part.rate, part.low, part.high)
+            told = plain(part.name, _NAME), plain(part.group, _NAME)
+            of = Measure(*told, plain(part.unit, 20))
+            yield of, part.rate, (part.low, part.high)
 
 
 COLUMNS = (
@@ -219,13 +207,12 @@ class Classroom(Shown):
         """The reference trainings and microbenchmarks, over all machines."""
         found = dict[tuple[str, str], Measure]()
         for place, passport in enumerate(self.passports):
-            for read in _rates(passport):
+            for of, rate, (low, high) in _rates(passport):
                 # Files come from anywhere: what counts something else is another.
-                key = (read.name, read.unit)
-                one = found.setdefault(key, Measure(read.name, read.group, read.unit))
-                one.rates[place] = read.rate
-                if read.ends:
-                    one.ends[place] = read.ends
+                one = found.setdefault((of.name, of.unit), of)
+                one.rates[place] = rate
+                if low and high:
+                    one.ends[place] = low, high
         wanted = sorted(found, key=lambda key: -len(found[key].rates))[:_MEASURES_MOST]
         return tuple(one for key, one in found.items() if key in wanted)
 
@@ -397,7 +384,7 @@ def classroom(
         problems=problems,
         you=at,
         answers=told,
-        claims=claims_in(Path(os.path.expanduser(folder))),
+        claims=claims_in(place),
     )
 
 
