@@ -138,6 +138,15 @@ class Shown:
         return in_html(self.report)
 
 
+class Saved(Shown):
+    """What is kept in a file of its own, and knows where that lies."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is saved; None while it is not."""
+        return getattr(self, "_path", None)
+
+
 class Say(Protocol):
     """Prints lines of text."""
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
 from perfkit.findings.reading import encode, faults_of_samples, in_order
-from perfkit.findings.report import Report, Shown
+from perfkit.findings.report import Report, Saved
 from perfkit.findings.text import plain
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
@@ -130,7 +130,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Passport(Shown):
+class Passport(Saved):
     """A machine with its checks, the rates of its parts and the reference trainings.
 
     Attributes:
@@ -197,11 +197,6 @@ class Passport(Shown):
     def whole(self) -> bool:
         """Whether nothing was broken off."""
         return not (self.stopped or self.unfinished or self.missed)
-
-    @property
-    def path(self) -> Path | None:
-        """Where this passport is saved; None while it is not."""
-        return getattr(self, "_path", None)
 
     def microbenchmark(self, name: str) -> BenchmarkRate | None:
         """One microbenchmark by its name; None where the passport has none of it."""
