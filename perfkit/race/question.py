@@ -11,9 +11,10 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import NOT_ASKED
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold, Table
+from perfkit.findings.report import Fold
 from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
+from perfkit.findings.text import as_sentence
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.statistics import Comparison
 from perfkit.race import job, why
@@ -107,7 +108,8 @@ class Race(Experiment):
         found, rest = self._told(nearest, measured), [s for s in timed if s != nearest]
         if len(others) > 1 and best is None:
             names = ", ".join(side.name for side in timed)
-            much = found.much and f"Nearest is {nearest.name}: {_inside(found.much)}"
+            lower = f"{found.much[:1].lower()}{found.much[1:]}"
+            much = found.much and f"Nearest is {nearest.name}: {lower}"
             none = f"None of these is shown to be faster than {first.name}: {names}."
             found, rest = replace(found, headline=none, much=much), timed
         apart = dict(self._other_jobs(rest, measured))
@@ -135,11 +137,12 @@ class Race(Experiment):
                 return Verdict(
                     headline=f"{one} and {two} do different work, so neither is called "
                     f"faster: {said}.",
-                    much=_sentence(rates),
+                    much=as_sentence(rates),
                 )
+            per_example = f"per example it {_compared(compared)}"
             return Verdict(
                 headline=f"{one} does another job than {two}: {said}.",
-                much=_sentence(f"per example it {_compared(compared)}", rates),
+                much=as_sentence(": ".join(filter(None, (per_example, rates)))),
                 sure=sure,
                 interval=ends,
             )
@@ -161,7 +164,7 @@ class Race(Experiment):
             headline = f"Whether {one} is faster than {two} is not known yet."
         return Verdict(
             headline=headline,
-            much=_sentence(rates),
+            much=as_sentence(rates),
             sure=sure,
             interval=ends,
             warnings=warned,
@@ -185,7 +188,9 @@ class Race(Experiment):
             found,
             because=(*filter(None, [part]), *failures(measured)),
             folds=tuple(
-                fold for fold in folds if fold.sentences or any(_rows(fold.tables))
+                fold
+                for fold in folds
+                if fold.sentences or any(table.rows for table in fold.tables)
             ),
         )
 
@@ -260,20 +265,6 @@ def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
         f"{units.significant(mine_)}, that of {baseline.name} "
         f"{units.significant(theirs_)} ({seeds})."
     )
-
-
-def _sentence(*parts: str) -> str:
-    """What is known of these, as a sentence."""
-    said = ": ".join(filter(None, parts))
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
-
-
-def _inside(sentence: str) -> str:
-    return f"{sentence[:1].lower()}{sentence[1:]}"
-
-
-def _rows(tables: tuple[Table, ...]) -> Iterator[bool]:
-    return (bool(table.rows) for table in tables)
 
 
 def _is_open(compared: Comparison) -> bool:
