@@ -20,7 +20,6 @@ SCHEMA: Final = 2
 BUDGET_S: Final = 180.0
 # Why a thing was not measured for which the budget was too small.
 ENDED: Final = "The run ended before it."
-Parameter = str | bool | int | float | None
 PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; what is left comes last.
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
