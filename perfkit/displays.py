@@ -1,20 +1,15 @@
 """Where a run shows its progress: in a notebook, in a terminal, or nowhere."""
 
-from __future__ import annotations
-
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from perfkit.progress import in_html, in_text
+from perfkit.progress import Board, in_html, in_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import Console, RenderableType
-
-    from perfkit.progress import Board
 
 # Drawing more often costs the training time and tells the reader nothing.
 PERIOD_S = 0.25
@@ -64,13 +59,13 @@ class NotebookDisplay(Display):
 class TerminalDisplay(Display):
     """A bar and the best rates so far, which disappear when the run is over."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: "Console") -> None:
         from rich.live import Live
 
         super().__init__()
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
-    def __enter__(self) -> TerminalDisplay:
+    def __enter__(self) -> Self:
         """Take the lines it draws on."""
         self._live.start()
         return self
@@ -101,7 +96,7 @@ def in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
-def _in_terminal(board: Board) -> RenderableType:
+def _in_terminal(board: Board) -> "RenderableType":
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table

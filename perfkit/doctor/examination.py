@@ -1,28 +1,21 @@
 """What one look at a machine has shown: the machine, and what is to be said of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perfkit.displays import Display
 from perfkit.errors import BadParameterError, PerfkitError
-from perfkit.findings.report import Shown
+from perfkit.findings.record import Finding
+from perfkit.findings.report import Report, Shown
+from perfkit.machine.checks.base import Check
+from perfkit.machine.record import Machine
 from perfkit.progress import Board
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.displays import Display
-    from perfkit.findings.record import Finding
-    from perfkit.findings.report import Report
-    from perfkit.machine.checks.base import Check
-    from perfkit.machine.record import Machine
-
 
 _SCHEMA = 2
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")
@@ -138,7 +131,6 @@ def doctor(
     """
     from perfkit.displays import display_here
     from perfkit.experiments.parameters import Folder
-    from perfkit.findings.record import Finding
     from perfkit.machine.checks import checks
     from perfkit.machine.collect import machine
 
