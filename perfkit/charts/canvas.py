@@ -45,7 +45,7 @@ _CANVAS_CHARACTER = 0.56
 _STAMP_CHARACTER = 0.62
 _HEADING = 14.0
 _BETWEEN = "  ·  "
-_TOP, _CAPTION_LINE = 34, 18
+TOP, _CAPTION_LINE = 34, 18
 # Matplotlib reads some of its settings from one table for all threads.
 _lock = threading.Lock()
 _SETTINGS: dict[str, Any] = {
@@ -222,15 +222,12 @@ def note(
 def frame(rows: float, lines: Sequence[str], axis: float = 40) -> tuple[float, float]:
     """Height of the axes and of the picture that hold ``rows`` and a caption."""
     inner = max(1.0, rows) * (_NARROW_ROW if is_narrow() else ROW)
-    return inner, _TOP + inner + axis + len(lines) * _CAPTION_LINE + 8
+    return inner, TOP + inner + axis + len(lines) * _CAPTION_LINE + 8
 
 
 def text_width(texts: Sequence[str], size: float = TEXT) -> float:
     """Pixels that the longest of some texts takes, at most."""
     return max((len(text) for text in texts), default=0) * size * _CANVAS_CHARACTER
-
-
-TOP = _TOP
 
 
 _SVG = "http://www.w3.org/2000/svg"

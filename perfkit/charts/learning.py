@@ -7,7 +7,6 @@ the seconds are worked out: those until the first step, then examples at the rat
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from statistics import fmean, median
 from typing import Any, TypeGuard
 
@@ -105,12 +104,9 @@ def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
                 points = _over_time(points, first_s, rate)
             found[trial.variant] += [points] * bool(points)
     # What leaves a part out learns nothing that matters.
-    sides = {finding.baseline, *_against(finding)}
+    first = finding.baseline
+    sides = {first, *(c.variant for c in finding.comparisons if c.baseline == first)}
     return {name: of for name, of in found.items() if name in sides}
-
-
-def _against(finding: Finding) -> Iterator[str]:
-    return (c.variant for c in finding.comparisons if c.baseline == finding.baseline)
 
 
 def _points(trial: Trial) -> Points:

@@ -27,7 +27,10 @@ def profiled_ops(profile: Profile) -> Figure:
     if not has_ops(profile):
         return canvas.message(title, "The trace names no operation.")
     ops = [op for op in profile.table[:_PROFILED_OPS_MOST] if op.self_s > _LEAST_S]
-    whole = {name: _whole(profile, name) for name in _PROFILED_OPS_LOOKS}
+    whole = {
+        device: sum(op.self_s for op in profile.table if op.device == device)
+        for device in _PROFILED_OPS_LOOKS
+    }
     said = [_numbers(op, whole[op.device]) for op in ops]
     longest = max(op.self_s for op in ops)
 
@@ -61,10 +64,6 @@ def _numbers(op: Op, whole: float) -> tuple[str, str]:
         f"{units.seconds(op.self_s)}, {share} of the {op.device}'s",
         f"{plain(op.type, 24)}, {op.count:,} times",
     )
-
-
-def _whole(profile: Profile, device: str) -> float:
-    return sum(op.self_s for op in profile.table if op.device == device)
 
 
 def _caption(profile: Profile, ops: list[Op]) -> list[str]:

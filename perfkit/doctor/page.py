@@ -32,7 +32,7 @@ _BUILDS = {
 
 def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     """Name every part of a machine that is known, with a line about it."""
-    return tuple((name, _joined(*line)) for name, line in _lines(machine))
+    return tuple((name, ", ".join(line) or "unknown") for name, line in _lines(machine))
 
 
 def _lines(machine: Machine) -> Iterator[tuple[str, Iterator[str]]]:
@@ -186,10 +186,6 @@ def _disk(disk: Disk) -> Iterator[str]:
         yield f"{units.rate(disk.cached, 'B')} from memory"
     if disk.cold is disk.cached is None:
         yield "too few files there to time it"
-
-
-def _joined(*said: str) -> str:
-    return ", ".join(said) or "unknown"
 
 
 _WEIGHTS = ("fatal", "matters", "unexplained")
