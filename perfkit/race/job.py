@@ -85,14 +85,8 @@ def _differences(one: Facts, other: Facts, *, by_hand: bool) -> Iterator[Differe
 
 def in_learning(
     measured: Measurement, side: str, baseline: str
-) -> tuple[Difference, ...]:
-    """What it does otherwise by how it learns: as compiled, and its first losses."""
-    return tuple(_in_learning(measured, side, baseline))
-
-
-def _in_learning(
-    measured: Measurement, side: str, baseline: str
 ) -> Iterator[Difference]:
+    """What it does otherwise by how it learns: as compiled, and its first losses."""
     mine, theirs = (_compiled(measured, each) for each in (side, baseline))
     for name in sorted(mine.keys() & theirs.keys()):
         if mine[name] != theirs[name]:
