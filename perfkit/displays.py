@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from perfkit.progress import Board, in_html, in_text
@@ -34,6 +34,14 @@ class Display(AbstractContextManager["Display"]):
 
     def _draw(self, board: Board) -> None:
         pass
+
+    @contextmanager
+    def showing(self, doing: str) -> Iterator[None]:
+        """Show the one thing that is done, from its beginning to its end."""
+        with self:
+            self.show(Board(doing=doing), at_once=True)
+            yield
+            self.show(Board(doing=doing, over=True), at_once=True)
 
     def __exit__(self, *exception: object) -> None:
         """Leave the place as a reader wants it afterwards."""

@@ -3,8 +3,6 @@
 import json
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
-from perfkit.progress import Board
 
 _SCHEMA = 2
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")
@@ -184,7 +181,7 @@ class _Look:
         """Read the disk under the data."""
         from perfkit.machine.disk import disk
 
-        with self._showing("Reading the disk"):
+        with self.display.showing("Reading the disk"):
             found = disk(self.folder or ".")
         self.machine = replace(self.machine, disk=found)
 
@@ -192,7 +189,7 @@ class _Look:
         """Start TensorFlow, and let every device compute."""
         from perfkit.machine.starting import started
 
-        with self._showing("Starting TensorFlow"):
+        with self.display.showing("Starting TensorFlow"):
             found = started(_START_S)
         self.machine = replace(self.machine, start=found)
 
@@ -233,10 +230,3 @@ class _Look:
         self.machine = replace(self.machine, gpus=gpus)
         self.microbenchmarks = replace(microbenchmarks, machine=self.machine)
         return self.microbenchmarks
-
-    @contextmanager
-    def _showing(self, doing: str) -> Iterator[None]:
-        with self.display:
-            self.display.show(Board(doing=doing), at_once=True)
-            yield
-            self.display.show(Board(doing=doing, over=True), at_once=True)
