@@ -14,7 +14,6 @@ from perfkit.export.page import laid_out, page_of
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
-from perfkit.machines.class_claims import table
 from perfkit.machines.classroom import (
     MEDIAN_FROM,
     SPEED_FROM,
@@ -42,6 +41,7 @@ _NOBODY = (
 _NONE = "No passport lies there: `perfkit passport -o NAME.json` makes a machine's."
 # Dots that the eye cannot tell apart are one: so many fit between 1 and e.
 _APART = 80
+_SAID = ("faster", "slower", "no difference shown", "too noisy to say")
 
 
 @canvas.fitting
@@ -306,7 +306,17 @@ def _tables(room: Classroom) -> Iterator[Table]:
         tuple(_machine(room, place) for place in range(len(machines))),
         -1 if room.you is None else room.you,
     )
-    yield table(room.claims)
+    yield Table(
+        "What the machines answered",
+        (
+            *("asked", "is this", "faster than this?"),
+            *("yes, faster", "no, slower", "no difference", "not known"),
+        ),
+        tuple(
+            (*claim, *(str(said[answer]) for answer in _SAID))
+            for claim, said in room.claims.items()
+        ),
+    )
     yield Table(
         "Who cannot run which notebook",
         ("machine", "notebook", "why"),

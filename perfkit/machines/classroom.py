@@ -4,7 +4,7 @@ import functools
 import math
 import os
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments import experiments
+from perfkit.experiments.replay import read_all
 from perfkit.findings import store
+from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown, in_html
+from perfkit.findings.reports import TYPED
+from perfkit.findings.standing import standings
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 from perfkit.machines import room
-from perfkit.machines.class_claims import Claim, claims_in
 from perfkit.machines.room import Answer
 from perfkit.passports.passport import Passport, load
 from perfkit.passports.words import title
@@ -91,7 +94,7 @@ def _missing(machine: Machine, library: str) -> str:
     return ""
 
 
-_NAME = 60
+_NAME, _CLAIM = 60, 80
 # More names than this are read by nobody; a table has them all.
 _NAMED = 12
 # More rows than the microbenchmarks and the reference trainings have fit no chart.
@@ -103,6 +106,8 @@ MEDIAN_FROM = 3
 # in 8; and two parts that were disturbed cannot be the middle of five.
 SPEED_FROM = 5
 Ends = tuple[float | None, float | None]
+# What was asked, what is held against what.
+Claim = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -384,7 +389,7 @@ def classroom(
         problems=problems,
         you=at,
         answers=told,
-        claims=claims_in(place),
+        claims=_claims_in(place),
     )
 
 
@@ -409,3 +414,44 @@ def _slim(passport: Passport) -> Passport:
     if passport.path:
         store.remember(slim, passport.path)
     return slim
+
+
+def _claims_in(folder: Path) -> dict[Claim, Counter[str]]:
+    """Count the answers that lie in the sub-folders of a class, a machine each.
+
+    A machine that asked twice counts with its newest run. Recordings that were shown in
+    place of a run are no answers.
+    """
+    found: dict[Claim, Counter[str]] = defaultdict(Counter)
+    for machine in sorted(path for path in folder.iterdir() if path.is_dir()):
+        said = dict[Claim, str]()
+        for finding in sorted(_findings(machine), key=lambda one: one.recorded):
+            said |= dict(_said(finding))
+        for claim, answer in said.items():
+            found[claim][answer] += 1
+    return dict(found)
+
+
+def _findings(machine: Path) -> Iterator[Finding]:
+    # A diagnosis is about a training of one's own, and no claim that others share.
+    for finding in read_all(machine, store.load_finding):
+        if not (finding.replayed or finding.ended_early):
+            yield finding
+
+
+def _said(finding: Finding) -> Iterator[tuple[Claim, str]]:
+    asked = _asked(finding)
+    for standing in standings(finding):
+        held = standing.comparison
+        if held and not standing.is_limit:
+            one, other = plain(held.variant, _CLAIM), plain(held.baseline, _CLAIM)
+            yield (asked, one, other), held.verdict
+
+
+def _asked(finding: Finding) -> str:
+    """What was asked, with what makes it another question."""
+    if typed := finding.parameters.get(TYPED):
+        return plain(str(typed), _CLAIM)
+    set_to = (f"{name}={value}" for name, value in finding.parameters.items() if value)
+    # How it was set is part of what was asked: other sizes, another answer.
+    return plain(f"{finding.experiment} ({', '.join(set_to)})", 2 * _CLAIM)
