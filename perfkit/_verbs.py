@@ -4,17 +4,13 @@ Importing any part of a package binds its name in ``perfkit``, over a function o
 same name. So these packages can be called themselves.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.errors import need
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Verb(ModuleType):

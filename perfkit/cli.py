@@ -287,26 +287,22 @@ def _passport(asked: Namespace) -> int:
 
 
 def _class(asked: Namespace) -> int:
-    from perfkit.findings.report import sayer
     from perfkit.machines.classroom import classroom
 
-    room, say = classroom(asked.folder, asked.you), sayer(_console())
+    room = classroom(asked.folder, asked.you)
     _show_report(room, asked)
     if asked.out:
-        path = room.export(asked.out)
-        say(f"Written: {path} ({units.size(path.stat().st_size)})")
+        _say_written(room.export(asked.out))
     return DONE if room.passports or room.answers else FAILED
 
 
 def _compare(asked: Namespace) -> int:
-    from perfkit.findings.report import sayer
     from perfkit.machines.compare import compare
 
-    found, say = compare(asked.a, asked.b), sayer(_console())
+    found = compare(asked.a, asked.b)
     _show_report(found, asked)
     if asked.out:
-        path = found.export(asked.out)
-        say(f"Written: {path} ({units.size(path.stat().st_size)})")
+        _say_written(found.export(asked.out))
     known = any(one.speed for one in found.microbenchmarks)
     nothing = found.verdict == "not measured" and not known
     return FAILED if nothing else DONE
@@ -333,11 +329,9 @@ def _fleet(asked: Namespace) -> int:
 
 def _export(asked: Namespace) -> int:
     from perfkit.export import export
-    from perfkit.findings.report import sayer
 
     about = {"code": asked.code, "author": asked.author, "note": asked.note}
-    path = export(asked.sources, asked.out, **about)
-    sayer(_console())(f"Written: {path} ({units.size(path.stat().st_size)})")
+    _say_written(export(asked.sources, asked.out, **about))
     return DONE
 
 
@@ -372,6 +366,12 @@ def _console(*, stderr: bool = False) -> Console:
         # A file has no edge; a table keeps its lines whole in it.
         console.width = 120
     return console
+
+
+def _say_written(page: Path) -> None:
+    from perfkit.findings.report import sayer
+
+    sayer(_console())(f"Written: {page} ({units.size(page.stat().st_size)})")
 
 
 def _display() -> Display:

@@ -1,12 +1,9 @@
 """Diagnose a training of one's own: the one verb that notebooks and scripts need."""
 
-from __future__ import annotations
-
-import os
-import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis.maker import maker
 from perfkit.diagnosis.session import (
@@ -15,16 +12,11 @@ from perfkit.diagnosis.session import (
     Replay,
     recording,
 )
-from perfkit.displays import display_here
 from perfkit.errors import MissingPartError
 from perfkit.experiments.replay import replay_from
 from perfkit.findings import store
-from perfkit.runs import check_seed, default_budget, seconds, watch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.runs import check_seed, default_budget, home_of, seconds, watch_here
 
 # Whoever gives no budget gives this one: what the training needs, at most ten minutes.
 AUTO = "auto"
@@ -78,10 +70,7 @@ def diagnose(
         fit=fit,
         replay=replay,
     )
-    found = watch(session, display_here())
-    if session.unsaved:
-        warnings.warn(session.unsaved, stacklevel=2)
-    return with_guess(found, guess)
+    return with_guess(watch_here(session), guess)
 
 
 def with_guess(found: Diagnosis, guess: str) -> Diagnosis:
@@ -109,7 +98,7 @@ def open_diagnosis(
     With ``only``, the names of changes, those are applied at once and measured again.
     """
     check_seed(seed)
-    home = Path(os.path.expanduser(folder)) if folder is not None else None
+    home = home_of(folder)
     made = maker(make_training, arguments, fit)
     if where := replay_from(replay):
         if only:

@@ -1,20 +1,15 @@
 """Where a run shows its progress: in a notebook, in a terminal, or nowhere."""
 
-from __future__ import annotations
-
 import sys
 import time
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
-from perfkit.progress import in_html, in_text
+from perfkit.progress import Board, in_html, in_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import Console, RenderableType
-
-    from perfkit.progress import Board
 
 # Drawing more often costs the training time and tells the reader nothing.
 PERIOD_S = 0.25
@@ -40,6 +35,14 @@ class Display(AbstractContextManager["Display"]):
     def _draw(self, board: Board) -> None:
         pass
 
+    @contextmanager
+    def showing(self, doing: str) -> Iterator[None]:
+        """Show the one thing that is done, from its beginning to its end."""
+        with self:
+            self.show(Board(doing=doing), at_once=True)
+            yield
+            self.show(Board(doing=doing, over=True), at_once=True)
+
     def __exit__(self, *exception: object) -> None:
         """Leave the place as a reader wants it afterwards."""
 
@@ -64,13 +67,13 @@ class NotebookDisplay(Display):
 class TerminalDisplay(Display):
     """A bar and the best rates so far, which disappear when the run is over."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: "Console") -> None:
         from rich.live import Live
 
         super().__init__()
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
-    def __enter__(self) -> TerminalDisplay:
+    def __enter__(self) -> Self:
         """Take the lines it draws on."""
         self._live.start()
         return self
@@ -101,7 +104,7 @@ def in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
-def _in_terminal(board: Board) -> RenderableType:
+def _in_terminal(board: Board) -> "RenderableType":
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table

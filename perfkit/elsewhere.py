@@ -5,18 +5,14 @@ such settings hold from the first operation to the end of the process. So each i
 in a process of its own.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.starting.log import unlogged
 from perfkit.measure.processes import in_process
 from perfkit.measure.tick import Note
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _RESULT = "result"
 

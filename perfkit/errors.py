@@ -10,8 +10,6 @@ A trial that crashes, hangs or runs out of memory is none of these: it is an out
 recorded in the finding.
 """
 
-from __future__ import annotations
-
 import errno
 import importlib.util
 

@@ -4,9 +4,7 @@ Those that any finding has come first, then those of its question, which lie in 
 room. They stand above the findings, so a finding has no method that draws it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.charts.canvas import stamped
 from perfkit.charts.figure import Figure, Kind
@@ -21,11 +19,9 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import charts_of
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import has_microbenchmarks
-
-if TYPE_CHECKING:
-    from perfkit.findings.record import Finding
-    from perfkit.findings.store import Recorded
+from perfkit.findings.store import Recorded
 
 __all__ = ["COMMON", "Figure", "chart", "kinds"]
 

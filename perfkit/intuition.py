@@ -1,12 +1,11 @@
 """How good is your intuition? What was guessed before runs, and what they measured."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import os
 import statistics
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,33 +15,28 @@ from perfkit.errors import BadFileError, PerfkitError
 from perfkit.experiments import experiment
 from perfkit.findings import reading, store
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.report import Report, Shown, Table
 from perfkit.findings.standing import (
     LEAST_ROUNDS,
     SIDES,
+    Standing,
     guess,
     has_microbenchmarks,
     measurement,
     ratio_in,
     standings,
 )
+from perfkit.findings.store import Recorded
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
+from perfkit.measure.statistics import Comparison
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pandas import DataFrame
 
-    from perfkit.findings.record import Finding
-    from perfkit.findings.standing import Standing
-    from perfkit.findings.store import Recorded
-    from perfkit.measure.statistics import Comparison
-
-    # What was measured in words, whether the guess held, and by what factor it missed.
-    Answer = tuple[str, bool | None, float | None]
-
+# What was measured in words, whether the guess held, and by what factor it missed.
+Answer = tuple[str, bool | None, float | None]
 # Beside the findings: what was guessed where a run leaves none.
 _KEPT = "guesses.jsonl"
 _COLUMNS = (
@@ -89,7 +83,7 @@ class Guesses(Shown):
 
     all: tuple[Guessed, ...] = ()
 
-    def table(self) -> DataFrame:
+    def table(self) -> "DataFrame":
         """One row per guess; ``factor`` is the guessed ratio over the measured one."""
         rows = [{name: getattr(one, name) for name in _COLUMNS} for one in self.all]
         return frame(rows, _COLUMNS)

@@ -1,22 +1,22 @@
 """What the command line accepts; an experiment's options come from its parameters."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import textwrap
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import perfkit
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiments, named, unknown
-from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
+from perfkit.experiments.parameters import (
+    Choice,
+    Folder,
+    Parameter,
+    Range,
+    parameters_of,
+)
 from perfkit.export import CODE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perfkit.experiments.parameters import Parameter
 
 # What ends in a report.
 _REPORTING = (

@@ -1,14 +1,13 @@
 """What can be said of a run while it goes: what runs, time left, rates so far."""
 
-from __future__ import annotations
-
 import html
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.standing import Microbenchmark, microbenchmarks
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.plan import (
+    Event,
     Finished,
     Prepared,
     Preparing,
@@ -17,11 +16,7 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
-
-if TYPE_CHECKING:
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Event
-    from perfkit.measure.statistics import Timing
+from perfkit.measure.statistics import Timing
 
 
 class Meter:

@@ -7,6 +7,7 @@ import signal
 import threading
 import warnings
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from perfkit.displays import Display, display_here
@@ -16,7 +17,6 @@ from perfkit.progress import Board
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
-    from pathlib import Path
 
     from perfkit.experiments.base import Experiment
     from perfkit.experiments.replay import Replay
@@ -106,10 +106,7 @@ def run(
     session = open_replay(chosen, replay, guess, folder) or open_session(
         chosen, budget, guess, seed, folder
     )
-    finding = watch(session, display_here())
-    if session.unsaved:
-        warnings.warn(session.unsaved, stacklevel=2)
-    return finding
+    return watch_here(session)
 
 
 def open_replay(
@@ -129,7 +126,7 @@ def open_replay(
     where = replay_from(replay)
     if not where:
         return None
-    return Replay(experiment, recording(experiment, where), guess, _home(folder))
+    return Replay(experiment, recording(experiment, where), guess, home_of(folder))
 
 
 def open_session(
@@ -150,15 +147,22 @@ def open_session(
         budget=budget,
         guess=guess,
         seed=seed,
-        folder=_home(folder),
+        folder=home_of(folder),
         early=early,
     )
 
 
-def _home(folder: str | Path | None) -> Path | None:
-    from pathlib import Path
-
+def home_of(folder: str | Path | None) -> Path | None:
+    """Where findings are to go; None for where they usually go."""
     return Path(os.path.expanduser(folder)) if folder is not None else None
+
+
+def watch_here(session: Watched[Found]) -> Found:
+    """Watch it where the code runs; warn whoever called the verb of what is unsaved."""
+    found = watch(session, display_here())
+    if session.unsaved:
+        warnings.warn(session.unsaved, stacklevel=3)
+    return found
 
 
 def watch(session: Watched[Found], display: Display) -> Found:

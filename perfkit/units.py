@@ -1,11 +1,6 @@
 """Seconds, bytes, rates and ratios as text: one formatter for charts and prose."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 _SECONDS = ((1e-6, "ns", 1e9), (1e-3, "µs", 1e6), (1.0, "ms", 1e3))
 _BYTES = ("B", "KB", "MB", "GB", "TB")

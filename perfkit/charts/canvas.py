@@ -1,7 +1,5 @@
 """What all charts are drawn on: sizes in pixels, colours that any theme can carry."""
 
-from __future__ import annotations
-
 import contextvars
 import functools
 import hashlib
@@ -9,28 +7,30 @@ import io
 import textwrap
 import threading
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any, ParamSpec
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts.figure import INK, Figure, fitted
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from matplotlib.axes import Axes
-
-    from perfkit.findings.record import Finding
-
 
 # Readers with any colour vision tell them apart, and they stand out, 3 to 1, from white
 # and from black alike.
 BLUE, GREEN, RED, GREY = "#0173b2", "#029e73", "#d55e00", "#949494"
+# Marker, filled, colour: a verdict is told apart by its shape as well.
+MARKS = {
+    "faster": (">", True, GREEN),
+    "slower": ("<", True, RED),
+    "no difference shown": ("o", True, GREY),
+    "too noisy to say": ("o", False, GREY),
+}
 
 WIDTH = 760
 ROW = 34
@@ -45,7 +45,7 @@ _CANVAS_CHARACTER = 0.56
 _STAMP_CHARACTER = 0.62
 _HEADING = 14.0
 _BETWEEN = "  ·  "
-_TOP, _CAPTION_LINE = 34, 18
+TOP, _CAPTION_LINE = 34, 18
 # Matplotlib reads some of its settings from one table for all threads.
 _lock = threading.Lock()
 _SETTINGS: dict[str, Any] = {
@@ -222,15 +222,12 @@ def note(
 def frame(rows: float, lines: Sequence[str], axis: float = 40) -> tuple[float, float]:
     """Height of the axes and of the picture that hold ``rows`` and a caption."""
     inner = max(1.0, rows) * (_NARROW_ROW if is_narrow() else ROW)
-    return inner, _TOP + inner + axis + len(lines) * _CAPTION_LINE + 8
+    return inner, TOP + inner + axis + len(lines) * _CAPTION_LINE + 8
 
 
 def text_width(texts: Sequence[str], size: float = TEXT) -> float:
     """Pixels that the longest of some texts takes, at most."""
     return max((len(text) for text in texts), default=0) * size * _CANVAS_CHARACTER
-
-
-TOP = _TOP
 
 
 _SVG = "http://www.w3.org/2000/svg"

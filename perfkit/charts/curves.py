@@ -1,25 +1,16 @@
 """Charts with a number along each axis: sizes or seconds below, a measure beside."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from perfkit.charts import canvas, scale
 from perfkit.charts.canvas import SMALL, WIDTH
-from perfkit.charts.figure import INK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-
+from perfkit.charts.figure import INK, Figure
 
 # Pixels that a character of a tick's number takes.
 _DIGIT = 6.8

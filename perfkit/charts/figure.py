@@ -1,20 +1,15 @@
 """A finished picture: SVG for the eye, a text for who cannot see it."""
 
-from __future__ import annotations
-
 import re
 import secrets
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from markupsafe import Markup
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from xml.etree.ElementTree import Element
-
 
 # A colour that stands for the page's own: text, axes, outlines.
 INK = "#010203"

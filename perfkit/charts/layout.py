@@ -4,22 +4,17 @@ Matplotlib draws it of a finding, a page draws it of a run that goes on: the sam
 in the same order, the same marks and words, so that nothing jumps when the run ends.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perfkit import units
 from perfkit.charts import scale
+from perfkit.findings.record import Finding
+from perfkit.findings.standing import Guess, Standing
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from perfkit.findings.record import Finding
-    from perfkit.findings.standing import Guess, Standing
 
 Mark = Literal["fastest", "tied", "baseline", "limit", ""]
 

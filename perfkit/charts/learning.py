@@ -5,30 +5,22 @@ own; the thin ones are the trials themselves. Trials stand still between their t
 the seconds are worked out: those until the first step, then examples at the rate.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
+
+from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
+from perfkit.charts.figure import Figure
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-from perfkit.measure.trial import FIRST_STEP_S, LOSSES
+from perfkit.measure.trial import FIRST_STEP_S, LOSSES, Trial
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.record import Finding
-    from perfkit.measure.trial import Trial
-
-    Points = list[tuple[float, float]]
-
+Points = list[tuple[float, float]]
 _LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":"))
 _MOST_POINTS = 200
 
@@ -112,12 +104,9 @@ def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
                 points = _over_time(points, first_s, rate)
             found[trial.variant] += [points] * bool(points)
     # What leaves a part out learns nothing that matters.
-    sides = {finding.baseline, *_against(finding)}
+    first = finding.baseline
+    sides = {first, *(c.variant for c in finding.comparisons if c.baseline == first)}
     return {name: of for name, of in found.items() if name in sides}
-
-
-def _against(finding: Finding) -> Iterator[str]:
-    return (c.variant for c in finding.comparisons if c.baseline == finding.baseline)
 
 
 def _points(trial: Trial) -> Points:

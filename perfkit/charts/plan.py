@@ -5,26 +5,20 @@ an object with ``"stages"``, or with ``"missing"``, a sentence that says why the
 none. ``perfkit.experiments.shared.anatomy`` makes it.
 """
 
-from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN
+from perfkit.charts.figure import Figure
 from perfkit.errors import BadParameterError
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.diagnosis import Diagnosis
-    from perfkit.findings.record import Finding
 
 Stage = dict[str, Any]
 
@@ -68,22 +62,24 @@ def _drawn(title: str, note: Any) -> Figure:
         missing = note.get("missing") if isinstance(note, dict) else None
         words = plain(str(missing or "No variant left a plan of its pipeline."), 110)
         return canvas.message(title, words)
-    lines = canvas.caption_lines(list(_caption(stages)))
-    inner, height = canvas.frame(len(stages), lines)
 
-    def draw(drawing: Drawing) -> None:
-        names = [rows.name(stage["name"]) for stage in stages]
-        axes = rows.axes(drawing, names, inner, right=200)
+    def draw(axes: Axes) -> None:
         for row, stage in enumerate(stages):
-            _draw_row(axes, row, stage)
+            colour, hatch = (GREEN, "////") if stage["tuned"] else (BLUE, "")
+            axes.barh(row, stage["share"], 0.5, facecolor=colour, hatch=hatch, lw=0)
         axes.set_xlim(0, 1)
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the pipeline's work, over all threads")
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    said = "; ".join(_in_words(stage) for stage in stages)
-    return canvas.drawn(height, f"{title}, from source to model: {said}.", draw)
+    said = "; ".join(map(_in_words, stages))
+    return rows.picture(
+        title,
+        [(stage["name"], _beside(stage)) for stage in stages],
+        canvas.caption_lines(list(_caption(stages))),
+        draw,
+        alt=f"{title}, from source to model: {said}.",
+        right=200,
+    )
 
 
 def has_plan(finding: Finding) -> bool:
@@ -127,13 +123,11 @@ def _stages(note: Any) -> Iterator[Stage]:
         }
 
 
-def _draw_row(axes: Axes, row: int, stage: Stage) -> None:
-    colour, hatch = (GREEN, "////") if stage["tuned"] else (BLUE, "")
-    axes.barh(row, stage["share"], 0.5, facecolor=colour, hatch=hatch, lw=0)
+def _beside(stage: Stage) -> tuple[str, str]:
     words = units.percent(stage["share"])
     if "ns_per_element" in stage:
         words += f", {units.seconds(stage['ns_per_element'] / 1e9)} each"
-    rows.beside(axes, row, words, _settings(stage))
+    return words, _settings(stage)
 
 
 def _settings(stage: Stage) -> str:

@@ -1,31 +1,21 @@
 """How fast is each variant? Every rate with its interval and the trials behind it."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
-from perfkit.charts.figure import INK
-from perfkit.charts.layout import layout, taken
+from perfkit.charts.figure import INK, Figure
+from perfkit.charts.layout import Layout, Row, layout, taken
 from perfkit.findings import load
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.charts.layout import Layout, Row
-    from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Comparison
-
+from perfkit.measure.statistics import Comparison
 
 # Of the strip below: how high it is, how far from the axis, how fine.
 _MACHINE, _GAP, _BELOW, _POINTS = 22, 10, 17, 60
@@ -189,15 +179,6 @@ def _rates_in_words(finding: Finding, laid: Layout, others: str) -> str:
     return ". ".join(filter(None, (*said, others[:1].upper() + others[1:]))) + "."
 
 
-# Marker, filled, colour: a verdict is told apart by its shape as well.
-_MARKS = {
-    "faster": (">", True, GREEN),
-    "slower": ("<", True, RED),
-    "no difference shown": ("o", True, GREY),
-    "too noisy to say": ("o", False, GREY),
-}
-
-
 @canvas.fitting
 def ratios(finding: Finding) -> Figure:
     """Draw each variant's ratio to its baseline, 1 being neither faster nor slower."""
@@ -205,13 +186,9 @@ def ratios(finding: Finding) -> Figure:
     title = f"{plain(finding.experiment, 40)}: what each change brings"
     if not compared:
         return canvas.message(title, "No two variants could be compared.")
-    lines = canvas.caption_lines(list(_ratios_caption(finding)))
-    inner, height = canvas.frame(len(compared), lines)
+    several = len({comparison.baseline for comparison in compared}) > 1
 
-    def draw(drawing: Drawing) -> None:
-        names = [rows.name(comparison.variant) for comparison in compared]
-        several = len({comparison.baseline for comparison in compared}) > 1
-        axes = rows.axes(drawing, names, inner, right=255 if several else 205)
+    def draw(axes: Axes) -> None:
         _ratios_set_scale(axes, finding, compared)
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))
@@ -221,13 +198,19 @@ def ratios(finding: Finding) -> Figure:
             axes.axvline(expected, color=BLUE, lw=2, ls=":")
         for row, comparison in enumerate(compared):
             _ratios_draw_row(axes, row, comparison)
-            more = _says(comparison, finding, several=several)
-            rows.beside(axes, row, comparison.interval, more)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    said = "; ".join(_ratios_in_words(comparison) for comparison in compared)
-    return canvas.drawn(height, f"{title}. {said}.", draw)
+    said = [
+        (c.variant, (c.interval, _says(c, finding, several=several))) for c in compared
+    ]
+    words = "; ".join(map(_ratios_in_words, compared))
+    return rows.picture(
+        title,
+        said,
+        canvas.caption_lines(list(_ratios_caption(finding))),
+        draw,
+        alt=f"{title}. {words}.",
+        right=255 if several else 205,
+    )
 
 
 def _ratios_set_scale(axes: Axes, finding: Finding, compared: list[Comparison]) -> None:
@@ -252,7 +235,7 @@ def _ratios_set_scale(axes: Axes, finding: Finding, compared: list[Comparison]) 
 
 
 def _ratios_draw_row(axes: Axes, row: int, comparison: Comparison) -> None:
-    mark, filled, colour = _MARKS[comparison.verdict]
+    mark, filled, colour = canvas.MARKS[comparison.verdict]
     _draw_bar(axes, row, (comparison.low, comparison.high), colour)
     axes.plot(
         comparison.ratio,

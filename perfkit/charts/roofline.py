@@ -6,29 +6,22 @@ and the ``"bytes"`` of an example, with ``"arithmetic"``, the variants whose spe
 flat roof, and with ``"memory"``, the variant whose speed is the slanted one.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import NullLocator
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
-from perfkit.charts.figure import INK
+from perfkit.charts.figure import INK, Figure
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Timing
+from perfkit.measure.statistics import Timing
 
 _LEFT, _RIGHT = 64, 250
 _HEIGHT, _LABEL = 300, 19

@@ -1,19 +1,15 @@
 """Charts that give each variant a row: its name, a place to draw, its numbers."""
 
-from __future__ import annotations
-
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts import canvas
 from perfkit.charts.canvas import SMALL, TEXT
+from perfkit.charts.figure import INK, Figure
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
 
 _LONGEST_NAME, _LONGEST_ABOVE = 34, 24
 _GAP = 12
@@ -21,6 +17,49 @@ _GAP = 12
 _ABOVE, _BELOW, _MARGIN = 24, 24, 20
 _LINE_WITHIN = 42
 MACHINE = "the machine"
+# Colour and hatch, so that no meaning hangs on the colour alone.
+Look = tuple[str, str]
+
+
+def picture(
+    title: str,
+    said: Sequence[tuple[str, tuple[str, str]]],
+    lines: list[str],
+    draw: Callable[[Axes], None],
+    *,
+    alt: str,
+    height: float = 1.0,
+    axis: float = 40,
+    right: float | None = None,
+    bold: Iterable[str] = (),
+) -> Figure:
+    """A picture with a row per name.
+
+    Args:
+        title: What it shows.
+        said: Of each row its name, and the words to its right and below these.
+        lines: Of the caption.
+        draw: Draws into the axes what is in the rows.
+        alt: What it shows, for who cannot see it.
+        height: Of a row, as a share of the usual one.
+        axis: Height of the axis below.
+        right: Pixels for the words; None for what they need.
+        bold: Rows whose words stand out.
+    """
+    high = len(said) * (1.0 if canvas.is_narrow() else height)
+    inner, whole = canvas.frame(high, lines, axis=axis)
+
+    def put(drawing: Drawing) -> None:
+        names = [name(of) for of, _ in said]
+        wide = room([words for _, words in said]) if right is None else right
+        made = axes(drawing, names, inner, right=wide)
+        for row, (of, words) in enumerate(said):
+            beside(made, row, *words, bold=of in bold)
+        draw(made)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(whole, alt, put)
 
 
 def name(variant: str) -> str:
@@ -80,6 +119,30 @@ def beside(
                 fontweight=weight,
                 ha=side,
             )
+
+
+def stack(
+    axes: Axes, row: float, whole: float, parts: Iterable[tuple[float, Look]]
+) -> None:
+    """A light bar for the whole and, within it from the left, each of its parts."""
+    axes.barh(row, whole, 0.5, facecolor=INK, alpha=0.12)
+    left = 0.0
+    for size, (colour, hatch) in parts:
+        part = max(0.0, min(size, whole - left))
+        axes.barh(
+            row, part, 0.5, left, facecolor=colour, hatch=hatch, edgecolor=INK, lw=0
+        )
+        left += part
+
+
+def name_parts(axes: Axes, parts: Iterable[tuple[str, Look]]) -> None:
+    """A patch and a name for each part of such bars, under the axis."""
+    left = 0.0
+    for name, (colour, hatch) in parts:
+        words = name + (" (hatched)" if hatch else "")
+        canvas.note(axes, "■", (0, 0), (left, -48), color=colour)
+        canvas.note(axes, words, (0, 0), (left + 15, -48))
+        left += 40 + canvas.text_width([words], SMALL)
 
 
 def within(axes: Axes, row: float, words: str) -> None:

@@ -1,13 +1,7 @@
 """Which part of an axis holds some numbers, and which round ones stand on it."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
+from collections.abc import Iterable, Sequence
 
 _MOST = 8
 # As many points of a line as can be told apart in a picture.

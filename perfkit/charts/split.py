@@ -1,30 +1,21 @@
 """Where does the time of a step go? Its parts, one after another, to the whole."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK
-from perfkit.findings.diagnosis import Gain
+from perfkit.charts.figure import INK, Figure
+from perfkit.findings.diagnosis import Diagnosis, Gain, Part
+from perfkit.findings.record import Finding
 from perfkit.findings.reports import part_in_words
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.diagnosis import Diagnosis, Part
-    from perfkit.findings.record import Finding
-    from perfkit.measure.trial import Trial
-
+from perfkit.measure.trial import Trial
 
 _COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "----"), (GREY, "xxxx"))
 _WAITS_WORDS = {"input": "waiting for input"}
@@ -39,23 +30,27 @@ def waits(finding: Finding) -> Figure:
         return canvas.message(title, "No variant reported where its time goes.")
     parts = list(dict.fromkeys(part for found in shares.values() for part in found))
     parts = parts[: len(_COLOURS)]
-    lines = canvas.caption_lines(["light: the rest of the step"])
-    inner, height = canvas.frame(len(shares), lines, axis=62)
+    looks = list(zip(parts, _COLOURS, strict=False))
 
-    def draw(drawing: Drawing) -> None:
-        names = [rows.name(one) for one in shares]
-        axes = rows.axes(drawing, names, inner, right=205)
+    def draw(axes: Axes) -> None:
         for row, found in enumerate(shares.values()):
-            _waits_draw_row(axes, row, found, parts)
-        _name_parts(axes, parts)
+            told = ((found.get(part, 0.0), look) for part, look in looks)
+            rows.stack(axes, row, 1, told)
+        rows.name_parts(axes, [(_part(part), look) for part, look in looks])
         axes.set_xlim(0, 1)
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the time between two ticks")
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = "; ".join(_waits_in_words(one, found) for one, found in shares.items())
-    return canvas.drawn(height, f"{title}. {said}.", draw)
+    return rows.picture(
+        title,
+        [(one, _waits_beside(found, parts)) for one, found in shares.items()],
+        canvas.caption_lines(["light: the rest of the step"]),
+        draw,
+        alt=f"{title}. {said}.",
+        axis=62,
+        right=205,
+    )
 
 
 def _shares(finding: Finding, variant: str) -> dict[str, float]:
@@ -77,29 +72,9 @@ def _worked(trial: Trial) -> Iterator[float]:
             yield now - before
 
 
-def _waits_draw_row(
-    axes: Axes, row: int, found: dict[str, float], parts: list[str]
-) -> None:
-    axes.barh(row, 1, 0.5, facecolor=INK, alpha=0.12)
-    left = 0.0
-    for part, (colour, hatch) in zip(parts, _COLOURS, strict=False):
-        share = min(found.get(part, 0.0), 1 - left)
-        axes.barh(
-            row, share, 0.5, left, facecolor=colour, hatch=hatch, edgecolor=INK, lw=0
-        )
-        left += share
+def _waits_beside(found: dict[str, float], parts: list[str]) -> tuple[str, str]:
     words = [f"{_part(part)} {units.percent(found.get(part, 0.0))}" for part in parts]
-    rows.beside(axes, row, words[0], plain(", ".join(words[1:]), 30), bold=False)
-
-
-def _name_parts(axes: Axes, parts: list[str]) -> None:
-    """A patch and a name for each part, under the axis."""
-    left = 0.0
-    for part, (colour, hatch) in zip(parts, _COLOURS, strict=False):
-        words = _part(part) + (" (hatched)" if hatch else "")
-        canvas.note(axes, "■", (0, 0), (left, -48), color=colour)
-        canvas.note(axes, words, (0, 0), (left + 15, -48))
-        left += 40 + canvas.text_width([words], canvas.SMALL)
+    return words[0], plain(", ".join(words[1:]), 30)
 
 
 def _part(part: str) -> str:
@@ -131,27 +106,17 @@ def split(found: Diagnosis) -> Figure:
     parts = list(found.split.items())[:_MOST]
     parts.sort(key=lambda part: part[0] == _REST)
     whole = found.step.median_s
-    lines = canvas.caption_lines(
-        ["dashed: the step as given", "hatched: at most", "?: not known"]
-    )
-    inner, height = canvas.frame(len(parts), lines, axis=48)
-    said = [(_split_in_words(part, whole), part.grade) for _, part in parts]
-
-    def draw(drawing: Drawing) -> None:
-        names = [rows.name(name) for name, _ in parts]
-        axes = rows.axes(drawing, names, inner, right=rows.room(said))
-        _draw_stair(axes, [part for _, part in parts], whole)
-        for row, words in enumerate(said):
-            rows.beside(axes, row, *words)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
-
-    words = "; ".join(
-        f"{plain(name, 60)} {', '.join(told)}"
-        for (name, _), told in zip(parts, said, strict=True)
-    )
-    return canvas.drawn(
-        height, f"{title}. A step: {units.seconds(whole)}. {words}.", draw
+    said = [(name, (_split_in_words(of, whole), of.grade)) for name, of in parts]
+    words = "; ".join(f"{plain(name, 60)} {', '.join(told)}" for name, told in said)
+    return rows.picture(
+        title,
+        said,
+        canvas.caption_lines(
+            ["dashed: the step as given", "hatched: at most", "?: not known"]
+        ),
+        lambda axes: _draw_stair(axes, [part for _, part in parts], whole),
+        alt=f"{title}. A step: {units.seconds(whole)}. {words}.",
+        axis=48,
     )
 
 
@@ -219,26 +184,26 @@ def waterfall(found: Diagnosis) -> Figure:
     bars = list(_bars(found))
     guessed = guess(found.finding)
     dotted = ("dotted line: your guess",) if guessed.ratio else guessed.caption
-    lines = canvas.caption_lines([*_caption(bars), *dotted])
-    inner, height = canvas.frame(len(bars), lines, axis=48)
 
-    def draw(drawing: Drawing) -> None:
-        said = [_beside(bar, step.median_s) for bar in bars]
-        names = [rows.name(bar.name) for bar in bars]
-        axes = rows.axes(drawing, names, inner, right=rows.room(said))
+    def draw(axes: Axes) -> None:
         _set_scale(axes, bars, step.median_s, step.high)
         for row, bar in enumerate(bars):
             _waterfall_draw_row(axes, row, bar, step.median_s)
-            rows.beside(axes, row, *said[row], bold=bar.kind == "together")
         _whisker(axes, 0, step.low, step.high)
         if guessed.ratio:
             axes.axvline(step.median_s / guessed.ratio, color=BLUE, lw=2, ls=":")
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = [_waterfall_in_words(bar, step.median_s) for bar in bars]
     words = "; ".join([*said, *guessed.caption])
-    return canvas.drawn(height, f"{title}. {words}.", draw)
+    return rows.picture(
+        title,
+        [(bar.name, _beside(bar, step.median_s)) for bar in bars],
+        canvas.caption_lines([*_caption(bars), *dotted]),
+        draw,
+        alt=f"{title}. {words}.",
+        axis=48,
+        bold={bar.name for bar in bars if bar.kind == "together"},
+    )
 
 
 def _bars(found: Diagnosis) -> Iterator[_Bar]:

@@ -4,30 +4,22 @@ A slow stretch that coincides with other programs at work, or with a slower core
 the machine's and not the training's.
 """
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
-from perfkit.charts.figure import INK
+from perfkit.charts.figure import INK, Figure
 from perfkit.findings import load
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings, unit_of
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import CONTROL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.record import Finding
-    from perfkit.measure.trial import Trial
-
+from perfkit.measure.trial import Trial
 
 HEIGHT, GAP = 74, 16
 _LOOKS = {

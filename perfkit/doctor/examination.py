@@ -1,28 +1,18 @@
 """What one look at a machine has shown: the machine, and what is to be said of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perfkit.displays import Display
 from perfkit.errors import BadParameterError, PerfkitError
-from perfkit.findings.report import Shown
-from perfkit.progress import Board
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.displays import Display
-    from perfkit.findings.record import Finding
-    from perfkit.findings.report import Report
-    from perfkit.machine.checks.base import Check
-    from perfkit.machine.record import Machine
-
+from perfkit.findings.record import Finding
+from perfkit.findings.report import Report, Shown
+from perfkit.machine.checks.base import Check
+from perfkit.machine.record import Machine
 
 _SCHEMA = 2
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")
@@ -138,7 +128,6 @@ def doctor(
     """
     from perfkit.displays import display_here
     from perfkit.experiments.parameters import Folder
-    from perfkit.findings.record import Finding
     from perfkit.machine.checks import checks
     from perfkit.machine.collect import machine
 
@@ -192,7 +181,7 @@ class _Look:
         """Read the disk under the data."""
         from perfkit.machine.disk import disk
 
-        with self._showing("Reading the disk"):
+        with self.display.showing("Reading the disk"):
             found = disk(self.folder or ".")
         self.machine = replace(self.machine, disk=found)
 
@@ -200,7 +189,7 @@ class _Look:
         """Start TensorFlow, and let every device compute."""
         from perfkit.machine.starting import started
 
-        with self._showing("Starting TensorFlow"):
+        with self.display.showing("Starting TensorFlow"):
             found = started(_START_S)
         self.machine = replace(self.machine, start=found)
 
@@ -241,10 +230,3 @@ class _Look:
         self.machine = replace(self.machine, gpus=gpus)
         self.microbenchmarks = replace(microbenchmarks, machine=self.machine)
         return self.microbenchmarks
-
-    @contextmanager
-    def _showing(self, doing: str) -> Iterator[None]:
-        with self.display:
-            self.display.show(Board(doing=doing), at_once=True)
-            yield
-            self.display.show(Board(doing=doing, over=True), at_once=True)

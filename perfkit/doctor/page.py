@@ -1,27 +1,18 @@
 """What an examination reports: what is wrong, what to type, the machine's parts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from perfkit import units
+from perfkit.doctor.examination import Examination
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import TO_TYPE, Fold, Report, Table
 from perfkit.machine.checks import base
-from perfkit.machine.checks.base import first_way
+from perfkit.machine.checks.base import Check, first_way
 from perfkit.machine.checks.cores import limiting
 from perfkit.machine.checks.started import meaning
-from perfkit.machine.record import Start
+from perfkit.machine.gpu import Gpu, Link
+from perfkit.machine.record import Disk, Load, Machine, Processor, Software, Start
 from perfkit.machine.starting.child import is_right
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.doctor.examination import Examination
-    from perfkit.machine.checks.base import Check
-    from perfkit.machine.gpu import Gpu, Link
-    from perfkit.machine.record import Disk, Load, Machine, Processor, Software
-
 
 # Instructions that tell how fast a core can multiply, by the name that people use.
 _SPOKEN = {
@@ -41,7 +32,7 @@ _BUILDS = {
 
 def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     """Name every part of a machine that is known, with a line about it."""
-    return tuple((name, _joined(*line)) for name, line in _lines(machine))
+    return tuple((name, ", ".join(line) or "unknown") for name, line in _lines(machine))
 
 
 def _lines(machine: Machine) -> Iterator[tuple[str, Iterator[str]]]:
@@ -195,10 +186,6 @@ def _disk(disk: Disk) -> Iterator[str]:
         yield f"{units.rate(disk.cached, 'B')} from memory"
     if disk.cold is disk.cached is None:
         yield "too few files there to time it"
-
-
-def _joined(*said: str) -> str:
-    return ", ".join(said) or "unknown"
 
 
 _WEIGHTS = ("fatal", "matters", "unexplained")

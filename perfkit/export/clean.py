@@ -1,21 +1,15 @@
 """Markup from anywhere, made harmless: what a page may hold stays, the rest goes."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from html import unescape
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import nh3
 from markupsafe import Markup, escape
 
-from perfkit.export.pictures import inline_only
+from perfkit.export.pictures import Pictures, inline_only
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from perfkit.export.pictures import Pictures
 
 
 def _words(text: str) -> frozenset[str]:

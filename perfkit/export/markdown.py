@@ -1,10 +1,8 @@
 """Markdown as HTML: formulas as MathML, code in colour, no raw HTML that does more."""
 
-from __future__ import annotations
-
 import contextlib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 from latex2mathml.converter import Converter
@@ -15,11 +13,8 @@ from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 
 from perfkit.export.clean import Outline, clean, printable
-from perfkit.export.pictures import inline_only
+from perfkit.export.pictures import Pictures, inline_only
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from perfkit.export.pictures import Pictures
 
 # No cell that a person wrote is longer, and what is parsed slowly ends here.
 _LONGEST = 50_000

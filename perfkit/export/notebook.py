@@ -3,21 +3,20 @@
 ``jupyter nbconvert --to perfkit.export.notebook.PageExporter`` makes the same page.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nbformat
 from markupsafe import Markup, escape
 from nbconvert.exporters import Exporter
-from nbformat import validator
+from nbformat import NotebookNode, validator
 from traitlets import Any as Anything
 from traitlets import Enum, List, default
 
@@ -28,15 +27,8 @@ from perfkit.export.markdown import highlighted, markdown
 from perfkit.export.page import UNSIGNED, of_finding, render
 from perfkit.export.pictures import beside
 from perfkit.findings.reports import machine_in_words
-from perfkit.findings.store import FOLDER, load
+from perfkit.findings.store import FOLDER, Recorded, load
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from nbformat import NotebookNode
-
-    from perfkit.findings.store import Recorded
 
 _NEWEST, _NAMELESS = 4, 4
 _LONGEST_TITLE = 300

@@ -1,24 +1,17 @@
 """What the cells of a notebook gave out, as a page shows it."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
+from nbformat import NotebookNode
 
 from perfkit.export.clean import clean, printable, shows_something
 from perfkit.export.markdown import markdown, mathml, without_dollars
-from perfkit.export.pictures import encoded
+from perfkit.export.pictures import Pictures, encoded
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from nbformat import NotebookNode
-
-    from perfkit.export.pictures import Pictures
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 # Of several forms of the same thing, the first that shows anything.

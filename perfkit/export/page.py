@@ -1,12 +1,11 @@
 """A page for a colleague: the report, then an appendix with all that it rests on."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import itertools
 import os
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,21 +13,16 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 import perfkit
+from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError, remedy
 from perfkit.findings import reports
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.report import STYLE, Fold, folds_in_html, in_html
-from perfkit.findings.store import write_whole
+from perfkit.findings.report import STYLE, Fold, Report, folds_in_html, in_html
+from perfkit.findings.store import Recorded, write_whole
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from jinja2 import Environment
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.report import Report
-    from perfkit.findings.store import Recorded
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _ENDS = (".html", ".htm")
@@ -149,7 +143,7 @@ def render(template: str, **values: Any) -> str:
 
 
 @functools.cache
-def _environment() -> Environment:
+def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(

@@ -4,25 +4,18 @@ A page loads nothing, so a picture is in it or not shown. Nothing outside the no
 own folder is read, whatever a notebook asks for.
 """
 
-from __future__ import annotations
-
 import base64
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from markupsafe import Markup
 
 from perfkit import units
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    # Gives the picture that stands at an address.
-    Pictures = Callable[[str], "Picture"]
 
 LARGEST_BYTES = 5_000_000
 _SVG = "image/svg+xml"
@@ -54,6 +47,10 @@ class Picture:
         given = {"src": self.uri, "alt": alt} | sides
         pairs = (Markup(' {}="{}"').format(*pair) for pair in given.items())
         return Markup("<img{}>").format(Markup().join(pairs))
+
+
+# Gives the picture that stands at an address.
+Pictures = Callable[[str], Picture]
 
 
 def inline_only(address: str) -> Picture:

@@ -4,12 +4,11 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
 from perfkit.findings.record import Edit, Finding, Verdict, cell_in_words
-from perfkit.findings.report import Report, Shown
+from perfkit.findings.report import Report, Saved
 from perfkit.machine.record import Machine
 from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
 from perfkit.measure.trial import Trial
@@ -232,7 +231,7 @@ class Hint:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Diagnosis(Shown):
+class Diagnosis(Saved):
     """What slows one training on one machine, and what each change brings.
 
     Attributes:
@@ -296,11 +295,6 @@ class Diagnosis(Shown):
     unfinished: bool = False
     replayed: bool = False
     seed: int = 0
-
-    @property
-    def path(self) -> Path | None:
-        """Where it is saved; None while it is not."""
-        return getattr(self, "_path", None)
 
     def compared(self, variant: str) -> Comparison | None:
         """A variant against the training as given; None where it was not measured."""

@@ -3,10 +3,9 @@
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from perfkit.findings.report import Fold, Report, Shown, in_html
+from perfkit.findings.report import Fold, Report, Saved, in_html
 from perfkit.machine.record import Machine
 from perfkit.measure.statistics import Comparison, Sure, Timing
 from perfkit.measure.trial import Trial
@@ -135,7 +134,7 @@ def stamp(of: Dated) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Finding(Shown):
+class Finding(Saved):
     """What one run of an experiment measured on one machine, and its verdict.
 
     Attributes:
@@ -212,11 +211,6 @@ class Finding(Shown):
     def stamp(self) -> str:
         """Where and when a recording is from, in a sentence; "" for what was run."""
         return stamp(self) if self.replayed else ""
-
-    @property
-    def path(self) -> Path | None:
-        """Where this finding is saved; None while it is not."""
-        return getattr(self, "_path", None)
 
     def table(self) -> "DataFrame":
         """One row per variant: its rate and ratio with their 95 % intervals."""

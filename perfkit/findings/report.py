@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Protocol
 
-from perfkit.findings.text import plain, plain_lines, with_code
+from perfkit.findings.text import as_sentence, plain, plain_lines, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -138,6 +138,15 @@ class Shown:
         return in_html(self.report)
 
 
+class Saved(Shown):
+    """What is kept in a file of its own, and knows where that lies."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is saved; None while it is not."""
+        return getattr(self, "_path", None)
+
+
 class Say(Protocol):
     """Prints lines of text."""
 
@@ -179,7 +188,7 @@ def write(
         say(report.stamp, style="bold")
     say(verdict.headline, style="bold")
     sure = how_sure(verdict)
-    if much := f"{verdict.much} {_sentence(sure)}".strip():
+    if much := f"{verdict.much} {as_sentence(sure)}".strip():
         say(much)
     for line in _typed(verdict.edits):
         say(line, whole=True)
@@ -221,10 +230,6 @@ def in_text(report: Report, *, whole: bool = False) -> str:
     console = Console(file=file, width=_WIDTH, color_system=None, force_jupyter=False)
     write(report, console, whole=whole)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}." if words else ""
 
 
 def _line(text: str) -> str:

@@ -23,7 +23,7 @@ from perfkit.findings.standing import (
     standings,
 )
 from perfkit.findings.store import Recorded
-from perfkit.findings.text import plain, without_marks
+from perfkit.findings.text import as_sentence, plain, without_marks
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import WORTH_KNOWING
 
@@ -152,7 +152,10 @@ def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
             "How sure is this?",
             (*finding.verdict.because, _noise(finding), *_CLAIMS),
         ),
-        Fold("What the machine did meanwhile", tuple(_load(finding))),
+        Fold(
+            "What the machine did meanwhile",
+            tuple(map(as_sentence, load.in_words(finding))),
+        ),
         Fold(
             "How it was measured, and how to repeat it",
             (repeat, *_method(finding), *_failures(finding)),
@@ -271,10 +274,6 @@ def _noise(finding: Finding) -> str:
         f"The same code, run twice in every round, differed by up to {share} here. "
         "Smaller differences are not reported."
     )
-
-
-def _load(finding: Finding) -> Iterator[str]:
-    yield from (f"{said[:1].upper()}{said[1:]}." for said in load.in_words(finding))
 
 
 def _method(finding: Finding) -> Iterator[str]:

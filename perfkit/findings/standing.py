@@ -209,12 +209,6 @@ def _side(standing: Standing) -> Standing:
     return replace(standing, comparison=held and held.after(LEAST_ROUNDS))
 
 
-def heading(stood: tuple[Standing, ...]) -> str:
-    """What a column of their rates is called: the unit, where all have the same."""
-    counted = {standing.unit for standing in stood}
-    return "examples/s" if counted <= {"examples"} else "rate"
-
-
 def rate(standing: Standing) -> str:
     """A rate with its interval; the unit, unless the column's heading has it."""
     found = standing.timing

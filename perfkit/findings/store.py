@@ -175,12 +175,13 @@ def _name(finding: Recorded) -> str:
     )
 
 
-def write_as(path: Path, data: bytes, kind: str) -> None:
+def write_as(path: str | Path, data: bytes, kind: str) -> Path:
     """Write a document that somebody named a file for, whole or not at all.
 
     Raises:
         PerfkitError: It cannot be written there. What was there is as it was before.
     """
+    path = Path(os.path.expanduser(path))
     try:
         write_whole(path, data)
     except OSError as error:
@@ -188,6 +189,7 @@ def write_as(path: Path, data: bytes, kind: str) -> None:
             f"The {kind} could not be saved as {path} ({error.strerror or error}): "
             f"{remedy(error, 'give another file')}."
         ) from error
+    return path
 
 
 def write_whole(path: Path, data: bytes) -> None:

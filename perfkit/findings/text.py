@@ -35,6 +35,11 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
+def as_sentence(words: str) -> str:
+    """Words with a capital and a full stop; "" for none."""
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
 def without_marks(text: str) -> str:
     """Leave out the backticks around code, in a table that sets nothing apart."""
     return text.replace("`", "")

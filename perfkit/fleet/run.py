@@ -294,7 +294,7 @@ def open_run(
     for file in files:
         if not Path(file).is_file():
             raise BadParameterError(f"There is no file {file!r}.")
-    home = Path(folder).expanduser() if folder is not None else None
+    home = runs.home_of(folder)
     if where is None:
         return FleetRun(Here(), task, home)
     # Connecting is part of what it may take.

@@ -1,9 +1,8 @@
 """A fleet shown, while it runs and afterwards: in words, a terminal, a notebook."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,10 @@ from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.report import STYLE, Report, Table
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
+from perfkit.fleet.members import Gathered, Member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from rich.console import Console, RenderableType
-
-    from perfkit.fleet.members import Gathered, Member
 
 HEADINGS = ("host", "outcome", "fastest", "took", "what it found, or why not")
 _WAITING = "waiting for its turn"
@@ -58,7 +54,7 @@ def summary(members: Sequence[Member]) -> str:
 
 
 @contextlib.contextmanager
-def drawn_on(console: Console) -> Iterator[Callable[[Sequence[Member]], None]]:
+def drawn_on(console: "Console") -> Iterator[Callable[[Sequence[Member]], None]]:
     """Give what draws the members anew or, where that cannot be, a line for what is."""
     if not console.is_terminal:
         drawn: dict[str, str] = {}
@@ -91,7 +87,7 @@ def rows_in_html(members: Sequence[Member]) -> str:
     return f"<style>{STYLE}</style><div class='perfkit-report'>{table}</div>"
 
 
-def _in_terminal(members: Sequence[Member]) -> RenderableType:
+def _in_terminal(members: Sequence[Member]) -> "RenderableType":
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -153,7 +149,7 @@ def closing(gathered: Gathered) -> Iterator[str]:
         yield f"They do not have the same TensorFlow: {told}."
 
 
-def write(gathered: Gathered, console: Console) -> None:
+def write(gathered: Gathered, console: "Console") -> None:
     """Write the closing table to a terminal or a file."""
     reports.write(report(gathered), console, whole=True)
     say = reports.sayer(console)

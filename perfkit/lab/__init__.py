@@ -5,8 +5,6 @@
 out whole parts (announcements, extension manager, terminals).
 """
 
-from __future__ import annotations
-
 from perfkit.lab.launch import open_lab
 
 __all__ = ["open_lab"]

@@ -1,7 +1,5 @@
 """``python -m perfkit.lab``: JupyterLab on the first notebook of this folder."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

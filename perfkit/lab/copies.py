@@ -5,22 +5,17 @@ Running a notebook changes its file, and a changed file is in the way of the nex
 A copy in which a cell was changed is the learner's, and is never written to.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
 import itertools
 import json
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from perfkit.errors import BadFileError
 from perfkit.findings.store import write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 FOLDER = "my-notebooks"
 # Which version each copy was made from, by the copy's name.

@@ -1,7 +1,5 @@
 """What the server is told; read by Jupyter, which provides ``get_config``."""
 
-from __future__ import annotations
-
 import os
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """Which Python do notebooks run in? The one that runs the server, and no other."""
 
-from __future__ import annotations
-
 from jupyter_client.kernelspec import KernelSpecManager
 
 

@@ -5,14 +5,13 @@ folder of the kit's own. No ``JUPYTER*`` variable gets through to it: one of the
 turn the token off or bring in another installation's extensions.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 from urllib.parse import quote
 
 from perfkit.errors import BadFileError, need
@@ -20,9 +19,6 @@ from perfkit.experiments.replay import REPLAY_VARIABLE
 from perfkit.lab import copies
 from perfkit.measure.alone import private_folder
 from perfkit.runs import BUDGET_VARIABLE, seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FIRST_NOTEBOOK = "notebooks/00_start_here.ipynb"
 # Beside the folder of the notebooks: the seconds of every run, for a whole class.

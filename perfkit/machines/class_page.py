@@ -1,41 +1,32 @@
 """A class as one page."""
 
-from __future__ import annotations
-
 import math
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+
+from matplotlib.axes import Axes
 
 from perfkit import units
-from perfkit.charts import canvas
+from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, RED
-from perfkit.charts.figure import INK
+from perfkit.charts.figure import INK, Figure
 from perfkit.export.page import laid_out, page_of
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
-from perfkit.machines.class_claims import table
 from perfkit.machines.classroom import (
     MEDIAN_FROM,
     SPEED_FROM,
+    Classroom,
+    Measure,
     can_run,
     held_back,
     listed,
     unable,
 )
-from perfkit.machines.comparison_charts import ratio_scale, row_chart, within
-from perfkit.machines.room import END, LIST
+from perfkit.machines.comparison_charts import ratio_scale, within
+from perfkit.machines.room import END, LIST, Answer
 from perfkit.passports.words import too_short
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-
-    from perfkit.charts.figure import Figure
-    from perfkit.machines.classroom import Classroom, Measure
-    from perfkit.machines.room import Answer
-
 
 _TITLE = "Every machine against the median one"
 _HEIGHT = 0.75
@@ -50,6 +41,7 @@ _NOBODY = (
 _NONE = "No passport lies there: `perfkit passport -o NAME.json` makes a machine's."
 # Dots that the eye cannot tell apart are one: so many fit between 1 and e.
 _APART = 80
+_SAID = ("faster", "slower", "no difference shown", "too noisy to say")
 
 
 @canvas.fitting
@@ -79,13 +71,13 @@ def picture(room: Classroom) -> Figure:
                     [within(yours)], [row], "D", color=RED, ms=8, mec=INK, mew=0.8
                 )
 
-    return row_chart(
+    return rows.picture(
         _TITLE,
         # Two may share a name where they count different things.
         [(measure.name, (_median(measure), "")) for measure in shown],
         canvas.caption_lines(legend),
         draw,
-        alt=". ".join(_sentence(measure, room.you) for measure in shown) + ".",
+        alt=". ".join([_TITLE, *(_sentence(one, room.you) for one in shown)]) + ".",
         height=_HEIGHT,
     )
 
@@ -202,9 +194,11 @@ def _standing(room: Classroom) -> tuple[bool, Verdict]:
 
     It is the reader's own, else the slowest.
     """
-    rows = [room.row(place) for place in range(len(room.passports))]
-    known = sorted((row["speed"], at) for at, row in enumerate(rows) if row["speed"])
-    if not rows:
+    machines = [room.row(place) for place in range(len(room.passports))]
+    known = sorted(
+        (row["speed"], at) for at, row in enumerate(machines) if row["speed"]
+    )
+    if not machines:
         return False, Verdict(headline="A class of 0 machines", next=_NONE)
     if len(known) < 2:
         return False, Verdict(headline=_NO_SPEED)
@@ -222,7 +216,7 @@ def _standing(room: Classroom) -> tuple[bool, Verdict]:
             next=order,
         )
     at = slow[0] if mine is None else mine
-    speed, (low, high), name = rows[at]["speed"], ends[at], rows[at]["machine"]
+    speed, (low, high), name = machines[at]["speed"], ends[at], machines[at]["machine"]
     called = name if mine is None else f"your machine, {name},"
     headline = f"Look at {called} first." if slow else f"Leave {called} as it is."
     does = f"runs {units.times(speed)} times as fast"
@@ -313,7 +307,17 @@ def _tables(room: Classroom) -> Iterator[Table]:
         tuple(_machine(room, place) for place in range(len(machines))),
         -1 if room.you is None else room.you,
     )
-    yield table(room.claims)
+    yield Table(
+        "What the machines answered",
+        (
+            *("asked", "is this", "faster than this?"),
+            *("yes, faster", "no, slower", "no difference", "not known"),
+        ),
+        tuple(
+            (*claim, *(str(said[answer]) for answer in _SAID))
+            for claim, said in room.claims.items()
+        ),
+    )
     yield Table(
         "Who cannot run which notebook",
         ("machine", "notebook", "why"),

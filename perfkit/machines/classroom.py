@@ -1,39 +1,35 @@
 """Thirty machines: who they are, what they can run, how fast they are."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os
 import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments import experiments
+from perfkit.experiments.replay import read_all
 from perfkit.findings import store
-from perfkit.findings.report import Shown, in_html
+from perfkit.findings.record import Finding
+from perfkit.findings.report import Report, Shown, in_html
+from perfkit.findings.reports import TYPED
+from perfkit.findings.standing import standings
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
+from perfkit.machine.checks.base import Check
+from perfkit.machine.record import Machine
 from perfkit.machines import room
-from perfkit.machines.class_claims import claims_in
-from perfkit.passports.passport import load
+from perfkit.machines.room import Answer
+from perfkit.passports.passport import Passport, load
 from perfkit.passports.words import title
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterable, Iterator, Sequence
-
     from pandas import DataFrame
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.report import Report
-    from perfkit.machine.checks.base import Check
-    from perfkit.machine.record import Machine
-    from perfkit.machines.class_claims import Claim
-    from perfkit.machines.room import Answer
-    from perfkit.passports.passport import Passport
 
 
 def notebooks() -> tuple[str, ...]:
@@ -98,7 +94,7 @@ def _missing(machine: Machine, library: str) -> str:
     return ""
 
 
-_NAME = 60
+_NAME, _CLAIM = 60, 80
 # More names than this are read by nobody; a table has them all.
 _NAMED = 12
 # More rows than the microbenchmarks and the reference trainings have fit no chart.
@@ -109,6 +105,9 @@ MEDIAN_FROM = 3
 # Five ratios all lie on one side of a machine's true speed once in 16 times, four once
 # in 8; and two parts that were disturbed cannot be the middle of five.
 SPEED_FROM = 5
+Ends = tuple[float | None, float | None]
+# What was asked, what is held against what.
+Claim = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -169,32 +168,19 @@ class Measure:
         return tenths[-1] / tenths[0]
 
 
-@dataclass(frozen=True)
-class _Rate:
-    group: str
-    name: str
-    unit: str
-    rate: float
-    low: float | None
-    high: float | None
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        return (self.low, self.high) if self.low and self.high else None
-
-
-def _rates(passport: Passport) -> Iterator[_Rate]:
+def _rates(passport: Passport) -> Iterator[tuple[Measure, float, Ends]]:
+    """What a machine reached, with the ends of its interval where they are known."""
     for one in passport.trainings:
         if one.rate:
+            of = Measure(title(one), "reference trainings", "examples")
             # The longest step is the lowest rate.
             low, high = (end and one.batch / end for end in (one.high, one.low))
-            yield _Rate(
-                "reference trainings", title(one), "examples", one.rate, low, high
-            )
+            yield of, one.rate, (low, high)
     for part in passport.microbenchmarks:
         if part.rate:
-            told = plain(part.group, _NAME), plain(part.name, _NAME)
-            yield _Rate(*told, plain(part.unit, 20), part.rate, part.low, part.high)
+            told = plain(part.name, _NAME), plain(part.group, _NAME)
+            of = Measure(*told, plain(part.unit, 20))
+            yield of, part.rate, (part.low, part.high)
 
 
 COLUMNS = (
@@ -226,13 +212,12 @@ class Classroom(Shown):
         """The reference trainings and microbenchmarks, over all machines."""
         found = dict[tuple[str, str], Measure]()
         for place, passport in enumerate(self.passports):
-            for read in _rates(passport):
+            for of, rate, (low, high) in _rates(passport):
                 # Files come from anywhere: what counts something else is another.
-                key = (read.name, read.unit)
-                one = found.setdefault(key, Measure(read.name, read.group, read.unit))
-                one.rates[place] = read.rate
-                if read.ends:
-                    one.ends[place] = read.ends
+                one = found.setdefault((of.name, of.unit), of)
+                one.rates[place] = rate
+                if low and high:
+                    one.ends[place] = low, high
         wanted = sorted(found, key=lambda key: -len(found[key].rates))[:_MEASURES_MOST]
         return tuple(one for key, one in found.items() if key in wanted)
 
@@ -243,7 +228,7 @@ class Classroom(Shown):
 
         return picture(self)
 
-    def table(self) -> DataFrame:
+    def table(self) -> "DataFrame":
         """One row per file; ``speed`` is the median ratio to the median machine.
 
         It is left out where a machine shares too few parts with others. A file that is
@@ -404,7 +389,7 @@ def classroom(
         problems=problems,
         you=at,
         answers=told,
-        claims=claims_in(Path(os.path.expanduser(folder))),
+        claims=_claims_in(place),
     )
 
 
@@ -429,3 +414,44 @@ def _slim(passport: Passport) -> Passport:
     if passport.path:
         store.remember(slim, passport.path)
     return slim
+
+
+def _claims_in(folder: Path) -> dict[Claim, Counter[str]]:
+    """Count the answers that lie in the sub-folders of a class, a machine each.
+
+    A machine that asked twice counts with its newest run. Recordings that were shown in
+    place of a run are no answers.
+    """
+    found: dict[Claim, Counter[str]] = defaultdict(Counter)
+    for machine in sorted(path for path in folder.iterdir() if path.is_dir()):
+        said = dict[Claim, str]()
+        for finding in sorted(_findings(machine), key=lambda one: one.recorded):
+            said |= dict(_said(finding))
+        for claim, answer in said.items():
+            found[claim][answer] += 1
+    return dict(found)
+
+
+def _findings(machine: Path) -> Iterator[Finding]:
+    # A diagnosis is about a training of one's own, and no claim that others share.
+    for finding in read_all(machine, store.load_finding):
+        if not (finding.replayed or finding.ended_early):
+            yield finding
+
+
+def _said(finding: Finding) -> Iterator[tuple[Claim, str]]:
+    asked = _asked(finding)
+    for standing in standings(finding):
+        held = standing.comparison
+        if held and not standing.is_limit:
+            one, other = plain(held.variant, _CLAIM), plain(held.baseline, _CLAIM)
+            yield (asked, one, other), held.verdict
+
+
+def _asked(finding: Finding) -> str:
+    """What was asked, with what makes it another question."""
+    if typed := finding.parameters.get(TYPED):
+        return plain(str(typed), _CLAIM)
+    set_to = (f"{name}={value}" for name, value in finding.parameters.items() if value)
+    # How it was set is part of what was asked: other sizes, another answer.
+    return plain(f"{finding.experiment} ({', '.join(set_to)})", 2 * _CLAIM)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from perfkit.charts.figure import Figure
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown, in_html
@@ -21,8 +22,6 @@ from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Passport, Tra
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from perfkit.charts.figure import Figure
 
 Columns = Mapping[str, tuple[float | None, ...]]
 Document = Passport | Finding | Diagnosis
@@ -216,7 +215,7 @@ class Explanation(Shown):
         return largest(self.works)
 
     @functools.cached_property
-    def charts(self) -> "dict[str, Figure]":
+    def charts(self) -> dict[str, Figure]:
         """Its pictures, by what they show."""
         from perfkit.machines.comparison_charts import pictures
 

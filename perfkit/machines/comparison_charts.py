@@ -1,30 +1,22 @@
 """The charts of a comparison of two machines."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
-from perfkit.charts.figure import INK
+from perfkit.charts.figure import INK, Figure
 from perfkit.findings.text import plain
-from perfkit.machines.comparison import UNEXPLAINED
+from perfkit.machines.comparison import UNEXPLAINED, Explained, Explanation, One
 from perfkit.machines.comparison_report import share
+from perfkit.machines.ratios import Ratio
 from perfkit.passports.words import seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.machines.comparison import Explained, Explanation, One
-    from perfkit.machines.ratios import Ratio
-
 
 # Colour and hatch, so that no meaning hangs on the colour alone.
 _LOOKS = {
@@ -74,54 +66,15 @@ def from_a_to_b(found: Explanation) -> Figure:
             axes.axvline(told, color=INK, lw=1.2, ls=(0, (4, 3)))
 
     words = "; ".join(f"{bar.name} {', '.join(filter(None, bar.said))}" for bar in bars)
-    return row_chart(
+    return rows.picture(
         title,
         [(bar.name, bar.said) for bar in bars],
         lines,
         draw,
-        alt=f"{words}. {'. '.join(lines)}.",
+        alt=f"{title}. {words}. {'. '.join(lines)}.",
         axis=48,
         bold={"A", "B"},
     )
-
-
-def row_chart(
-    title: str,
-    said: Sequence[tuple[str, tuple[str, str]]],
-    lines: list[str],
-    draw: Callable[[Axes], None],
-    *,
-    alt: str,
-    height: float = 1.0,
-    axis: float = 40,
-    bold: Iterable[str] = (),
-) -> Figure:
-    """Draw a chart with a row per name.
-
-    Args:
-        title: Of the chart.
-        said: Of each row its name, and the words to its right and below these.
-        lines: Of the caption.
-        draw: Draws into the axes what is in the rows.
-        alt: What the chart shows, in words.
-        height: Of a row, as a share of the usual one.
-        axis: Height of the axis below.
-        bold: Rows whose words stand out.
-    """
-    high = len(said) * (1.0 if canvas.is_narrow() else height)
-    inner, whole = canvas.frame(high, lines, axis=axis)
-
-    def put(drawing: Drawing) -> None:
-        names = [rows.name(name) for name, _ in said]
-        right = rows.room([words for _, words in said])
-        axes = rows.axes(drawing, names, inner, right=right)
-        draw(axes)
-        for row, (name, words) in enumerate(said):
-            rows.beside(axes, row, *words, bold=name in bold)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
-
-    return canvas.drawn(whole, f"{title}. {alt}", put)
 
 
 def ratio_scale(axes: Axes, low: float, high: float, label: str) -> None:
@@ -197,13 +150,6 @@ def _caption(work: Explained) -> Iterator[str]:
 _RATIOS_TITLE = "How fast each part of B is, against A's"
 _RATIOS_HEIGHT = 0.8
 _MOST = 60
-# Marker, filled, colour: a verdict is told apart by its shape as well.
-_MARKS = {
-    "faster": (">", True, GREEN),
-    "slower": ("<", True, RED),
-    "no difference shown": ("o", True, GREY),
-    "too noisy to say": ("o", False, GREY),
-}
 
 
 @canvas.fitting
@@ -224,18 +170,18 @@ def microbenchmarks(found: Explanation) -> Figure:
             _draw_ratio(axes, row, speed)
 
     told = "; ".join(f"{name} {said[name]}, {shown[name].verdict}" for name in shown)
-    return row_chart(
+    return rows.picture(
         _RATIOS_TITLE,
         [(name, (words, "")) for name, words in said.items()],
         lines,
         draw,
-        alt=f"{told}.",
+        alt=f"{_RATIOS_TITLE}. {told}.",
         height=_RATIOS_HEIGHT,
     )
 
 
 def _draw_ratio(axes: Axes, row: int, speed: Ratio) -> None:
-    mark, filled, colour = _MARKS[speed.verdict]
+    mark, filled, colour = canvas.MARKS[speed.verdict]
     first, last = axes.get_xlim()
     low, at, high = (
         min(max(value, first), last) for value in (speed.low, speed.ratio, speed.high)

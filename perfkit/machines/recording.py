@@ -166,11 +166,8 @@ class Making:
             least = f"A budget below {_STARTS_FROM_S:.0f} s"
             self._missed.append(f"{least} leaves out TensorFlow's start.")
             return
-        doing = "Starting TensorFlow"
-        with display:
-            display.show(Board(doing=doing), at_once=True)
+        with display.showing("Starting TensorFlow"):
             self._machine = replace(self._machine, start=started(_START_S))
-            display.show(Board(doing=doing, over=True), at_once=True)
 
     @property
     def _trained(self) -> bool:

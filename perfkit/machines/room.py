@@ -6,23 +6,18 @@ behind it: ``Ada 2410-CJTM-18RC``. A line without one has not answered. Codes co
 mail and by hand: small letters, blanks for dashes, quotes and a remark do no harm.
 """
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import re
 import shutil
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.text import plain
 from perfkit.machine.checks import base, cores
 from perfkit.machine.record import Machine, Start
 from perfkit.machine.starting.child import is_right
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LIST = "codes.txt"
 # What to do about programs that keep a laptop busy.

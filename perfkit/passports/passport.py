@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
 from perfkit.findings.reading import encode, faults_of_samples, in_order
-from perfkit.findings.report import Report, Shown
+from perfkit.findings.report import Report, Saved
 from perfkit.findings.text import plain
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
@@ -21,7 +20,6 @@ SCHEMA: Final = 2
 BUDGET_S: Final = 180.0
 # Why a thing was not measured for which the budget was too small.
 ENDED: Final = "The run ended before it."
-Parameter = str | bool | int | float | None
 PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; what is left comes last.
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
@@ -131,7 +129,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Passport(Shown):
+class Passport(Saved):
     """A machine with its checks, the rates of its parts and the reference trainings.
 
     Attributes:
@@ -198,11 +196,6 @@ class Passport(Shown):
     def whole(self) -> bool:
         """Whether nothing was broken off."""
         return not (self.stopped or self.unfinished or self.missed)
-
-    @property
-    def path(self) -> Path | None:
-        """Where this passport is saved; None while it is not."""
-        return getattr(self, "_path", None)
 
     def microbenchmark(self, name: str) -> BenchmarkRate | None:
         """One microbenchmark by its name; None where the passport has none of it."""
@@ -335,15 +328,14 @@ def save(passport: Passport, path: str | Path) -> Path:
     Raises:
         PerfkitError: It cannot be written there. The passport itself is untouched.
     """
-    path = Path(os.path.expanduser(path))
     try:
         data = to_json(passport).encode()
         parse(data, "what was measured")
     except (BadFileError, ValueError) as error:
         raise PerfkitError(f"The passport cannot be kept as a file: {error}") from error
-    store.write_as(path, data, passport.kind)
-    store.remember(passport, path)
-    return path
+    saved = store.write_as(path, data, passport.kind)
+    store.remember(passport, saved)
+    return saved
 
 
 def short_numbers(value: Any, *, nulls: bool = True) -> Any:

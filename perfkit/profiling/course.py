@@ -4,14 +4,13 @@ The tracer costs something itself. So the same number of steps is timed without 
 several times before and after, in the same process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis import failure, own_callbacks
 from perfkit.diagnosis.maker import contain
@@ -21,10 +20,6 @@ from perfkit.diagnosis.training import Training, handed_over
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Left, wait
 from perfkit.measure.tick import Note
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
 
 STEP = "train"
 _LOG = "said.txt"

@@ -1,15 +1,13 @@
 """Profile a few steps of a training: ``perfkit.profile(make_training)``."""
 
-from __future__ import annotations
-
 import datetime
 import functools
-import os
 import tempfile
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import digest, maker, name_of
@@ -32,10 +30,6 @@ from perfkit.profiling import traces
 from perfkit.profiling.course import STEPPED, stepped
 from perfkit.profiling.traces import gathered
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-
 _MOST, _MOST_PARTS = 1000, 50
 _LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "held")
 
@@ -53,9 +47,7 @@ def save(profile: Profile, path: str | Path) -> Path:
     Raises:
         PerfkitError: It cannot be written there. The profile itself is untouched.
     """
-    path = Path(os.path.expanduser(path))
-    store.write_as(path, to_json(profile).encode(), profile.kind)
-    return path
+    return store.write_as(path, to_json(profile).encode(), profile.kind)
 
 
 def load(path: str | Path) -> Profile:
@@ -65,8 +57,7 @@ def load(path: str | Path) -> Profile:
         BadFileError: There is no such file, or it is not a profile that this perfkit
             can read.
     """
-    path = Path(os.path.expanduser(path))
-    return parse(store.whole_file(path), plain(path.name))
+    return store.read(path, parse)
 
 
 def parse(data: bytes, name: str) -> Profile:

@@ -1,30 +1,22 @@
 """What xprof makes of a trace, and what it refuses."""
 
-from __future__ import annotations
-
 import functools
 import importlib.metadata
 import importlib.util
 import json
 import re
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
 from perfkit.machine.environment import nameless
+from perfkit.machine.record import Machine
 from perfkit.measure.processes import Ended, in_process
 from perfkit.measure.tick import Note
 from perfkit.profiling.course import traces
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from perfkit.machine.record import Machine
-
-    Rows = list[dict[str, Any]]
-    Reader = Callable[[str], tuple["Made", ...]]
 
 STEPS = "input_pipeline_analyzer"
 OPS = "framework_op_stats"
@@ -87,6 +79,8 @@ def _tables(folder: str, tools: Sequence[str]) -> Iterator[Note]:
 
 
 Made = TypeVar("Made")
+Reader = Callable[[str], tuple[Made, ...]]
+Rows = list[dict[str, Any]]
 
 _IDLE = "IDLE"
 _PARTS = {

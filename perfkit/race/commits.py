@@ -5,24 +5,19 @@ into an index that lies in the new folder, and written from there. What git does
 keep, such as data, is linked into it, so that both sides read the same.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfkit.errors import BadParameterError
 from perfkit.measure.alone import is_ours
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _PREFIX = "perfkit-commit-"
 _LOCK = "lock"

@@ -1,14 +1,13 @@
 """Which sides were asked for: by files, a commit, a Python, a variable, a batch."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re
 import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis.maker import InFile, maker, name_of
 from perfkit.diagnosis.script import Script
@@ -17,9 +16,6 @@ from perfkit.machine import environment
 from perfkit.measure.host import Place
 from perfkit.race.commits import checked_out
 from perfkit.race.side import Side
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 _NOW = "the working tree"

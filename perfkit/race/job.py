@@ -5,23 +5,18 @@ two versions may see theirs in another order, so losses differ only where they l
 further apart than that lets expect.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import units
+from perfkit.diagnosis.facts import Facts
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.trial import LOSSES
 from perfkit.race.side import COMPILED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.measurement import Measurement
 
 # So many of the first losses are held against each other, and lie apart where they
 # differ by so many standard errors and by this share.
@@ -90,14 +85,8 @@ def _differences(one: Facts, other: Facts, *, by_hand: bool) -> Iterator[Differe
 
 def in_learning(
     measured: Measurement, side: str, baseline: str
-) -> tuple[Difference, ...]:
-    """What it does otherwise by how it learns: as compiled, and its first losses."""
-    return tuple(_in_learning(measured, side, baseline))
-
-
-def _in_learning(
-    measured: Measurement, side: str, baseline: str
 ) -> Iterator[Difference]:
+    """What it does otherwise by how it learns: as compiled, and its first losses."""
     mine, theirs = (_compiled(measured, each) for each in (side, baseline))
     for name in sorted(mine.keys() & theirs.keys()):
         if mine[name] != theirs[name]:

@@ -6,35 +6,26 @@ examples that a trial needed, over the examples per second of its side. A ratio 
 times has two doubts, how seeds differ and how rates do, and its interval holds both.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
 
 from perfkit import intuition, units
 from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
 from perfkit.findings.reading import note_as
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.report import Report, Shown, Table
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
 from perfkit.findings.text import plain
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison, judge, student
-from perfkit.measure.trial import LOSSES, NEW_EXAMPLES
+from perfkit.measure.trial import LOSSES, NEW_EXAMPLES, Trial
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from perfkit.findings.record import Finding
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.trial import Trial
-
-    # After so many examples, the mean loss since the one before.
-    Points = Sequence[tuple[float, float]]
-
+# After so many examples, the mean loss since the one before.
+Points = Sequence[tuple[float, float]]
 _HEADINGS = ("side", "examples needed", "examples/s", "time", "times as fast")
 _AGAIN = (
     "{names} saw examples again before it got there, so that is the loss of what it "

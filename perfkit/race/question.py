@@ -1,10 +1,9 @@
 """The question of a race, and its verdict: is one side faster than the other?"""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from perfkit import units
 from perfkit.diagnosis.maker import digest
@@ -15,19 +14,12 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold
 from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
-from perfkit.measure.measurement import Variant
+from perfkit.findings.text import as_sentence
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.statistics import Comparison
 from perfkit.race import job, why
-from perfkit.race.side import LEFT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.findings.report import Table
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-    from perfkit.race.job import Difference
-    from perfkit.race.side import Side
+from perfkit.race.job import Difference
+from perfkit.race.side import LEFT, Side
 
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
 _LEARNS = (
@@ -116,7 +108,8 @@ class Race(Experiment):
         found, rest = self._told(nearest, measured), [s for s in timed if s != nearest]
         if len(others) > 1 and best is None:
             names = ", ".join(side.name for side in timed)
-            much = found.much and f"Nearest is {nearest.name}: {_inside(found.much)}"
+            lower = f"{found.much[:1].lower()}{found.much[1:]}"
+            much = found.much and f"Nearest is {nearest.name}: {lower}"
             none = f"None of these is shown to be faster than {first.name}: {names}."
             found, rest = replace(found, headline=none, much=much), timed
         apart = dict(self._other_jobs(rest, measured))
@@ -144,11 +137,12 @@ class Race(Experiment):
                 return Verdict(
                     headline=f"{one} and {two} do different work, so neither is called "
                     f"faster: {said}.",
-                    much=_sentence(rates),
+                    much=as_sentence(rates),
                 )
+            per_example = f"per example it {_compared(compared)}"
             return Verdict(
                 headline=f"{one} does another job than {two}: {said}.",
-                much=_sentence(f"per example it {_compared(compared)}", rates),
+                much=as_sentence(": ".join(filter(None, (per_example, rates)))),
                 sure=sure,
                 interval=ends,
             )
@@ -170,7 +164,7 @@ class Race(Experiment):
             headline = f"Whether {one} is faster than {two} is not known yet."
         return Verdict(
             headline=headline,
-            much=_sentence(rates),
+            much=as_sentence(rates),
             sure=sure,
             interval=ends,
             warnings=warned,
@@ -194,14 +188,17 @@ class Race(Experiment):
             found,
             because=(*filter(None, [part]), *failures(measured)),
             folds=tuple(
-                fold for fold in folds if fold.sentences or any(_rows(fold.tables))
+                fold
+                for fold in folds
+                if fold.sentences or any(table.rows for table in fold.tables)
             ),
         )
 
     def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
         """What a side does otherwise than the baseline, but for what was asked for."""
-        facts: Mapping[str, Facts] = self.facts
-        seen = job.differences(facts[side.name], facts[self.baseline], batch=side.batch)
+        seen = job.differences(
+            self.facts[side.name], self.facts[self.baseline], batch=side.batch
+        )
         if side.batch or side.policy:
             return seen
         return (*seen, *job.in_learning(measured, side.name, self.baseline))
@@ -268,20 +265,6 @@ def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
         f"{units.significant(mine_)}, that of {baseline.name} "
         f"{units.significant(theirs_)} ({seeds})."
     )
-
-
-def _sentence(*parts: str) -> str:
-    """What is known of these, as a sentence."""
-    said = ": ".join(filter(None, parts))
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
-
-
-def _inside(sentence: str) -> str:
-    return f"{sentence[:1].lower()}{sentence[1:]}"
-
-
-def _rows(tables: tuple[Table, ...]) -> Iterator[bool]:
-    return (bool(table.rows) for table in tables)
 
 
 def _is_open(compared: Comparison) -> bool:

@@ -1,28 +1,20 @@
 """Race two trainings: the verb that notebooks and scripts need."""
 
-from __future__ import annotations
-
 import dis
-import os
-import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnoses import in_seconds
-from perfkit.displays import display_here
 from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
+from perfkit.experiments.replay import Replay
+from perfkit.findings.record import Finding
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.session import RaceSession
-from perfkit.runs import check_seed, open_replay, watch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perfkit.experiments.replay import Replay
-    from perfkit.findings.record import Finding
+from perfkit.runs import check_seed, home_of, open_replay, watch_here
 
 _UNWRITTEN = (
     "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
@@ -100,10 +92,7 @@ def race(
     session = open_race(
         asked, budget, guess=guess, seed=seed, folder=folder, replay=replay
     )
-    found = watch(session, display_here())
-    if session.unsaved:
-        warnings.warn(session.unsaved, stacklevel=2)
-    return found
+    return watch_here(session)
 
 
 def is_unwritten(training: object) -> bool:
@@ -128,7 +117,7 @@ def open_race(
 ) -> RaceSession | Replay:
     """Make a race, not yet begun, or its replay; refuse what cannot succeed."""
     check_seed(seed)
-    home = Path(os.path.expanduser(folder)) if folder is not None else None
+    home = home_of(folder)
     made = entrants(asked)
     race = Race(of=made.sides, typed=asked.typed)
     try:

@@ -1,25 +1,17 @@
 """Which trials a round of a race holds: the sides, then what explains a difference."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from perfkit.diagnosis import changes
+from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import to_variant, trial_s
 from perfkit.findings.standing import LEAST_ROUNDS
-from perfkit.measure.measurement import Variant
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.statistics import Comparison
 from perfkit.race import job
-from perfkit.race.side import Work
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-    from perfkit.race.side import Side
+from perfkit.race.side import Side, Work
 
 # Rounds of the sides alone, as planned; then rounds with what explains.
 _ROUNDS, _WHY_ROUNDS = 6, 2

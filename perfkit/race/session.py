@@ -1,14 +1,15 @@
 """One race, from the first look at its sides to the saved finding."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from perfkit.diagnosis import look
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.maker import InFile, assigned, name_of
 from perfkit.diagnosis.script import Script
 from perfkit.diagnosis.session import LEAST_BUDGET_S
@@ -17,22 +18,13 @@ from perfkit.experiments.session import Session, check_budget
 from perfkit.findings.standing import measurement
 from perfkit.machine.environment import named_in, own_names
 from perfkit.measure import spread
-from perfkit.measure.host import Environment, Launchers, environment_of
-from perfkit.measure.plan import Plan, Preparing
+from perfkit.measure.host import Environment, Launchers, Place, environment_of
+from perfkit.measure.plan import Event, Plan, Preparing
 from perfkit.measure.trial import Limits
 from perfkit.race import why
+from perfkit.race.question import Race
 from perfkit.race.rounds import Rounds, budget_for, decided
-from perfkit.race.side import First
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.host import Place
-    from perfkit.measure.plan import Event
-    from perfkit.race.question import Race
-    from perfkit.race.side import Side
+from perfkit.race.side import First, Side
 
 _SLICE_S = 0.1
 _LONGEST_LOOK_S = 300.0

@@ -1,32 +1,26 @@
 """The sides of a race: a training each, and what it is trained with."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes.model import choose_policy, enlarge
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.look import look
 from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.trial import contained
 from perfkit.errors import BadParameterError
+from perfkit.experiments.shared.loops import Told
 from perfkit.measure.host import Place
-from perfkit.measure.tick import Note
+from perfkit.measure.tick import Note, Yielded
 from perfkit.measure.trial import FIRST_STEP_S, LOSSES, NEW_EXAMPLES
 from perfkit.race.commits import Moved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.experiments.shared.loops import Told
-    from perfkit.measure.tick import Yielded
 
 # Notes of a trial: seconds from its start until the training was made, how its model
 # was compiled, and of a commit what came from the working tree all the same.

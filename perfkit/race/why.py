@@ -1,35 +1,28 @@
 """Why two sides differ: parts of their steps, what starting costs, what runs them."""
 
-from __future__ import annotations
-
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis import changes
 from perfkit.diagnosis.epochs import EPOCH_END
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.gains import step_of
 from perfkit.diagnosis.rounds import AS_GIVEN, given, to_variant
 from perfkit.diagnosis.split import split
+from perfkit.findings.diagnosis import Part
 from perfkit.findings.report import Fold, Table
 from perfkit.findings.reports import part_in_words
 from perfkit.machine.starting.log import said
+from perfkit.measure.host import Environment
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.pay_back import Line, pay_back
 from perfkit.measure.steady import steady
-from perfkit.measure.trial import FIRST_STEP_S
+from perfkit.measure.trial import FIRST_STEP_S, Trial
 from perfkit.race.rounds import ceilings, without
-from perfkit.race.side import MADE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.findings.diagnosis import Part
-    from perfkit.measure.host import Environment
-    from perfkit.measure.trial import Trial
-    from perfkit.race.side import Side
+from perfkit.race.side import MADE_S, Side
 
 # What a reader calls the parts of a step.
 _PARTS = {

@@ -152,7 +152,7 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
 )
 def test_one_thing_needs_no_list(monkeypatch, options):
     seen = []
-    monkeypatch.setattr("perfkit.race.race.watch", lambda s, _: seen.append(s))
+    monkeypatch.setattr("perfkit.race.race.watch_here", lambda s: seen.append(s))
     race(make_training, **options)
     assert [len(s._race.sides) for s in seen] == [2]
     assert seen[0].unsaved == ""
