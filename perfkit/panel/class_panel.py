@@ -6,12 +6,13 @@ import os
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ipywidgets as widgets
 
 from perfkit.machines.classroom import classroom
 from perfkit.panel import documents
+from perfkit.panel.controls import labelled, text_control
 from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from perfkit.passports.passport import Passport
 
 
-_LABEL = {"description_width": "8em"}
-_WIDTH = "40em"
+# Of a label, and of all of its widget.
+_WIDTHS = ("8em", "40em")
 
 
 class ClassView:
@@ -41,15 +42,11 @@ class ClassView:
     """
 
     def __init__(self, folder: str) -> None:
-        self.folder = widgets.Text(
-            value=folder,
-            placeholder="a path",
-            continuous_update=False,
-            **_labelled("folder", "The folder that the passports lie in (a path)"),
-        )
-        self.you = widgets.Dropdown(
-            **_labelled("you are here", "The machine that the picture marks")
-        )
+        what = "The folder that the passports lie in (a path)"
+        where = labelled("folder", what, *_WIDTHS)
+        self.folder = text_control(folder, placeholder="a path", **where)
+        marked = "The machine that the picture marks"
+        self.you = widgets.Dropdown(**labelled("you are here", marked, *_WIDTHS))
         self.show = button("Show", "Read the passports of the folder", "primary")
         self.status = Status()
         self.told, self.found, self.page = (widgets.HTML() for _ in range(3))
@@ -77,12 +74,6 @@ class ClassView:
         for widget in pressed:
             widget.disabled = running
         answer_at_once(pressed)
-
-
-def _labelled(label: str, tooltip: str) -> dict[str, Any]:
-    layout = widgets.Layout(width=_WIDTH, max_width="100%")
-    told = {"description": label, "tooltip": tooltip}
-    return {**told, "style": _LABEL, "layout": layout}
 
 
 _QUESTION = "Where does each machine of a class stand?"

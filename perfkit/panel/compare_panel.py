@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.panel import documents
-from perfkit.panel.controls import guess_control
+from perfkit.panel.controls import guess_control, labelled
 from perfkit.panel.documents import Upload
 from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
@@ -80,13 +80,9 @@ class CompareView:
 
 
 def _picker(side: str) -> Any:
-    return widgets.Dropdown(
-        options=(),
-        description=f"machine {side}",
-        tooltip=f"The passport or finding of machine {side}",
-        style={"description_width": "6em"},
-        layout=widgets.Layout(width="40em", max_width="100%"),
-    )
+    what = f"The passport or finding of machine {side}"
+    told = labelled(f"machine {side}", what, "6em", "40em")
+    return widgets.Dropdown(options=(), **told)
 
 
 def _upload(side: str, heard: Callable[[str, str, float, bytes | None], None]) -> Any:

@@ -14,7 +14,7 @@ from perfkit.errors import RunError
 from perfkit.findings.text import with_code
 from perfkit.machines.recording import ready
 from perfkit.measure.launcher import launcher
-from perfkit.panel.controls import budget_control
+from perfkit.panel.controls import budget_control, labelled, text_control
 from perfkit.panel.view import (
     RUNNING,
     Status,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 
 _BOX = "`host and user name`"
-_LABEL_WORDS = {"description_width": "11em"}
-_WIDTH = "27em"
 
 
 class PassportView:
@@ -59,12 +57,14 @@ class PassportView:
 
     def __init__(self, budget: float, label: str, file: str, *, names: bool) -> None:
         self.budget = budget_control(budget)
-        self.label = _text(label, "label", "What to call this machine")
+        called = labelled("label", "What to call this machine")
+        self.label = text_control(label, **called)
         self.names = widgets.Checkbox(
             value=names,
-            **_labelled("host and user name", "Whether these are in the file"),
+            **labelled("host and user name", "Whether these are in the file"),
         )
-        self.file = _text(file, "file", "Where it is saved (a path)")
+        where = labelled("file", "Where it is saved (a path)")
+        self.file = text_control(file, **where)
         self.run = button("Run", "Measure this machine", "primary")
         self.stop = button("Stop", "End the run and keep what was measured")
         self.save = button("Save", "Write the file that is described below")
@@ -136,18 +136,6 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
 
 def _short(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _text(value: str, label: str, tooltip: str) -> Any:
-    return widgets.Text(
-        value=value, continuous_update=False, **_labelled(label, tooltip)
-    )
-
-
-def _labelled(label: str, tooltip: str) -> dict[str, Any]:
-    layout = widgets.Layout(width=_WIDTH, max_width="100%")
-    told = {"description": label, "tooltip": tooltip}
-    return {**told, "style": _LABEL_WORDS, "layout": layout}
 
 
 _QUESTION = "What is this machine, and how fast is each part of it?"
