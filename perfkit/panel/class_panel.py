@@ -12,8 +12,8 @@ import ipywidgets as widgets
 
 from perfkit.machines.classroom import classroom
 from perfkit.panel import documents
-from perfkit.panel.controls import labelled, text_control
-from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
+from perfkit.panel.controls import boxed, labelled, text_control
+from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
 
 if TYPE_CHECKING:
@@ -27,41 +27,33 @@ if TYPE_CHECKING:
 _WIDTHS = ("8em", "40em")
 
 
-class ClassView:
-    """What a reader sees and presses.
+class ClassView(StatusView):
+    """The panel of a class.
 
     Attributes:
         folder: Where the passports lie.
         you: Which machine is the reader's own.
         show: Reads the folder.
-        status: What the panel does.
         found: The picture and the tables, as HTML.
         told: Who cannot run which notebook, as HTML.
         page: A link to its page.
-        box: All of it.
     """
 
     def __init__(self, folder: str) -> None:
+        super().__init__()
         what = "The folder that the passports lie in (a path)"
         where = labelled("folder", what, *_WIDTHS)
         self.folder = text_control(folder, placeholder="a path", **where)
         marked = "The machine that the picture marks"
         self.you = widgets.Dropdown(**labelled("you are here", marked, *_WIDTHS))
         self.show = button("Show", "Read the passports of the folder", "primary")
-        self.status = Status()
         self.told, self.found, self.page = (widgets.HTML() for _ in range(3))
-        row = widgets.Box((self.show,))
-        row.add_class("perfkit-buttons")
+        row = boxed("perfkit-buttons", self.show)
         said = (self.status.widget, self.found, self.told, self.page)
         for told in (self.told, self.found):
             told.add_class("perfkit-found")
-        self.box = widgets.VBox((self.folder, self.you, row, *said))
-        self.box.add_class("perfkit-panel")
+        self.box.children = (self.folder, self.you, row, *said)
         self.enable(running=False)
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.status.say(state)
 
     def offer(self, labels: Iterable[str], marked: str) -> None:
         """Offer machines to be marked."""

@@ -8,9 +8,9 @@ import ipywidgets as widgets
 
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.panel import documents
-from perfkit.panel.controls import guess_control, labelled
+from perfkit.panel.controls import boxed, guess_control, labelled
 from perfkit.panel.documents import Upload
-from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
+from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _SIDES = ("A", "B")
 
 
-class CompareView:
-    """What a reader sees and presses.
+class CompareView(StatusView):
+    """The panel of two machines.
 
     Attributes:
         pickers: The list of machines for ``"A"`` and that for ``"B"``.
@@ -33,34 +33,27 @@ class CompareView:
         compare: Holds the two against each other.
         guess: What the reader expects.
         refresh: Looks again which files there are.
-        status: What the panel does.
         found: The comparison, as HTML.
         page: A link to its page.
-        box: All of it.
     """
 
     def __init__(
         self, heard: Callable[[str, str, float, bytes | None], None], guess: str
     ) -> None:
+        super().__init__()
         self.pickers = {side: _picker(side) for side in _SIDES}
         self.uploads = {side: _upload(side, heard) for side in _SIDES}
         self.compare = button("Compare", "Hold A and B against each other", "primary")
         self.refresh = button("Refresh", "Look again which files lie here")
         self.guess = guess_control(guess, "such as B, 2x, most of it compute")
-        self.status = Status()
         self.found, self.page = widgets.HTML(), widgets.HTML()
-        rows = [_row((self.pickers[side], self.uploads[side])) for side in _SIDES]
         self._buttons = (self.compare, self.refresh)
+        picked = [(self.pickers[side], self.uploads[side]) for side in _SIDES]
+        rows = (*picked, (*self._buttons, self.guess))
         said = (self.status.widget, self.found, self.page)
-        parts = (*rows, _row((*self._buttons, self.guess)), *said)
         self.found.add_class("perfkit-found")
-        self.box = widgets.VBox(parts)
-        self.box.add_class("perfkit-panel")
+        self.box.children = (*(boxed("perfkit-buttons", *row) for row in rows), *said)
         self.enable(running=False)
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.status.say(state)
 
     def offer(self, labels: Iterable[str]) -> None:
         """Offer these to be picked; what is picked stays."""
@@ -91,12 +84,6 @@ def _upload(side: str, heard: Callable[[str, str, float, bytes | None], None]) -
         description=f"Upload {side}…",
         tooltip=f"Take a file from elsewhere for machine {side}",
     )
-
-
-def _row(parts: Iterable[Any]) -> Any:
-    row = widgets.Box(tuple(parts))
-    row.add_class("perfkit-buttons")
-    return row
 
 
 _QUESTION = "Why does the same training run differently on two machines?"

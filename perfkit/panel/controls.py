@@ -106,9 +106,7 @@ class Controls:
     def box(self) -> Any:
         """All of them but the guess, in as many columns as there is room for."""
         settings = (w for name, w in self.by_name.items() if name != "guess")
-        box = widgets.Box(tuple(settings))
-        box.add_class("perfkit-controls")
-        return box
+        return boxed("perfkit-controls", *settings)
 
     def described(self) -> dict[str, str]:
         """What is set, as a reader reads it: ``{"image side": "224 px"}``."""
@@ -142,6 +140,13 @@ class Controls:
             for label, text in said.items()
             if text != since[label]
         )
+
+
+def boxed(css: str, *parts: Any) -> Any:
+    """Widgets side by side, in a box that the style sheet knows by that name."""
+    box = widgets.Box(parts)
+    box.add_class(css)
+    return box
 
 
 def budget_control(budget: float) -> Any:

@@ -19,7 +19,7 @@ from perfkit.findings.report import Report, in_html
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.collect import machine
 from perfkit.panel import view
-from perfkit.panel.controls import auto_budget_control, guess_control
+from perfkit.panel.controls import auto_budget_control, boxed, guess_control
 from perfkit.panel.view import NOTHING, Answering, answer_at_once, button, no_run
 from perfkit.panel.worker import Measuring
 
@@ -58,8 +58,8 @@ class DiagnosisView(Answering):
         self.apply = button("Apply and measure again", _APPLY)
         self.apply.layout.width = "15em"
         self._marks = widgets.VBox()
-        row = widgets.Box((self.run, self.stop, self.guess, self.budget))
-        row.add_class("perfkit-buttons")
+        pressed = (self.run, self.stop, self.guess, self.budget)
+        row = boxed("perfkit-buttons", *pressed)
         parts = (widgets.HTML(_ASKED), row, self.chart, self.card)
         below = (self._marks, self.applied, self.runs.widget)
         self.box.children = (*parts, *below)

@@ -11,8 +11,8 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.fleet import run, show
-from perfkit.panel.controls import Controls, budget_control
-from perfkit.panel.view import Status, answer_at_once, button, run_or_stop
+from perfkit.panel.controls import Controls, boxed, budget_control
+from perfkit.panel.view import StatusView, answer_at_once, button, run_or_stop
 from perfkit.panel.worker import Measuring
 
 if TYPE_CHECKING:
@@ -24,37 +24,28 @@ if TYPE_CHECKING:
     from perfkit.fleet.members import Gathered, Member
 
 
-class FleetView:
-    """What a reader sees and presses.
+class FleetView(StatusView):
+    """The panel of a fleet.
 
     Attributes:
         controls: What can be set, each a widget; ``"budget"`` is one of them.
         run: Asks the fleet.
         stop: Ends the run.
-        status: What the panel does.
         rows: A row per machine while it runs, as HTML.
         found: The closing table and the findings, as HTML.
-        box: All of it.
     """
 
     def __init__(self, controls: dict[str, Any]) -> None:
+        super().__init__()
         self.controls = controls
         self.run = button("Run", "Ask every machine of the fleet", "primary")
         self.stop = button("Stop", "End the run and keep what comes home")
-        self.status = Status()
         self.rows, self.found = widgets.HTML(), widgets.HTML()
-        settings = widgets.Box(tuple(controls.values()))
-        settings.add_class("perfkit-controls")
-        row = widgets.Box((self.run, self.stop))
-        row.add_class("perfkit-buttons")
-        parts = (settings, row, self.status.widget, self.rows, self.found)
-        self.box = widgets.VBox(parts)
-        self.box.add_class("perfkit-panel")
+        settings = boxed("perfkit-controls", *controls.values())
+        row = boxed("perfkit-buttons", self.run, self.stop)
+        said = (self.status.widget, self.rows, self.found)
+        self.box.children = (settings, row, *said)
         self.enable(running=False)
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.status.say(state)
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""

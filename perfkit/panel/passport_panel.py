@@ -14,10 +14,10 @@ from perfkit.errors import RunError
 from perfkit.findings.text import with_code
 from perfkit.machines.recording import ready
 from perfkit.measure.launcher import launcher
-from perfkit.panel.controls import budget_control, labelled, text_control
+from perfkit.panel.controls import boxed, budget_control, labelled, text_control
 from perfkit.panel.view import (
     RUNNING,
-    Status,
+    StatusView,
     answer_at_once,
     button,
     download,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _BOX = "`host and user name`"
 
 
-class PassportView:
-    """What a reader sees and presses.
+class PassportView(StatusView):
+    """The panel of a machine's passport.
 
     Attributes:
         budget: The seconds of the whole passport.
@@ -48,14 +48,13 @@ class PassportView:
         run: Measures.
         stop: Ends what is running.
         save: Writes the file.
-        status: What the panel does, and how far it is.
         preview: What is in the file, as HTML.
         saved: A link to the file that was saved.
         card: What was measured, as HTML.
-        box: All of it.
     """
 
     def __init__(self, budget: float, label: str, file: str, *, names: bool) -> None:
+        super().__init__()
         self.budget = budget_control(budget)
         called = labelled("label", "What to call this machine")
         self.label = text_control(label, **called)
@@ -68,23 +67,15 @@ class PassportView:
         self.run = button("Run", "Measure this machine", "primary")
         self.stop = button("Stop", "End the run and keep what was measured")
         self.save = button("Save", "Write the file that is described below")
-        self.status = Status()
         self.saved, self.preview, self.card = (widgets.HTML() for _ in range(3))
         self._set = (self.budget, self.label, self.file, self.names)
-        controls = widgets.Box(self._set)
-        controls.add_class("perfkit-controls")
-        row = widgets.Box((self.run, self.stop, self.save))
-        row.add_class("perfkit-buttons")
+        controls = boxed("perfkit-controls", *self._set)
+        row = boxed("perfkit-buttons", self.run, self.stop, self.save)
         said = (self.status.widget, self.saved, self.preview, self.card)
         self.preview.add_class("perfkit-found")
-        self.box = widgets.VBox((controls, row, *said))
-        self.box.add_class("perfkit-panel")
+        self.box.children = (controls, row, *said)
         self.can_save = False
         self.enable(running=False)
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.status.say(state)
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""

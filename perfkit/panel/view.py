@@ -21,6 +21,7 @@ from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.store import to_json
 from perfkit.findings.text import plain
 from perfkit.measure.plan import TrialStarted, seconds_for
+from perfkit.panel.controls import boxed
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import Board
 
@@ -99,8 +100,7 @@ class Runs:
         self.table = widgets.HTML()
         self.author = _line_of_text("author", "Who sends the page")
         self.note = _line_of_text("note", "What you say to it, such as what it is for")
-        self._signed = widgets.Box((self.author, self.note))
-        self._signed.add_class("perfkit-controls")
+        self._signed = boxed("perfkit-controls", self.author, self.note)
         self.widget = widgets.VBox((self.table,))
         self.widget.add_class("perfkit-runs")
         # Each with what was found, and its links by how they are signed.
@@ -248,6 +248,24 @@ class Status(Display):
         }
 
 
+class StatusView:
+    """What a reader sees and presses, with a sentence on what the panel does.
+
+    Attributes:
+        status: What the panel does, and how far it is.
+        box: All of it.
+    """
+
+    def __init__(self) -> None:
+        self.status = Status()
+        self.box = widgets.VBox()
+        self.box.add_class("perfkit-panel")
+
+    def say(self, state: str) -> None:
+        """Tell the reader one sentence."""
+        self.status.say(state)
+
+
 RUNNING = "Running: wait, or press Stop and keep what was measured by then."
 NOTHING = "Stopped before any trial ended: there is nothing to keep."
 
@@ -387,8 +405,7 @@ class View(Answering):
         self.settings.add_class("perfkit-settings")
         self.asked = widgets.HTML()
         guess, folded = controls.by_name["guess"], controls.box()
-        row = widgets.Box((self.run, self.stop, guess))
-        row.add_class("perfkit-buttons")
+        row = boxed("perfkit-buttons", self.run, self.stop, guess)
         self.settings.observe(lambda _: _unfold(self.settings, folded), "value")
         _unfold(self.settings, folded)
         above = (self.asked, row, self.settings, folded)
