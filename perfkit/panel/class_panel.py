@@ -74,7 +74,7 @@ _CHANGED = "Another folder is set: press Show."
 _NOBODY = "nobody"
 
 
-class ClassPanel(Working):
+class ClassPanel(Working["Classroom"]):
     """A folder, "you are here", the picture, who cannot run what, and its page.
 
     Args:
@@ -88,6 +88,8 @@ class ClassPanel(Working):
     Raises:
         BadFileError: ``you`` is no passport.
     """
+
+    nothing = "No folder was read."
 
     def __init__(
         self,
@@ -107,24 +109,12 @@ class ClassPanel(Working):
         self.view.you.observe(lambda _: self._soon(self._mark), "value")
         self.view.folder.observe(lambda _: self._soon(self._changed), "value")
 
-    def __repr__(self) -> str:
-        return repr(self.room) if self.room else super().__repr__()
-
-    def start(self) -> None:
-        """Read the folder that is set, as Show does."""
-        self._ask(self._show)
-
-    def result(self) -> Classroom:
-        """Give the class; it reads the folder if that was not done yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.room, "No folder was read.")
+    def _known(self) -> Classroom | None:
+        return self.room
 
     # What the worker does; only here are widgets changed.
 
-    def _show(self) -> None:
+    def _run(self) -> None:
         self.view.say("Reading the passports.")
         self._forget()
         folder = self.view.folder.value
@@ -166,9 +156,8 @@ class ClassPanel(Working):
         self.view.told.value = self.view.found.value = self.view.page.value = ""
 
     def _static_html(self) -> str:
-        if self.room is None:
-            return super()._static_html()
-        return f"{self.room._repr_html_()}{who_cannot(self.room)}"
+        cannot = who_cannot(self.room) if self.room else ""
+        return f"{super()._static_html()}{cannot}"
 
 
 def who_cannot(room: Classroom) -> str:

@@ -96,7 +96,7 @@ _GONE = "A file that was picked is gone: pick another."
 _CHANGED = "Another pair is picked: press Compare."
 
 
-class ComparePanel(Working):
+class ComparePanel(Working["Explanation"]):
     """Two lists of machines, uploads, Compare, the explanation, and its page.
 
     Args:
@@ -114,6 +114,8 @@ class ComparePanel(Working):
         BadFileError: A file is none that can be compared.
         BadParameterError: ``a`` or ``b`` is nothing to compare.
     """
+
+    nothing = "Nothing was compared."
 
     def __init__(
         self,
@@ -137,20 +139,8 @@ class ComparePanel(Working):
         for picker in self.view.pickers.values():
             picker.observe(lambda _: self._soon(self._changed), "value")
 
-    def __repr__(self) -> str:
-        return repr(self.found) if self.found else super().__repr__()
-
-    def start(self) -> None:
-        """Compare what is picked, as Compare does."""
-        self._ask(self._compare)
-
-    def result(self) -> Explanation:
-        """Give the comparison; it compares what is picked if nothing was yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.found, "Nothing was compared.")
+    def _known(self) -> Explanation | None:
+        return self.found
 
     @property
     def picked(self) -> tuple[str | None, ...]:
@@ -208,7 +198,7 @@ class ComparePanel(Working):
         again = _DONE if self.picked == self._compared else _CHANGED
         self.view.say(again if self.found else _READY)
 
-    def _compare(self) -> None:
+    def _run(self) -> None:
         from perfkit.machines.compare import compare
         from perfkit.machines.comparison_report import page
 
@@ -229,6 +219,3 @@ class ComparePanel(Working):
 
     def _forget(self) -> None:
         self.found, self.view.found.value, self.view.page.value = None, "", ""
-
-    def _static_html(self) -> str:
-        return self.found._repr_html_() if self.found else super()._static_html()

@@ -130,7 +130,7 @@ def _line(cause: Cause) -> Any:
 _READY = "Ready: press Run."
 
 
-class DiagnosisPanel(Measuring):
+class DiagnosisPanel(Measuring[Diagnosis]):
     """Run, Stop, a live chart, the report, and a button that applies what it says.
 
     What is applied is applied in the trials only: your code is never changed.
@@ -142,6 +142,7 @@ class DiagnosisPanel(Measuring):
     """
 
     what = "The run"
+    nothing = NOTHING
 
     def __init__(
         self,
@@ -168,10 +169,6 @@ class DiagnosisPanel(Measuring):
     def __repr__(self) -> str:
         return repr(self.diagnosis) if self.diagnosis else "<the panel of a diagnosis>"
 
-    def start(self) -> None:
-        """Diagnose, as Run does; nothing happens while something is measured."""
-        self._ask(self._run)
-
     def apply(self) -> None:
         """Measure the marked changes at once against the training as given."""
         if changes := self.view.marked:
@@ -179,13 +176,8 @@ class DiagnosisPanel(Measuring):
         else:
             self._soon(lambda: self.view.say("Mark at least one change to apply."))
 
-    def result(self) -> Diagnosis:
-        """Give what was found; it diagnoses first if nothing was found yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.diagnosis, NOTHING)
+    def _known(self) -> Diagnosis | None:
+        return self.diagnosis
 
     # What the worker does; only here are widgets changed.
 

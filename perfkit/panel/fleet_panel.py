@@ -70,7 +70,7 @@ _ABOUT = "What is each machine of the fleet, and how fast is each part of it?"
 _READY = "Ready: Run asks every machine of the fleet."
 
 
-class FleetPanel(Measuring):
+class FleetPanel(Measuring["Gathered"]):
     """Controls, Run, Stop, a row per machine, and what each of them found.
 
     Args:
@@ -89,6 +89,8 @@ class FleetPanel(Measuring):
     Raises:
         BadParameterError: A name or a value that is not accepted.
     """
+
+    nothing = "Nobody was asked."
 
     def __init__(
         self,
@@ -126,20 +128,8 @@ class FleetPanel(Measuring):
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
 
-    def __repr__(self) -> str:
-        return repr(self.gathered) if self.gathered else super().__repr__()
-
-    def start(self) -> None:
-        """Ask the fleet with what is set, as Run does; nothing happens during a run."""
-        self._ask(self._run)
-
-    def result(self) -> Gathered:
-        """Give what came home; it asks first if nobody was asked yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.gathered, "Nobody was asked.")
+    def _known(self) -> Gathered | None:
+        return self.gathered
 
     # What the worker does; only here are widgets changed.
 
@@ -159,6 +149,3 @@ class FleetPanel(Measuring):
             self.gathered = opened.gathered()
             self.view.show(self.gathered)
         self.view.say(" ".join(show.closing(self.gathered)))
-
-    def _static_html(self) -> str:
-        return self.gathered._repr_html_() if self.gathered else super()._static_html()

@@ -153,7 +153,7 @@ def panel(
     )
 
 
-class Panel(Measuring):
+class Panel(Measuring["Finding"]):
     """One experiment's controls, Run, Stop, live chart and report.
 
     Attributes:
@@ -163,6 +163,7 @@ class Panel(Measuring):
     """
 
     what = "The run"
+    nothing = NOTHING
     # Whether the budget may be left to what is measured.
     is_auto = False
 
@@ -190,9 +191,6 @@ class Panel(Measuring):
         self.controls.on_change(lambda: self._soon(self._changed))
         self._sign(self.view.runs)
 
-    def __repr__(self) -> str:
-        return repr(self.finding) if self.finding else super().__repr__()
-
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
         if not replay_from(self._replay):
@@ -200,21 +198,8 @@ class Panel(Measuring):
         self._soon(_load_charts)
         super()._ipython_display_()
 
-    def start(self) -> None:
-        """Run with what is set, as Run does; nothing happens while a run goes on."""
-        self._ask(self._run)
-
-    def result(self) -> Finding:
-        """Give what was found.
-
-        It waits for a run in progress, and runs with what is set if nothing was found
-        yet. Meanwhile a kernel interrupt is Stop, and so is the panel's own Stop, but
-        before ipykernel 7 that one is heard only after the cell.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.finding, NOTHING)
+    def _known(self) -> Finding | None:
+        return self.finding
 
     def __await__(self) -> Generator[Any, None, Finding]:
         """Do as ``result`` without blocking the kernel: ``await panel``."""
@@ -228,7 +213,7 @@ class Panel(Measuring):
                 if asked.is_set():
                     self.stop()
                 await asyncio.sleep(SLICE_S)
-        return self._given(self.finding, NOTHING)
+        return self._given()
 
     # What the worker does; only here are widgets changed.
 

@@ -137,7 +137,7 @@ _STOPPED = "Stopped: the passport holds what was measured by then. Save writes i
 _LABEL, _FILE = "this machine", "this-machine.json"
 
 
-class PassportPanel(Measuring):
+class PassportPanel(Measuring["Passport"]):
     """Run, Stop, progress, a preview of the whole file, and Save.
 
     Args:
@@ -152,6 +152,8 @@ class PassportPanel(Measuring):
     Raises:
         BadParameterError: A value that is not accepted.
     """
+
+    nothing = "Stopped before anything was measured."
 
     def __init__(
         self,
@@ -175,9 +177,6 @@ class PassportPanel(Measuring):
         for told in (self.view.label, self.view.names):
             told.observe(lambda _: self._soon(self._told_again), "value")
 
-    def __repr__(self) -> str:
-        return repr(self.passport) if self.passport else super().__repr__()
-
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
         launcher().warm()
@@ -192,18 +191,8 @@ class PassportPanel(Measuring):
         label = ready(None, label=self.view.label.value).label
         return replace(self._made, label=label, host=host, user=user)
 
-    def start(self) -> None:
-        """Measure with what is set, as Run does; nothing happens during a run."""
-        self._ask(self._run)
-
-    def result(self) -> Passport:
-        """Give the passport; it measures first if nothing was measured yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        nothing = "Stopped before anything was measured."
-        return self._got(lambda: self.passport, nothing)
+    def _known(self) -> Passport | None:
+        return self.passport
 
     def _names(self) -> tuple[str, str]:
         return ready(None, with_names=self.view.names.value).names
@@ -246,6 +235,3 @@ class PassportPanel(Measuring):
         self.view.say(f"Saved as {self._saved.resolve()}")
         link = download(f"{path.stem}.json", to_json(passport), "passport")
         self.view.saved.value = f"<p>{link}</p>"
-
-    def _static_html(self) -> str:
-        return self.passport._repr_html_() if self.passport else super()._static_html()
