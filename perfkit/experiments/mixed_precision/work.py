@@ -18,7 +18,7 @@ from perfkit.experiments.mixed_precision.numbers import (
 )
 from perfkit.experiments.shared import batches, precision
 from perfkit.experiments.shared.batches import code_of_fit, fitted, forecast
-from perfkit.experiments.shared.loops import step_of
+from perfkit.experiments.shared.loops import compiled, step_of
 from perfkit.experiments.shared.models import MODELS, learnable
 from perfkit.experiments.shared.precision import (
     BFLOAT16,
@@ -31,15 +31,13 @@ from perfkit.experiments.shared.precision import (
 from perfkit.measure.tick import READY, REFUSED, Note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import keras
     import tensorflow as tf
 
     from perfkit.experiments.shared.precision import Hardware, Precision
     from perfkit.measure.tick import Yielded
-
-    Step = Callable[[Any, Any], tf.Tensor]
 
 # A step that takes longer than this, and than so many of float32, is not timed: a few
 # of them would be the whole run.
@@ -163,7 +161,7 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
     network, optimizer = _built(name, PRECISIONS[precision], seed)
     # Another precision draws other weights from the same seed.
     network.set_weights(weights)
-    step = _compiled(network, optimizer)
+    step = compiled(step_of(network, optimizer), autograph=False)
     losses: list[float] = []
     yield READY
     for examples, labels in _to_learn(name, seed, STEPS):
@@ -183,7 +181,7 @@ def scaling(name: str, seed: int) -> Iterator[Yielded]:
         keras.optimizers.Adam(), dynamic_growth_steps=GROWTH
     )
     optimizer.build(network.trainable_variables)
-    step = _compiled(network, optimizer)
+    step = compiled(step_of(network, optimizer), autograph=False)
     scales = [float(optimizer.dynamic_scale)]
     yield READY
     for examples, labels in _to_learn(name, seed, SCALED_STEPS):
@@ -209,7 +207,7 @@ def _seconds_of_step(name: str, one: Precision, batch: int) -> float:
 def _timed(name: str, one: Precision, batch: int) -> float:
     import tensorflow as tf
 
-    step = _compiled(*_built(name, one))
+    step = compiled(step_of(*_built(name, one)), autograph=False)
     examples, labels = map(tf.constant, MODELS[name].batch(batch))
     taken: list[float] = []
     # The first call traces as well, and says nothing where another can be afforded.
@@ -218,14 +216,6 @@ def _timed(name: str, one: Precision, batch: int) -> float:
         float(step(examples, labels))
         taken.append(time.perf_counter() - began)
     return min(taken)
-
-
-def _compiled(network: keras.Model, optimizer: keras.Optimizer) -> Step:
-    """Give a function that trains on one batch; it does not wait for the device."""
-    import tensorflow as tf
-
-    made: Step = tf.function(step_of(network, optimizer), autograph=False)
-    return made
 
 
 def _built(

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared import benchmark, loops
 from perfkit.measure.tick import READY, TICK_S, Tick
 
 if TYPE_CHECKING:
@@ -315,21 +315,10 @@ def step_of(
         model: What to train.
         prepare: What to do with the images first, as part of the step.
     """
-    import keras
-    import tensorflow as tf
+    learn = loops.step_of(model)
 
-    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    optimizer = keras.optimizers.SGD(0.01)
-    optimizer.build(model.trainable_variables)
+    def step(images: Any, labels: Any) -> tf.Tensor:
+        return learn(prepare(images) if prepare else images, labels)
 
-    def step(images: Any, labels: tf.Tensor) -> tf.Tensor:
-        if prepare is not None:
-            images = prepare(images)
-        with tf.GradientTape() as tape:
-            loss = loss_of(labels, model(images, training=True))
-        weights = model.trainable_variables
-        optimizer.apply(tape.gradient(loss, weights), weights)
-        return loss
-
-    graph = tf.function(step, autograph=False)
+    graph = loops.compiled(step, autograph=False)
     return lambda images, labels: float(graph(images, labels))
