@@ -26,6 +26,7 @@ from perfkit.experiments.execution_mode.variants import (
 )
 from perfkit.experiments.execution_mode.verdict import CHOICES, judge
 from perfkit.experiments.parameters import Choice, Range, chosen
+from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
 from perfkit.measure.measurement import Variant
@@ -76,7 +77,8 @@ class ExecutionMode(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that learn something else, or do what another does here."""
-        _leave_gpus_alone()
+        # Preparing needs no GPU, and one that is taken here is missed by a trial.
+        without_gpus()
         yield Note("progress", "Checking that all variants learn the same")
         job = Job(self.model, self.batch, self.epoch)
         refused = alike(self._methods, xla=modes.uses_xla(job.network()))
@@ -133,10 +135,3 @@ def execution_with(function: Function, /, **parameters: Any) -> ExecutionMode:
         BadParameterError: It is no function, or a parameter is not accepted.
     """
     return with_yours(ExecutionMode, function, **parameters)
-
-
-def _leave_gpus_alone() -> None:
-    """Preparing needs no GPU, and one that is taken here is missed by a trial."""
-    import tensorflow as tf
-
-    tf.config.set_visible_devices([], "GPU")

@@ -18,7 +18,7 @@ from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.benchmark import calls_of_a_tick
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
-from perfkit.experiments.shared.loops import step_of
+from perfkit.experiments.shared.loops import step_of, wait
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import FLOAT32, PRECISIONS, use_policy
 from perfkit.experiments.shared.reference_jobs import (
@@ -96,7 +96,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
                 storage.forget(path)
             yield Pause(benchmark.FORGETTING)
 
-    yield from every(steps(), sync=_wait)
+    yield from every(steps(), sync=wait)
 
 
 def resident(reference: Reference) -> Iterator[Yielded]:
@@ -104,8 +104,8 @@ def resident(reference: Reference) -> Iterator[Yielded]:
     work = _work(reference)
     batch = _resident(MODELS[reference.model], reference.batch)
     changes = {name: (one, count) for name, one, count in _changes(work, batch)}
-    often = {name: calls_of_a_tick(one, _wait) for name, (one, _) in changes.items()}
-    count = calls_of_a_tick(lambda: work.step(*batch), _wait)
+    often = {name: calls_of_a_tick(one, wait) for name, (one, _) in changes.items()}
+    count = calls_of_a_tick(lambda: work.step(*batch), wait)
     yield work.told
     yield Note(STEPS, {name: often[name] * changes[name][1] for name in changes})
     # What a first call takes is known of the full training.
@@ -114,12 +114,12 @@ def resident(reference: Reference) -> Iterator[Yielded]:
         for _ in range(_TICKS):
             for _ in range(count):
                 work.step(*batch)
-            _wait()
+            wait()
             yield count * reference.batch
         for name, (change, _) in changes.items():
             for _ in range(often[name]):
                 change()
-            _wait()
+            wait()
             yield Pause(name)
 
 
@@ -313,9 +313,3 @@ def _gpus() -> bool:
     import tensorflow as tf
 
     return bool(tf.config.list_logical_devices("GPU"))
-
-
-def _wait() -> None:
-    import tensorflow as tf
-
-    tf.test.experimental.sync_devices()
