@@ -18,6 +18,7 @@ from perfkit.measure import plan
 from perfkit.measure.measurement import Variant
 
 if TYPE_CHECKING:
+    from perfkit.experiments.shared.race import Race
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.plan import Tries
@@ -119,10 +120,20 @@ class Experiment:
         It is asked after each round, so it must ask for more than a verdict does: what
         is looked at often looks like a difference some time.
         """
-        return False
+        race = self.race(measured)
+        return race is not None and race.is_clear
+
+    def race(self, measured: Measurement) -> Race | None:
+        """What gives the verdict, and ends a run once it has a clear winner.
+
+        None where more is asked than which variant is fastest.
+        """
+        return None
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say in words what the timings mean; called again as they narrow."""
+        if race := self.race(measured):
+            return race.verdict()
         raise NotImplementedError(f"{type(self).__name__} has no verdict()")
 
 

@@ -152,13 +152,10 @@ class SmallFiles(Experiment):
                 )
         else:
             because.append("How much came from the disk is not known here.")
-        return self._race(measured).verdict(warnings=warnings, because=tuple(because))
+        return self.race(measured).verdict(warnings=warnings, because=tuple(because))
 
-    def is_answered(self, measured: Measurement) -> bool:
-        """Whether packing is surely worth it."""
-        return self._race(measured).is_clear
-
-    def _race(self, measured: Measurement) -> Race:
+    def race(self, measured: Measurement) -> Race:
+        """Whether to pack what is read from the disk."""
         return Race(measured, _CHOICES, "examples", "Reading")
 
     def _folder(self, name: str) -> Path:

@@ -21,7 +21,7 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import unknown
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.data_pipeline import work as consumers
-from perfkit.experiments.data_pipeline.numbers import ALONE
+from perfkit.experiments.data_pipeline.numbers import ALONE, contenders
 from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
@@ -33,19 +33,14 @@ from perfkit.experiments.data_pipeline.variants import (
     own,
     takes,
 )
-from perfkit.experiments.data_pipeline.verdict import (
-    CHOICES,
-    Claim,
-    claims,
-    judge,
-    race,
-)
+from perfkit.experiments.data_pipeline.verdict import CHOICES, Claim, claims, judge
 from perfkit.experiments.data_pipeline.work import Task
 from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.experiments.shared import benchmark, cache, decoding
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
+from perfkit.experiments.shared.race import Race
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
 from perfkit.measure.measurement import Variant
@@ -55,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from perfkit.experiments.data_pipeline.variants import Method
-    from perfkit.experiments.shared.race import Race
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
@@ -164,14 +158,13 @@ class DataPipeline(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
-        return judge(measured, self._race(measured))
+        return judge(measured, self.race(measured))
 
-    def is_answered(self, measured: Measurement) -> bool:
-        """Whether one of the variants is surely worth it."""
-        return self._race(measured).is_clear
-
-    def _race(self, measured: Measurement) -> Race:
-        return race(measured, alone=self.feeding == "alone")
+    def race(self, measured: Measurement) -> Race:
+        """Which of the pipelines that may be advised is fastest."""
+        choices = {name: CHOICES[name] for name in contenders(measured)}
+        what = "The pipeline" if self.feeding == "alone" else "This training"
+        return Race(measured, choices, "images", what, BASELINE)
 
     @property
     def _asked(self) -> tuple[str, ...]:
