@@ -20,7 +20,6 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.convolution import answers, channels
 from perfkit.experiments.convolution.library import moving, multiplying
-from perfkit.experiments.convolution.numbers import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
 from perfkit.experiments.convolution.variants import (
     BASELINE,
@@ -29,7 +28,13 @@ from perfkit.experiments.convolution.variants import (
     VARIANTS,
     own,
 )
-from perfkit.experiments.convolution.verdict import CHOICES, judge
+from perfkit.experiments.convolution.verdict import (
+    ARITHMETIC,
+    BFLOAT16,
+    CHOICES,
+    MEMORY,
+    judge,
+)
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.code import code_of
 from perfkit.measure.measurement import Variant
