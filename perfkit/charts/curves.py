@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -172,6 +172,27 @@ def between(axes: Axes, x: float, low: float, high: float, colour: str) -> None:
     """A 95 % interval, as far as it lies within the axes."""
     bottom, top = axes.get_ylim()
     axes.vlines(x, max(low, bottom), min(high, top), colors=colour, lw=2.2)
+
+
+def key(
+    axes: Axes,
+    names: Iterable[str],
+    looks: Iterable[tuple[str, Any]],
+    reach: tuple[float, float],
+) -> None:
+    """A name for each curve in the margin, in their order, each beside its look.
+
+    Args:
+        axes: Where the curves are.
+        names: Of the curves.
+        looks: Colour and dashes of each.
+        reach: Where the looks begin and end, in fractions of the axes.
+    """
+    for row, (name, (colour, dashes)) in enumerate(zip(names, looks, strict=False)):
+        high = 0.95 - 0.1 * row
+        style: Any = {"color": colour, "ls": dashes, "lw": 1.8, "clip_on": False}
+        axes.plot(reach, [high, high], transform=axes.transAxes, **style)
+        canvas.note(axes, name, (reach[1], high), (6, 0))
 
 
 def label(axes: Axes, words: str, x: float, y: float, *, colour: str = INK) -> None:

@@ -285,7 +285,8 @@ def learning(finding: Finding) -> Figure:
         for axes in (by_samples, by_seconds):
             curves.even(axes, max(high, 1e-6), units.significant)
         _below(by_samples, by_seconds, found)
-        _name(by_seconds, found)
+        names = [f"batch {curve.batch:,}" for curve in found]
+        curves.key(by_seconds, names, _LOOKS, (1.03, 1.13))
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
@@ -319,22 +320,6 @@ def _below(by_samples: Axes, by_seconds: Axes, found: Sequence[Curve]) -> None:
     ticks = scale.even_ticks(0, end)
     curves.put(by_seconds, ticks[:: 1 + len(ticks) // 5], units.significant)
     by_seconds.set_xlabel("seconds of training")
-
-
-def _name(axes: Axes, found: Sequence[Curve]) -> None:
-    """A name for each curve in the margin, in their order, each beside its look."""
-    for row, (curve, (colour, dashes)) in enumerate(zip(found, _LOOKS, strict=False)):
-        high = 0.95 - 0.1 * row
-        axes.plot(
-            [1.03, 1.13],
-            [high, high],
-            color=colour,
-            ls=dashes,
-            lw=1.8,
-            transform=axes.transAxes,
-            clip_on=False,
-        )
-        canvas.note(axes, f"batch {curve.batch:,}", (1.13, high), (6, 0))
 
 
 def _learning_in_words(curve: Curve) -> str:

@@ -60,7 +60,8 @@ def losses(finding: Finding) -> Figure:
             _band(right, one.steps, one.apart, colour, dashes)
         right.axhline(0, color=INK, lw=1.2)
         _ends(left, right, found)
-        _name(right, found)
+        names = [FLOAT32, *(plain(one.precision, 22) for one in found)]
+        curves.key(right, names, [(INK, "-"), *_LOOKS, _MORE], (1.05, 1.2))
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
@@ -111,24 +112,6 @@ def _ends(left: Axes, right: Axes, found: Sequence[Pairs]) -> None:
         axes.set_xlabel("training steps")
         ticks = scale.even_ticks(0, last)
         curves.put(axes, ticks[:: 1 + len(ticks) // 6], units.significant)
-
-
-def _name(axes: Axes, found: Sequence[Pairs]) -> None:
-    """A name for each line in the margin, each beside its look."""
-    names = [FLOAT32, *(plain(one.precision, 22) for one in found)]
-    looks = [(INK, "-"), *_LOOKS, _MORE]
-    for row, (name, (colour, dashes)) in enumerate(zip(names, looks, strict=False)):
-        high = 0.95 - 0.1 * row
-        axes.plot(
-            [1.05, 1.2],
-            [high, high],
-            color=colour,
-            ls=dashes,
-            lw=1.8,
-            transform=axes.transAxes,
-            clip_on=False,
-        )
-        canvas.note(axes, name, (1.2, high), (6, 0))
 
 
 def _losses_in_words(one: Pairs) -> str:
