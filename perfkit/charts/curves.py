@@ -91,6 +91,8 @@ def picture(
     caption: Iterable[str],
     words: Iterable[str],
     fill: Callable[[Axes], None],
+    *,
+    right: float = RIGHT,
 ) -> Figure:
     """A picture of one such pair of axes.
 
@@ -100,11 +102,12 @@ def picture(
         caption: What the marks mean, in pieces.
         words: What it shows, for who cannot see it: sentences without full stops.
         fill: Draws what is in the axes.
+        right: Pixels to the right of them.
     """
     lines = canvas.caption_lines(list(caption))
 
     def draw(drawing: Drawing) -> None:
-        fill(axes(drawing, what))
+        fill(axes(drawing, what, right=right))
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 

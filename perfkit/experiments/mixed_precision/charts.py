@@ -130,15 +130,12 @@ def loss_scale(finding: Finding) -> Figure:
     found = numbers.scale(finding.trials)
     if found is None:
         return canvas.message(title, "No training in float16 told its loss scale.")
-    lines = canvas.caption_lines(
-        [
-            "line: what the loss is multiplied by before its gradients are taken",
-            "✕ a step that was skipped: a gradient overflowed, and the scale is halved",
-        ]
+    caption = (
+        "line: what the loss is multiplied by before its gradients are taken",
+        "✕ a step that was skipped: a gradient overflowed, and the scale is halved",
     )
 
-    def draw(drawing: Drawing) -> None:
-        axes = curves.axes(drawing, "loss scale (logarithmic)", right=40)
+    def fill(axes: Axes) -> None:
         steps = range(len(found.scales))
         axes.set_yscale("log", base=2)
         low, high = min(found.scales) / 1.5, max(found.scales) * 1.5
@@ -150,12 +147,9 @@ def loss_scale(finding: Finding) -> Figure:
         axes.set_xlim(0, len(steps) - 1)
         axes.set_xlabel("training steps")
         curves.put(axes, scale.even_ticks(0, len(steps) - 1), units.significant)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(
-        curves.height(lines), f"{title}. {_scale_in_words(found)}", draw
-    )
+    what, words = "loss scale (logarithmic)", [_scale_in_words(found)]
+    return curves.picture(title, what, caption, words, fill, right=40)
 
 
 def _powers(low: float, high: float) -> list[float]:
@@ -168,7 +162,7 @@ def _scale_in_words(found: Scale) -> str:
     return (
         f"In {len(found.scales) - 1} steps it began at {found.scales[0]:,.0f}, reached "
         f"{max(found.scales):,.0f} and ended at {found.scales[-1]:,.0f}; {skipped} "
-        f"step{' was' if skipped == 1 else 's were'} skipped."
+        f"step{' was' if skipped == 1 else 's were'} skipped"
     )
 
 
