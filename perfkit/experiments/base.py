@@ -103,9 +103,6 @@ class Experiment:
 
         It yields one ``Try`` at a time and gets back the trial that came of it, so
         that one decides the next. How each ended is in the finding.
-
-        Args:
-            measured: What the rounds have shown.
         """
         return plan.none(measured)
 

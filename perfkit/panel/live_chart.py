@@ -125,8 +125,7 @@ class Points:
     def take(self, *, rest: bool = False) -> NDArray[np.float32]:
         """Give the rows that are new since the last call, shape (rows, width).
 
-        Args:
-            rest: Whether to make a row of what is there, however little.
+        With ``rest`` what is there makes a row, however little.
         """
         if self._now - self._last < self._period and not (rest and self._has_news()):
             return np.empty((0, self.width), np.float32)
@@ -180,11 +179,7 @@ class Points:
                 self._own[place] = timing.rate
 
     def picture(self, finding: Finding | None) -> dict[str, Any]:
-        """Give the chart as it is so far, for a page.
-
-        Args:
-            finding: What has been found so far; None before a trial has ended.
-        """
+        """Give the chart as it is so far, for a page."""
         known = standings(finding) if finding else ()
         there = {standing.variant for standing in known}
         rest = (
@@ -316,13 +311,7 @@ class LiveChart(anywidget.AnyWidget):
             self._keyframe(points, {"share": 0.0}, "The run begins", None)
 
     def finish(self, points: Points, ended: str, finding: Finding | None) -> None:
-        """Show the last points; the clock ends with them, and nothing is being done.
-
-        Args:
-            points: Of the run.
-            ended: How it ended.
-            finding: What has been found.
-        """
+        """Show the last points; the clock ends with them, and nothing is being done."""
         points.take(rest=True)
         with self.hold_sync():
             self.span = 0.0
@@ -333,10 +322,8 @@ class LiveChart(anywidget.AnyWidget):
     ) -> None:
         """Send what is new.
 
-        Args:
-            points: Of the run.
-            doing: What is being done: ``said``, ``share`` from 0 to 1, ``left``.
-            finding: What has been found so far; None before a trial has ended.
+        What is being done has ``said``, ``share`` from 0 to 1, and ``left``; there is
+        no finding before a trial has ended.
         """
         rows = points.take()
         if self._clock() - self._keyframe_at >= KEYFRAME_S:

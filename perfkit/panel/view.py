@@ -109,12 +109,7 @@ class Runs:
         self._count = 0
 
     def add(self, found: Recorded, changes: Iterable[str]) -> None:
-        """Show one more run.
-
-        Args:
-            found: What it found.
-            changes: What had been changed since the run before it.
-        """
+        """Show one more run, with what had been changed since the one before it."""
         self._count += 1
         verdict = found.verdict
         came = " ".join(filter(None, (verdict.headline, verdict.much)))

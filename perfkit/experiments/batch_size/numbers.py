@@ -338,10 +338,7 @@ def _next(low: int, high: int) -> int:
 def tries(name: str, first: int, memory: int | None) -> Tries:
     """Search with a model from ``MODELS``.
 
-    Args:
-        name: Of the model.
-        first: The size to begin with.
-        memory: Bytes that a trial may allocate; None leaves it to the device.
+    A trial may allocate ``memory`` bytes; None leaves it to the device.
     """
 
     def ask(size: int) -> Try:

@@ -26,13 +26,7 @@ def loop(
     count: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[tuple[int, float]]:
-    """Time one epoch at each size, one after the other.
-
-    Args:
-        sizes: The batch sizes, in order.
-        fit: Trains for one epoch at a batch size.
-        count: Examples of an epoch.
-        clock: Gives seconds.
+    """Fit for an epoch of ``count`` examples at each size, one after the other.
 
     Yields:
         Each size with the examples per second that this loop makes of it.

@@ -34,11 +34,7 @@ _KNOWN = {
 
 
 def why(message: str) -> str:
-    """Say what a trial was short of.
-
-    Args:
-        message: What is recorded of its end.
-    """
+    """Say what a trial was short of, by what is recorded of its end."""
     if tensor := _TENSOR.search(message):
         sides = [int(side) for side in tensor[1].replace(",", " ").split()]
         shape = " by ".join(f"{side:,}" for side in sides)
@@ -63,9 +59,7 @@ _NOTHING = Verdict(
 def judge(measured: Measurement, memory: int) -> Verdict:
     """Say which batch is large enough, by how much, and how large one may be.
 
-    Args:
-        measured: The run.
-        memory: Bytes that a batch has to fit into, where there is no GPU.
+    Where there is no GPU it has to fit into ``memory`` bytes.
     """
     knee = numbers.knee(measured)
     said = _answer(measured, knee) if knee else _NOTHING

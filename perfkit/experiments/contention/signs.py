@@ -288,13 +288,7 @@ _HELD_PER_CORE = 20e6
 
 
 def suspects(run: Run, variant: str, fed: str = "memory") -> tuple[str, ...]:
-    """Name the slow-downs that fit: one, several that cannot be told apart, or none.
-
-    Args:
-        run: What was measured.
-        variant: Which of its variants is slowed.
-        fed: Where the training gets its batches.
-    """
+    """Name what may slow it: one, several that cannot be told apart, or none."""
     compared = changes(run, variant)
     found = moved(compared)
     if BUSY in found:

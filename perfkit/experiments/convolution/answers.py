@@ -136,13 +136,7 @@ class Tried:
 
 
 def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
-    """Hold a variant's answer against the right one, and time a call of it.
-
-    Args:
-        method: Computes the convolution.
-        problem: What it is to convolve.
-        longest_s: Seconds that a call may take.
-    """
+    """Hold a variant's answer against the right one, and time a call of it."""
     try:
         why_not = (
             method.why_not(problem)

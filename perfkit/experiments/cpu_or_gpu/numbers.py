@@ -188,13 +188,7 @@ class Result:
 
 
 def result(measured: Measurement, yours: str = "", weights: int = 0) -> Result:
-    """Work it out.
-
-    Args:
-        measured: The run.
-        yours: The model to place on the curve; "" for none.
-        weights: Of a dense network to place on it; 0 for none.
-    """
+    """Work it out, with a model and a network of so many weights on the curve."""
     named = {_read(timing.variant)[0] for timing in measured.timings}
     pair = next((pair for pair in PAIRS if set(pair) & named), PAIRS[0])
     points = tuple(sorted(_points(measured, *pair), key=_by_size))
@@ -402,14 +396,9 @@ def boundary(
 ) -> list[Edge | None]:
     """Where the second device begins to pay at each batch size, by the fits alone.
 
-    Args:
-        found: Of the run.
-        batches: Examples of a step.
-        widest: The largest width to look at.
-
     Returns:
-        Width, low and high for each batch; None where it never pays up to there, or
-        where not even that is sure.
+        Width, low and high for each batch; None where it never pays up to the widest,
+        or where not even that is sure.
     """
     if not set(found.devices) <= set(found.fits):
         return [None for _ in batches]

@@ -38,12 +38,7 @@ _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the ot
 
 
 def judge(measured: Measurement, found: Result) -> Verdict:
-    """Say from which size on the second device pays, by how much, and what to do.
-
-    Args:
-        measured: The run.
-        found: What it shows in numbers.
-    """
+    """Say from which size on the second device pays, by how much, and what to do."""
     because = (*_costs(found), *_wire(measured), *failures(measured))
     warnings = (_SWITCHED_OFF,) if measured.notes.get(HELD_BACK) else ()
     first, second = _in_words(measured, found)

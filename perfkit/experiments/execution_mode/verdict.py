@@ -50,10 +50,7 @@ _FREE: dict[Kind, tuple[str, str]] = {
 def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     """Say what a run shows: of its modes, or else of retracing, or else of observers.
 
-    Args:
-        measured: The run.
-        batch: Examples in a batch.
-        epoch: Steps in an epoch that observers watch.
+    A step had ``batch`` examples, an epoch that observers watch ``epoch`` steps.
     """
     modes = _of_kind(measured, "mode")
     because = (

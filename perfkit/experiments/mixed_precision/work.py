@@ -56,10 +56,7 @@ _CALLS = 4
 def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yielded]:
     """Tell what is expected of each precision, and refuse those that take too long.
 
-    Args:
-        model: The network's name.
-        batch: Examples in a batch.
-        asked: The precisions, float32 among them.
+    Float32 is among them.
     """
     notes = known(model, asked)
     yield from (Note(name, told) for name, told in notes.items())
@@ -84,12 +81,7 @@ def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yie
 
 
 def known(model: str, asked: Sequence[Precision]) -> dict[str, Any]:
-    """What hardware and shapes say, without a step, as notes by name.
-
-    Args:
-        model: The network's name.
-        asked: The precisions.
-    """
+    """What hardware and shapes say, without a step, as notes by name."""
     import tensorflow as tf
 
     seen = bool(tf.config.list_physical_devices("GPU"))
@@ -122,8 +114,7 @@ def expectations(asked: Sequence[Precision], here: Hardware) -> dict[str, Any]:
 def too_slow(taken: Mapping[str, float]) -> dict[str, str]:
     """Say of each precision whose steps would be the whole run why it is not timed.
 
-    Args:
-        taken: Seconds of a step, float32's among them; empty where none was tried.
+    What was tried has taken so many seconds a step, float32 among it.
     """
     usual = taken.get(FLOAT32, 0.0)
     return {

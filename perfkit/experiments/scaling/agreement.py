@@ -77,9 +77,7 @@ LONGEST_S = 90.0
 def difference(job: Job, longest_s: float = LONGEST_S) -> str:
     """Say how a step on several devices differs from one on one; "" where it does not.
 
-    Args:
-        job: What is trained, and on how many devices.
-        longest_s: Seconds after which the devices count as hung.
+    Devices that take longer than ``longest_s`` count as hung.
     """
     try:
         found = call_or_none(functools.partial(apart, job), longest_s)
@@ -104,10 +102,6 @@ def difference(job: Job, longest_s: float = LONGEST_S) -> str:
 
 def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
     """Make the step both ways, on devices that this process takes.
-
-    Args:
-        job: What is trained, and on how many devices.
-        summed: As of ``work.train``.
 
     Returns:
         How far the worst device is from the right place, as a share of the way there,

@@ -57,12 +57,7 @@ def between(found: Estimate, write: Callable[[float], str]) -> str:
 
 
 def judge(measured: Measurement, scaling: str) -> Verdict:
-    """Say what several devices bring, and what to change.
-
-    Args:
-        measured: The run.
-        scaling: ``"weak"`` or ``"strong"``.
-    """
+    """Say what several devices bring, and what to change."""
     points, on_gpus = numbers.points(measured), numbers.kind(measured) == GPU
     if points and points[-1].speed_up:
         return _of_several(measured, points[0], points[-1], scaling)

@@ -162,12 +162,8 @@ def fitted(
 ) -> Iterator[Yielded]:
     """Train with ``fit``, as ``compile`` leaves it, on one batch again and again.
 
-    Args:
-        network: What is trained.
-        optimizer: With everything it needs already made.
-        batch: Examples and labels.
-        at_start: What the memory that is noted stands above, once it is filled.
-        steps: How many to make.
+    The optimizer has everything it needs. Once the memory is filled it is noted, as
+    bytes above those ``at_start``.
     """
     import tensorflow as tf
 
@@ -198,11 +194,7 @@ def again(features: Any, labels: Any) -> Any:
 
 
 def code_of_fit(*made: Callable[..., Any]) -> str:
-    """The lines of a training on one batch, as a reader types them.
-
-    Args:
-        *made: What is called before.
-    """
+    """The lines of a training on one batch, and of what is called before it."""
     trained = functools.partial(loops.fit, verbose=0)
     return code_of(*made, again, loops.compile_model, trained)
 

@@ -75,11 +75,8 @@ def only_a_square(side: int) -> Callable[[bytes], object]:
 def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielded]:
     """Decode on every core and nothing else; the images of all cores are counted.
 
-    It has to be called before the process has run anything in TensorFlow.
-
-    Args:
-        images: What to decode, over and over.
-        decoder: Makes the function that decodes; called in each process.
+    It has to be called before the process has run anything in TensorFlow. Each process
+    makes a decoder of its own.
     """
     held = _in_memory(images)
     workers = benchmark.granted()
@@ -309,11 +306,8 @@ def step_of(
     """Give a function that trains on one batch and waits until that is done.
 
     Waiting after each step keeps apart what is the model's time and what is the wait
-    for data; work that a device could overlap with copying the next batch is not.
-
-    Args:
-        model: What to train.
-        prepare: What to do with the images first, as part of the step.
+    for data; work that a device could overlap with copying the next batch is not. What
+    prepares the images is a part of the step.
     """
     learn = loops.step_of(model)
 
