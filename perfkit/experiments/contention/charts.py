@@ -29,11 +29,6 @@ _ABREAST = 3
 _NUMBER = 78
 
 
-def has_signs(finding: Finding) -> bool:
-    """Whether it is a run beside known loads, of which something was read."""
-    return finding.experiment == "contention" and bool(_read(finding))
-
-
 def signs(finding: Finding) -> Figure:
     """Draw each sign's mean over the rounds, a bar per variant and a dot per round."""
     title = f"{plain(finding.experiment, 40)}: what the counters and the steps show"
@@ -106,5 +101,10 @@ def _in_words(variant: str, found: dict[Sign, dict[int, float]]) -> str:
 
 
 KINDS: dict[str, Kind[Finding]] = {
-    "signs": Kind(signs, "What the counters and the steps show", has_signs, leads=True),
+    "signs": Kind(
+        signs,
+        "What the counters and the steps show",
+        lambda f: bool(_read(f)),
+        leads=True,
+    ),
 }

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     )
     from perfkit.findings.record import Finding
 
-_EXPERIMENT = "cpu-or-gpu"
 _MOST_WEIGHTS = 10**12
 # The words of another batch stand a little above their point, clear of the curve.
 _ABOVE = 1.07
@@ -83,11 +82,6 @@ def crossover(finding: Finding) -> Figure:
     )
     what = "times the examples per second (logarithmic)"
     return curves.picture(title, what, caption, words, fill)
-
-
-def has_crossover(finding: Finding) -> bool:
-    """Whether two devices were timed at three widths."""
-    return finding.experiment == _EXPERIMENT and _result(finding).curve is not None
 
 
 _MARKS = {"pays": (GREEN, "D"), "does not": (BLUE, "o"), "open": (GREY, "s")}
@@ -206,9 +200,10 @@ def crossover_plane(finding: Finding) -> Figure:
     )
 
 
-def has_plane(finding: Finding) -> bool:
-    """Whether both devices' costs could be fitted."""
-    return has_crossover(finding) and len(_result(finding).fits) > 1
+def _has_plane(finding: Finding) -> bool:
+    """Whether there is a crossover, and both devices' costs could be fitted."""
+    shown = _result(finding)
+    return shown.curve is not None and len(shown.fits) > 1
 
 
 def _draw_edge(axes: Axes, known: dict[float, Edge]) -> None:
@@ -254,10 +249,10 @@ KINDS: dict[str, Kind[Finding]] = {
     "crossover": Kind(
         crossover,
         "From which size on the second device pays",
-        has_crossover,
+        lambda f: _result(f).curve is not None,
         leads=True,
     ),
     "plane": Kind(
-        crossover_plane, "At which widths and batch sizes it pays", has_plane
+        crossover_plane, "At which widths and batch sizes it pays", _has_plane
     ),
 }

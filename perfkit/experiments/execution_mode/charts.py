@@ -85,12 +85,6 @@ def break_even(finding: Finding) -> Figure:
     return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
 
 
-def has_break_even(finding: Finding) -> bool:
-    """Whether first calls are what the finding is about, and two were timed."""
-    modes = finding.experiment == "execution-mode" and finding.baseline in (EAGER, FIT)
-    return modes and len(finding.timings) > 1
-
-
 def _courses(finding: Finding, batch: float) -> Iterator[_Course]:
     measured, base = measurement(finding), finding.baseline
     for name in (timing.variant for timing in finding.timings):
@@ -180,6 +174,9 @@ def _in_words(course: _Course, finding: Finding, batch: float) -> str:
 
 KINDS: dict[str, Kind[Finding]] = {
     "break even": Kind(
-        break_even, "When an expensive first call pays back", has_break_even
+        break_even,
+        "When an expensive first call pays back",
+        # First calls are what it is about then, and not who watches a ``fit``.
+        lambda f: f.baseline in (EAGER, FIT) and len(f.timings) > 1,
     ),
 }
