@@ -58,11 +58,6 @@ class Load:
     work: str
     what: str
 
-    @property
-    def many(self) -> bool:
-        """Whether it runs in several processes; else in one."""
-        return self.name in (CPU, MEMORY)
-
 
 LOADS = {
     load.name: load
@@ -93,7 +88,7 @@ def at_work(
 
     Args:
         load: Which.
-        processes: Of a load that runs in several; 0 for one per core.
+        processes: Of a load on the CPU or on memory; 0 for one per core.
         limit: Seconds after which it ends whatever happens.
 
     Yields:
@@ -102,7 +97,7 @@ def at_work(
     Raises:
         RunError: It could not start.
     """
-    count = (processes or benchmark.granted()) if load.many else 1
+    count = (processes or benchmark.granted()) if load.name in (CPU, MEMORY) else 1
     # -P keeps a file of the reader's from standing in for a module.
     command = [sys.executable, "-P", "-m", programs.__name__, load.work, str(limit)]
     command += [str(os.getpid()), _needs(load, count)]

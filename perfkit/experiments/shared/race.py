@@ -99,7 +99,8 @@ class Race:
     @property
     def is_open(self) -> bool:
         """Whether something may be faster, for all that was measured."""
-        held = (self._held(timing.variant) for timing in self.ranked)
+        others = (t.variant for t in self.ranked if t.variant != self.baseline)
+        held = (self.measured.compare(name, self.baseline) for name in others)
         return any(one and one.verdict == "too noisy to say" for one in held)
 
     def verdict(
@@ -136,9 +137,10 @@ class Race:
         old, new = self.choices[self.baseline], self.choices[best.variant]
         tied = [tie.variant for tie in ties]
         also = (f"{listed(tied)} may be as fast.",) if tied else ()
+        rates = instead(best, self.measured.timing(self.baseline), unit=self.unit)
         return Verdict(
             headline=new.do,
-            much=f"{self.what} then runs {_as_fast(compared)}{self._rates(best)}.",
+            much=f"{self.what} then runs {_as_fast(compared)}{rates}.",
             sure=compared.sure,
             interval=compared.ends,
             edits=(Edit(old=old.lines, new=new.lines),),
@@ -176,14 +178,6 @@ class Race:
             because=because,
             next=next,
         )
-
-    def _held(self, variant: str) -> Comparison | None:
-        if variant == self.baseline:
-            return None
-        return self.measured.compare(variant, self.baseline)
-
-    def _rates(self, best: Timing) -> str:
-        return instead(best, self.measured.timing(self.baseline), unit=self.unit)
 
 
 def _as_fast(compared: Comparison) -> str:
