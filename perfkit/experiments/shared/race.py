@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
+    from perfkit.measure.statistics import Comparison, Sure, Timing
 
 _BROKEN = "Trials broke off: see to what they said, then run again."
 _SHORT = "Give the run more seconds: no trial came as far as steady steps."
@@ -161,19 +161,15 @@ class Race:
         unknown = best.variant != self.baseline and (
             compared is None or compared.sure == "not known yet"
         )
+        headline = f"Keep {base}: nothing else is shown to be faster."
+        sure: Sure = compared.sure if compared else "sure"
         if self.is_open or unknown:
-            return Verdict(
-                headline=f"Whether anything is faster than {base} is not known yet.",
-                much=f"{much}.",
-                sure="not known yet",
-                interval=compared.ends if compared else "",
-                because=because,
-                next=next,
-            )
+            headline = f"Whether anything is faster than {base} is not known yet."
+            sure = "not known yet"
         return Verdict(
-            headline=f"Keep {base}: nothing else is shown to be faster.",
+            headline=headline,
             much=f"{much}.",
-            sure=compared.sure if compared else "sure",
+            sure=sure,
             interval=compared.ends if compared else "",
             because=because,
             next=next,
