@@ -25,13 +25,13 @@ from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.measure.rounds import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
     from pathlib import Path
 
     from perfkit.experiments.base import Experiment
     from perfkit.machine.record import Machine
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Starter, Tries
+    from perfkit.measure.plan import Starter
 
 
 class Session:
@@ -118,7 +118,7 @@ class Session:
             seed=self._seed,
             prepare=self.experiment.prepare,
             in_turns=self.experiment.in_turns and not self.machine.gpus,
-            tries=self._tries,
+            tries=self.experiment.tries if self.experiment.has_tries else None,
             answered=self.experiment.is_answered if self._early else None,
             spread=spread.of_this_machine(),
         )
@@ -155,11 +155,6 @@ class Session:
     def stop(self) -> None:
         """End the running trial and the run; callable from any thread."""
         self._stopped.set()
-
-    @property
-    def _tries(self) -> Callable[[Measurement], Tries] | None:
-        """What to try after the rounds; None where the experiment has nothing."""
-        return self.experiment.tries if self.experiment.has_tries else None
 
     def _keep(self, event: TrialEnded | Finished) -> None:
         measured, known = event.measurement, self.finding

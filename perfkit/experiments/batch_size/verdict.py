@@ -79,9 +79,10 @@ def _answer(measured: Measurement, knee: Knee) -> Verdict:
         return _open(knee)
     if knee.size == knee.sizes[0]:
         best = knee.against_best
+        reached = numbers.sized(measured.timings)[knee.size].in_words()
         return Verdict(
             headline="Choose the batch that learns best: no larger one is faster.",
-            much=f"Batches of {knee.size:,} reach {_rate(measured, knee.size)}.",
+            much=f"Batches of {knee.size:,} reach {reached}.",
             sure=best.sure if best else "sure",
             interval=best.ends if best else "",
         )
@@ -121,10 +122,6 @@ def _open(knee: Knee) -> Verdict:
         f"{knee.size:,}.",
         sure="not known yet",
     )
-
-
-def _rate(measured: Measurement, size: int) -> str:
-    return numbers.sized(measured.timings)[size].in_words()
 
 
 def _fit(size: int) -> str:

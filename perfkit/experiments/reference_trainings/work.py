@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
-    from perfkit.experiments.shared.models import Model
     from perfkit.experiments.shared.reference_jobs import Reference
     from perfkit.measure.tick import Yielded
 
@@ -102,7 +101,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
 def resident(reference: Reference) -> Iterator[Yielded]:
     """Train on one batch that is in memory, and change other things in between."""
     work = _work(reference)
-    batch = _resident(MODELS[reference.model], reference.batch)
+    batch = _placed(*MODELS[reference.model].batch(reference.batch, SEED))
     changes = {name: (one, count) for name, one, count in _changes(work, batch)}
     often = {name: calls_of_a_tick(one, wait) for name, (one, _) in changes.items()}
     count = calls_of_a_tick(lambda: work.step(*batch), wait)
@@ -193,10 +192,6 @@ def _changes(
         with tf.device("CPU:0"):
             there = tuple(tf.constant(part.numpy()) for part in batch)
         yield COPIED, lambda: work.step(*there), 1
-
-
-def _resident(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
-    return _placed(*model.batch(batch, SEED))
 
 
 def _placed(examples: Any, answers: Any) -> tuple[tf.Tensor, tf.Tensor]:

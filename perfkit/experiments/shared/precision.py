@@ -301,9 +301,10 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
         return Expectation(
             "slower", f"{gpu} has Tensor Cores for float16 but none for bfloat16"
         )
+    bits = precision.policy.removeprefix("mixed_")
     return Expectation(
         "faster",
-        f"{gpu} has Tensor Cores for {_bits(precision)}; a network whose steps are "
+        f"{gpu} has Tensor Cores for {bits}; a network whose steps are "
         "too small to fill it gains nothing",
     )
 
@@ -311,10 +312,6 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
 def _named(hardware: Hardware) -> str:
     capability = ".".join(map(str, hardware.capability or ()))
     return f"the {hardware.gpu} (compute capability {capability or 'unknown'})"
-
-
-def _bits(precision: Precision) -> str:
-    return precision.policy.removeprefix("mixed_")
 
 
 def _on_cpu(precision: Precision, hardware: Hardware) -> Expectation:

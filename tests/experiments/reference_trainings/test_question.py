@@ -175,7 +175,8 @@ def test_a_finding_gives_the_trainings_that_the_run_gave():
 
 def many_in_a_call_and_one_by_one(_):
     reference = REFERENCES[0]
-    batch = work._resident(work.MODELS[reference.model], reference.batch)
+    made = work.MODELS[reference.model].batch(reference.batch, work.SEED)
+    batch = work._placed(*made)
     learnt = []
     for calls in (1, 6):
         made_ready = work._work(reference)
