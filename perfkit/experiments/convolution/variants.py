@@ -26,10 +26,6 @@ BASELINE = "conv2d"
 OWN = "yours"
 
 
-def _itself(problem: Problem) -> Problem:
-    return problem
-
-
 @dataclass(frozen=True)
 class Method:
     """How a variant computes a convolution.
@@ -60,7 +56,7 @@ class Method:
     against: str = BASELINE
     precision: str = "float32"
     interpreted: bool = False
-    solves: Callable[[Problem], Problem] = _itself
+    solves: Callable[[Problem], Problem] = lambda problem: problem
     answer: Callable[[Any, Any, Problem], Any] = convolved
     read: Callable[[Any], Any] | None = None
     scratch: Callable[[Problem], int] | None = None

@@ -203,19 +203,12 @@ def stays(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
 def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """Four bytes of each number cross, when the step wants them."""
     there = [(_scaled(pixels), labels) for pixels, labels in pairs]
-    return _brought(device, there, _as_they_are())
+    return _brought(device, there, lambda features: features)
 
 
 def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """One byte of each number crosses; the device makes floats of them."""
     return _brought(device, pairs, _made_floats())
-
-
-def _as_they_are() -> Callable[[Any], Any]:
-    def unpacked(features: Any) -> Any:
-        return features
-
-    return unpacked
 
 
 def _made_floats() -> Callable[[Any], Any]:
