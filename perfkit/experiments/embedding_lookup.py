@@ -178,7 +178,6 @@ class EmbeddingLookup(Experiment):
         """Refuse variants that give other vectors than the table holds."""
         import numpy as np
 
-        # Preparing needs no GPU, and one that is taken here is missed by a trial.
         without_gpus()
         vectors, chosen = self._table_and_ids()
         exact = [vectors[int(one)].tolist() for one in chosen]

@@ -114,7 +114,6 @@ class SmallFiles(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files, once, and see whether the system can be asked to forget."""
-        # Preparing needs no GPU, and one that is taken here is missed by a trial.
         benchmark.without_gpus()
         for name in _VARIANTS:
             yield from cache.make(

@@ -166,7 +166,6 @@ class Vectorised(Experiment):
 
         import numpy as np
 
-        # Preparing needs no GPU, and one that is taken here is missed by a trial.
         without_gpus()
         data = table(_CHECKED_ROWS, self.columns)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]

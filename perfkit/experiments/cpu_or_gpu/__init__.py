@@ -139,7 +139,6 @@ class CpuOrGpu(Experiment):
                 "TensorFlow can use no GPU here, though there is one; `perfkit doctor` "
                 "says why, and `devices=cores` compares cores instead"
             )
-        # A GPU that is taken here is missed by a trial.
         without_gpus()
         yield Note(meaning.CORES, benchmark.granted())
         yield Note(meaning.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")

@@ -131,7 +131,6 @@ class DataPipeline(Experiment):
         Raises:
             RunError: A variant gives other images than the rest.
         """
-        # One that is taken here is missed by a trial.
         benchmark.without_gpus()
         folder = yield from self._made_folder()
         found = yield from look_at(folder, count=self.count, side=self.image_side)

@@ -77,7 +77,6 @@ class ExecutionMode(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that learn something else, or do what another does here."""
-        # Preparing needs no GPU, and one that is taken here is missed by a trial.
         without_gpus()
         yield Note("progress", "Checking that all variants learn the same")
         job = Job(self.model, self.batch, self.epoch)

@@ -85,7 +85,6 @@ class Microbenchmarks(Experiment):
         """Make what is read and decoded, and work out what is possible in theory."""
         whats, refused = dict[str, str](), dict[str, str]()
         if not _without_tensorflow():
-            # A GPU that is taken here is missed by a trial.
             without_gpus()
         for names, make in (((shared.NAME,), self._read), (work.NAMES, self._decoded)):
             if not any(p.name in names and not _why_not(p) for p in self._benchmarks):

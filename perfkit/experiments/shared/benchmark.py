@@ -151,7 +151,10 @@ def can_keep_to_one_core() -> bool:
 
 
 def without_gpus() -> None:
-    """Let TensorFlow of this process see no GPU."""
+    """Let TensorFlow of this process see no GPU.
+
+    Preparing needs none, and one that it takes is missed by a trial.
+    """
     import tensorflow as tf
 
     tf.config.set_visible_devices([], "GPU")
