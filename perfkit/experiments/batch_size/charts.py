@@ -12,6 +12,7 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
+from perfkit.experiments.shared.words import between
 from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
 
@@ -162,8 +163,7 @@ def _draw_line(axes: Axes, line: Line) -> None:
 
 def _equation(line: Line) -> str:
     overhead, cost = (
-        units.between(part.value, part.low, part.high, units.seconds)
-        for part in (line.overhead, line.cost)
+        between(part, units.seconds) for part in (line.overhead, line.cost)
     )
     if not line.shows_overhead:
         return f"no overhead shown ({overhead}), and {cost} for each example"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.shared.words import failures, instead
+from perfkit.experiments.shared.words import between, failures, instead
 from perfkit.findings.record import Edit, Verdict
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from perfkit.experiments.batch_size.numbers import Knee
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Estimate
 
 _TENSOR = re.compile(r"OOM when allocating tensor with shape\s*\[([\d, ]{1,99})\]")
 _NUMPY = re.compile(r"Unable to allocate ([\d.]+ \w+)")
@@ -156,24 +155,18 @@ def _step(measured: Measurement) -> Iterator[str]:
     line = numbers.line(steps, measured.noise_floor)
     if line is None:
         return
-    before = "no overhead of a step is shown"
+    before, cost = "no overhead of a step is shown", between(line.cost, units.seconds)
     if line.shows_overhead:
-        before = f"each step costs {_between(line.overhead)} before its first example"
+        overhead = between(line.overhead, units.seconds)
+        before = f"each step costs {overhead} before its first example"
     half = ""
     if not line.bends and line.shows_overhead and line.cost.low > 0:
         size = units.significant(line.overhead.value / line.cost.value, 2)
         half = f"; with {size} examples half of a step is overhead"
-    yield (
-        f"Fitted over {len(steps)} sizes, {before}, and each example "
-        f"{_between(line.cost)}{half}."
-    )
+    yield f"Fitted over {len(steps)} sizes, {before}, and each example {cost}{half}."
     if line.bends:
         off = ", ".join(f"{n:,} takes {units.ratio(times)}" for n, times in line.bends)
         yield f"The line does not hold: of what it says a step of {off}."
-
-
-def _between(part: Estimate) -> str:
-    return units.between(part.value, part.low, part.high, units.seconds)
 
 
 def _too_large(measured: Measurement, memory: int) -> Iterator[str]:

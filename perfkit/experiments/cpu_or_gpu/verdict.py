@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.shared.words import brief, failures, instead, quoted
+from perfkit.experiments.shared.words import between, brief, failures, instead, quoted
 from perfkit.findings.record import Edit, Verdict
 
 if TYPE_CHECKING:
@@ -132,17 +132,16 @@ def _width(width: float) -> str:
 def _costs(found: Result) -> Iterator[str]:
     """What a step costs on each device, where the fit says it."""
     for device, fit in found.fits.items():
-        ends = fit.launch.value, fit.launch.low, fit.launch.high
         speeds = [
             units.rate_between(1 / part.value, 1 / part.high, 1 / part.low, unit)
             for part, unit in ((fit.per_flop, "FLOP"), (fit.per_byte, "B"))
             if part.low > 0 and units.is_known(part.low, part.high)
         ]
-        if not speeds and not units.is_known(*ends[1:]):
+        if not speeds and not units.is_known(fit.launch.low, fit.launch.high):
             continue
         yield (
             f"As fitted, a step on {quoted(device)} costs "
-            f"{units.between(*ends, units.seconds)} before any work"
+            f"{between(fit.launch, units.seconds)} before any work"
             f"{', then ' * bool(speeds)}{' and '.join(speeds)}; the fit misses a "
             f"measured step by {units.percent(fit.misses)} at most."
         )

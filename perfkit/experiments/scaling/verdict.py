@@ -9,16 +9,16 @@ from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.experiments.scaling.numbers import SHARED
 from perfkit.experiments.scaling.work import GPU
-from perfkit.experiments.shared.words import failures, instead
+from perfkit.experiments.shared.words import between, failures, instead
 from perfkit.findings.record import Edit, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from perfkit.experiments.scaling.numbers import Point, Sum
     from perfkit.experiments.scaling.work import DeviceKind
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Estimate
+    from perfkit.measure.statistics import Comparison
 
 ONE_GPU = "one GPU is all there is"
 _FED = {
@@ -49,11 +49,6 @@ _ON_ALL = Edit(
     "with strategy.scope():\n"
     "    model = build()",
 )
-
-
-def between(found: Estimate, write: Callable[[float], str]) -> str:
-    """A number with the ends of its interval."""
-    return units.between(found.value, found.low, found.high, write)
 
 
 def judge(measured: Measurement, scaling: str) -> Verdict:
