@@ -5,24 +5,19 @@ docstring is the question, its fields are the parameters, its ``@variant`` metho
 the variants, and ``verdict`` reads the timings. See CONTRIBUTING.md for the steps.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments.parameters import parameters_of
+from perfkit.experiments.shared.race import Race
+from perfkit.findings.record import Verdict
 from perfkit.measure import plan
-from perfkit.measure.measurement import Variant
-
-if TYPE_CHECKING:
-    from perfkit.experiments.shared.race import Race
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Tries
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.plan import Tries
+from perfkit.measure.tick import Yielded
 
 Work = Callable[[], "Iterator[Yielded]"]
 Asked = TypeVar("Asked", bound="Experiment")

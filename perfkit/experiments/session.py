@@ -1,37 +1,31 @@
 """One run of an experiment, from preparing its data to the saved finding."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import importlib.metadata
 import importlib.util
 import random
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
 from perfkit import units
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError
+from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
+from perfkit.machine.record import Machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.monitor import Monitor
-from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
+from perfkit.measure.plan import Event, Finished, Plan, Preparing, Starter, TrialEnded
 from perfkit.measure.rounds import Run
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
-    from perfkit.experiments.base import Experiment
-    from perfkit.machine.record import Machine
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Starter
 
 
 class Session:

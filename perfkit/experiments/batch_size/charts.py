@@ -1,37 +1,30 @@
 """The charts that only findings about batch sizes have."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
+from perfkit.experiments.batch_size.numbers import (
+    Curve,
+    Found,
+    Knee,
+    Line,
+)
+from perfkit.experiments.shared.batches import Forecast
 from perfkit.experiments.shared.words import between
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.batch_size.numbers import (
-        Curve,
-        Found,
-        Knee,
-        Line,
-    )
-    from perfkit.experiments.shared.batches import Forecast
-    from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Timing
+from perfkit.measure.statistics import Timing
 
 _LOOPS = (
     (usual.UPWARDS, "x", "upwards"),

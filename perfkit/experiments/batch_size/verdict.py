@@ -1,22 +1,16 @@
 """What a run over batch sizes means: its verdict, and the facts behind it."""
 
-from __future__ import annotations
-
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
+from perfkit.experiments.batch_size.numbers import Knee
 from perfkit.experiments.shared.words import between, failures, instead
 from perfkit.findings.record import Edit, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.experiments.batch_size.numbers import Knee
-    from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import Measurement
 
 _TENSOR = re.compile(r"OOM when allocating tensor with shape\s*\[([\d, ]{1,99})\]")
 _NUMPY = re.compile(r"Unable to allocate ([\d.]+ \w+)")

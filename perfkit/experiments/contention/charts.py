@@ -1,27 +1,20 @@
 """The chart of what counters and steps show."""
 
-from __future__ import annotations
-
 import math
 import statistics
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, GREY, SMALL, WIDTH
-from perfkit.charts.figure import INK, Kind
-from perfkit.experiments.contention.signs import QUIET, SIGNS, values
+from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.experiments.contention.signs import QUIET, SIGNS, Sign, values
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.contention.signs import Sign
-    from perfkit.findings.record import Finding
-
-    Read = dict[str, dict[Sign, dict[int, float]]]
+Read = dict[str, dict[Sign, dict[int, float]]]
 
 _ROW, _ABOVE, _BELOW = 22, 26, 12
 _ABREAST = 3

@@ -1,10 +1,8 @@
 """What a run beside known loads means, and what a mystery was."""
 
-from __future__ import annotations
-
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.errors import BadParameterError
@@ -18,15 +16,9 @@ from perfkit.experiments.contention.signs import (
     SLEEPING,
 )
 from perfkit.experiments.shared.words import failures, instead, listed, quoted
-from perfkit.findings.record import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.findings.record import Finding
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-
+from perfkit.findings.record import Finding, Verdict
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 
 # Each at the beginning of a sentence, and what to do where a training shows its signs.
 _SLOW_DOWNS = {

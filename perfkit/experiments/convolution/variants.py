@@ -1,10 +1,9 @@
 """The variants of a convolution, by name, and the groups they are asked for in."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.experiments.convolution import arrays, library
 from perfkit.experiments.convolution.library import (
@@ -14,13 +13,8 @@ from perfkit.experiments.convolution.library import (
     rounded,
     taps,
 )
-from perfkit.experiments.convolution.problem import FLOAT, convolved
+from perfkit.experiments.convolution.problem import FLOAT, Problem, convolved
 from perfkit.experiments.shared.code import code_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from perfkit.experiments.convolution.problem import Problem
 
 BASELINE = "conv2d"
 OWN = "yours"

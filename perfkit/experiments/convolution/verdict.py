@@ -1,31 +1,26 @@
 """What a run of convolutions means: which is fastest, and how near to the limits."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from perfkit import units
+from perfkit.experiments.convolution.problem import Problem
 from perfkit.experiments.convolution.variants import (
     BASELINE,
     LIGHTER,
     OWN,
     SHORT,
     VARIANTS,
+    Method,
 )
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.pay_back import pay_back
 from perfkit.measure.statistics import Estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from perfkit.experiments.convolution.problem import Problem
-    from perfkit.experiments.convolution.variants import Method
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
 
 ARITHMETIC, BFLOAT16 = "arithmetic limit", "bfloat16 limit"
 MEMORY = "memory limit"

@@ -1,37 +1,29 @@
 """The charts of where a second device pays."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.cpu_or_gpu import numbers
+from perfkit.experiments.cpu_or_gpu.numbers import (
+    Crossing,
+    Curve,
+    Dot,
+    Edge,
+    Fit,
+    Point,
+    Result,
+)
 from perfkit.experiments.shared.words import brief
 from perfkit.findings.reading import note_as
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from matplotlib.axes import Axes
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.cpu_or_gpu.numbers import (
-        Crossing,
-        Curve,
-        Dot,
-        Edge,
-        Fit,
-        Point,
-        Result,
-    )
-    from perfkit.findings.record import Finding
 
 _MOST_WEIGHTS = 10**12
 # The words of another batch stand a little above their point, clear of the curve.

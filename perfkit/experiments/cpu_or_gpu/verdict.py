@@ -1,25 +1,19 @@
 """What a run over sizes on two devices means."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.experiments.cpu_or_gpu import numbers
+from perfkit.experiments.cpu_or_gpu.numbers import (
+    Crossing,
+    Curve,
+    Fit,
+    Point,
+    Result,
+)
 from perfkit.experiments.shared.words import between, brief, failures, instead, quoted
 from perfkit.findings.record import Edit, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.experiments.cpu_or_gpu.numbers import (
-        Crossing,
-        Curve,
-        Fit,
-        Point,
-        Result,
-    )
-    from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import Measurement
 
 # The ways to bring a batch to the GPU, as variants have them.
 FLOATS, BYTES, AHEAD = "GPU fed floats", "GPU fed bytes", "GPU fed ahead"

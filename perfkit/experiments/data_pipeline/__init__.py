@@ -7,13 +7,11 @@ one thing, and compare images per second. A batch that is in memory already is t
 ceiling; cores that decode and do nothing else are the limit.
 """
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import psutil
 
@@ -29,6 +27,7 @@ from perfkit.experiments.data_pipeline.variants import (
     OWN,
     SYNTHETIC,
     VARIANTS,
+    Method,
     Parts,
     own,
     takes,
@@ -41,18 +40,11 @@ from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.experiments.shared.race import Race
+from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-
-    from perfkit.experiments.data_pipeline.variants import Method
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 __all__ = ["Claim", "DataPipeline", "claims", "pipeline_with"]
 

@@ -1,10 +1,9 @@
 """What a run over input pipelines means."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perfkit import units
 from perfkit.experiments.data_pipeline import numbers
@@ -15,17 +14,11 @@ from perfkit.experiments.data_pipeline.variants import (
     SYNTHETIC,
     VARIANTS,
 )
-from perfkit.experiments.shared.race import Choice
+from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.experiments.shared.race import Race
-    from perfkit.findings.record import Finding, Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-
+from perfkit.findings.record import Finding, Verdict
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 
 Answer = Literal[
     "not so",

@@ -7,12 +7,10 @@ examples per second. What a mode's first call costs, to trace or to compile, is 
 apart: it is expensive, and pays back after a number of steps, or never.
 """
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.execution_mode import variants as modes
@@ -21,6 +19,7 @@ from perfkit.experiments.execution_mode.variants import (
     GROUPS,
     OWN,
     VARIANTS,
+    Method,
     alike,
     own,
 )
@@ -29,17 +28,9 @@ from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.experiments.execution_mode.variants import Method
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
-
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 # Of a model, an optimizer and a loss.
 Function = Callable[[Any, Any, Any], Any]

@@ -1,30 +1,22 @@
 """The charts of what each precision learns."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.mixed_precision import numbers
+from perfkit.experiments.mixed_precision.numbers import Pairs, Scale
 from perfkit.experiments.shared.precision import FLOAT32
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-    from numpy.typing import NDArray
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.mixed_precision.numbers import Pairs, Scale
-    from perfkit.findings.record import Finding
-
 
 # Told apart by their dashes as well; float32 is a plain line.
 _LOOKS = ((BLUE, (0, (5, 2))), (GREEN, (0, (1, 1.5))), (RED, (0, (4, 2, 1, 2))))

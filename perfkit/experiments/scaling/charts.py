@@ -1,32 +1,25 @@
 """The charts of what several devices bring."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.scaling import numbers
-from perfkit.experiments.scaling.numbers import FED, OWN, SHARED
+from perfkit.experiments.scaling.numbers import FED, OWN, SHARED, Point, Sum
 from perfkit.experiments.scaling.work import GPU
 from perfkit.experiments.shared.words import between
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
+from perfkit.measure.statistics import Estimate
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.scaling.numbers import Point, Sum
-    from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Estimate
-
-    Series = dict[str, tuple[Point, ...]]
+Series = dict[str, tuple[Point, ...]]
 
 # Colour, mark, and what the caption calls it.
 _LOOKS = {

@@ -1,24 +1,16 @@
 """What a run on several devices means."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
-from perfkit.experiments.scaling.numbers import SHARED
-from perfkit.experiments.scaling.work import GPU
+from perfkit.experiments.scaling.numbers import SHARED, Point, Sum
+from perfkit.experiments.scaling.work import GPU, DeviceKind
 from perfkit.experiments.shared.words import between, failures, instead
 from perfkit.findings.record import Edit, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.experiments.scaling.numbers import Point, Sum
-    from perfkit.experiments.scaling.work import DeviceKind
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 
 ONE_GPU = "one GPU is all there is"
 _FED = {

@@ -1,7 +1,5 @@
 """What every microbenchmark is, and how it repeats its work until a tick is long."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools
@@ -9,6 +7,7 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +19,13 @@ from perfkit import units
 from perfkit.errors import RunError
 from perfkit.experiments.shared import cache, peaks
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.peaks import Hardware, Peak
 from perfkit.machine import disk, limits
 from perfkit.machine.limits import text_of
-from perfkit.measure.tick import READY, TICK_S, Note, Pause, every
+from perfkit.measure.tick import READY, TICK_S, Note, Pause, Yielded, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
     import tensorflow as tf
-
-    from perfkit.experiments.shared.peaks import Hardware, Peak
-    from perfkit.measure.tick import Yielded
 
 
 def granted() -> int:
@@ -431,7 +426,7 @@ def convolution_flop(images: int) -> int:
     return 2 * images * _SIDE**2 * _CHANNELS**2 * _FILTER**2
 
 
-def layer(kind: str, images: int) -> tuple[tf.Tensor, tf.Tensor]:
+def layer(kind: str, images: int) -> "tuple[tf.Tensor, tf.Tensor]":
     """Make a batch of images and the layer's filters, of TensorFlow's ``kind``."""
     import tensorflow as tf
 

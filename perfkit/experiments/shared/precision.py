@@ -1,24 +1,20 @@
 """Number formats: which there are, what a machine makes of them, what to expect."""
 
-from __future__ import annotations
-
 import functools
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.shared.code import code_of
 from perfkit.machine import cards
+from perfkit.machine.gpu import Gpu
 from perfkit.machine.processor import processor
+from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import keras
-
-    from perfkit.machine.gpu import Gpu
-    from perfkit.machine.record import Machine
 
 FLOAT32, NO_TF32 = "float32", "float32 without TF32"
 BFLOAT16, FLOAT16, FLOAT64 = "mixed_bfloat16", "mixed_float16", "float64"
@@ -70,7 +66,7 @@ class Precision:
         before = [allow] if self.allowed else []
         return code_of(*before, use_policy, **said)
 
-    def optimizer(self) -> keras.Optimizer:
+    def optimizer(self) -> "keras.Optimizer":
         """Adam, and around it what ``compile`` puts there for float16."""
         import keras
 

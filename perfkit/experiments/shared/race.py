@@ -1,21 +1,14 @@
 """One verdict for all that race: what is fastest, by how much, what to type."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.shared.words import failures, instead, listed, quoted
 from perfkit.findings.record import Edit, Verdict
-from perfkit.measure.statistics import WORTH_KNOWING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Sure, Timing
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
 
 _BROKEN = "Trials broke off: see to what they said, then run again."
 _SHORT = "Give the run more seconds: no trial came as far as steady steps."

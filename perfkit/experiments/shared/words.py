@@ -1,17 +1,10 @@
 """What every verdict says in the same words."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from perfkit import units
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Estimate, Timing
-
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison, Estimate, Timing
 
 MORE = "Give it more seconds, such as `--budget 180`: two rounds say more."
 
