@@ -1,27 +1,19 @@
 """The panel of a class: a folder of passports, and where each machine stands."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import ipywidgets as widgets
 
-from perfkit.machines.classroom import classroom
+from perfkit.machines.classroom import Classroom, classroom
 from perfkit.panel import documents
 from perfkit.panel.controls import boxed, labelled, text_control
 from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from perfkit.machines.classroom import Classroom
-    from perfkit.passports.passport import Passport
-
+from perfkit.passports.passport import Passport
 
 # Of a label, and of all of its widget.
 _WIDTHS = ("8em", "40em")
@@ -74,7 +66,7 @@ _CHANGED = "Another folder is set: press Show."
 _NOBODY = "nobody"
 
 
-class ClassPanel(Working["Classroom"]):
+class ClassPanel(Working[Classroom]):
     """A folder, "you are here", the picture, who cannot run what, and its page.
 
     Args:

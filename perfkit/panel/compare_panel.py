@@ -1,25 +1,18 @@
 """The panel of two machines: pick two files, press Compare, read, download."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import ipywidgets as widgets
 
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.machines.comparison import Document, Explanation
 from perfkit.panel import documents
 from perfkit.panel.controls import boxed, guess_control, labelled
-from perfkit.panel.documents import Upload
+from perfkit.panel.documents import Source, Upload
 from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from perfkit.machines.comparison import Document, Explanation
-    from perfkit.panel.documents import Source
-
 
 _SIDES = ("A", "B")
 
@@ -96,7 +89,7 @@ _GONE = "A file that was picked is gone: pick another."
 _CHANGED = "Another pair is picked: press Compare."
 
 
-class ComparePanel(Working["Explanation"]):
+class ComparePanel(Working[Explanation]):
     """Two lists of machines, uploads, Compare, the explanation, and its page.
 
     Args:

@@ -1,20 +1,20 @@
 """The controls of a panel, made from the parameters that an experiment declares."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import ipywidgets as widgets
 
 from perfkit.diagnoses import AUTO, in_seconds
-from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from perfkit.experiments.base import Experiment
-    from perfkit.experiments.parameters import Parameter
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.parameters import (
+    Choice,
+    Folder,
+    Parameter,
+    Range,
+    parameters_of,
+)
 
 # A wider range has no place for a thumb that is moved by hand.
 _SLIDER_REACH = 100.0

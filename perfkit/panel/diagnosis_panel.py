@@ -1,11 +1,10 @@
 """The panel of a training of one's own: Run, watch, read, apply, measure again."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -14,21 +13,15 @@ from perfkit.diagnoses import open_diagnosis, with_guess
 from perfkit.diagnosis.maker import maker
 from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.errors import PerfkitError, RunError
-from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.report import Report, in_html
+from perfkit.findings.store import Recorded
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.collect import machine
 from perfkit.panel import view
 from perfkit.panel.controls import auto_budget_control, boxed, guess_control
 from perfkit.panel.view import NOTHING, Answering, answer_at_once, button, no_run
 from perfkit.panel.worker import Measuring
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from perfkit.findings.diagnosis import Cause
-    from perfkit.findings.store import Recorded
-
 
 _QUESTION = "What slows your training?"
 _ASKED = (

@@ -1,8 +1,8 @@
 """The panel of a fleet: press Run, watch every machine, read what each found."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
@@ -11,17 +11,13 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.fleet import run, show
+from perfkit.fleet.members import Gathered, Member
 from perfkit.panel.controls import Controls, boxed, budget_control
 from perfkit.panel.view import StatusView, answer_at_once, button, run_or_stop
 from perfkit.panel.worker import Measuring
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from distributed import Client
-
-    from perfkit.fleet.members import Gathered, Member
 
 
 class FleetView(StatusView):
@@ -70,7 +66,7 @@ _ABOUT = "What is each machine of the fleet, and how fast is each part of it?"
 _READY = "Ready: Run asks every machine of the fleet."
 
 
-class FleetPanel(Measuring["Gathered"]):
+class FleetPanel(Measuring[Gathered]):
     """Controls, Run, Stop, a row per machine, and what each of them found.
 
     Args:
@@ -95,7 +91,7 @@ class FleetPanel(Measuring["Gathered"]):
     def __init__(
         self,
         what: Any,
-        where: str | Client,
+        where: "str | Client",
         *,
         budget: float | None,
         seed: int | None,

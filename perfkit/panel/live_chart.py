@@ -6,19 +6,20 @@ seconds all points go out as state as well: a page that missed a message is whol
 then, and one that is reloaded asks for that state.
 """
 
-from __future__ import annotations
-
 import collections
 import math
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import numpy as np
 import traitlets
+from numpy.typing import NDArray
 
 from perfkit.charts.layout import layout, leads, taken
+from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure
 from perfkit.findings.standing import (
     Guess,
@@ -28,8 +29,9 @@ from perfkit.findings.standing import (
     microbenchmarks,
     standings,
 )
-from perfkit.measure.measurement import CONTROL
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.plan import (
+    Event,
     Finished,
     Prepared,
     Progress,
@@ -38,16 +40,6 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from perfkit.findings.record import Finding
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Event
-
 
 # As many rows as a run that keeps to its budget makes, and as many as are kept.
 _ROWS, CAPACITY = 480, 600

@@ -1,14 +1,16 @@
 """The panel of an experiment: set, predict, press Run, watch, press Stop, read."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnoses import usual_budget
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.replay import replay_from
+from perfkit.experiments.replay import Replay, replay_from
+from perfkit.experiments.session import Session
+from perfkit.findings.record import Finding
 from perfkit.measure.launcher import launcher
 from perfkit.panel import view
 from perfkit.panel.class_panel import ClassPanel
@@ -31,16 +33,9 @@ from perfkit.runs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from pathlib import Path
-
     from distributed import Client
 
-    from perfkit.experiments.replay import Replay
-    from perfkit.experiments.session import Session
-    from perfkit.findings.record import Finding
-
-    MachinesPanel = PassportPanel | ComparePanel | ClassPanel
+MachinesPanel = PassportPanel | ComparePanel | ClassPanel
 
 # Each with what it takes, as the verb of the same name does.
 _PANELS: dict[str, tuple[Callable[..., MachinesPanel], tuple[str, ...]]] = {
@@ -80,9 +75,9 @@ def panel(
     seed: int | None = None,
     folder: str | Path | None = None,
     replay: str | Path | None = None,
-    where: str | Client | None = None,
+    where: "str | Client | None" = None,
     **parameters: Any,
-) -> Panel | DiagnosisPanel | FleetPanel | MachinesPanel:
+) -> "Panel | DiagnosisPanel | FleetPanel | MachinesPanel":
     """Make a panel; as the last line of a cell it is shown.
 
     It is that of an experiment or, given a function that makes a training of your own,
@@ -153,7 +148,7 @@ def panel(
     )
 
 
-class Panel(Measuring["Finding"]):
+class Panel(Measuring[Finding]):
     """One experiment's controls, Run, Stop, live chart and report.
 
     Attributes:

@@ -1,12 +1,11 @@
 """The panel of a machine's passport: press Run, look through the file, save it."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -26,13 +25,7 @@ from perfkit.panel.view import (
 from perfkit.panel.worker import Measuring
 from perfkit.passports import passport as machines_passport
 from perfkit.passports import words as passport_words
-from perfkit.passports.passport import to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.passports.passport import Passport
-
+from perfkit.passports.passport import Passport, to_json
 
 _BOX = "`host and user name`"
 
@@ -137,7 +130,7 @@ _STOPPED = "Stopped: the passport holds what was measured by then. Save writes i
 _LABEL, _FILE = "this machine", "this-machine.json"
 
 
-class PassportPanel(Measuring["Passport"]):
+class PassportPanel(Measuring[Passport]):
     """Run, Stop, progress, a preview of the whole file, and Save.
 
     Args:

@@ -1,42 +1,32 @@
 """The widgets of a panel and how they lie on the page."""
 
-from __future__ import annotations
-
 import collections
 import re
 import time
 from base64 import b64encode
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import ipywidgets as widgets
+from markupsafe import Markup
 
 from perfkit import units
 from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.displays import PERIOD_S, Display
+from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import Replay
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
-from perfkit.findings.store import to_json
+from perfkit.findings.store import Recorded, to_json
 from perfkit.findings.text import plain
-from perfkit.measure.plan import TrialStarted, seconds_for
-from perfkit.panel.controls import boxed
+from perfkit.machine.record import Machine
+from perfkit.measure.plan import Event, TrialStarted, seconds_for
+from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import Board
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
-
-    from markupsafe import Markup
-
-    from perfkit.experiments.base import Experiment
-    from perfkit.findings.record import Finding
-    from perfkit.findings.store import Recorded
-    from perfkit.machine.record import Machine
-    from perfkit.measure.plan import Event
-    from perfkit.panel.controls import Controls
-
 
 # As many runs of a panel as are held in view.
 _KEPT = 4

@@ -1,7 +1,5 @@
 """What panels share: one thing at a time, in a thread of its own, and Stop."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import contextvars
@@ -10,18 +8,15 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import ipywidgets as widgets
 
 from perfkit.errors import PerfkitError
+from perfkit.panel.view import Runs
 from perfkit.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.panel.view import Runs
 
 
 class Worker:
@@ -60,10 +55,10 @@ class Worker:
 
 
 # By cell: the execution that made it, and the panel.
-_made: dict[str, list[tuple[str, Working[Any]]]] = {}
+_made: "dict[str, list[tuple[str, Working[Any]]]]" = {}
 
 
-def take_over(panel: Working[Any], otherwise: str) -> None:
+def take_over(panel: "Working[Any]", otherwise: str) -> None:
     """Stop what earlier runs of this cell made, and remember what this one makes.
 
     Args:
