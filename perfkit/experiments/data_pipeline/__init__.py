@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import psutil
 
 from perfkit.errors import BadParameterError, RunError
@@ -191,8 +192,6 @@ class DataPipeline(Experiment):
         return decoding.limit(self._task().images)
 
     def _task(self) -> Task:
-        import numpy as np
-
         found = kept(self.folder, count=self.count, side=self.image_side)
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.execution_mode import variants as modes
 from perfkit.experiments.execution_mode.variants import (
@@ -101,8 +103,6 @@ class ExecutionMode(Experiment):
         )
 
     def _run(self, name: str) -> Iterator[Yielded]:
-        import numpy as np
-
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
         job = Job(self.model, self.batch, self.epoch, seed)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from perfkit.errors import RunError
 from perfkit.experiments.shared import cache, decoding, images, peaks
 from perfkit.experiments.shared.benchmark import (
@@ -165,8 +167,6 @@ def loop() -> Iterator[Yielded]:
 
 def element_loop() -> Iterator[Yielded]:
     """Square and add the elements of an array in a loop of Python."""
-    import numpy as np
-
     array = np.linspace(0, 1, _ELEMENTS // 10, dtype="float32")
 
     def call() -> float:
@@ -180,8 +180,6 @@ def element_loop() -> Iterator[Yielded]:
 
 def vectorised() -> Iterator[Yielded]:
     """Square and add the same elements in one call."""
-    import numpy as np
-
     array = np.linspace(0, 1, _ELEMENTS, dtype="float32")
     squares = np.empty_like(array)
 

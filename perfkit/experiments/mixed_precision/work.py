@@ -1,9 +1,8 @@
 """What a run over precisions does: foresee, train without an end, learn for real."""
 
-from __future__ import annotations
-
 import math
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,19 +24,16 @@ from perfkit.experiments.shared.precision import (
     FLOAT16,
     FLOAT32,
     PRECISIONS,
+    Hardware,
+    Precision,
     expected,
     unavailable,
 )
-from perfkit.measure.tick import READY, REFUSED, Note
+from perfkit.measure.tick import READY, REFUSED, Note, Yielded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import keras
     import tensorflow as tf
-
-    from perfkit.experiments.shared.precision import Hardware, Precision
-    from perfkit.measure.tick import Yielded
 
 # A step that takes longer than this, and than so many of float32, is not timed: a few
 # of them would be the whole run.
@@ -211,7 +207,7 @@ def _timed(name: str, one: Precision, batch: int) -> float:
 
 def _built(
     name: str, one: Precision, seed: int = 0
-) -> tuple[keras.Model, keras.Optimizer]:
+) -> "tuple[keras.Model, keras.Optimizer]":
     """A fresh network in a precision, and what updates it."""
     import keras
 
@@ -224,7 +220,7 @@ def _built(
 
 def _to_learn(
     name: str, seed: int, steps: int
-) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+) -> "Iterator[tuple[tf.Tensor, tf.Tensor]]":
     """Batches of examples that are seen once each."""
     import tensorflow as tf
 

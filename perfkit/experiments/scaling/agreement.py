@@ -5,26 +5,23 @@ can have one strategy. Both make one step from the same weights, and on every de
 the weights must have moved to the same place.
 """
 
-from __future__ import annotations
-
 import functools
 import multiprocessing
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.experiments.scaling import work
+from perfkit.experiments.scaling.work import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.connection import Connection
-
     import keras
-    import numpy as np
-    from numpy.typing import NDArray
 
-    from perfkit.experiments.scaling.work import Job
-
-    Moved = NDArray[np.float64]
+Moved = NDArray[np.float64]
 
 Answer = TypeVar("Answer")
 
@@ -108,7 +105,6 @@ def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
         and whether a layer of the model normalises over the batch.
     """
     import keras
-    import numpy as np
     import tensorflow as tf
 
     places = work.taken(job.kind, job.count)
@@ -129,10 +125,8 @@ def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
     return worst / float(np.linalg.norm(wanted)), normalises
 
 
-def _weights(network: keras.Model, device: int = 0) -> Moved:
+def _weights(network: "keras.Model", device: int = 0) -> Moved:
     """All weights that learn, as they are on one of the devices."""
-    import numpy as np
-
     on_each = (getattr(one, "values", (one,)) for one in work.variables(network))
     parts = [np.ravel(values[device].numpy()) for values in on_each]
     return np.concatenate(parts).astype(np.float64)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psutil
 
 from perfkit import units
@@ -284,8 +285,6 @@ def array_bytes(root: Path = Path("/")) -> int:
 
 def copy(*, one_core: bool) -> Iterator[Yielded]:
     """Copy one array onto another; what is read and what is written both count."""
-    import numpy as np
-
     if one_core:
         on_one_core()
     workers = 1 if one_core else granted()
@@ -301,8 +300,6 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
 
 
 def _copying(target: Any, source: Any) -> Callable[[], None]:
-    import numpy as np
-
     def copy() -> None:
         np.copyto(target, source)
 
@@ -311,7 +308,6 @@ def _copying(target: Any, source: Any) -> Callable[[], None]:
 
 def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
     """Make what copies one array onto another, a part on each core."""
-    import numpy as np
 
     def copy() -> None:
         # NumPy lets other threads run while it copies.
@@ -355,8 +351,6 @@ def numpy_product(bits: int, *, one_core: bool = False) -> Iterator[Yielded]:
 
 
 def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
-    import numpy as np
-
     draw = np.random.default_rng(0)
     one, other = draw.random((2, rows, rows)).astype(kind)
     result = np.empty_like(one)
