@@ -13,12 +13,7 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
-from perfkit.experiments.batch_size.numbers import (
-    Curve,
-    Found,
-    Knee,
-    Line,
-)
+from perfkit.experiments.batch_size.numbers import Curve, Found, Knee, Line
 from perfkit.experiments.shared.batches import Forecast
 from perfkit.experiments.shared.words import between
 from perfkit.findings.record import Finding

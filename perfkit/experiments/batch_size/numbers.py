@@ -5,13 +5,7 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import (
-    Callable,
-    Generator,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 

@@ -4,13 +4,7 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.cpu_or_gpu.numbers import (
-    Crossing,
-    Curve,
-    Fit,
-    Point,
-    Result,
-)
+from perfkit.experiments.cpu_or_gpu.numbers import Crossing, Curve, Fit, Point, Result
 from perfkit.experiments.shared.words import between, brief, failures, instead, quoted
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
