@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -82,6 +83,8 @@ def picture(
     caption: Iterable[str],
     words: Iterable[str],
     fill: Callable[[Axes], None],
+    *,
+    right: float = RIGHT,
 ) -> Figure:
     """A picture of one such pair of axes.
 
@@ -91,11 +94,12 @@ def picture(
         caption: What the marks mean, in pieces.
         words: What it shows, for who cannot see it: sentences without full stops.
         fill: Draws what is in the axes.
+        right: Pixels to the right of them.
     """
     lines = canvas.caption_lines(list(caption))
 
     def draw(drawing: Drawing) -> None:
-        fill(axes(drawing, what))
+        fill(axes(drawing, what, right=right))
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
@@ -163,6 +167,27 @@ def between(axes: Axes, x: float, low: float, high: float, colour: str) -> None:
     """A 95 % interval, as far as it lies within the axes."""
     bottom, top = axes.get_ylim()
     axes.vlines(x, max(low, bottom), min(high, top), colors=colour, lw=2.2)
+
+
+def key(
+    axes: Axes,
+    names: Iterable[str],
+    looks: Iterable[tuple[str, Any]],
+    reach: tuple[float, float],
+) -> None:
+    """A name for each curve in the margin, in their order, each beside its look.
+
+    Args:
+        axes: Where the curves are.
+        names: Of the curves.
+        looks: Colour and dashes of each.
+        reach: Where the looks begin and end, in fractions of the axes.
+    """
+    for row, (name, (colour, dashes)) in enumerate(zip(names, looks, strict=False)):
+        high = 0.95 - 0.1 * row
+        style: Any = {"color": colour, "ls": dashes, "lw": 1.8, "clip_on": False}
+        axes.plot(reach, [high, high], transform=axes.transAxes, **style)
+        canvas.note(axes, name, (reach[1], high), (6, 0))
 
 
 def label(axes: Axes, words: str, x: float, y: float, *, colour: str = INK) -> None:

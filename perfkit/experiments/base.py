@@ -5,23 +5,19 @@ docstring is the question, its fields are the parameters, its ``@variant`` metho
 the variants, and ``verdict`` reads the timings. See CONTRIBUTING.md for the steps.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments.parameters import parameters_of
+from perfkit.experiments.shared.race import Race
+from perfkit.findings.record import Verdict
 from perfkit.measure import plan
-from perfkit.measure.measurement import Variant
-
-if TYPE_CHECKING:
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Tries
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.plan import Tries
+from perfkit.measure.tick import Yielded
 
 Work = Callable[[], "Iterator[Yielded]"]
 Asked = TypeVar("Asked", bound="Experiment")
@@ -102,9 +98,6 @@ class Experiment:
 
         It yields one ``Try`` at a time and gets back the trial that came of it, so
         that one decides the next. How each ended is in the finding.
-
-        Args:
-            measured: What the rounds have shown.
         """
         return plan.none(measured)
 
@@ -119,10 +112,20 @@ class Experiment:
         It is asked after each round, so it must ask for more than a verdict does: what
         is looked at often looks like a difference some time.
         """
-        return False
+        race = self.race(measured)
+        return race is not None and race.is_clear
+
+    def race(self, measured: Measurement) -> Race | None:
+        """What gives the verdict, and ends a run once it has a clear winner.
+
+        None where more is asked than which variant is fastest.
+        """
+        return None
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say in words what the timings mean; called again as they narrow."""
+        if race := self.race(measured):
+            return race.verdict()
         raise NotImplementedError(f"{type(self).__name__} has no verdict()")
 
 

@@ -5,49 +5,37 @@ The test: give the vectors of the same words both ways and compare words per sec
 Those of NumPy are there to be seen beside them: no model can learn through them.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import READY, REFUSED, Note, every
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import READY, REFUSED, Note, Yielded, every
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
-
-    Table = NDArray[np.float32]
-    Ids = NDArray[np.int32]
-    Lookup = Callable[[Ids], Any]
+Table = NDArray[np.float32]
+Ids = NDArray[np.int32]
+Lookup = Callable[[Ids], Any]
 
 _CLOSE = 1e-5
 
 
 def table(words: int, width: int, seed: int = 0) -> Table:
     """The vectors of all words, shape (words, width)."""
-    import numpy as np
-
     return np.random.default_rng(seed).standard_normal((words, width), np.float32)
 
 
 def ids(count: int, words: int, seed: int = 0) -> Ids:
     """So many words, drawn at random."""
-    import numpy as np
-
     return np.random.default_rng(seed).integers(words, size=count, dtype=np.int32)
 
 
@@ -100,7 +88,6 @@ def _graph(look_up: Any) -> Any:
 
 def numpy_one_hot(vectors: Table) -> Lookup:
     """Zeros and ones times the table, in NumPy."""
-    import numpy as np
 
     def look_up(ids: Ids) -> Table:
         ones = np.zeros((len(ids), len(vectors)), np.float32)
@@ -177,9 +164,6 @@ class EmbeddingLookup(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that give other vectors than the table holds."""
-        import numpy as np
-
-        # Preparing needs no GPU, and one that is taken here is missed by a trial.
         without_gpus()
         vectors, chosen = self._table_and_ids()
         exact = [vectors[int(one)].tolist() for one in chosen]
@@ -190,15 +174,8 @@ class EmbeddingLookup(Experiment):
         }
         yield Note(REFUSED, wrong)
 
-    def verdict(self, measured: Measurement) -> Verdict:
-        """Say which way is fastest, by how much, and the line that has it."""
-        return self._race(measured).verdict()
-
-    def is_answered(self, measured: Measurement) -> bool:
-        """Whether one of the variants is surely worth it."""
-        return self._race(measured).is_clear
-
-    def _race(self, measured: Measurement) -> Race:
+    def race(self, measured: Measurement) -> Race:
+        """Which way is fastest, by how much, and the line that has it."""
         return Race(measured, _CHOICES, "words", "The lookup")
 
     def _run(self, name: str) -> Iterator[Yielded]:

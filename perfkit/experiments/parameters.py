@@ -5,19 +5,16 @@ A parameter is a field of the experiment, annotated with what it accepts::
     side: Annotated[int, Range(32, 1024, unit="px", help="Side of the image")] = 256
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from perfkit.experiments.base import Experiment
 
 _T = TypeVar("_T")
@@ -126,7 +123,7 @@ class Parameter:
 NOT_ASKED = {"asked": False}
 
 
-def parameters_of(experiment: type[Experiment]) -> tuple[Parameter, ...]:
+def parameters_of(experiment: "type[Experiment]") -> tuple[Parameter, ...]:
     """List an experiment's parameters in the order its class names them."""
     hints = typing.get_type_hints(experiment, include_extras=True)
     return tuple(

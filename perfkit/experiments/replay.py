@@ -5,21 +5,22 @@ nothing is measured. The live chart then shows the whole of the recorded run, an
 finding says of itself that it was recorded, wherever it is shown and in its file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import heapq
 import itertools
 import os
 import threading
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from perfkit.errors import BadFileError, MissingPartError, PerfkitError
+from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import parameters_of
 from perfkit.experiments.session import shareable
 from perfkit.findings import store
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
 from perfkit.findings.store import load_finding
 from perfkit.findings.text import plain
@@ -35,15 +36,7 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from perfkit.experiments.base import Experiment
-    from perfkit.findings.record import Finding
-    from perfkit.machine.record import Machine
-    from perfkit.measure.trial import Trial
-
+from perfkit.measure.trial import Trial
 
 # What perfkit brings along: a recording for every panel of its notebooks.
 BROUGHT = Path(__file__).parents[1] / "replays"
@@ -182,7 +175,7 @@ class Replay:
         self.finding: Finding | None = None
         self.unsaved = ""
         self.budget = recorded.budget_s
-        self.machine: Machine = recorded.machine
+        self.machine = recorded.machine
         self._shown = replace(recorded, replayed=True, guess=guess)
         self._folder = folder
         self._stopped = threading.Event()

@@ -1,37 +1,31 @@
 """One run of an experiment, from preparing its data to the saved finding."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import importlib.metadata
 import importlib.util
 import random
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
 from perfkit import units
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError
+from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
+from perfkit.machine.record import Machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.monitor import Monitor
-from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
+from perfkit.measure.plan import Event, Finished, Plan, Preparing, Starter, TrialEnded
 from perfkit.measure.rounds import Run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from pathlib import Path
-
-    from perfkit.experiments.base import Experiment
-    from perfkit.machine.record import Machine
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Starter, Tries
 
 
 class Session:
@@ -118,7 +112,7 @@ class Session:
             seed=self._seed,
             prepare=self.experiment.prepare,
             in_turns=self.experiment.in_turns and not self.machine.gpus,
-            tries=self._tries,
+            tries=self.experiment.tries if self.experiment.has_tries else None,
             answered=self.experiment.is_answered if self._early else None,
             spread=spread.of_this_machine(),
         )
@@ -155,11 +149,6 @@ class Session:
     def stop(self) -> None:
         """End the running trial and the run; callable from any thread."""
         self._stopped.set()
-
-    @property
-    def _tries(self) -> Callable[[Measurement], Tries] | None:
-        """What to try after the rounds; None where the experiment has nothing."""
-        return self.experiment.tries if self.experiment.has_tries else None
 
     def _keep(self, event: TrialEnded | Finished) -> None:
         measured, known = event.measurement, self.finding

@@ -8,11 +8,11 @@ What is read cold has copies of its own, and the system is asked to forget them 
 each pass; how much then came from the disk is counted, not taken for granted.
 """
 
-from __future__ import annotations
-
 import functools
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit import units
@@ -22,18 +22,12 @@ from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import READY, REFUSED, Note, Pause, every
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import READY, REFUSED, Note, Pause, Yielded, every
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
     import tensorflow as tf
-
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
 
 _SHARDS, _BATCH, _IN_A_FOLDER = 8, 64, 1000
 # After so many batches it is told how much of them came from the disk.
@@ -54,7 +48,7 @@ _FROM_DISK = "from the disk"
 _COLD = 0.5
 
 
-def from_files(paths: list[str]) -> tf.data.Dataset:
+def from_files(paths: list[str]) -> "tf.data.Dataset":
     """Read a file for each example."""
     import tensorflow as tf
 
@@ -62,7 +56,7 @@ def from_files(paths: list[str]) -> tf.data.Dataset:
     return files.map(tf.io.read_file, num_parallel_calls=tf.data.AUTOTUNE)
 
 
-def from_shards(paths: list[str]) -> tf.data.Dataset:
+def from_shards(paths: list[str]) -> "tf.data.Dataset":
     """Read the examples from a few files in turns."""
     import tensorflow as tf
 
@@ -114,7 +108,6 @@ class SmallFiles(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files, once, and see whether the system can be asked to forget."""
-        # Preparing needs no GPU, and one that is taken here is missed by a trial.
         benchmark.without_gpus()
         for name in _VARIANTS:
             yield from cache.make(
@@ -152,13 +145,10 @@ class SmallFiles(Experiment):
                 )
         else:
             because.append("How much came from the disk is not known here.")
-        return self._race(measured).verdict(warnings=warnings, because=tuple(because))
+        return self.race(measured).verdict(warnings=warnings, because=tuple(because))
 
-    def is_answered(self, measured: Measurement) -> bool:
-        """Whether packing is surely worth it."""
-        return self._race(measured).is_clear
-
-    def _race(self, measured: Measurement) -> Race:
+    def race(self, measured: Measurement) -> Race:
+        """Whether to pack what is read from the disk."""
         return Race(measured, _CHOICES, "examples", "Reading")
 
     def _folder(self, name: str) -> Path:

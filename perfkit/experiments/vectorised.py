@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
 
@@ -167,7 +166,6 @@ class Vectorised(Experiment):
 
         import numpy as np
 
-        # Preparing needs no GPU, and one that is taken here is missed by a trial.
         without_gpus()
         data = table(_CHECKED_ROWS, self.columns)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
@@ -178,15 +176,8 @@ class Vectorised(Experiment):
         }
         yield Note(REFUSED, wrong)
 
-    def verdict(self, measured: Measurement) -> Verdict:
-        """Say which way is fastest, by how much, and the line that has it."""
-        return self._race(measured).verdict()
-
-    def is_answered(self, measured: Measurement) -> bool:
-        """Whether one of the variants is surely worth it."""
-        return self._race(measured).is_clear
-
-    def _race(self, measured: Measurement) -> Race:
+    def race(self, measured: Measurement) -> Race:
+        """Which way is fastest, by how much, and the line that has it."""
         return Race(measured, _CHOICES, "rows", "The sum")
 
     def _run(self, name: str) -> Iterator[Yielded]:

@@ -1,70 +1,51 @@
 """The panel of a class: a folder of passports, and where each machine stands."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
-from perfkit.machines.classroom import classroom
+from perfkit.machines.classroom import Classroom, classroom
 from perfkit.panel import documents
-from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
+from perfkit.panel.controls import boxed, labelled, text_control
+from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
+from perfkit.passports.passport import Passport
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from perfkit.machines.classroom import Classroom
-    from perfkit.passports.passport import Passport
+# Of a label, and of all of its widget.
+_WIDTHS = ("8em", "40em")
 
 
-_LABEL = {"description_width": "8em"}
-_WIDTH = "40em"
-
-
-class ClassView:
-    """What a reader sees and presses.
+class ClassView(StatusView):
+    """The panel of a class.
 
     Attributes:
         folder: Where the passports lie.
         you: Which machine is the reader's own.
         show: Reads the folder.
-        status: What the panel does.
         found: The picture and the tables, as HTML.
         told: Who cannot run which notebook, as HTML.
         page: A link to its page.
-        box: All of it.
     """
 
     def __init__(self, folder: str) -> None:
-        self.folder = widgets.Text(
-            value=folder,
-            placeholder="a path",
-            continuous_update=False,
-            **_labelled("folder", "The folder that the passports lie in (a path)"),
-        )
-        self.you = widgets.Dropdown(
-            **_labelled("you are here", "The machine that the picture marks")
-        )
+        super().__init__()
+        what = "The folder that the passports lie in (a path)"
+        where = labelled("folder", what, *_WIDTHS)
+        self.folder = text_control(folder, placeholder="a path", **where)
+        marked = "The machine that the picture marks"
+        self.you = widgets.Dropdown(**labelled("you are here", marked, *_WIDTHS))
         self.show = button("Show", "Read the passports of the folder", "primary")
-        self.status = Status()
         self.told, self.found, self.page = (widgets.HTML() for _ in range(3))
-        row = widgets.Box((self.show,))
-        row.add_class("perfkit-buttons")
+        row = boxed("perfkit-buttons", self.show)
         said = (self.status.widget, self.found, self.told, self.page)
         for told in (self.told, self.found):
             told.add_class("perfkit-found")
-        self.box = widgets.VBox((self.folder, self.you, row, *said))
-        self.box.add_class("perfkit-panel")
+        self.box.children = (self.folder, self.you, row, *said)
         self.enable(running=False)
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.status.say(state)
 
     def offer(self, labels: Iterable[str], marked: str) -> None:
         """Offer machines to be marked."""
@@ -79,19 +60,13 @@ class ClassView:
         answer_at_once(pressed)
 
 
-def _labelled(label: str, tooltip: str) -> dict[str, Any]:
-    layout = widgets.Layout(width=_WIDTH, max_width="100%")
-    told = {"description": label, "tooltip": tooltip}
-    return {**told, "style": _LABEL, "layout": layout}
-
-
 _QUESTION = "Where does each machine of a class stand?"
 _READY = "Ready: give the folder of the passports, then press Show."
 _CHANGED = "Another folder is set: press Show."
 _NOBODY = "nobody"
 
 
-class ClassPanel(Working):
+class ClassPanel(Working[Classroom]):
     """A folder, "you are here", the picture, who cannot run what, and its page.
 
     Args:
@@ -105,6 +80,8 @@ class ClassPanel(Working):
     Raises:
         BadFileError: ``you`` is no passport.
     """
+
+    nothing = "No folder was read."
 
     def __init__(
         self,
@@ -124,24 +101,12 @@ class ClassPanel(Working):
         self.view.you.observe(lambda _: self._soon(self._mark), "value")
         self.view.folder.observe(lambda _: self._soon(self._changed), "value")
 
-    def __repr__(self) -> str:
-        return repr(self.room) if self.room else super().__repr__()
-
-    def start(self) -> None:
-        """Read the folder that is set, as Show does."""
-        self._ask(self._show)
-
-    def result(self) -> Classroom:
-        """Give the class; it reads the folder if that was not done yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.room, "No folder was read.")
+    def _known(self) -> Classroom | None:
+        return self.room
 
     # What the worker does; only here are widgets changed.
 
-    def _show(self) -> None:
+    def _run(self) -> None:
         self.view.say("Reading the passports.")
         self._forget()
         folder = self.view.folder.value
@@ -183,9 +148,8 @@ class ClassPanel(Working):
         self.view.told.value = self.view.found.value = self.view.page.value = ""
 
     def _static_html(self) -> str:
-        if self.room is None:
-            return super()._static_html()
-        return f"{self.room._repr_html_()}{who_cannot(self.room)}"
+        cannot = who_cannot(self.room) if self.room else ""
+        return f"{super()._static_html()}{cannot}"
 
 
 def who_cannot(room: Classroom) -> str:

@@ -1,31 +1,24 @@
 """The panel of two machines: pick two files, press Compare, read, download."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import ipywidgets as widgets
 
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.machines.comparison import Document, Explanation
 from perfkit.panel import documents
-from perfkit.panel.controls import guess_control
-from perfkit.panel.documents import Upload
-from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
+from perfkit.panel.controls import boxed, guess_control, labelled
+from perfkit.panel.documents import Source, Upload
+from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from perfkit.machines.comparison import Document, Explanation
-    from perfkit.panel.documents import Source
-
 
 _SIDES = ("A", "B")
 
 
-class CompareView:
-    """What a reader sees and presses.
+class CompareView(StatusView):
+    """The panel of two machines.
 
     Attributes:
         pickers: The list of machines for ``"A"`` and that for ``"B"``.
@@ -33,34 +26,27 @@ class CompareView:
         compare: Holds the two against each other.
         guess: What the reader expects.
         refresh: Looks again which files there are.
-        status: What the panel does.
         found: The comparison, as HTML.
         page: A link to its page.
-        box: All of it.
     """
 
     def __init__(
         self, heard: Callable[[str, str, float, bytes | None], None], guess: str
     ) -> None:
+        super().__init__()
         self.pickers = {side: _picker(side) for side in _SIDES}
         self.uploads = {side: _upload(side, heard) for side in _SIDES}
         self.compare = button("Compare", "Hold A and B against each other", "primary")
         self.refresh = button("Refresh", "Look again which files lie here")
         self.guess = guess_control(guess, "such as B, 2x, most of it compute")
-        self.status = Status()
         self.found, self.page = widgets.HTML(), widgets.HTML()
-        rows = [_row((self.pickers[side], self.uploads[side])) for side in _SIDES]
         self._buttons = (self.compare, self.refresh)
+        picked = [(self.pickers[side], self.uploads[side]) for side in _SIDES]
+        rows = (*picked, (*self._buttons, self.guess))
         said = (self.status.widget, self.found, self.page)
-        parts = (*rows, _row((*self._buttons, self.guess)), *said)
         self.found.add_class("perfkit-found")
-        self.box = widgets.VBox(parts)
-        self.box.add_class("perfkit-panel")
+        self.box.children = (*(boxed("perfkit-buttons", *row) for row in rows), *said)
         self.enable(running=False)
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.status.say(state)
 
     def offer(self, labels: Iterable[str]) -> None:
         """Offer these to be picked; what is picked stays."""
@@ -80,13 +66,9 @@ class CompareView:
 
 
 def _picker(side: str) -> Any:
-    return widgets.Dropdown(
-        options=(),
-        description=f"machine {side}",
-        tooltip=f"The passport or finding of machine {side}",
-        style={"description_width": "6em"},
-        layout=widgets.Layout(width="40em", max_width="100%"),
-    )
+    what = f"The passport or finding of machine {side}"
+    told = labelled(f"machine {side}", what, "6em", "40em")
+    return widgets.Dropdown(options=(), **told)
 
 
 def _upload(side: str, heard: Callable[[str, str, float, bytes | None], None]) -> Any:
@@ -95,12 +77,6 @@ def _upload(side: str, heard: Callable[[str, str, float, bytes | None], None]) -
         description=f"Upload {side}…",
         tooltip=f"Take a file from elsewhere for machine {side}",
     )
-
-
-def _row(parts: Iterable[Any]) -> Any:
-    row = widgets.Box(tuple(parts))
-    row.add_class("perfkit-buttons")
-    return row
 
 
 _QUESTION = "Why does the same training run differently on two machines?"
@@ -113,7 +89,7 @@ _GONE = "A file that was picked is gone: pick another."
 _CHANGED = "Another pair is picked: press Compare."
 
 
-class ComparePanel(Working):
+class ComparePanel(Working[Explanation]):
     """Two lists of machines, uploads, Compare, the explanation, and its page.
 
     Args:
@@ -131,6 +107,8 @@ class ComparePanel(Working):
         BadFileError: A file is none that can be compared.
         BadParameterError: ``a`` or ``b`` is nothing to compare.
     """
+
+    nothing = "Nothing was compared."
 
     def __init__(
         self,
@@ -154,20 +132,8 @@ class ComparePanel(Working):
         for picker in self.view.pickers.values():
             picker.observe(lambda _: self._soon(self._changed), "value")
 
-    def __repr__(self) -> str:
-        return repr(self.found) if self.found else super().__repr__()
-
-    def start(self) -> None:
-        """Compare what is picked, as Compare does."""
-        self._ask(self._compare)
-
-    def result(self) -> Explanation:
-        """Give the comparison; it compares what is picked if nothing was yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.found, "Nothing was compared.")
+    def _known(self) -> Explanation | None:
+        return self.found
 
     @property
     def picked(self) -> tuple[str | None, ...]:
@@ -225,7 +191,7 @@ class ComparePanel(Working):
         again = _DONE if self.picked == self._compared else _CHANGED
         self.view.say(again if self.found else _READY)
 
-    def _compare(self) -> None:
+    def _run(self) -> None:
         from perfkit.machines.compare import compare
         from perfkit.machines.comparison_report import page
 
@@ -246,6 +212,3 @@ class ComparePanel(Working):
 
     def _forget(self) -> None:
         self.found, self.view.found.value, self.view.page.value = None, "", ""
-
-    def _static_html(self) -> str:
-        return self.found._repr_html_() if self.found else super()._static_html()

@@ -1,26 +1,24 @@
 """The controls of a panel, made from the parameters that an experiment declares."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import ipywidgets as widgets
 
 from perfkit.diagnoses import AUTO, in_seconds
-from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from perfkit.experiments.base import Experiment
-    from perfkit.experiments.parameters import Parameter
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.parameters import (
+    Choice,
+    Folder,
+    Parameter,
+    Range,
+    parameters_of,
+)
 
 # A wider range has no place for a thumb that is moved by hand.
 _SLIDER_REACH = 100.0
 _ROWS = 7
-_LABEL = {"description_width": "11em"}
-_WIDTH = "27em"
 _NONE = "none"
 _BUDGET = Range(1, 86_400, unit="s", help="Seconds to spend on measuring")
 _GUESS = "Which variant is fastest, or how many times the baseline's rate, as 3x"
@@ -58,7 +56,7 @@ class Controls:
             options=tuple(experiment.make_variants()),
             placeholder="a variant, or 3x",
             continuous_update=False,
-            **_labelled("your guess", _GUESS),
+            **labelled("your guess", _GUESS),
         )
         # It stands beside Run, where there is no column of labels.
         self.by_name["guess"].style.description_width = "initial"
@@ -108,9 +106,7 @@ class Controls:
     def box(self) -> Any:
         """All of them but the guess, in as many columns as there is room for."""
         settings = (w for name, w in self.by_name.items() if name != "guess")
-        box = widgets.Box(tuple(settings))
-        box.add_class("perfkit-controls")
-        return box
+        return boxed("perfkit-controls", *settings)
 
     def described(self) -> dict[str, str]:
         """What is set, as a reader reads it: ``{"image side": "224 px"}``."""
@@ -146,6 +142,13 @@ class Controls:
         )
 
 
+def boxed(css: str, *parts: Any) -> Any:
+    """Widgets side by side, in a box that the style sheet knows by that name."""
+    box = widgets.Box(parts)
+    box.add_class(css)
+    return box
+
+
 def budget_control(budget: float) -> Any:
     """The widget of the seconds to spend."""
     return _number(_BUDGET, float, budget, "budget")
@@ -153,26 +156,23 @@ def budget_control(budget: float) -> Any:
 
 def auto_budget_control(budget: float | None) -> Any:
     """The widget of the seconds to spend, which may be left to the training."""
-    return widgets.Text(
-        value=AUTO if budget is None else f"{budget:g}",
-        continuous_update=False,
-        **_labelled(
-            "budget (s)", "Seconds to spend, or auto: what it needs, at most 600"
-        ),
-    )
+    seconds = AUTO if budget is None else f"{budget:g}"
+    what = "Seconds to spend, or auto: what it needs, at most 600"
+    return text_control(seconds, **labelled("budget (s)", what))
 
 
 def guess_control(guess: str, placeholder: str) -> Any:
     """The widget of what a reader expects, in words of their own."""
-    field = widgets.Text(
-        value=guess,
-        placeholder=placeholder,
-        continuous_update=False,
-        **_labelled("your guess", "It is in the report and in perfkit.guesses()"),
-    )
+    told = labelled("your guess", "It is in the report and in perfkit.guesses()")
+    field = text_control(guess, placeholder=placeholder, **told)
     # It stands beside buttons, where there is no column of labels.
     field.style.description_width = "initial"
     return field
+
+
+def text_control(value: str, **told: Any) -> Any:
+    """The widget of a line of text; it changes once that is typed to its end."""
+    return widgets.Text(value=value, continuous_update=False, **told)
 
 
 def control(parameter: Parameter, value: Any) -> Any:
@@ -187,15 +187,11 @@ def control(parameter: Parameter, value: Any) -> Any:
         case Choice(options, many):
             return _choice(parameter, options, value, many=many)
         case Folder():
-            return widgets.Text(
-                value=str(value),
-                placeholder="none",
-                continuous_update=False,
-                **_labelled(_name(parameter.name), f"{parameter.help} (a path)"),
-            )
+            told = labelled(_name(parameter.name), f"{parameter.help} (a path)")
+            return text_control(str(value), placeholder="none", **told)
     kinds = {bool: widgets.Checkbox, int: widgets.IntText, float: widgets.FloatText}
     kind = kinds.get(parameter.type, widgets.Text)
-    return kind(value=value, **_labelled(_name(parameter.name), parameter.help))
+    return kind(value=value, **labelled(_name(parameter.name), parameter.help))
 
 
 def _number(accepts: Range, kind: type, value: Any, name: str) -> Any:
@@ -212,14 +208,14 @@ def _number(accepts: Range, kind: type, value: Any, name: str) -> Any:
     }[narrow, whole]
     unit = f" ({accepts.unit})" if accepts.unit else ""
     limits = f"{accepts.low:g} to {accepts.high:g}{' ' * bool(unit)}{accepts.unit}"
-    told = _labelled(_name(name) + unit, f"{accepts.help}: {limits}")
+    told = labelled(_name(name) + unit, f"{accepts.help}: {limits}")
     return made(value=value, continuous_update=False, **ends, **told)
 
 
 def _choice(
     parameter: Parameter, options: tuple[str, ...], value: str, *, many: bool
 ) -> Any:
-    told = _labelled(_name(parameter.name), parameter.help)
+    told = labelled(_name(parameter.name), parameter.help)
     if not many:
         return widgets.Dropdown(options=options, value=value, **told)
     told["tooltip"] += "; Ctrl or Shift marks several"
@@ -238,9 +234,12 @@ def _name(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _labelled(label: str, tooltip: str) -> dict[str, Any]:
-    layout = widgets.Layout(width=_WIDTH, max_width="100%")
-    style = _LABEL
+def labelled(
+    label: str, tooltip: str, column: str = "11em", width: str = "27em"
+) -> dict[str, Any]:
+    """What a widget is told of its label and of its width, that of the label within."""
+    layout = widgets.Layout(width=width, max_width="100%")
+    style = {"description_width": column}
     return {"description": label, "tooltip": tooltip, "style": style, "layout": layout}
 
 

@@ -1,11 +1,10 @@
 """The panel of a training of one's own: Run, watch, read, apply, measure again."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -14,21 +13,15 @@ from perfkit.diagnoses import open_diagnosis, with_guess
 from perfkit.diagnosis.maker import maker
 from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.errors import PerfkitError, RunError
-from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.report import Report, in_html
+from perfkit.findings.store import Recorded
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.collect import machine
 from perfkit.panel import view
-from perfkit.panel.controls import auto_budget_control, guess_control
+from perfkit.panel.controls import auto_budget_control, boxed, guess_control
 from perfkit.panel.view import NOTHING, Answering, answer_at_once, button, no_run
 from perfkit.panel.worker import Measuring
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from perfkit.findings.diagnosis import Cause
-    from perfkit.findings.store import Recorded
-
 
 _QUESTION = "What slows your training?"
 _ASKED = (
@@ -58,8 +51,8 @@ class DiagnosisView(Answering):
         self.apply = button("Apply and measure again", _APPLY)
         self.apply.layout.width = "15em"
         self._marks = widgets.VBox()
-        row = widgets.Box((self.run, self.stop, self.guess, self.budget))
-        row.add_class("perfkit-buttons")
+        pressed = (self.run, self.stop, self.guess, self.budget)
+        row = boxed("perfkit-buttons", *pressed)
         parts = (widgets.HTML(_ASKED), row, self.chart, self.card)
         below = (self._marks, self.applied, self.runs.widget)
         self.box.children = (*parts, *below)
@@ -130,7 +123,7 @@ def _line(cause: Cause) -> Any:
 _READY = "Ready: press Run."
 
 
-class DiagnosisPanel(Measuring):
+class DiagnosisPanel(Measuring[Diagnosis]):
     """Run, Stop, a live chart, the report, and a button that applies what it says.
 
     What is applied is applied in the trials only: your code is never changed.
@@ -142,6 +135,7 @@ class DiagnosisPanel(Measuring):
     """
 
     what = "The run"
+    nothing = NOTHING
 
     def __init__(
         self,
@@ -168,10 +162,6 @@ class DiagnosisPanel(Measuring):
     def __repr__(self) -> str:
         return repr(self.diagnosis) if self.diagnosis else "<the panel of a diagnosis>"
 
-    def start(self) -> None:
-        """Diagnose, as Run does; nothing happens while something is measured."""
-        self._ask(self._run)
-
     def apply(self) -> None:
         """Measure the marked changes at once against the training as given."""
         if changes := self.view.marked:
@@ -179,13 +169,8 @@ class DiagnosisPanel(Measuring):
         else:
             self._soon(lambda: self.view.say("Mark at least one change to apply."))
 
-    def result(self) -> Diagnosis:
-        """Give what was found; it diagnoses first if nothing was found yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.diagnosis, NOTHING)
+    def _known(self) -> Diagnosis | None:
+        return self.diagnosis
 
     # What the worker does; only here are widgets changed.
 

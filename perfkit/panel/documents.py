@@ -4,12 +4,11 @@ A file that says at its beginning what it is can be picked; whether it is sound 
 when it is. So a broken one is not passed over in silence.
 """
 
-from __future__ import annotations
-
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import anywidget
 import traitlets
@@ -19,15 +18,11 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.text import plain
 from perfkit.machines.compare import parse
+from perfkit.machines.comparison import Document
 from perfkit.passports import passport as machines_passport
 from perfkit.passports.passport import FOLDER, PASSPORT, Passport, recorded
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from perfkit.machines.comparison import Document
-
-    Source: TypeAlias = Document | Path
+Source: TypeAlias = Document | Path
 
 # What a page sends in one message; more would cut its connection to the kernel.
 LARGEST_UPLOAD = 8 * 10**6

@@ -1,8 +1,8 @@
 """The panel of a fleet: press Run, watch every machine, read what each found."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
@@ -11,50 +11,37 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.fleet import run, show
-from perfkit.panel.controls import Controls, budget_control
-from perfkit.panel.view import Status, answer_at_once, button, run_or_stop
+from perfkit.fleet.members import Gathered, Member
+from perfkit.panel.controls import Controls, boxed, budget_control
+from perfkit.panel.view import StatusView, answer_at_once, button, run_or_stop
 from perfkit.panel.worker import Measuring
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from distributed import Client
 
-    from perfkit.fleet.members import Gathered, Member
 
-
-class FleetView:
-    """What a reader sees and presses.
+class FleetView(StatusView):
+    """The panel of a fleet.
 
     Attributes:
         controls: What can be set, each a widget; ``"budget"`` is one of them.
         run: Asks the fleet.
         stop: Ends the run.
-        status: What the panel does.
         rows: A row per machine while it runs, as HTML.
         found: The closing table and the findings, as HTML.
-        box: All of it.
     """
 
     def __init__(self, controls: dict[str, Any]) -> None:
+        super().__init__()
         self.controls = controls
         self.run = button("Run", "Ask every machine of the fleet", "primary")
         self.stop = button("Stop", "End the run and keep what comes home")
-        self.status = Status()
         self.rows, self.found = widgets.HTML(), widgets.HTML()
-        settings = widgets.Box(tuple(controls.values()))
-        settings.add_class("perfkit-controls")
-        row = widgets.Box((self.run, self.stop))
-        row.add_class("perfkit-buttons")
-        parts = (settings, row, self.status.widget, self.rows, self.found)
-        self.box = widgets.VBox(parts)
-        self.box.add_class("perfkit-panel")
+        settings = boxed("perfkit-controls", *controls.values())
+        row = boxed("perfkit-buttons", self.run, self.stop)
+        said = (self.status.widget, self.rows, self.found)
+        self.box.children = (settings, row, *said)
         self.enable(running=False)
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.status.say(state)
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
@@ -79,7 +66,7 @@ _ABOUT = "What is each machine of the fleet, and how fast is each part of it?"
 _READY = "Ready: Run asks every machine of the fleet."
 
 
-class FleetPanel(Measuring):
+class FleetPanel(Measuring[Gathered]):
     """Controls, Run, Stop, a row per machine, and what each of them found.
 
     Args:
@@ -99,10 +86,12 @@ class FleetPanel(Measuring):
         BadParameterError: A name or a value that is not accepted.
     """
 
+    nothing = "Nobody was asked."
+
     def __init__(
         self,
         what: Any,
-        where: str | Client,
+        where: "str | Client",
         *,
         budget: float | None,
         seed: int | None,
@@ -135,20 +124,8 @@ class FleetPanel(Measuring):
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
 
-    def __repr__(self) -> str:
-        return repr(self.gathered) if self.gathered else super().__repr__()
-
-    def start(self) -> None:
-        """Ask the fleet with what is set, as Run does; nothing happens during a run."""
-        self._ask(self._run)
-
-    def result(self) -> Gathered:
-        """Give what came home; it asks first if nobody was asked yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.gathered, "Nobody was asked.")
+    def _known(self) -> Gathered | None:
+        return self.gathered
 
     # What the worker does; only here are widgets changed.
 
@@ -168,6 +145,3 @@ class FleetPanel(Measuring):
             self.gathered = opened.gathered()
             self.view.show(self.gathered)
         self.view.say(" ".join(show.closing(self.gathered)))
-
-    def _static_html(self) -> str:
-        return self.gathered._repr_html_() if self.gathered else super()._static_html()

@@ -6,19 +6,20 @@ seconds all points go out as state as well: a page that missed a message is whol
 then, and one that is reloaded asks for that state.
 """
 
-from __future__ import annotations
-
 import collections
 import math
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import numpy as np
 import traitlets
+from numpy.typing import NDArray
 
 from perfkit.charts.layout import layout, leads, taken
+from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure
 from perfkit.findings.standing import (
     Guess,
@@ -28,8 +29,9 @@ from perfkit.findings.standing import (
     microbenchmarks,
     standings,
 )
-from perfkit.measure.measurement import CONTROL
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.plan import (
+    Event,
     Finished,
     Prepared,
     Progress,
@@ -38,16 +40,6 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from perfkit.findings.record import Finding
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Event
-
 
 # As many rows as a run that keeps to its budget makes, and as many as are kept.
 _ROWS, CAPACITY = 480, 600
@@ -125,8 +117,7 @@ class Points:
     def take(self, *, rest: bool = False) -> NDArray[np.float32]:
         """Give the rows that are new since the last call, shape (rows, width).
 
-        Args:
-            rest: Whether to make a row of what is there, however little.
+        With ``rest`` what is there makes a row, however little.
         """
         if self._now - self._last < self._period and not (rest and self._has_news()):
             return np.empty((0, self.width), np.float32)
@@ -180,11 +171,7 @@ class Points:
                 self._own[place] = timing.rate
 
     def picture(self, finding: Finding | None) -> dict[str, Any]:
-        """Give the chart as it is so far, for a page.
-
-        Args:
-            finding: What has been found so far; None before a trial has ended.
-        """
+        """Give the chart as it is so far, for a page."""
         known = standings(finding) if finding else ()
         there = {standing.variant for standing in known}
         rest = (
@@ -316,13 +303,7 @@ class LiveChart(anywidget.AnyWidget):
             self._keyframe(points, {"share": 0.0}, "The run begins", None)
 
     def finish(self, points: Points, ended: str, finding: Finding | None) -> None:
-        """Show the last points; the clock ends with them, and nothing is being done.
-
-        Args:
-            points: Of the run.
-            ended: How it ended.
-            finding: What has been found.
-        """
+        """Show the last points; the clock ends with them, and nothing is being done."""
         points.take(rest=True)
         with self.hold_sync():
             self.span = 0.0
@@ -333,10 +314,8 @@ class LiveChart(anywidget.AnyWidget):
     ) -> None:
         """Send what is new.
 
-        Args:
-            points: Of the run.
-            doing: What is being done: ``said``, ``share`` from 0 to 1, ``left``.
-            finding: What has been found so far; None before a trial has ended.
+        What is being done has ``said``, ``share`` from 0 to 1, and ``left``; there is
+        no finding before a trial has ended.
         """
         rows = points.take()
         if self._clock() - self._keyframe_at >= KEYFRAME_S:

@@ -1,14 +1,16 @@
 """The panel of an experiment: set, predict, press Run, watch, press Stop, read."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnoses import usual_budget
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.replay import replay_from
+from perfkit.experiments.replay import Replay, replay_from
+from perfkit.experiments.session import Session
+from perfkit.findings.record import Finding
 from perfkit.measure.launcher import launcher
 from perfkit.panel import view
 from perfkit.panel.class_panel import ClassPanel
@@ -31,16 +33,9 @@ from perfkit.runs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from pathlib import Path
-
     from distributed import Client
 
-    from perfkit.experiments.replay import Replay
-    from perfkit.experiments.session import Session
-    from perfkit.findings.record import Finding
-
-    MachinesPanel = PassportPanel | ComparePanel | ClassPanel
+MachinesPanel = PassportPanel | ComparePanel | ClassPanel
 
 # Each with what it takes, as the verb of the same name does.
 _PANELS: dict[str, tuple[Callable[..., MachinesPanel], tuple[str, ...]]] = {
@@ -80,9 +75,9 @@ def panel(
     seed: int | None = None,
     folder: str | Path | None = None,
     replay: str | Path | None = None,
-    where: str | Client | None = None,
+    where: "str | Client | None" = None,
     **parameters: Any,
-) -> Panel | DiagnosisPanel | FleetPanel | MachinesPanel:
+) -> "Panel | DiagnosisPanel | FleetPanel | MachinesPanel":
     """Make a panel; as the last line of a cell it is shown.
 
     It is that of an experiment or, given a function that makes a training of your own,
@@ -153,7 +148,7 @@ def panel(
     )
 
 
-class Panel(Measuring):
+class Panel(Measuring[Finding]):
     """One experiment's controls, Run, Stop, live chart and report.
 
     Attributes:
@@ -163,6 +158,7 @@ class Panel(Measuring):
     """
 
     what = "The run"
+    nothing = NOTHING
     # Whether the budget may be left to what is measured.
     is_auto = False
 
@@ -190,9 +186,6 @@ class Panel(Measuring):
         self.controls.on_change(lambda: self._soon(self._changed))
         self._sign(self.view.runs)
 
-    def __repr__(self) -> str:
-        return repr(self.finding) if self.finding else super().__repr__()
-
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
         if not replay_from(self._replay):
@@ -200,21 +193,8 @@ class Panel(Measuring):
         self._soon(_load_charts)
         super()._ipython_display_()
 
-    def start(self) -> None:
-        """Run with what is set, as Run does; nothing happens while a run goes on."""
-        self._ask(self._run)
-
-    def result(self) -> Finding:
-        """Give what was found.
-
-        It waits for a run in progress, and runs with what is set if nothing was found
-        yet. Meanwhile a kernel interrupt is Stop, and so is the panel's own Stop, but
-        before ipykernel 7 that one is heard only after the cell.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        return self._got(lambda: self.finding, NOTHING)
+    def _known(self) -> Finding | None:
+        return self.finding
 
     def __await__(self) -> Generator[Any, None, Finding]:
         """Do as ``result`` without blocking the kernel: ``await panel``."""
@@ -228,7 +208,7 @@ class Panel(Measuring):
                 if asked.is_set():
                     self.stop()
                 await asyncio.sleep(SLICE_S)
-        return self._given(self.finding, NOTHING)
+        return self._given()
 
     # What the worker does; only here are widgets changed.
 

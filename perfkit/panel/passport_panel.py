@@ -1,12 +1,11 @@
 """The panel of a machine's passport: press Run, look through the file, save it."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -14,10 +13,10 @@ from perfkit.errors import RunError
 from perfkit.findings.text import with_code
 from perfkit.machines.recording import ready
 from perfkit.measure.launcher import launcher
-from perfkit.panel.controls import budget_control
+from perfkit.panel.controls import boxed, budget_control, labelled, text_control
 from perfkit.panel.view import (
     RUNNING,
-    Status,
+    StatusView,
     answer_at_once,
     button,
     download,
@@ -26,21 +25,13 @@ from perfkit.panel.view import (
 from perfkit.panel.worker import Measuring
 from perfkit.passports import passport as machines_passport
 from perfkit.passports import words as passport_words
-from perfkit.passports.passport import to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.passports.passport import Passport
-
+from perfkit.passports.passport import Passport, to_json
 
 _BOX = "`host and user name`"
-_LABEL_WORDS = {"description_width": "11em"}
-_WIDTH = "27em"
 
 
-class PassportView:
-    """What a reader sees and presses.
+class PassportView(StatusView):
+    """The panel of a machine's passport.
 
     Attributes:
         budget: The seconds of the whole passport.
@@ -50,41 +41,34 @@ class PassportView:
         run: Measures.
         stop: Ends what is running.
         save: Writes the file.
-        status: What the panel does, and how far it is.
         preview: What is in the file, as HTML.
         saved: A link to the file that was saved.
         card: What was measured, as HTML.
-        box: All of it.
     """
 
     def __init__(self, budget: float, label: str, file: str, *, names: bool) -> None:
+        super().__init__()
         self.budget = budget_control(budget)
-        self.label = _text(label, "label", "What to call this machine")
+        called = labelled("label", "What to call this machine")
+        self.label = text_control(label, **called)
         self.names = widgets.Checkbox(
             value=names,
-            **_labelled("host and user name", "Whether these are in the file"),
+            **labelled("host and user name", "Whether these are in the file"),
         )
-        self.file = _text(file, "file", "Where it is saved (a path)")
+        where = labelled("file", "Where it is saved (a path)")
+        self.file = text_control(file, **where)
         self.run = button("Run", "Measure this machine", "primary")
         self.stop = button("Stop", "End the run and keep what was measured")
         self.save = button("Save", "Write the file that is described below")
-        self.status = Status()
         self.saved, self.preview, self.card = (widgets.HTML() for _ in range(3))
         self._set = (self.budget, self.label, self.file, self.names)
-        controls = widgets.Box(self._set)
-        controls.add_class("perfkit-controls")
-        row = widgets.Box((self.run, self.stop, self.save))
-        row.add_class("perfkit-buttons")
+        controls = boxed("perfkit-controls", *self._set)
+        row = boxed("perfkit-buttons", self.run, self.stop, self.save)
         said = (self.status.widget, self.saved, self.preview, self.card)
         self.preview.add_class("perfkit-found")
-        self.box = widgets.VBox((controls, row, *said))
-        self.box.add_class("perfkit-panel")
+        self.box.children = (controls, row, *said)
         self.can_save = False
         self.enable(running=False)
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.status.say(state)
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
@@ -138,18 +122,6 @@ def _short(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _text(value: str, label: str, tooltip: str) -> Any:
-    return widgets.Text(
-        value=value, continuous_update=False, **_labelled(label, tooltip)
-    )
-
-
-def _labelled(label: str, tooltip: str) -> dict[str, Any]:
-    layout = widgets.Layout(width=_WIDTH, max_width="100%")
-    told = {"description": label, "tooltip": tooltip}
-    return {**told, "style": _LABEL_WORDS, "layout": layout}
-
-
 _QUESTION = "What is this machine, and how fast is each part of it?"
 _READY = "Ready: press Run. No passport is written before you press Save."
 _WHOLE = "Measured. Look through what is in the file, then press Save."
@@ -158,7 +130,7 @@ _STOPPED = "Stopped: the passport holds what was measured by then. Save writes i
 _LABEL, _FILE = "this machine", "this-machine.json"
 
 
-class PassportPanel(Measuring):
+class PassportPanel(Measuring[Passport]):
     """Run, Stop, progress, a preview of the whole file, and Save.
 
     Args:
@@ -173,6 +145,8 @@ class PassportPanel(Measuring):
     Raises:
         BadParameterError: A value that is not accepted.
     """
+
+    nothing = "Stopped before anything was measured."
 
     def __init__(
         self,
@@ -196,9 +170,6 @@ class PassportPanel(Measuring):
         for told in (self.view.label, self.view.names):
             told.observe(lambda _: self._soon(self._told_again), "value")
 
-    def __repr__(self) -> str:
-        return repr(self.passport) if self.passport else super().__repr__()
-
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
         launcher().warm()
@@ -213,18 +184,8 @@ class PassportPanel(Measuring):
         label = ready(None, label=self.view.label.value).label
         return replace(self._made, label=label, host=host, user=user)
 
-    def start(self) -> None:
-        """Measure with what is set, as Run does; nothing happens during a run."""
-        self._ask(self._run)
-
-    def result(self) -> Passport:
-        """Give the passport; it measures first if nothing was measured yet.
-
-        Raises:
-            PerfkitError: There is nothing to give; the sentence says why.
-        """
-        nothing = "Stopped before anything was measured."
-        return self._got(lambda: self.passport, nothing)
+    def _known(self) -> Passport | None:
+        return self.passport
 
     def _names(self) -> tuple[str, str]:
         return ready(None, with_names=self.view.names.value).names
@@ -267,6 +228,3 @@ class PassportPanel(Measuring):
         self.view.say(f"Saved as {self._saved.resolve()}")
         link = download(f"{path.stem}.json", to_json(passport), "passport")
         self.view.saved.value = f"<p>{link}</p>"
-
-    def _static_html(self) -> str:
-        return self.passport._repr_html_() if self.passport else super()._static_html()

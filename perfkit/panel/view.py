@@ -1,41 +1,32 @@
 """The widgets of a panel and how they lie on the page."""
 
-from __future__ import annotations
-
 import collections
 import re
 import time
 from base64 import b64encode
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import ipywidgets as widgets
+from markupsafe import Markup
 
 from perfkit import units
 from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.displays import PERIOD_S, Display
+from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import Replay
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
-from perfkit.findings.store import to_json
+from perfkit.findings.store import Recorded, to_json
 from perfkit.findings.text import plain
-from perfkit.measure.plan import TrialStarted, seconds_for
+from perfkit.machine.record import Machine
+from perfkit.measure.plan import Event, TrialStarted, seconds_for
+from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import Board
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
-
-    from markupsafe import Markup
-
-    from perfkit.experiments.base import Experiment
-    from perfkit.findings.record import Finding
-    from perfkit.findings.store import Recorded
-    from perfkit.machine.record import Machine
-    from perfkit.measure.plan import Event
-    from perfkit.panel.controls import Controls
-
 
 # As many runs of a panel as are held in view.
 _KEPT = 4
@@ -99,8 +90,7 @@ class Runs:
         self.table = widgets.HTML()
         self.author = _line_of_text("author", "Who sends the page")
         self.note = _line_of_text("note", "What you say to it, such as what it is for")
-        self._signed = widgets.Box((self.author, self.note))
-        self._signed.add_class("perfkit-controls")
+        self._signed = boxed("perfkit-controls", self.author, self.note)
         self.widget = widgets.VBox((self.table,))
         self.widget.add_class("perfkit-runs")
         # Each with what was found, and its links by how they are signed.
@@ -109,12 +99,7 @@ class Runs:
         self._count = 0
 
     def add(self, found: Recorded, changes: Iterable[str]) -> None:
-        """Show one more run.
-
-        Args:
-            found: What it found.
-            changes: What had been changed since the run before it.
-        """
+        """Show one more run, with what had been changed since the one before it."""
         self._count += 1
         verdict = found.verdict
         came = " ".join(filter(None, (verdict.headline, verdict.much)))
@@ -246,6 +231,24 @@ class Status(Display):
             "left": f"{left} left",
             "share": min(1.0, spent / self._budget),
         }
+
+
+class StatusView:
+    """What a reader sees and presses, with a sentence on what the panel does.
+
+    Attributes:
+        status: What the panel does, and how far it is.
+        box: All of it.
+    """
+
+    def __init__(self) -> None:
+        self.status = Status()
+        self.box = widgets.VBox()
+        self.box.add_class("perfkit-panel")
+
+    def say(self, state: str) -> None:
+        """Tell the reader one sentence."""
+        self.status.say(state)
 
 
 RUNNING = "Running: wait, or press Stop and keep what was measured by then."
@@ -387,8 +390,7 @@ class View(Answering):
         self.settings.add_class("perfkit-settings")
         self.asked = widgets.HTML()
         guess, folded = controls.by_name["guess"], controls.box()
-        row = widgets.Box((self.run, self.stop, guess))
-        row.add_class("perfkit-buttons")
+        row = boxed("perfkit-buttons", self.run, self.stop, guess)
         self.settings.observe(lambda _: _unfold(self.settings, folded), "value")
         _unfold(self.settings, folded)
         above = (self.asked, row, self.settings, folded)

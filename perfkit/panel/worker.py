@@ -1,7 +1,5 @@
 """What panels share: one thing at a time, in a thread of its own, and Stop."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import contextvars
@@ -10,18 +8,15 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import ipywidgets as widgets
 
 from perfkit.errors import PerfkitError
+from perfkit.panel.view import Runs
 from perfkit.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.panel.view import Runs
 
 
 class Worker:
@@ -60,10 +55,10 @@ class Worker:
 
 
 # By cell: the execution that made it, and the panel.
-_made: dict[str, list[tuple[str, Working]]] = {}
+_made: "dict[str, list[tuple[str, Working[Any]]]]" = {}
 
 
-def take_over(panel: Working, otherwise: str) -> None:
+def take_over(panel: "Working[Any]", otherwise: str) -> None:
     """Stop what earlier runs of this cell made, and remember what this one makes.
 
     Args:
@@ -101,7 +96,7 @@ _LOST = """<style>
 .perfkit-lost::before {font-weight: 650;
   content: "The kernel has ended. Run this cell again to use the panel."}
 </style><p class="perfkit-lost"></p>"""
-_Found = TypeVar("_Found")
+Found = TypeVar("Found")
 
 
 class Shown(Protocol):
@@ -118,8 +113,10 @@ class Shown(Protocol):
         """Let pressed and changed be what has a meaning now."""
 
 
-class Working:
+class Working(Generic[Found]):
     """A panel that does what it is asked to in a thread, one thing after the other.
+
+    What it finds by that is ``Found``.
 
     Args:
         name: Of the panel.
@@ -128,9 +125,11 @@ class Working:
 
     Attributes:
         what: What it does, in a sentence about an error.
+        nothing: What is said where there is nothing to give.
     """
 
     what = "This"
+    nothing = ""
 
     def __init__(self, name: str, view: Shown, question: str) -> None:
         self._shown, self._question = view, question
@@ -144,7 +143,8 @@ class Working:
         take_over(self, name)
 
     def __repr__(self) -> str:
-        return f"<the panel of: {self._question}>"
+        found = self._known()
+        return repr(found) if found else f"<the panel of: {self._question}>"
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -161,8 +161,8 @@ class Working:
         return not self._idle.is_set()
 
     def start(self) -> None:
-        """Do what the panel is there for; nothing happens while it is at work."""
-        raise NotImplementedError
+        """Do what its first button does; nothing happens while it is at work."""
+        self._ask(self._run)
 
     def stop(self) -> None:
         """End what is running; what takes a moment only is let end."""
@@ -190,26 +190,39 @@ class Working:
         """Let a task be done that takes a moment, after what is being done."""
         self._worker.ask(lambda: self._try(task))
 
-    def _got(self, known: Callable[[], _Found | None], otherwise: str) -> _Found:
-        """Give what is known; it starts first if nothing is.
+    def result(self) -> Found:
+        """Give what was found.
+
+        It waits for what is at work, and starts with what is set if nothing was found
+        yet. Meanwhile a kernel interrupt is Stop, and so is the panel's own Stop, but
+        before ipykernel 7 that one is heard only after the cell.
 
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.
         """
-        if known() is None:
+        if self._known() is None:
             self.start()
         self.wait()
-        return self._given(known(), otherwise)
+        return self._given()
 
-    def _given(self, found: _Found | None, otherwise: str) -> _Found:
+    def _given(self) -> Found:
+        found = self._known()
         if found is not None:
             return found
-        error = self._error or PerfkitError(otherwise)
+        error = self._error or PerfkitError(self.nothing)
         # Its sentence says it all; how the worker got there would bury it.
         told = isinstance(error, PerfkitError)
         raise error.with_traceback(None) if told else error
 
+    def _known(self) -> Found | None:
+        """What was found; None if nothing was."""
+        raise NotImplementedError
+
     # What the worker does; only here are widgets changed.
+
+    def _run(self) -> None:
+        """Do what the panel is there for."""
+        raise NotImplementedError
 
     def _do(self, task: Callable[[], None]) -> None:
         try:
@@ -244,6 +257,9 @@ class Working:
 
     def _static_html(self) -> str:
         """What stands for the panel where there is no kernel, as HTML."""
+        found: Any = self._known()
+        if found is not None:
+            return str(found._repr_html_())
         return (
             f"<p><b>{escape(self._question)}</b></p><p>Nothing is shown yet. Run this "
             "notebook in JupyterLab, Jupyter Notebook or VS Code to use the panel.</p>"
@@ -270,7 +286,7 @@ class Stoppable(Protocol):
         """End it; callable from any thread."""
 
 
-class Measuring(Working):
+class Measuring(Working[Found]):
     """A panel whose work takes long and can be stopped."""
 
     def __init__(self, name: str, view: Shown, question: str) -> None:

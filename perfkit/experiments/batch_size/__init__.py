@@ -7,11 +7,10 @@ per second. A line through the steps' times tells overhead and cost apart. Then 
 are tried in processes of their own until the largest that fits is known.
 """
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
@@ -21,16 +20,10 @@ from perfkit.experiments.batch_size.verdict import judge
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import batches as shared_batches
 from perfkit.experiments.shared.models import MODELS
-from perfkit.measure.measurement import Variant
-from perfkit.measure.plan import Try
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Tries
-    from perfkit.measure.tick import Yielded
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.plan import Tries, Try
+from perfkit.measure.tick import Yielded
 
 _MB = 10**6
 # A first guess a little too small costs one try more, one too large a slow failure.

@@ -1,36 +1,25 @@
 """The charts that only findings about batch sizes have."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
+from perfkit.experiments.batch_size.numbers import Curve, Found, Knee, Line
+from perfkit.experiments.shared.batches import Forecast
+from perfkit.experiments.shared.words import between
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.batch_size.numbers import (
-        Curve,
-        Found,
-        Knee,
-        Line,
-    )
-    from perfkit.experiments.shared.batches import Forecast
-    from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Timing
+from perfkit.measure.statistics import Timing
 
 _LOOPS = (
     (usual.UPWARDS, "x", "upwards"),
@@ -162,8 +151,7 @@ def _draw_line(axes: Axes, line: Line) -> None:
 
 def _equation(line: Line) -> str:
     overhead, cost = (
-        units.between(part.value, part.low, part.high, units.seconds)
-        for part in (line.overhead, line.cost)
+        between(part, units.seconds) for part in (line.overhead, line.cost)
     )
     if not line.shows_overhead:
         return f"no overhead shown ({overhead}), and {cost} for each example"
@@ -285,7 +273,8 @@ def learning(finding: Finding) -> Figure:
         for axes in (by_samples, by_seconds):
             curves.even(axes, max(high, 1e-6), units.significant)
         _below(by_samples, by_seconds, found)
-        _name(by_seconds, found)
+        names = [f"batch {curve.batch:,}" for curve in found]
+        curves.key(by_seconds, names, _LOOKS, (1.03, 1.13))
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
@@ -319,22 +308,6 @@ def _below(by_samples: Axes, by_seconds: Axes, found: Sequence[Curve]) -> None:
     ticks = scale.even_ticks(0, end)
     curves.put(by_seconds, ticks[:: 1 + len(ticks) // 5], units.significant)
     by_seconds.set_xlabel("seconds of training")
-
-
-def _name(axes: Axes, found: Sequence[Curve]) -> None:
-    """A name for each curve in the margin, in their order, each beside its look."""
-    for row, (curve, (colour, dashes)) in enumerate(zip(found, _LOOKS, strict=False)):
-        high = 0.95 - 0.1 * row
-        axes.plot(
-            [1.03, 1.13],
-            [high, high],
-            color=colour,
-            ls=dashes,
-            lw=1.8,
-            transform=axes.transAxes,
-            clip_on=False,
-        )
-        canvas.note(axes, f"batch {curve.batch:,}", (1.13, high), (6, 0))
 
 
 def _learning_in_words(curve: Curve) -> str:

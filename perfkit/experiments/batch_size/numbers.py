@@ -1,36 +1,23 @@
 """What a run over batch sizes shows in numbers, and what its trials told."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
 import re
 import statistics
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from perfkit.experiments.shared import batches
 from perfkit.experiments.shared.batches import Forecast
 from perfkit.findings.reading import note_as
-from perfkit.measure.plan import Try
-from perfkit.measure.statistics import Estimate, student
-
-if TYPE_CHECKING:
-    from collections.abc import (
-        Callable,
-        Generator,
-        Iterable,
-        Mapping,
-        Sequence,
-    )
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Tries
-    from perfkit.measure.statistics import Comparison, Timing
-    from perfkit.measure.trial import Trial
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.plan import Tries, Try
+from perfkit.measure.statistics import Comparison, Estimate, Timing, student
+from perfkit.measure.trial import Trial
 
 # A finding's file holds the names of its variants and of its tries, and no sizes.
 _NAMES = re.compile(r"(batch|fits) ([1-9][\d,]{0,11})\??")
@@ -338,10 +325,7 @@ def _next(low: int, high: int) -> int:
 def tries(name: str, first: int, memory: int | None) -> Tries:
     """Search with a model from ``MODELS``.
 
-    Args:
-        name: Of the model.
-        first: The size to begin with.
-        memory: Bytes that a trial may allocate; None leaves it to the device.
+    A trial may allocate ``memory`` bytes; None leaves it to the device.
     """
 
     def ask(size: int) -> Try:

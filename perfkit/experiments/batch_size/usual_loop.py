@@ -4,18 +4,11 @@ One network is trained on through the whole loop, whatever is measured first pay
 tracing, nothing is warmed up or repeated, and the order never changes.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
 from perfkit.experiments.shared.models import MODELS
-from perfkit.measure.tick import READY, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.tick import READY, Note, Yielded
 
 UPWARDS, DOWNWARDS = "the usual loop", "the usual loop, backwards"
 
@@ -26,13 +19,7 @@ def loop(
     count: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[tuple[int, float]]:
-    """Time one epoch at each size, one after the other.
-
-    Args:
-        sizes: The batch sizes, in order.
-        fit: Trains for one epoch at a batch size.
-        count: Examples of an epoch.
-        clock: Gives seconds.
+    """Fit for an epoch of ``count`` examples at each size, one after the other.
 
     Yields:
         Each size with the examples per second that this loop makes of it.

@@ -1,23 +1,16 @@
 """What a run over batch sizes means: its verdict, and the facts behind it."""
 
-from __future__ import annotations
-
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.shared.words import failures, instead
+from perfkit.experiments.batch_size.numbers import Knee
+from perfkit.experiments.shared.words import between, failures, instead
 from perfkit.findings.record import Edit, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.experiments.batch_size.numbers import Knee
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Estimate
+from perfkit.measure.measurement import Measurement
 
 _TENSOR = re.compile(r"OOM when allocating tensor with shape\s*\[([\d, ]{1,99})\]")
 _NUMPY = re.compile(r"Unable to allocate ([\d.]+ \w+)")
@@ -34,11 +27,7 @@ _KNOWN = {
 
 
 def why(message: str) -> str:
-    """Say what a trial was short of.
-
-    Args:
-        message: What is recorded of its end.
-    """
+    """Say what a trial was short of, by what is recorded of its end."""
     if tensor := _TENSOR.search(message):
         sides = [int(side) for side in tensor[1].replace(",", " ").split()]
         shape = " by ".join(f"{side:,}" for side in sides)
@@ -63,9 +52,7 @@ _NOTHING = Verdict(
 def judge(measured: Measurement, memory: int) -> Verdict:
     """Say which batch is large enough, by how much, and how large one may be.
 
-    Args:
-        measured: The run.
-        memory: Bytes that a batch has to fit into, where there is no GPU.
+    Where there is no GPU it has to fit into ``memory`` bytes.
     """
     knee = numbers.knee(measured)
     said = _answer(measured, knee) if knee else _NOTHING
@@ -85,9 +72,10 @@ def _answer(measured: Measurement, knee: Knee) -> Verdict:
         return _open(knee)
     if knee.size == knee.sizes[0]:
         best = knee.against_best
+        reached = numbers.sized(measured.timings)[knee.size].in_words()
         return Verdict(
             headline="Choose the batch that learns best: no larger one is faster.",
-            much=f"Batches of {knee.size:,} reach {_rate(measured, knee.size)}.",
+            much=f"Batches of {knee.size:,} reach {reached}.",
             sure=best.sure if best else "sure",
             interval=best.ends if best else "",
         )
@@ -129,10 +117,6 @@ def _open(knee: Knee) -> Verdict:
     )
 
 
-def _rate(measured: Measurement, size: int) -> str:
-    return numbers.sized(measured.timings)[size].in_words()
-
-
 def _fit(size: int) -> str:
     return f"model.fit(x, y, batch_size={size})"
 
@@ -165,24 +149,18 @@ def _step(measured: Measurement) -> Iterator[str]:
     line = numbers.line(steps, measured.noise_floor)
     if line is None:
         return
-    before = "no overhead of a step is shown"
+    before, cost = "no overhead of a step is shown", between(line.cost, units.seconds)
     if line.shows_overhead:
-        before = f"each step costs {_between(line.overhead)} before its first example"
+        overhead = between(line.overhead, units.seconds)
+        before = f"each step costs {overhead} before its first example"
     half = ""
     if not line.bends and line.shows_overhead and line.cost.low > 0:
         size = units.significant(line.overhead.value / line.cost.value, 2)
         half = f"; with {size} examples half of a step is overhead"
-    yield (
-        f"Fitted over {len(steps)} sizes, {before}, and each example "
-        f"{_between(line.cost)}{half}."
-    )
+    yield f"Fitted over {len(steps)} sizes, {before}, and each example {cost}{half}."
     if line.bends:
         off = ", ".join(f"{n:,} takes {units.ratio(times)}" for n, times in line.bends)
         yield f"The line does not hold: of what it says a step of {off}."
-
-
-def _between(part: Estimate) -> str:
-    return units.between(part.value, part.low, part.high, units.seconds)
 
 
 def _too_large(measured: Measurement, memory: int) -> Iterator[str]:

@@ -7,11 +7,10 @@ examples per second; two slow pipelines, one that sleeps and one that decodes, s
 beside them. What the counters and the steps show meanwhile tells one from another.
 """
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.contention import loads, signs
@@ -26,15 +25,9 @@ from perfkit.experiments.contention.signs import (
 from perfkit.experiments.contention.verdict import Opened, judge, opened
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import benchmark
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 __all__ = ["Contention", "Opened", "opened"]
 

@@ -1,37 +1,25 @@
 """The chart of what counters and steps show."""
 
-from __future__ import annotations
-
 import math
 import statistics
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, GREY, SMALL, WIDTH
-from perfkit.charts.figure import INK, Kind
-from perfkit.experiments.contention.signs import QUIET, SIGNS, values
+from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.experiments.contention.signs import QUIET, SIGNS, Sign, values
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.contention.signs import Sign
-    from perfkit.findings.record import Finding
-
-    Read = dict[str, dict[Sign, dict[int, float]]]
+Read = dict[str, dict[Sign, dict[int, float]]]
 
 _ROW, _ABOVE, _BELOW = 22, 26, 12
 _ABREAST = 3
 # Beside a bar its number needs so many pixels.
 _NUMBER = 78
-
-
-def has_signs(finding: Finding) -> bool:
-    """Whether it is a run beside known loads, of which something was read."""
-    return finding.experiment == "contention" and bool(_read(finding))
 
 
 def signs(finding: Finding) -> Figure:
@@ -106,5 +94,10 @@ def _in_words(variant: str, found: dict[Sign, dict[int, float]]) -> str:
 
 
 KINDS: dict[str, Kind[Finding]] = {
-    "signs": Kind(signs, "What the counters and the steps show", has_signs, leads=True),
+    "signs": Kind(
+        signs,
+        "What the counters and the steps show",
+        lambda f: bool(_read(f)),
+        leads=True,
+    ),
 }

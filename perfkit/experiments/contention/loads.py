@@ -58,11 +58,6 @@ class Load:
     work: str
     what: str
 
-    @property
-    def many(self) -> bool:
-        """Whether it runs in several processes; else in one."""
-        return self.name in (CPU, MEMORY)
-
 
 LOADS = {
     load.name: load
@@ -75,51 +70,48 @@ LOADS = {
 }
 
 
-@dataclass(frozen=True)
-class AtWork:
-    """The processes of one load."""
+def check(working: list[subprocess.Popen[bytes]]) -> None:
+    """Make sure that the processes of a load still disturb.
 
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    def check(self) -> None:
-        """Make sure that the load still disturbs.
-
-        Raises:
-            RunError: A process of it has ended: the time was over, or it was killed.
-        """
-        if any(process.poll() is not None for process in self.processes):
-            raise RunError(_ENDED)
+    Raises:
+        RunError: One of them has ended: the time was over, or it was killed.
+    """
+    if any(process.poll() is not None for process in working):
+        raise RunError(_ENDED)
 
 
 @contextlib.contextmanager
 def at_work(
     load: Load, processes: int = 0, *, limit: float = LIMIT_S
-) -> Iterator[AtWork]:
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Let a load work while the block runs; it begins once the load is at work.
 
     Args:
         load: Which.
-        processes: Of a load that runs in several; 0 for one per core.
+        processes: Of a load on the CPU or on memory; 0 for one per core.
         limit: Seconds after which it ends whatever happens.
+
+    Yields:
+        Its processes.
 
     Raises:
         RunError: It could not start.
     """
-    count = (processes or benchmark.granted()) if load.many else 1
+    count = (processes or benchmark.granted()) if load.name in (CPU, MEMORY) else 1
     # -P keeps a file of the reader's from standing in for a module.
     command = [sys.executable, "-P", "-m", programs.__name__, load.work, str(limit)]
     command += [str(os.getpid()), _needs(load, count)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     environment = {**os.environ, OTHERS_VARIABLE: "1"}
-    working = AtWork()
+    working = list[subprocess.Popen[bytes]]()
     with contextlib.ExitStack() as stack:
         for _ in range(count):
             process = subprocess.Popen(command, env=environment, **pipes)
             # It waits for the process and closes its pipes, once that was killed.
             stack.enter_context(process)
             stack.callback(process.kill)
-            working.processes.append(process)
-        for process in working.processes:
+            working.append(process)
+        for process in working:
             # One byte tells that it has done its first step.
             if not process.stdout or not process.stdout.read(1):
                 raise RunError(_ENDED)
@@ -197,10 +189,10 @@ def train(job: Job) -> Iterator[Yielded]:
         RunError: The load ended before the training did.
     """
     if job.load is None:
-        yield from _trained(job, lambda: None)
+        yield from _trained(job, [])
         return
     with at_work(job.load, job.processes) as working:
-        yield from _trained(job, working.check)
+        yield from _trained(job, working)
 
 
 def make() -> Generator[Note, None, Path]:
@@ -213,7 +205,7 @@ def make() -> Generator[Note, None, Path]:
     return (yield from cache.make(_FOLDER, _write, size=size, what="pictures to read"))
 
 
-def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
+def _trained(job: Job, beside: list[subprocess.Popen[bytes]]) -> Iterator[Yielded]:
     from perfkit.experiments.shared import images as shared_images
     from perfkit.experiments.shared.decoding import step_of
 
@@ -229,7 +221,8 @@ def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
     step = step_of(MODELS[MODEL].build())
     yield READY
     # Every step is a tick of its own, so that the slowest of them can be seen.
-    yield from every(_steps(job, batches, step, pace), seconds=0.0, sync=check)
+    steps = _steps(job, batches, step, pace)
+    yield from every(steps, seconds=0.0, sync=lambda: check(beside))
 
 
 def _steps(

@@ -5,16 +5,11 @@ over, and when the process that started it is gone, even while it stands still. 
 is imported here: a load is there in a tenth of a second.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
 
 _CHUNK = 1 << 20
 _LOOPS = 100_000

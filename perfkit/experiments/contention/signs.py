@@ -1,25 +1,19 @@
 """What counters and steps show beside a load, and what may have caused it."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools
 import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.contention.loads import CPU, DISK, GPU, MEMORY
+from perfkit.findings.record import Finding
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.trial import Trial
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from perfkit.findings.record import Finding
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.trial import Trial
-
-    Run = Measurement | Finding
+Run = Measurement | Finding
 
 QUIET, MYSTERY = "quiet", "mystery"
 SLEEPING, DECODING = "sleeping pipeline", "decoding pipeline"
@@ -56,7 +50,7 @@ class Sign:
 
     name: str
     says: str
-    read: Callable[[Seen], float | None]
+    read: Callable[["Seen"], float | None]
     write: Callable[[float], str]
     least: float
     share: bool = False
@@ -67,28 +61,28 @@ class Sign:
         return (after - before) / least if least > 0 else 0.0
 
 
-def _read_by_others(seen: Seen) -> float | None:
+def _read_by_others(seen: "Seen") -> float | None:
     """What the machine read and the trial did not."""
     whole, own = seen.mean("disk_read"), seen.mean("disk_read_trial")
     return None if whole is None else max(0.0, whole - (own or 0.0))
 
 
-def _held_by_others(seen: Seen) -> float | None:
+def _held_by_others(seen: "Seen") -> float | None:
     whole, own = seen.last("memory_used"), seen.last("memory_trial")
     return None if whole is None or own is None else max(0.0, whole - own)
 
 
-def _cpu_of_a_step(seen: Seen) -> float | None:
+def _cpu_of_a_step(seen: "Seen") -> float | None:
     cores = seen.mean("cpu_trial")
     return None if cores is None else cores * seen.step
 
 
-def _gpu(seen: Seen) -> float | None:
+def _gpu(seen: "Seen") -> float | None:
     busy = (seen.mean(f"gpu{number}_busy") for number in range(_GPUS))
     return max((share for share in busy if share is not None), default=None)
 
 
-def _tail(seen: Seen) -> float:
+def _tail(seen: "Seen") -> float:
     """The longest steps, as a multiple of the usual one."""
     ordered = sorted(seen.steps)
     return ordered[int(0.95 * (len(ordered) - 1))] / statistics.median(ordered)
@@ -288,13 +282,7 @@ _HELD_PER_CORE = 20e6
 
 
 def suspects(run: Run, variant: str, fed: str = "memory") -> tuple[str, ...]:
-    """Name the slow-downs that fit: one, several that cannot be told apart, or none.
-
-    Args:
-        run: What was measured.
-        variant: Which of its variants is slowed.
-        fed: Where the training gets its batches.
-    """
+    """Name what may slow it: one, several that cannot be told apart, or none."""
     compared = changes(run, variant)
     found = moved(compared)
     if BUSY in found:

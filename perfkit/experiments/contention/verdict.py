@@ -1,10 +1,8 @@
 """What a run beside known loads means, and what a mystery was."""
 
-from __future__ import annotations
-
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.errors import BadParameterError
@@ -18,56 +16,38 @@ from perfkit.experiments.contention.signs import (
     SLEEPING,
 )
 from perfkit.experiments.shared.words import failures, instead, listed, quoted
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Finding, Verdict
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.findings.record import Finding
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-
-
-@dataclass(frozen=True)
-class SlowDown:
-    """What slows a training, in words.
-
-    Attributes:
-        who: It at the beginning of a sentence.
-        remedy: What to do where a training shows the same signs.
-    """
-
-    who: str
-    remedy: str
-
-
+# Each at the beginning of a sentence, and what to do where a training shows its signs.
 _SLOW_DOWNS = {
-    CPU: SlowDown(
+    CPU: (
         "Programs that take the cores slow",
         "see in `top` who takes the cores, and end it. `nice -n 19 COMMAND` may help, "
         "too, and was not measured.",
     ),
-    MEMORY: SlowDown(
+    MEMORY: (
         "Programs that copy memory slow",
         "see in `top` who computes, and run it afterwards. `nice` frees cores, but not "
         "the way to memory that they share.",
     ),
-    DISK: SlowDown(
+    DISK: (
         "Programs that read the disk slow",
         "see in `iotop` who reads, and run it afterwards. If your training reads from "
         "that disk, `dataset.cache()` may help too and was not measured.",
     ),
-    GPU: SlowDown(
+    GPU: (
         "Programs on the GPU slow",
         "see in `nvidia-smi` who uses the GPU, and end it or take another one with "
         "`CUDA_VISIBLE_DEVICES`.",
     ),
-    SLEEPING: SlowDown(
+    SLEEPING: (
         "A pipeline that waits slows",
         "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone, so it "
         "waits for a disk, a network or a lock.",
     ),
-    DECODING: SlowDown(
+    DECODING: (
         "A pipeline that decodes on all cores slows",
         "ask `perfkit run data-pipeline`: the pipeline computes, as decoding does.",
     ),
@@ -105,14 +85,14 @@ def _of_worst(
     measured: Measurement, worst: Comparison, compared: list[Comparison]
 ) -> Verdict:
     ties = [other.variant for other in compared if _ties(measured, worst, other)]
-    known = _SLOW_DOWNS[worst.variant]
+    who, remedy = _SLOW_DOWNS[worst.variant]
     return Verdict(
-        headline=f"{known.who} this training most.",
+        headline=f"{who} this training most.",
         much=_longer(measured, worst, f"With {quoted(worst.variant)}"),
         sure=worst.sure,
         interval=_ends(worst),
         warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
-        next=f"Where yours shows the same signs, {known.remedy}",
+        next=f"Where yours shows the same signs, {remedy}",
     )
 
 

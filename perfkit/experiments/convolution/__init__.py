@@ -7,41 +7,38 @@ first, and a variant that computes something else is shown and not timed. The sp
 matrix product and of the memory, measured in the same run, say what is possible.
 """
 
-from __future__ import annotations
-
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.convolution import answers, channels
 from perfkit.experiments.convolution.library import moving, multiplying
-from perfkit.experiments.convolution.numbers import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
 from perfkit.experiments.convolution.variants import (
     BASELINE,
     GROUPS,
     OWN,
     VARIANTS,
+    Method,
     own,
 )
-from perfkit.experiments.convolution.verdict import CHOICES, judge
+from perfkit.experiments.convolution.verdict import (
+    ARITHMETIC,
+    BFLOAT16,
+    CHOICES,
+    MEMORY,
+    judge,
+)
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.code import code_of
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.experiments.convolution.variants import Method
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 __all__ = ["Convolution", "convolution_with"]
 

@@ -1,27 +1,20 @@
 """Which variants give the right answer, and are tried first."""
 
-from __future__ import annotations
-
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.experiments.convolution.problem import allowed, wait_for_device
+from perfkit.experiments.convolution.problem import Problem, allowed, wait_for_device
+from perfkit.experiments.convolution.variants import Method
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from perfkit.experiments.convolution.problem import Problem
-    from perfkit.experiments.convolution.variants import Method
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 # An answer that was kept from an earlier call is right for the first numbers only.
 _SEEDS = (0, 1)
@@ -49,8 +42,6 @@ def mistake(method: Method, problem: Problem) -> str:
 
 
 def _mistake(method: Method, problem: Problem, seed: int) -> str:
-    import numpy as np
-
     given = method.call(problem, seed)()
     if given is None:
         return "gives back nothing: its function is still to be written"
@@ -108,8 +99,6 @@ def _right(
 
 def _precision(method: Method, given: Any) -> str:
     """How the numbers were multiplied that gave an answer."""
-    import numpy as np
-
     if method.precision != "float32" or isinstance(given, np.ndarray | list):
         return method.precision
     import tensorflow as tf
@@ -136,13 +125,7 @@ class Tried:
 
 
 def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
-    """Hold a variant's answer against the right one, and time a call of it.
-
-    Args:
-        method: Computes the convolution.
-        problem: What it is to convolve.
-        longest_s: Seconds that a call may take.
-    """
+    """Hold a variant's answer against the right one, and time a call of it."""
     try:
         why_not = (
             method.why_not(problem)

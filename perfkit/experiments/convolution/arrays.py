@@ -1,23 +1,17 @@
 """A convolution in NumPy: by taps, by windows, as a matrix product, by frequencies."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from perfkit.experiments.convolution.problem import FLOAT
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from perfkit.experiments.convolution.problem import FLOAT, Problem
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from perfkit.experiments.convolution.problem import Problem
-
-    Nested = list[Any]
-    Array = NDArray[np.float32]
-    Call = Callable[[], Array]
+Nested = list[Any]
+Array = NDArray[np.float32]
+Call = Callable[[], Array]
 
 
 def python_loops(
@@ -45,8 +39,6 @@ def one_pixel(image: Nested, weights: Nested, top: int, left: int) -> list[float
 
 def taps(images: Array, kernel: Array, problem: Problem) -> Call:
     """Loop over the taps of the kernel; each is a matrix product over all pixels."""
-    import numpy as np
-
     pad, shape = problem.pad, problem.answer_shape
     side, stride = problem.kernel, problem.stride
     reach = (problem.out - 1) * stride + 1
@@ -65,8 +57,6 @@ def taps(images: Array, kernel: Array, problem: Problem) -> Call:
 
 def windows(images: Array, kernel: Array, problem: Problem) -> Call:
     """View every window where it lies, and let ``einsum`` sum over three indices."""
-    import numpy as np
-
     view = _viewed(problem)
 
     def convolve() -> Array:
@@ -79,8 +69,6 @@ def windows(images: Array, kernel: Array, problem: Problem) -> Call:
 
 def im2col(images: Array, kernel: Array, problem: Problem) -> Call:
     """Copy every window into a row of a matrix, then make one matrix product."""
-    import numpy as np
-
     view, taps, shape = _viewed(problem), problem.taps, problem.answer_shape
 
     def convolve() -> Array:
@@ -98,8 +86,6 @@ def fft(images: Array, kernel: Array, problem: Problem) -> Call:
     The images are transformed at the size that they have with their zeros, where what
     wraps around falls outside the answer.
     """
-    import numpy as np
-
     size, full = (problem.padded,) * 2, problem.padded - problem.kernel + 1
     kept, pad = slice(0, full, problem.stride), problem.pad
 
@@ -149,8 +135,6 @@ _PIXEL, _WEIGHT = 64, 1024
 
 def zeros(images: Array, kernel: Array, problem: Problem) -> Call:
     """Make room for the answer and give it back."""
-    import numpy as np
-
     shape = problem.answer_shape
 
     def convolve() -> Array:
@@ -166,16 +150,12 @@ def swapped_axes(images: Array, kernel: Array, problem: Problem) -> Call:
 
 def wrong_padding(images: Array, kernel: Array, problem: Problem) -> Call:
     """Put one row and one column of zeros too many before each image."""
-    import numpy as np
-
     moved = np.pad(images, ((0, 0), (1, 0), (1, 0), (0, 0)))[:, :-1, :-1]
     return taps(moved, kernel, problem)
 
 
 def float16_overflow(images: Array, kernel: Array, problem: Problem) -> Call:
     """Sum scaled products in float16, which ends at 65,504."""
-    import numpy as np
-
     half = np.float16
     pixels: Any = (images * _PIXEL).astype(half)
     sums = taps(pixels, (kernel * _WEIGHT).astype(half), problem)
@@ -189,8 +169,6 @@ def float16_overflow(images: Array, kernel: Array, problem: Problem) -> Call:
 
 def off_by_one_stride(images: Array, kernel: Array, problem: Problem) -> Call:
     """Go on by one pixel too many, and repeat the last pixels to fill the answer."""
-    import numpy as np
-
     wider = dataclasses.replace(problem, stride=problem.stride + 1)
     convolve = taps(images, kernel, wider)
     edge = (0, problem.out - wider.out)

@@ -1,30 +1,20 @@
 """Do channel counts matter: the same convolution with a few more or fewer of them."""
 
-from __future__ import annotations
-
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.convolution import answers
-from perfkit.experiments.convolution.problem import convolving
+from perfkit.experiments.convolution.problem import Problem, convolving
 from perfkit.experiments.convolution.variants import BASELINE, VARIANTS
 from perfkit.experiments.shared.words import instead
 from perfkit.findings.record import Verdict
 from perfkit.measure import statistics
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.experiments.convolution.problem import Problem
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
-    from perfkit.measure.tick import Yielded
-
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.statistics import Comparison, Timing
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 # One fewer, as asked, one more, and the next count with the same remainder of 8.
 _AROUND = (0, -1, 1, 8)

@@ -1,25 +1,17 @@
 """The chart of what each channel count reaches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Rectangle
 
 from perfkit import units
 from perfkit.charts import canvas
 from perfkit.charts.canvas import BLUE, SMALL, WIDTH
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.record import Finding
-
 
 _LEFT, _RIGHT = 150, 24
 _CELL = 46

@@ -1,28 +1,23 @@
 """A convolution in TensorFlow: its own operation, and a loop over the kernel's taps."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.convolution.problem import FLOAT, convolved, counted
-from perfkit.measure.tick import READY
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit.experiments.convolution.problem import FLOAT, Problem, convolved, counted
+from perfkit.measure.tick import READY, Yielded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import numpy as np
     import tensorflow as tf
-    from numpy.typing import NDArray
 
-    from perfkit.experiments.convolution.problem import Problem
-    from perfkit.measure.tick import Yielded
-
-    Array = NDArray[np.float32]
-    Call = Callable[[], tf.Tensor]
-    Operation = Callable[[Any, Any], tf.Tensor]
-    Build = Callable[[Array, Array, Problem], Call]
+Array = NDArray[np.float32]
+Call = Callable[[], "tf.Tensor"]
+Operation = Callable[[Any, Any], "tf.Tensor"]
+Build = Callable[[Array, Array, Problem], Call]
 
 GROUPS = 4
 # Matrices that keep all cores busy for some milliseconds, and a GPU as well.
@@ -33,7 +28,7 @@ _NUMBERS = 2**25
 _MOVED = 3 * FLOAT * _NUMBERS
 
 
-def placed(array: Array) -> tf.Tensor:
+def placed(array: Array) -> "tf.Tensor":
     """Put numbers where TensorFlow computes: on the GPU where there is one."""
     import tensorflow as tf
 
@@ -119,10 +114,8 @@ def channels_first(images: Array, kernel: Array, problem: Problem) -> Call:
     return calling(operation)(planes, kernel, problem)
 
 
-def in_the_usual_order(answer: tf.Tensor) -> Array:
+def in_the_usual_order(answer: "tf.Tensor") -> Array:
     """Put the channels of an answer last again, to compare it with others."""
-    import numpy as np
-
     return np.asarray(answer).transpose(0, 2, 3, 1)
 
 
@@ -188,8 +181,6 @@ def convolved_in_groups(
         kernel: With the channels of one group, and the filters of all.
         problem: Sizes of one group's convolution.
     """
-    import numpy as np
-
     groups = images.shape[-1] // kernel.shape[-2]
     split = (np.split(array, groups, axis=-1) for array in (images, kernel))
     parts = zip(*split, strict=True)

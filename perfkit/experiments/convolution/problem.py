@@ -4,24 +4,17 @@ The right answer is computed in float64, window by window, straight from the def
 no variant that is timed does it like this.
 """
 
-from __future__ import annotations
-
 import math
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from perfkit.measure.tick import READY, every
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from perfkit.measure.tick import READY, Yielded, every
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from perfkit.measure.tick import Yielded
-
-    Array = NDArray[np.float32]
+Array = NDArray[np.float32]
 
 
 FLOAT = 4
@@ -112,14 +105,10 @@ class Problem:
 
     def pad(self, images: Array) -> Array:
         """Put zeros around the images, as many as the padding asks for."""
-        import numpy as np
-
         return np.pad(images, ((0, 0), self.edge, self.edge, (0, 0)))
 
 
 def _drawn(shape: tuple[int, ...], seed: tuple[int, int]) -> Array:
-    import numpy as np
-
     numbers = np.random.default_rng(seed).random(shape, np.float32)
     numbers -= 0.5
     numbers *= 2
@@ -129,8 +118,6 @@ def _drawn(shape: tuple[int, ...], seed: tuple[int, int]) -> Array:
 
 def convolved(images: Array, kernel: Array, problem: Problem) -> NDArray[np.float64]:
     """The right answer, in float64."""
-    import numpy as np
-
     padded = problem.pad(images).astype(np.float64)
     weights = kernel.astype(np.float64).reshape(-1, kernel.shape[-1])
     answer = np.empty((len(images), problem.out, problem.out, weights.shape[1]))

@@ -1,10 +1,9 @@
 """The variants of a convolution, by name, and the groups they are asked for in."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.experiments.convolution import arrays, library
 from perfkit.experiments.convolution.library import (
@@ -14,20 +13,11 @@ from perfkit.experiments.convolution.library import (
     rounded,
     taps,
 )
-from perfkit.experiments.convolution.problem import FLOAT, convolved
+from perfkit.experiments.convolution.problem import FLOAT, Problem, convolved
 from perfkit.experiments.shared.code import code_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from perfkit.experiments.convolution.problem import Problem
 
 BASELINE = "conv2d"
 OWN = "yours"
-
-
-def _itself(problem: Problem) -> Problem:
-    return problem
 
 
 @dataclass(frozen=True)
@@ -60,7 +50,7 @@ class Method:
     against: str = BASELINE
     precision: str = "float32"
     interpreted: bool = False
-    solves: Callable[[Problem], Problem] = _itself
+    solves: Callable[[Problem], Problem] = lambda problem: problem
     answer: Callable[[Any, Any, Problem], Any] = convolved
     read: Callable[[Any], Any] | None = None
     scratch: Callable[[Problem], int] | None = None

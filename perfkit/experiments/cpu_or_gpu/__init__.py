@@ -7,12 +7,11 @@ compare examples per second at each size. Where there is no GPU, one core agains
 cores shows a crossover of its own: a thread pool is not a kernel launch.
 """
 
-from __future__ import annotations
-
 import functools
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
@@ -22,24 +21,16 @@ from perfkit.experiments.cpu_or_gpu import numbers
 from perfkit.experiments.cpu_or_gpu import verdict as meaning
 from perfkit.experiments.cpu_or_gpu import work as trainings
 from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS, judge
-from perfkit.experiments.cpu_or_gpu.work import Size
+from perfkit.experiments.cpu_or_gpu.work import Device, Size
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared.benchmark import can_keep_to_one_core, without_gpus
 from perfkit.experiments.shared.benchmark_gpu import sees_one
-from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.models import MODELS, Model
+from perfkit.findings.record import Verdict
 from perfkit.machine.cards import gpus_here
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.experiments.cpu_or_gpu.work import Device
-    from perfkit.experiments.shared.models import Model
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import Note, Yielded
 
 _NONE = "none"
 # The second widest is trained on a larger batch too: that tells apart what weights cost
@@ -139,7 +130,6 @@ class CpuOrGpu(Experiment):
                 "TensorFlow can use no GPU here, though there is one; `perfkit doctor` "
                 "says why, and `devices=cores` compares cores instead"
             )
-        # A GPU that is taken here is missed by a trial.
         without_gpus()
         yield Note(meaning.CORES, benchmark.granted())
         yield Note(meaning.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")

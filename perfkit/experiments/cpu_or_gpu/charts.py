@@ -1,39 +1,30 @@
 """The charts of where a second device pays."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.cpu_or_gpu import numbers
+from perfkit.experiments.cpu_or_gpu.numbers import (
+    Crossing,
+    Curve,
+    Dot,
+    Edge,
+    Fit,
+    Point,
+    Result,
+)
 from perfkit.experiments.shared.words import brief
 from perfkit.findings.reading import note_as
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from matplotlib.axes import Axes
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.cpu_or_gpu.numbers import (
-        Crossing,
-        Curve,
-        Dot,
-        Edge,
-        Fit,
-        Point,
-        Result,
-    )
-    from perfkit.findings.record import Finding
-
-_EXPERIMENT = "cpu-or-gpu"
 _MOST_WEIGHTS = 10**12
 # The words of another batch stand a little above their point, clear of the curve.
 _ABOVE = 1.07
@@ -83,11 +74,6 @@ def crossover(finding: Finding) -> Figure:
     )
     what = "times the examples per second (logarithmic)"
     return curves.picture(title, what, caption, words, fill)
-
-
-def has_crossover(finding: Finding) -> bool:
-    """Whether two devices were timed at three widths."""
-    return finding.experiment == _EXPERIMENT and _result(finding).curve is not None
 
 
 _MARKS = {"pays": (GREEN, "D"), "does not": (BLUE, "o"), "open": (GREY, "s")}
@@ -206,9 +192,10 @@ def crossover_plane(finding: Finding) -> Figure:
     )
 
 
-def has_plane(finding: Finding) -> bool:
-    """Whether both devices' costs could be fitted."""
-    return has_crossover(finding) and len(_result(finding).fits) > 1
+def _has_plane(finding: Finding) -> bool:
+    """Whether there is a crossover, and both devices' costs could be fitted."""
+    shown = _result(finding)
+    return shown.curve is not None and len(shown.fits) > 1
 
 
 def _draw_edge(axes: Axes, known: dict[float, Edge]) -> None:
@@ -254,10 +241,10 @@ KINDS: dict[str, Kind[Finding]] = {
     "crossover": Kind(
         crossover,
         "From which size on the second device pays",
-        has_crossover,
+        lambda f: _result(f).curve is not None,
         leads=True,
     ),
     "plane": Kind(
-        crossover_plane, "At which widths and batch sizes it pays", has_plane
+        crossover_plane, "At which widths and batch sizes it pays", _has_plane
     ),
 }

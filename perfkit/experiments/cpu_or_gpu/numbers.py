@@ -1,29 +1,28 @@
 """What a run over sizes on two devices shows in numbers."""
 
-from __future__ import annotations
-
 import collections
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.experiments.cpu_or_gpu import work
 from perfkit.experiments.cpu_or_gpu.work import Cost, Size, cost
 from perfkit.findings.reading import note_as
-from perfkit.measure.statistics import WORTH_KNOWING, Estimate, student
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import (
+    WORTH_KNOWING,
+    Comparison,
+    Estimate,
+    Timing,
+    student,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
-
-    Floats = NDArray[np.float64]
-    Edge = tuple[float, float, float]
+Floats = NDArray[np.float64]
+Edge = tuple[float, float, float]
 
 # The first of each pair is the one to beat.
 PAIRS = (("one core", "all cores"), ("CPU", "GPU"))
@@ -176,7 +175,7 @@ class Result:
 
     devices: tuple[str, str]
     points: tuple[Point, ...]
-    fits: dict[str, Fit]
+    fits: dict[str, "Fit"]
     curve: Curve | None
     dots: tuple[Dot, ...]
 
@@ -188,13 +187,7 @@ class Result:
 
 
 def result(measured: Measurement, yours: str = "", weights: int = 0) -> Result:
-    """Work it out.
-
-    Args:
-        measured: The run.
-        yours: The model to place on the curve; "" for none.
-        weights: Of a dense network to place on it; 0 for none.
-    """
+    """Work it out, with a model and a network of so many weights on the curve."""
     named = {_read(timing.variant)[0] for timing in measured.timings}
     pair = next((pair for pair in PAIRS if set(pair) & named), PAIRS[0])
     points = tuple(sorted(_points(measured, *pair), key=_by_size))
@@ -224,7 +217,7 @@ def _is_sound(*values: float) -> bool:
     return all(1 / _SOUND < value < _SOUND for value in values)
 
 
-def _fits(measured: Measurement, pair: tuple[str, str]) -> dict[str, Fit]:
+def _fits(measured: Measurement, pair: tuple[str, str]) -> dict[str, "Fit"]:
     """What a step costs on each device, where enough sizes were timed."""
     steps = dict[str, list[tuple[Cost, Estimate]]]()
     for t in measured.timings:
@@ -236,7 +229,7 @@ def _fits(measured: Measurement, pair: tuple[str, str]) -> dict[str, Fit]:
 
 
 def _curve(
-    points: tuple[Point, ...], fits: dict[str, Fit], pair: tuple[str, str]
+    points: tuple[Point, ...], fits: dict[str, "Fit"], pair: tuple[str, str]
 ) -> Curve | None:
     counts = collections.Counter(point.batch for point in points if point.size)
     batch = max(counts, key=lambda b: counts[b], default=0)
@@ -402,14 +395,9 @@ def boundary(
 ) -> list[Edge | None]:
     """Where the second device begins to pay at each batch size, by the fits alone.
 
-    Args:
-        found: Of the run.
-        batches: Examples of a step.
-        widest: The largest width to look at.
-
     Returns:
-        Width, low and high for each batch; None where it never pays up to there, or
-        where not even that is sure.
+        Width, low and high for each batch; None where it never pays up to the widest,
+        or where not even that is sure.
     """
     if not set(found.devices) <= set(found.fits):
         return [None for _ in batches]

@@ -1,25 +1,13 @@
 """What a run over sizes on two devices means."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.shared.words import brief, failures, instead, quoted
+from perfkit.experiments.cpu_or_gpu.numbers import Crossing, Curve, Fit, Point, Result
+from perfkit.experiments.shared.words import between, brief, failures, instead, quoted
 from perfkit.findings.record import Edit, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.experiments.cpu_or_gpu.numbers import (
-        Crossing,
-        Curve,
-        Fit,
-        Point,
-        Result,
-    )
-    from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import Measurement
 
 # The ways to bring a batch to the GPU, as variants have them.
 FLOATS, BYTES, AHEAD = "GPU fed floats", "GPU fed bytes", "GPU fed ahead"
@@ -38,12 +26,7 @@ _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the ot
 
 
 def judge(measured: Measurement, found: Result) -> Verdict:
-    """Say from which size on the second device pays, by how much, and what to do.
-
-    Args:
-        measured: The run.
-        found: What it shows in numbers.
-    """
+    """Say from which size on the second device pays, by how much, and what to do."""
     because = (*_costs(found), *_wire(measured), *failures(measured))
     warnings = (_SWITCHED_OFF,) if measured.notes.get(HELD_BACK) else ()
     first, second = _in_words(measured, found)
@@ -137,17 +120,16 @@ def _width(width: float) -> str:
 def _costs(found: Result) -> Iterator[str]:
     """What a step costs on each device, where the fit says it."""
     for device, fit in found.fits.items():
-        ends = fit.launch.value, fit.launch.low, fit.launch.high
         speeds = [
             units.rate_between(1 / part.value, 1 / part.high, 1 / part.low, unit)
             for part, unit in ((fit.per_flop, "FLOP"), (fit.per_byte, "B"))
             if part.low > 0 and units.is_known(part.low, part.high)
         ]
-        if not speeds and not units.is_known(*ends[1:]):
+        if not speeds and not units.is_known(fit.launch.low, fit.launch.high):
             continue
         yield (
             f"As fitted, a step on {quoted(device)} costs "
-            f"{units.between(*ends, units.seconds)} before any work"
+            f"{between(fit.launch, units.seconds)} before any work"
             f"{', then ' * bool(speeds)}{' and '.join(speeds)}; the fit misses a "
             f"measured step by {units.percent(fit.misses)} at most."
         )

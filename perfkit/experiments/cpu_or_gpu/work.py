@@ -1,13 +1,15 @@
 """The trainings that two devices are held against each other with."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
 import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.errors import RunError
 from perfkit.experiments.shared.benchmark import bind, on_one_core, without_gpus
@@ -15,18 +17,12 @@ from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.loops import compiled, loop, step_of, wait
 from perfkit.experiments.shared.models import MODELS, Model
-from perfkit.measure.tick import READY, every
+from perfkit.measure.tick import READY, Yielded, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     import keras
-    import numpy as np
-    from numpy.typing import NDArray
 
-    from perfkit.measure.tick import Yielded
-
-    Pair = tuple[Any, Any]
+Pair = tuple[Any, Any]
 
 CPU, GPU = "CPU:0", "GPU:0"
 # What an environment may have set to keep TensorFlow from the cores that there are.
@@ -151,7 +147,7 @@ def _count(shape: Iterable[int | None]) -> int:
     return math.prod(side for side in shape if side is not None)
 
 
-def _dense(width: int) -> keras.Model:
+def _dense(width: int) -> "keras.Model":
     import keras
 
     layers = [keras.layers.Dense(width, activation="relu") for _ in range(_LAYERS)]
@@ -203,19 +199,12 @@ def stays(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
 def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """Four bytes of each number cross, when the step wants them."""
     there = [(_scaled(pixels), labels) for pixels, labels in pairs]
-    return _brought(device, there, _as_they_are())
+    return _brought(device, there, lambda features: features)
 
 
 def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """One byte of each number crosses; the device makes floats of them."""
     return _brought(device, pairs, _made_floats())
-
-
-def _as_they_are() -> Callable[[Any], Any]:
-    def unpacked(features: Any) -> Any:
-        return features
-
-    return unpacked
 
 
 def _made_floats() -> Callable[[Any], Any]:
@@ -243,8 +232,6 @@ def _brought(
 
 def ahead(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
     """Four bytes of each number cross while the device works on the step before."""
-    import numpy as np
-
     features = np.stack([_scaled(pixels) for pixels, _ in pairs])
     labels = np.stack([labels for _, labels in pairs])
     batches: Iterable[Pair] = _prefetched(features, labels, f"/{device.place}")
@@ -271,8 +258,6 @@ _SHOWN: dict[Any, tuple[Callable[..., Any], ...]] = {
 
 def _in_memory(model: Model, batch: int, seed: int) -> Pair:
     """A batch whose numbers are bytes, as pixels are."""
-    import numpy as np
-
     _, labels = model.batch(batch, seed)
     random = np.random.default_rng(seed)
     shape = (batch, *model.shape)
@@ -280,12 +265,10 @@ def _in_memory(model: Model, batch: int, seed: int) -> Pair:
 
 
 def _scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    import numpy as np
-
     return np.divide(pixels, _LARGEST_BYTE, dtype=np.float32)
 
 
-def built(device: Device, model: Model) -> keras.Model:
+def built(device: Device, model: Model) -> "keras.Model":
     """Make the network on its device.
 
     Raises:

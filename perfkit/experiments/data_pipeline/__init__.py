@@ -7,21 +7,20 @@ one thing, and compare images per second. A batch that is in memory already is t
 ceiling; cores that decode and do nothing else are the limit.
 """
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import psutil
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import unknown
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.data_pipeline import work as consumers
-from perfkit.experiments.data_pipeline.numbers import ALONE
+from perfkit.experiments.data_pipeline.numbers import ALONE, contenders
 from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
@@ -29,36 +28,24 @@ from perfkit.experiments.data_pipeline.variants import (
     OWN,
     SYNTHETIC,
     VARIANTS,
+    Method,
     Parts,
     own,
     takes,
 )
-from perfkit.experiments.data_pipeline.verdict import (
-    CHOICES,
-    Claim,
-    claims,
-    judge,
-    race,
-)
+from perfkit.experiments.data_pipeline.verdict import CHOICES, Claim, claims, judge
 from perfkit.experiments.data_pipeline.work import Task
 from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.experiments.shared import benchmark, cache, decoding
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
+from perfkit.experiments.shared.race import Race
+from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-
-    from perfkit.experiments.data_pipeline.variants import Method
-    from perfkit.experiments.shared.race import Race
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 __all__ = ["Claim", "DataPipeline", "claims", "pipeline_with"]
 
@@ -137,7 +124,6 @@ class DataPipeline(Experiment):
         Raises:
             RunError: A variant gives other images than the rest.
         """
-        # One that is taken here is missed by a trial.
         benchmark.without_gpus()
         folder = yield from self._made_folder()
         found = yield from look_at(folder, count=self.count, side=self.image_side)
@@ -164,14 +150,13 @@ class DataPipeline(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
-        return judge(measured, self._race(measured))
+        return judge(measured, self.race(measured))
 
-    def is_answered(self, measured: Measurement) -> bool:
-        """Whether one of the variants is surely worth it."""
-        return self._race(measured).is_clear
-
-    def _race(self, measured: Measurement) -> Race:
-        return race(measured, alone=self.feeding == "alone")
+    def race(self, measured: Measurement) -> Race:
+        """Which of the pipelines that may be advised is fastest."""
+        choices = {name: CHOICES[name] for name in contenders(measured)}
+        what = "The pipeline" if self.feeding == "alone" else "This training"
+        return Race(measured, choices, "images", what, BASELINE)
 
     @property
     def _asked(self) -> tuple[str, ...]:
@@ -207,8 +192,6 @@ class DataPipeline(Experiment):
         return decoding.limit(self._task().images)
 
     def _task(self) -> Task:
-        import numpy as np
-
         found = kept(self.folder, count=self.count, side=self.image_side)
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))

@@ -1,22 +1,15 @@
 """What a run that fed images shows besides the rates: the numbers."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
-from typing import TYPE_CHECKING
+from typing import Any
 
 from perfkit import units
-from perfkit.experiments.data_pipeline.variants import OWN, SYNTHETIC, VARIANTS
+from perfkit.experiments.data_pipeline.variants import OWN, SYNTHETIC, VARIANTS, Method
 from perfkit.experiments.data_pipeline.work import DROPPED, RESTARTED
 from perfkit.experiments.shared.anatomy import busiest
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from perfkit.experiments.data_pipeline.variants import Method
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 
 # Marks the variants of a run that feeds a model in others.
 ALONE = ", alone"

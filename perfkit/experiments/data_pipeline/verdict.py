@@ -1,10 +1,9 @@
 """What a run over input pipelines means."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perfkit import units
 from perfkit.experiments.data_pipeline import numbers
@@ -17,14 +16,9 @@ from perfkit.experiments.data_pipeline.variants import (
 )
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.findings.record import Finding, Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-
+from perfkit.findings.record import Finding, Verdict
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 
 Answer = Literal[
     "not so",
@@ -143,18 +137,6 @@ def _sentence(c: Comparison) -> str:
         f'"{c.variant}" runs at {c.interval} the rate of "{c.baseline}" '
         f"({c.judgement})."
     )
-
-
-def race(measured: Measurement, *, alone: bool) -> Race:
-    """Which of the pipelines is fastest.
-
-    Args:
-        measured: The run.
-        alone: Whether none of its variants trained on the batches.
-    """
-    choices = {name: CHOICES[name] for name in numbers.contenders(measured)}
-    what = "The pipeline" if alone else "This training"
-    return Race(measured, choices, "images", what, BASELINE)
 
 
 def judge(measured: Measurement, race: Race) -> Verdict:

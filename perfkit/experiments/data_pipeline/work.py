@@ -1,35 +1,31 @@
 """What feeds the model, and whether all variants give the same images."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import itertools
 import os
 import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.errors import BadFileError
 from perfkit.experiments.shared import anatomy, cache, decoding
-from perfkit.measure.tick import READY, Note, Pause, Tick, every
+from perfkit.experiments.shared.images import Images
+from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    import numpy as np
     import tensorflow as tf
-    from numpy.typing import NDArray
 
     from perfkit.experiments.data_pipeline.variants import Method
-    from perfkit.experiments.shared.images import Images
-    from perfkit.measure.tick import Yielded
 
-    Step = Callable[[Any, Any], object]
+Step = Callable[[Any, Any], object]
 
 # Form to the number of files.
 FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
@@ -68,7 +64,7 @@ def made_files(images: Images, form: str) -> list[str]:
     return found
 
 
-def parse(record: tf.Tensor) -> dict[str, tf.Tensor]:
+def parse(record: "tf.Tensor") -> "dict[str, tf.Tensor]":
     """Read one record: image, label, and height and width, which only pixels need."""
     import tensorflow as tf
 
@@ -155,8 +151,6 @@ def schedule(
     The first time they come in the order of the list, so that all variants can
     be compared.
     """
-    import numpy as np
-
     drawn, count = _table(task), len(task.images.paths)
     rng = np.random.default_rng(task.seed)
     again = [rng.permutation(count) for _ in range(len(drawn) // count - 1)]
@@ -165,21 +159,21 @@ def schedule(
     return paths[order], labels[order], drawn
 
 
-def files(task: Task) -> tf.data.Dataset:
+def files(task: Task) -> "tf.data.Dataset":
     """The schedule as a data set that never ends."""
     import tensorflow as tf
 
     return tf.data.Dataset.from_tensor_slices(schedule(task)).repeat()
 
 
-def one_pass(task: Task) -> tf.data.Dataset:
+def one_pass(task: Task) -> "tf.data.Dataset":
     """Path and label of each image, once."""
     import tensorflow as tf
 
     return tf.data.Dataset.from_tensor_slices(_columns(task.images))
 
 
-def draws(task: Task) -> tf.data.Dataset:
+def draws(task: Task) -> "tf.data.Dataset":
     """The schedule's random numbers alone."""
     import tensorflow as tf
 
@@ -200,8 +194,6 @@ def _table(task: Task) -> NDArray[np.float32]:
 
 
 def _columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
-    import numpy as np
-
     paths = np.array([os.fsencode(path) for path in images.paths])
     return paths, np.array(images.labels, np.int64)
 
@@ -214,7 +206,7 @@ RESTARTED = "end of epoch: first batch of the next"
 EPOCH_S = 0.3
 
 
-def feed(method: Method, task: Task, *, training: bool) -> Iterator[Yielded]:
+def feed(method: "Method", task: Task, *, training: bool) -> Iterator[Yielded]:
     """Train on the batches of a pipeline, or take them and do nothing with them.
 
     What a step of a training waits for its batch is the part ``input``.
@@ -274,7 +266,9 @@ def _steps(
         yield one_step()
 
 
-def _fill_cache(method: Method, task: Task, pipeline: Iterable[Any]) -> Iterator[Note]:
+def _fill_cache(
+    method: "Method", task: Task, pipeline: Iterable[Any]
+) -> Iterator[Note]:
     """Let a cache fill before the first step, and tell how long that took."""
     if not method.keeps and not method.may_keep:
         return
@@ -335,20 +329,18 @@ _FROZEN = (
 
 def expected(task: Task, count: int) -> NDArray[np.float32]:
     """The first ``count`` images as each has to give them, computed in NumPy."""
-    import numpy as np
-
     paths, _, drawn = schedule(task)
     first = itertools.islice(zip(paths, drawn, strict=True), count)
     pairs = ((_pixels(path), numbers) for path, numbers in first)
     return np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
 
 
-def comparable(method: Method) -> bool:
+def comparable(method: "Method") -> bool:
     """Whether a variant uses the random numbers given, so that it can be compared."""
     return method.in_model != "layers" and not method.own_random
 
 
-def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
+def differences(methods: "Iterable[Method]", task: Task) -> dict[str, str]:
     """Say of each whose first batch is not as expected how it differs, by name."""
     wanted = expected(task, task.batch + _AHEAD)
     given = {
@@ -357,7 +349,7 @@ def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
     return {name: difference for name, difference in given.items() if difference}
 
 
-def why_not(method: Method, task: Task) -> str:
+def why_not(method: "Method", task: Task) -> str:
     """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
     few = slice(_SEEN)
     images = replace(
@@ -371,10 +363,8 @@ def why_not(method: Method, task: Task) -> str:
         return f"raised {type(error).__name__}: {first}"
 
 
-def _mistake(method: Method, task: Task) -> str:
+def _mistake(method: "Method", task: Task) -> str:
     """What is wrong with some epochs of a pipeline; its order is its own affair."""
-    import numpy as np
-
     pipeline = method.build(task)
     if pipeline is None:
         return "gives back nothing: its function is still to be written"
@@ -396,8 +386,6 @@ def _mistake(method: Method, task: Task) -> str:
 
 def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
     """What is wrong with examples: each is one of the images, augmented once so."""
-    import numpy as np
-
     drawn, files = _table(task), list(map(_pixels, task.images.paths))
     used, seen = set[int](), [0] * len(files)
     for place, (image, label) in enumerate(examples):
@@ -426,9 +414,7 @@ def _pixels(path: str) -> NDArray[np.uint8]:
     return pixels
 
 
-def _difference(method: Method, task: Task, wanted: NDArray[np.float32]) -> str:
-    import numpy as np
-
+def _difference(method: "Method", task: Task, wanted: NDArray[np.float32]) -> str:
     batch = next(iter(method.build(task)))[0]
     images = np.asarray(
         decoding.from_bytes(batch) if method.in_model == "bytes" else batch
@@ -447,8 +433,6 @@ def _difference(method: Method, task: Task, wanted: NDArray[np.float32]) -> str:
 
 def _apart(gaps: Any) -> str:
     """Say how far pixels are off; "" for no further than rounding and decoding go."""
-    import numpy as np
-
     mean, worst = float(np.mean(gaps)), float(np.max(gaps))
     if mean <= _MEAN and worst <= _WORST:
         return ""

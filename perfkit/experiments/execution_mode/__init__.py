@@ -7,12 +7,12 @@ examples per second. What a mode's first call costs, to trace or to compile, is 
 apart: it is expensive, and pays back after a number of steps, or never.
 """
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
 
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.execution_mode import variants as modes
@@ -21,24 +21,18 @@ from perfkit.experiments.execution_mode.variants import (
     GROUPS,
     OWN,
     VARIANTS,
+    Method,
     alike,
     own,
 )
 from perfkit.experiments.execution_mode.verdict import CHOICES, judge
 from perfkit.experiments.parameters import Choice, Range, chosen
+from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.experiments.execution_mode.variants import Method
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
-
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 # Of a model, an optimizer and a loss.
 Function = Callable[[Any, Any, Any], Any]
@@ -76,7 +70,7 @@ class ExecutionMode(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that learn something else, or do what another does here."""
-        _leave_gpus_alone()
+        without_gpus()
         yield Note("progress", "Checking that all variants learn the same")
         job = Job(self.model, self.batch, self.epoch)
         refused = alike(self._methods, xla=modes.uses_xla(job.network()))
@@ -109,8 +103,6 @@ class ExecutionMode(Experiment):
         )
 
     def _run(self, name: str) -> Iterator[Yielded]:
-        import numpy as np
-
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
         job = Job(self.model, self.batch, self.epoch, seed)
@@ -133,10 +125,3 @@ def execution_with(function: Function, /, **parameters: Any) -> ExecutionMode:
         BadParameterError: It is no function, or a parameter is not accepted.
     """
     return with_yours(ExecutionMode, function, **parameters)
-
-
-def _leave_gpus_alone() -> None:
-    """Preparing needs no GPU, and one that is taken here is missed by a trial."""
-    import tensorflow as tf
-
-    tf.config.set_visible_devices([], "GPU")

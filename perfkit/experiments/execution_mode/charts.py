@@ -1,33 +1,23 @@
 """The chart of when an expensive first call has paid back."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.charts.roofline import spread
 from perfkit.experiments.execution_mode.variants import EAGER, FIT
 from perfkit.experiments.execution_mode.verdict import paying
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
-from perfkit.measure.pay_back import pay_back, typical
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.record import Finding
-    from perfkit.measure.pay_back import PayBack
-
+from perfkit.measure.pay_back import PayBack, pay_back, typical
 
 # Steps that the picture shows at least, and at most.
 _LEAST, _MOST = 1_000.0, 1e7
@@ -83,12 +73,6 @@ def break_even(finding: Finding) -> Figure:
 
     said = "; ".join(_in_words(course, finding, batch) for course in courses)
     return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
-
-
-def has_break_even(finding: Finding) -> bool:
-    """Whether first calls are what the finding is about, and two were timed."""
-    modes = finding.experiment == "execution-mode" and finding.baseline in (EAGER, FIT)
-    return modes and len(finding.timings) > 1
 
 
 def _courses(finding: Finding, batch: float) -> Iterator[_Course]:
@@ -180,6 +164,9 @@ def _in_words(course: _Course, finding: Finding, batch: float) -> str:
 
 KINDS: dict[str, Kind[Finding]] = {
     "break even": Kind(
-        break_even, "When an expensive first call pays back", has_break_even
+        break_even,
+        "When an expensive first call pays back",
+        # First calls are what it is about then, and not who watches a ``fit``.
+        lambda f: f.baseline in (EAGER, FIT) and len(f.timings) > 1,
     ),
 }

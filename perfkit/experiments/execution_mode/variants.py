@@ -207,10 +207,7 @@ def uses_xla(network: keras.Model) -> bool:
 def fitted(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
     """Train with ``fit``, in one epoch that has no end.
 
-    Args:
-        job: What to train on.
-        network: What to train.
-        **options: As of ``compile``; none to learn what Keras does by itself.
+    Its ``options`` are as of ``compile``; none to learn what Keras does by itself.
     """
     if not options:
         yield Note(BY_DEFAULT, uses_xla(network))
@@ -230,13 +227,7 @@ def fitted(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
 
 
 def prepared(job: Job, network: keras.Model, **options: Any) -> Traces:
-    """Compile the network and have the traces of its train step counted.
-
-    Args:
-        job: What it will be trained on.
-        network: What to compile.
-        **options: As of ``compile``.
-    """
+    """Compile the network and have the traces of its train step counted."""
     optimizer, loss = loops.optimizer_for(network), loops.loss_function()
     loops.compile_model(network, optimizer, loss, **options)
     traces, train_step = Traces(), network.train_step
@@ -566,9 +557,7 @@ def why_not(make_step: MakeStep, job: Job) -> str:
 def alike(asked: Mapping[str, Method], *, xla: bool) -> dict[str, str]:
     """Say of each that asks for what Keras does anyway which one has it already.
 
-    Args:
-        asked: The variants of a run, by name.
-        xla: Whether Keras, left to itself, uses XLA here.
+    ``xla`` is whether Keras, left to itself, uses XLA here.
     """
     does = "compiles with XLA" if xla else "uses no XLA"
     return {

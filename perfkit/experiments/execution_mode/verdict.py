@@ -1,8 +1,6 @@
 """What a run of execution modes means."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from perfkit import units
 from perfkit.experiments.execution_mode.variants import (
@@ -12,21 +10,15 @@ from perfkit.experiments.execution_mode.variants import (
     UNWATCHED,
     VALIDATION_SHARE,
     VARIANTS,
+    Kind,
 )
 from perfkit.experiments.shared.loops import NOTE
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import failures, instead, listed, quoted
 from perfkit.findings.record import Edit, Verdict
-from perfkit.measure.pay_back import pay_back, typical
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.experiments.execution_mode.variants import Kind
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.pay_back import PayBack
-    from perfkit.measure.statistics import Comparison
-
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.pay_back import PayBack, pay_back, typical
+from perfkit.measure.statistics import Comparison
 
 CHOICES = {
     one.name: Choice(one.do, one.read)
@@ -50,10 +42,7 @@ _FREE: dict[Kind, tuple[str, str]] = {
 def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     """Say what a run shows: of its modes, or else of retracing, or else of observers.
 
-    Args:
-        measured: The run.
-        batch: Examples in a batch.
-        epoch: Steps in an epoch that observers watch.
+    A step had ``batch`` examples, an epoch that observers watch ``epoch`` steps.
     """
     modes = _of_kind(measured, "mode")
     because = (

@@ -6,12 +6,11 @@ The test: give each part work of a known size and nothing else, count what it ge
 per second, and hold that against what the part could do in theory, where that is known.
 """
 
-from __future__ import annotations
-
 import importlib.util
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
@@ -21,21 +20,18 @@ from perfkit.experiments.parameters import Choice, Folder
 from perfkit.experiments.shared import benchmark as shared
 from perfkit.experiments.shared import benchmark_gpu as gpu
 from perfkit.experiments.shared import peaks
-from perfkit.experiments.shared.benchmark import can_keep_to_one_core, without_gpus
+from perfkit.experiments.shared.benchmark import (
+    Benchmark,
+    can_keep_to_one_core,
+    without_gpus,
+)
+from perfkit.experiments.shared.peaks import Hardware
 from perfkit.findings import standing
+from perfkit.findings.record import Verdict
 from perfkit.findings.standing import Microbenchmark
 from perfkit.machine.cards import gpus_here
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-
-    from perfkit.experiments.shared.benchmark import Benchmark
-    from perfkit.experiments.shared.peaks import Hardware
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 NO_GPU = "GPU microbenchmarks"
 _GROUPS = (
@@ -85,7 +81,6 @@ class Microbenchmarks(Experiment):
         """Make what is read and decoded, and work out what is possible in theory."""
         whats, refused = dict[str, str](), dict[str, str]()
         if not _without_tensorflow():
-            # A GPU that is taken here is missed by a trial.
             without_gpus()
         for names, make in (((shared.NAME,), self._read), (work.NAMES, self._decoded)):
             if not any(p.name in names and not _why_not(p) for p in self._benchmarks):

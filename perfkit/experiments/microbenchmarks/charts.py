@@ -1,16 +1,19 @@
 """The chart of how fast each part of the machine is."""
 
-from __future__ import annotations
-
 import functools
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, SMALL
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import (
+    Standing,
     guess,
     has_microbenchmarks,
     microbenchmarks,
@@ -19,17 +22,6 @@ from perfkit.findings.standing import (
     standings,
 )
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.findings.record import Finding
-    from perfkit.findings.standing import Standing
-
 
 # A microbenchmark is one line, so its row is lower than one that has a second.
 _HEIGHT = 0.72

@@ -5,10 +5,8 @@ by no real work, so only what stays below half of one counts as weak against it,
 only where sound machines reach more than that.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.microbenchmarks import work
@@ -17,12 +15,8 @@ from perfkit.experiments.shared import benchmark_gpu as gpu
 from perfkit.experiments.shared.words import MORE, instead
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import microbenchmarks, share_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Sure, Timing
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison, Sure, Timing
 
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"

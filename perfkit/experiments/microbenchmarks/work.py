@@ -1,7 +1,5 @@
 """What each part of the machine is given to do."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import importlib.util
@@ -9,8 +7,11 @@ import mmap
 import platform
 import statistics
 import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from perfkit.errors import RunError
 from perfkit.experiments.shared import cache, decoding, images, peaks
@@ -21,15 +22,8 @@ from perfkit.experiments.shared.benchmark import (
     without_gpus,
 )
 from perfkit.experiments.shared.benchmark_gpu import on_gpu, syncing
-from perfkit.experiments.shared.images import HEIGHT, WIDTH, kept, look_at
-from perfkit.measure.tick import Note
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from perfkit.experiments.shared.images import Images
-    from perfkit.measure.tick import Yielded
-
+from perfkit.experiments.shared.images import HEIGHT, WIDTH, Images, kept, look_at
+from perfkit.measure.tick import Note, Yielded
 
 _ADDITIONS, _ROUNDS = 64, 20_000
 _TRIES = 40
@@ -69,7 +63,7 @@ def _code() -> bytes | None:
     return body + _JUMP + back.to_bytes(4, "little", signed=True) + _RETURN
 
 
-def _speed(chain: ctypes._FuncPointer) -> float:
+def _speed(chain: "ctypes._FuncPointer") -> float:
     began = time.perf_counter()
     chain(_ROUNDS)
     return _ADDITIONS * _ROUNDS / (time.perf_counter() - began)
@@ -106,7 +100,7 @@ def in_a_graph() -> Iterator[Yielded]:
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     one = tf.constant(1.0)
 
-    def chain(number: tf.Tensor) -> tf.Tensor:
+    def chain(number: "tf.Tensor") -> "tf.Tensor":
         for _ in range(_OPERATIONS):
             number = tf.add(number, one)
         return number
@@ -173,8 +167,6 @@ def loop() -> Iterator[Yielded]:
 
 def element_loop() -> Iterator[Yielded]:
     """Square and add the elements of an array in a loop of Python."""
-    import numpy as np
-
     array = np.linspace(0, 1, _ELEMENTS // 10, dtype="float32")
 
     def call() -> float:
@@ -188,8 +180,6 @@ def element_loop() -> Iterator[Yielded]:
 
 def vectorised() -> Iterator[Yielded]:
     """Square and add the same elements in one call."""
-    import numpy as np
-
     array = np.linspace(0, 1, _ELEMENTS, dtype="float32")
     squares = np.empty_like(array)
 

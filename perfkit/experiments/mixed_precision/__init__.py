@@ -6,14 +6,13 @@ per second. What the hardware lets one expect is said before, and held against w
 seen after. Then each precision learns for real, from the same weights and examples.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.mixed_precision import work
@@ -26,19 +25,13 @@ from perfkit.experiments.shared.precision import (
     FLOAT32,
     GROUPS,
     PRECISIONS,
+    Precision,
     unavailable,
 )
-from perfkit.measure.measurement import Variant
-from perfkit.measure.plan import Try
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from perfkit.experiments.shared.precision import Precision
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Tries
-    from perfkit.measure.tick import Yielded
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.plan import Tries, Try
+from perfkit.measure.tick import Yielded
 
 # A training that learns is ended after so long, with the losses it has reached.
 _LEARNING_S = 5.0

@@ -1,30 +1,22 @@
 """The charts of what each precision learns."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Kind
+from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.mixed_precision import numbers
+from perfkit.experiments.mixed_precision.numbers import Pairs, Scale
 from perfkit.experiments.shared.precision import FLOAT32
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-    from numpy.typing import NDArray
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.mixed_precision.numbers import Pairs, Scale
-    from perfkit.findings.record import Finding
-
 
 # Told apart by their dashes as well; float32 is a plain line.
 _LOOKS = ((BLUE, (0, (5, 2))), (GREEN, (0, (1, 1.5))), (RED, (0, (4, 2, 1, 2))))
@@ -60,7 +52,8 @@ def losses(finding: Finding) -> Figure:
             _band(right, one.steps, one.apart, colour, dashes)
         right.axhline(0, color=INK, lw=1.2)
         _ends(left, right, found)
-        _name(right, found)
+        names = [FLOAT32, *(plain(one.precision, 22) for one in found)]
+        curves.key(right, names, [(INK, "-"), *_LOOKS, _MORE], (1.05, 1.2))
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
@@ -113,24 +106,6 @@ def _ends(left: Axes, right: Axes, found: Sequence[Pairs]) -> None:
         curves.put(axes, ticks[:: 1 + len(ticks) // 6], units.significant)
 
 
-def _name(axes: Axes, found: Sequence[Pairs]) -> None:
-    """A name for each line in the margin, each beside its look."""
-    names = [FLOAT32, *(plain(one.precision, 22) for one in found)]
-    looks = [(INK, "-"), *_LOOKS, _MORE]
-    for row, (name, (colour, dashes)) in enumerate(zip(names, looks, strict=False)):
-        high = 0.95 - 0.1 * row
-        axes.plot(
-            [1.05, 1.2],
-            [high, high],
-            color=colour,
-            ls=dashes,
-            lw=1.8,
-            transform=axes.transAxes,
-            clip_on=False,
-        )
-        canvas.note(axes, name, (1.2, high), (6, 0))
-
-
 def _losses_in_words(one: Pairs) -> str:
     seeds = len(one.losses)
     return (
@@ -147,15 +122,12 @@ def loss_scale(finding: Finding) -> Figure:
     found = numbers.scale(finding.trials)
     if found is None:
         return canvas.message(title, "No training in float16 told its loss scale.")
-    lines = canvas.caption_lines(
-        [
-            "line: what the loss is multiplied by before its gradients are taken",
-            "✕ a step that was skipped: a gradient overflowed, and the scale is halved",
-        ]
+    caption = (
+        "line: what the loss is multiplied by before its gradients are taken",
+        "✕ a step that was skipped: a gradient overflowed, and the scale is halved",
     )
 
-    def draw(drawing: Drawing) -> None:
-        axes = curves.axes(drawing, "loss scale (logarithmic)", right=40)
+    def fill(axes: Axes) -> None:
         steps = range(len(found.scales))
         axes.set_yscale("log", base=2)
         low, high = min(found.scales) / 1.5, max(found.scales) * 1.5
@@ -167,12 +139,9 @@ def loss_scale(finding: Finding) -> Figure:
         axes.set_xlim(0, len(steps) - 1)
         axes.set_xlabel("training steps")
         curves.put(axes, scale.even_ticks(0, len(steps) - 1), units.significant)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(
-        curves.height(lines), f"{title}. {_scale_in_words(found)}", draw
-    )
+    what, words = "loss scale (logarithmic)", [_scale_in_words(found)]
+    return curves.picture(title, what, caption, words, fill, right=40)
 
 
 def _powers(low: float, high: float) -> list[float]:
@@ -185,7 +154,7 @@ def _scale_in_words(found: Scale) -> str:
     return (
         f"In {len(found.scales) - 1} steps it began at {found.scales[0]:,.0f}, reached "
         f"{max(found.scales):,.0f} and ended at {found.scales[-1]:,.0f}; {skipped} "
-        f"step{' was' if skipped == 1 else 's were'} skipped."
+        f"step{' was' if skipped == 1 else 's were'} skipped"
     )
 
 

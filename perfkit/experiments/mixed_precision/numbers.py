@@ -3,15 +3,15 @@
 Notes may come from a file, so each is held against the type that it should have.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.experiments.shared.precision import (
     BFLOAT16,
@@ -22,14 +22,10 @@ from perfkit.experiments.shared.precision import (
 )
 from perfkit.findings.reading import note_as
 from perfkit.measure.statistics import Estimate
+from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     import keras
-    from numpy.typing import NDArray
-
-    from perfkit.measure.trial import Trial
 
 # Notes of a training that learns, and of one that shows its loss scale ...
 CURVE, SCALE = "curve", "loss scale"
@@ -178,7 +174,7 @@ def layers_of(notes: Mapping[str, Any]) -> tuple[Layer, ...]:
     return note_as(tuple[Layer, ...], notes.get(LAYERS)) or ()
 
 
-def layers(network: keras.Model) -> Iterator[Layer]:
+def layers(network: "keras.Model") -> Iterator[Layer]:
     """Look at the layers of a built network that have a kernel."""
     for layer in network.layers:
         if (kernel := getattr(layer, "kernel", None)) is None:

@@ -1,26 +1,20 @@
 """What a run over precisions means."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import units
 from perfkit.experiments.mixed_precision import numbers
+from perfkit.experiments.mixed_precision.numbers import Alike, Pairs
 from perfkit.experiments.mixed_precision.work import GROWTH
 from perfkit.experiments.shared.precision import FLOAT32, NO_TF32, PRECISIONS
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import listed, quoted
 from perfkit.findings.record import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.experiments.mixed_precision.numbers import Alike, Pairs
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 
 _PLAIN = {p.name: p for p in PRECISIONS.values() if p.kind == "precision"}
 # What a precision is called where it is advised, and what to write for it.

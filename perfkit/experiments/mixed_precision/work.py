@@ -1,9 +1,8 @@
 """What a run over precisions does: foresee, train without an end, learn for real."""
 
-from __future__ import annotations
-
 import math
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,28 +17,23 @@ from perfkit.experiments.mixed_precision.numbers import (
 )
 from perfkit.experiments.shared import batches, precision
 from perfkit.experiments.shared.batches import code_of_fit, fitted, forecast
-from perfkit.experiments.shared.loops import step_of
+from perfkit.experiments.shared.loops import compiled, step_of
 from perfkit.experiments.shared.models import MODELS, learnable
 from perfkit.experiments.shared.precision import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
     PRECISIONS,
+    Hardware,
+    Precision,
     expected,
     unavailable,
 )
-from perfkit.measure.tick import READY, REFUSED, Note
+from perfkit.measure.tick import READY, REFUSED, Note, Yielded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     import keras
     import tensorflow as tf
-
-    from perfkit.experiments.shared.precision import Hardware, Precision
-    from perfkit.measure.tick import Yielded
-
-    Step = Callable[[Any, Any], tf.Tensor]
 
 # A step that takes longer than this, and than so many of float32, is not timed: a few
 # of them would be the whole run.
@@ -58,10 +52,7 @@ _CALLS = 4
 def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yielded]:
     """Tell what is expected of each precision, and refuse those that take too long.
 
-    Args:
-        model: The network's name.
-        batch: Examples in a batch.
-        asked: The precisions, float32 among them.
+    Float32 is among them.
     """
     notes = known(model, asked)
     yield from (Note(name, told) for name, told in notes.items())
@@ -86,12 +77,7 @@ def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yie
 
 
 def known(model: str, asked: Sequence[Precision]) -> dict[str, Any]:
-    """What hardware and shapes say, without a step, as notes by name.
-
-    Args:
-        model: The network's name.
-        asked: The precisions.
-    """
+    """What hardware and shapes say, without a step, as notes by name."""
     import tensorflow as tf
 
     seen = bool(tf.config.list_physical_devices("GPU"))
@@ -124,8 +110,7 @@ def expectations(asked: Sequence[Precision], here: Hardware) -> dict[str, Any]:
 def too_slow(taken: Mapping[str, float]) -> dict[str, str]:
     """Say of each precision whose steps would be the whole run why it is not timed.
 
-    Args:
-        taken: Seconds of a step, float32's among them; empty where none was tried.
+    What was tried has taken so many seconds a step, float32 among it.
     """
     usual = taken.get(FLOAT32, 0.0)
     return {
@@ -163,7 +148,7 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
     network, optimizer = _built(name, PRECISIONS[precision], seed)
     # Another precision draws other weights from the same seed.
     network.set_weights(weights)
-    step = _compiled(network, optimizer)
+    step = compiled(step_of(network, optimizer), autograph=False)
     losses: list[float] = []
     yield READY
     for examples, labels in _to_learn(name, seed, STEPS):
@@ -183,7 +168,7 @@ def scaling(name: str, seed: int) -> Iterator[Yielded]:
         keras.optimizers.Adam(), dynamic_growth_steps=GROWTH
     )
     optimizer.build(network.trainable_variables)
-    step = _compiled(network, optimizer)
+    step = compiled(step_of(network, optimizer), autograph=False)
     scales = [float(optimizer.dynamic_scale)]
     yield READY
     for examples, labels in _to_learn(name, seed, SCALED_STEPS):
@@ -209,7 +194,7 @@ def _seconds_of_step(name: str, one: Precision, batch: int) -> float:
 def _timed(name: str, one: Precision, batch: int) -> float:
     import tensorflow as tf
 
-    step = _compiled(*_built(name, one))
+    step = compiled(step_of(*_built(name, one)), autograph=False)
     examples, labels = map(tf.constant, MODELS[name].batch(batch))
     taken: list[float] = []
     # The first call traces as well, and says nothing where another can be afforded.
@@ -220,17 +205,9 @@ def _timed(name: str, one: Precision, batch: int) -> float:
     return min(taken)
 
 
-def _compiled(network: keras.Model, optimizer: keras.Optimizer) -> Step:
-    """Give a function that trains on one batch; it does not wait for the device."""
-    import tensorflow as tf
-
-    made: Step = tf.function(step_of(network, optimizer), autograph=False)
-    return made
-
-
 def _built(
     name: str, one: Precision, seed: int = 0
-) -> tuple[keras.Model, keras.Optimizer]:
+) -> "tuple[keras.Model, keras.Optimizer]":
     """A fresh network in a precision, and what updates it."""
     import keras
 
@@ -243,7 +220,7 @@ def _built(
 
 def _to_learn(
     name: str, seed: int, steps: int
-) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+) -> "Iterator[tuple[tf.Tensor, tf.Tensor]]":
     """Batches of examples that are seen once each."""
     import tensorflow as tf
 

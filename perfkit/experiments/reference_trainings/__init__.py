@@ -7,11 +7,9 @@ need not be copied (transfer). What remains is arithmetic, and what the changes 
 open is shown as unexplained.
 """
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
@@ -22,18 +20,12 @@ from perfkit.experiments.shared.precision import FLOAT32
 from perfkit.experiments.shared.reference_jobs import (
     REFERENCES,
     RESIDENTS,
+    Reference,
     not_eligible,
 )
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.experiments.shared.reference_jobs import Reference
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 _FED = {
     "JPEG": "Fed from JPEG files.",

@@ -1,10 +1,8 @@
 """What the reference trainings take, part by part, and what that says."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.reference_trainings.work import (
@@ -15,26 +13,18 @@ from perfkit.experiments.reference_trainings.work import (
     TOGETHER,
     TRAINED,
 )
-from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
+from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS, Reference
 from perfkit.experiments.shared.words import MORE, failures
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.standing import measurement
-from perfkit.measure.measurement import Variant
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.trial import Trial
 from perfkit.passports import words as passport_words
 from perfkit.passports.levels import Levels, how_it_failed
-from perfkit.passports.passport import Part, Training
+from perfkit.passports.passport import Part, PartName, Training
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.experiments.shared.reference_jobs import Reference
-    from perfkit.findings.record import Finding
-    from perfkit.measure.measurement import Measurement
-    from perfkit.passports.passport import PartName
-
-    # Low end of the interval, the number itself, high end.
-    Ends = tuple[float, float, float]
+# Low end of the interval, the number itself, high end.
+Ends = tuple[float, float, float]
 
 _NOT_TIMED = "The change was not timed."
 _MOST_STEPS = 1_000_000

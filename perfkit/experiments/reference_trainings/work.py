@@ -9,7 +9,6 @@ none of it is in the rate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
@@ -18,7 +17,7 @@ from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.benchmark import calls_of_a_tick
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
-from perfkit.experiments.shared.loops import step_of
+from perfkit.experiments.shared.loops import step_of, wait
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import FLOAT32, PRECISIONS, use_policy
 from perfkit.experiments.shared.reference_jobs import (
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
-    from perfkit.experiments.shared.models import Model
     from perfkit.experiments.shared.reference_jobs import Reference
     from perfkit.measure.tick import Yielded
 
@@ -78,9 +76,9 @@ def made_on_disk() -> Generator[Note, None, None]:
 
 def fed(reference: Reference) -> Iterator[Yielded]:
     """Train on batches from a pipeline, a call for each step."""
-    work = _work(reference)
+    step, _, told = _work(reference)
     batches = _ahead(_FEEDS[reference.feed](reference), reference.batch)
-    yield work.told
+    yield told
     read = benchmark.files("") if reference.feed == "disk" else ()
     for path in read:
         storage.forget(path)
@@ -90,56 +88,42 @@ def fed(reference: Reference) -> Iterator[Yielded]:
         # All but the disk's feed have no end.
         while True:
             for examples, labels in batches:
-                work.step(examples, labels)
+                step(examples, labels)
                 yield reference.batch
             for path in read:
                 storage.forget(path)
             yield Pause(benchmark.FORGETTING)
 
-    yield from every(steps(), sync=_wait)
+    yield from every(steps(), sync=wait)
 
 
 def resident(reference: Reference) -> Iterator[Yielded]:
     """Train on one batch that is in memory, and change other things in between."""
-    work = _work(reference)
-    batch = _resident(MODELS[reference.model], reference.batch)
-    changes = {name: (one, count) for name, one, count in _changes(work, batch)}
-    often = {name: calls_of_a_tick(one, _wait) for name, (one, _) in changes.items()}
-    count = calls_of_a_tick(lambda: work.step(*batch), _wait)
-    yield work.told
+    step, steps, told = _work(reference)
+    batch = _placed(*MODELS[reference.model].batch(reference.batch, SEED))
+    tried = _changes(reference, step, steps, batch)
+    changes = {name: (one, count) for name, one, count in tried}
+    often = {name: calls_of_a_tick(one, wait) for name, (one, _) in changes.items()}
+    count = calls_of_a_tick(lambda: step(*batch), wait)
+    yield told
     yield Note(STEPS, {name: often[name] * changes[name][1] for name in changes})
     # What a first call takes is known of the full training.
     yield READY
     while True:
         for _ in range(_TICKS):
             for _ in range(count):
-                work.step(*batch)
-            _wait()
+                step(*batch)
+            wait()
             yield count * reference.batch
         for name, (change, _) in changes.items():
             for _ in range(often[name]):
                 change()
-            _wait()
+            wait()
             yield Pause(name)
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A network that is ready to train.
-
-    Attributes:
-        step: Trains on one batch.
-        steps: Trains so many times on one batch, in one call.
-        told: What is trained, as a note.
-    """
-
-    reference: Reference
-    step: Step
-    steps: Steps
-    told: Note
-
-
-def _work(reference: Reference) -> _Work:
+def _work(reference: Reference) -> tuple[Step, Steps, Note]:
+    """A step on a batch, many of them in one call, and the note of what is trained."""
     import keras
     import tensorflow as tf
 
@@ -166,8 +150,7 @@ def _work(reference: Reference) -> _Work:
 
     device = "GPU:0" if _gpus() else "CPU:0"
     told = {"weights": int(network.count_params()), "device": device}
-    return _Work(
-        reference,
+    return (
         tf.function(plain, input_signature=batch, autograph=False),
         tf.function(
             steps,
@@ -179,24 +162,20 @@ def _work(reference: Reference) -> _Work:
 
 
 def _changes(
-    work: _Work, batch: tuple[Any, Any]
+    reference: Reference, step: Step, steps: Steps, batch: tuple[Any, Any]
 ) -> Iterator[tuple[str, Callable[[], object], int]]:
     """Each change: its label, what makes it, and the steps in that."""
     import tensorflow as tf
 
-    together, many = work.reference.together, work.reference.many
+    together, many = reference.together, reference.many
     one = tuple(part[:1] for part in batch)
-    yield TOGETHER, lambda: work.steps(together, *batch), together
-    yield ONE, lambda: work.step(*one), 1
-    yield ONE_TOGETHER, lambda: work.steps(many, *one), many
+    yield TOGETHER, lambda: steps(together, *batch), together
+    yield ONE, lambda: step(*one), 1
+    yield ONE_TOGETHER, lambda: steps(many, *one), many
     if _gpus():
         with tf.device("CPU:0"):
             there = tuple(tf.constant(part.numpy()) for part in batch)
-        yield COPIED, lambda: work.step(*there), 1
-
-
-def _resident(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
-    return _placed(*model.batch(batch, SEED))
+        yield COPIED, lambda: step(*there), 1
 
 
 def _placed(examples: Any, answers: Any) -> tuple[tf.Tensor, tf.Tensor]:
@@ -313,9 +292,3 @@ def _gpus() -> bool:
     import tensorflow as tf
 
     return bool(tf.config.list_logical_devices("GPU"))
-
-
-def _wait() -> None:
-    import tensorflow as tf
-
-    tf.test.experimental.sync_devices()

@@ -7,11 +7,10 @@ each time on a batch that is there already, on one from a pipeline, and without 
 the gradients. Before that, several devices have to learn what one learns.
 """
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
@@ -24,6 +23,7 @@ from perfkit.experiments.scaling.verdict import ONE_GPU, judge
 from perfkit.experiments.scaling.work import (
     GPU,
     LOGICAL,
+    DeviceKind,
     Job,
     counts,
     weights,
@@ -31,18 +31,11 @@ from perfkit.experiments.scaling.work import (
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.models import MODELS
+from perfkit.findings.record import Verdict
 from perfkit.machine import cards
 from perfkit.machine.cards import gpus_here
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import REFUSED, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.experiments.scaling.work import DeviceKind
-    from perfkit.findings.record import Verdict
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 # Two show the method; more than four show nothing more of it.
 _FEWEST_LOGICAL, _MOST_LOGICAL = 2, 4

@@ -5,26 +5,23 @@ can have one strategy. Both make one step from the same weights, and on every de
 the weights must have moved to the same place.
 """
 
-from __future__ import annotations
-
 import functools
 import multiprocessing
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.experiments.scaling import work
+from perfkit.experiments.scaling.work import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.connection import Connection
-
     import keras
-    import numpy as np
-    from numpy.typing import NDArray
 
-    from perfkit.experiments.scaling.work import Job
-
-    Moved = NDArray[np.float64]
+Moved = NDArray[np.float64]
 
 Answer = TypeVar("Answer")
 
@@ -77,9 +74,7 @@ LONGEST_S = 90.0
 def difference(job: Job, longest_s: float = LONGEST_S) -> str:
     """Say how a step on several devices differs from one on one; "" where it does not.
 
-    Args:
-        job: What is trained, and on how many devices.
-        longest_s: Seconds after which the devices count as hung.
+    Devices that take longer than ``longest_s`` count as hung.
     """
     try:
         found = call_or_none(functools.partial(apart, job), longest_s)
@@ -105,16 +100,11 @@ def difference(job: Job, longest_s: float = LONGEST_S) -> str:
 def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
     """Make the step both ways, on devices that this process takes.
 
-    Args:
-        job: What is trained, and on how many devices.
-        summed: As of ``work.train``.
-
     Returns:
         How far the worst device is from the right place, as a share of the way there,
         and whether a layer of the model normalises over the batch.
     """
     import keras
-    import numpy as np
     import tensorflow as tf
 
     places = work.taken(job.kind, job.count)
@@ -135,10 +125,8 @@ def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
     return worst / float(np.linalg.norm(wanted)), normalises
 
 
-def _weights(network: keras.Model, device: int = 0) -> Moved:
+def _weights(network: "keras.Model", device: int = 0) -> Moved:
     """All weights that learn, as they are on one of the devices."""
-    import numpy as np
-
     on_each = (getattr(one, "values", (one,)) for one in work.variables(network))
     parts = [np.ravel(values[device].numpy()) for values in on_each]
     return np.concatenate(parts).astype(np.float64)

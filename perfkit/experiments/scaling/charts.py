@@ -1,31 +1,25 @@
 """The charts of what several devices bring."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
-from perfkit.charts.figure import INK, Kind
-from perfkit.experiments.scaling import numbers, verdict
-from perfkit.experiments.scaling.numbers import FED, OWN, SHARED
+from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.experiments.scaling import numbers
+from perfkit.experiments.scaling.numbers import FED, OWN, SHARED, Point, Sum
 from perfkit.experiments.scaling.work import GPU
+from perfkit.experiments.shared.words import between
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
+from perfkit.measure.statistics import Estimate
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
-
-    from perfkit.charts.figure import Figure
-    from perfkit.experiments.scaling.numbers import Point, Sum
-    from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Estimate
-
-    Series = dict[str, tuple[Point, ...]]
+Series = dict[str, tuple[Point, ...]]
 
 # Colour, mark, and what the caption calls it.
 _LOOKS = {
@@ -78,7 +72,7 @@ def scaling(finding: Finding) -> Figure:
 
 def _in_words(point: Point) -> str:
     rate = units.rate_between(point.rate.value, point.rate.low, point.rate.high)
-    reached = verdict.between(point.efficiency, units.percent)
+    reached = between(point.efficiency, units.percent)
     return f"{plain(point.timing.variant, 60)}: {rate}, efficiency {reached}."
 
 
@@ -166,10 +160,7 @@ def sums(finding: Finding) -> Figure:
         ]
     )
     inner, height = canvas.frame(len(found), lines, axis=48)
-    said = [
-        (f"seen {verdict.between(one.seen, units.seconds)}", _more(one))
-        for one in found
-    ]
+    said = [(f"seen {between(one.seen, units.seconds)}", _more(one)) for one in found]
 
     labels = [numbers.of(of, one.count) for one in found]
 
@@ -210,7 +201,7 @@ def _draw_row(axes: Axes, row: int, one: Sum, high: float) -> None:
 def _more(one: Sum) -> str:
     if one.predicted is None:
         return "nothing was predicted"
-    return f"computed {verdict.between(one.predicted, units.seconds)}"
+    return f"computed {between(one.predicted, units.seconds)}"
 
 
 def _has_several(finding: Finding) -> bool:

@@ -1,17 +1,11 @@
 """What a run on several devices shows in numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind, traffic
-from perfkit.measure.statistics import Estimate
-
-if TYPE_CHECKING:
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
-
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison, Estimate, Timing
 
 # How a variant differs from the plain one of so many devices, which has "".
 STRATEGY, OWN, FED = "strategy", "own gradients", "fed"

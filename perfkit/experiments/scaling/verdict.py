@@ -1,24 +1,16 @@
 """What a run on several devices means."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
-from perfkit.experiments.scaling.numbers import SHARED
-from perfkit.experiments.scaling.work import GPU
-from perfkit.experiments.shared.words import failures, instead
+from perfkit.experiments.scaling.numbers import SHARED, Point, Sum
+from perfkit.experiments.scaling.work import GPU, DeviceKind
+from perfkit.experiments.shared.words import between, failures, instead
 from perfkit.findings.record import Edit, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.experiments.scaling.numbers import Point, Sum
-    from perfkit.experiments.scaling.work import DeviceKind
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Estimate
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 
 ONE_GPU = "one GPU is all there is"
 _FED = {
@@ -51,18 +43,8 @@ _ON_ALL = Edit(
 )
 
 
-def between(found: Estimate, write: Callable[[float], str]) -> str:
-    """A number with the ends of its interval."""
-    return units.between(found.value, found.low, found.high, write)
-
-
 def judge(measured: Measurement, scaling: str) -> Verdict:
-    """Say what several devices bring, and what to change.
-
-    Args:
-        measured: The run.
-        scaling: ``"weak"`` or ``"strong"``.
-    """
+    """Say what several devices bring, and what to change."""
     points, on_gpus = numbers.points(measured), numbers.kind(measured) == GPU
     if points and points[-1].speed_up:
         return _of_several(measured, points[0], points[-1], scaling)

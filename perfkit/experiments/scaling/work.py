@@ -37,10 +37,6 @@ LOGICAL: DeviceKind = "logical device"
 def taken(kind: DeviceKind, count: int) -> tuple[str, ...]:
     """Make a fresh process use so many devices and nothing else.
 
-    Args:
-        kind: Of all of them.
-        count: How many.
-
     Returns:
         Their names as TensorFlow has them, such as ``("GPU:0", "GPU:1")``.
 
@@ -144,11 +140,6 @@ def traffic(weights: float, kind: DeviceKind, count: int) -> float:
     In a ring every device sends 2 (n - 1) / n times its gradient. GPUs do so at the
     same time, each over its own link. Logical devices all share one memory, where each
     byte that is sent is read and written.
-
-    Args:
-        weights: Numbers of a gradient.
-        kind: Of the devices.
-        count: How many devices.
     """
     of_each = 2 * (count - 1) / count * _FLOAT * weights
     return of_each if kind == GPU else 2 * count * of_each
@@ -174,12 +165,7 @@ def code_of_link(kind: DeviceKind) -> str:
 
 
 def counted(moved: Iterable[Yielded], each: float) -> Iterator[Yielded]:
-    """Count examples instead of bytes.
-
-    Args:
-        moved: Yields bytes.
-        each: Bytes of an example.
-    """
+    """Count examples, of ``each`` bytes, instead of the bytes that are moved."""
     whole, examples = 0.0, 0
     for item in moved:
         if not isinstance(item, int):
@@ -237,12 +223,7 @@ def resident_on_each(
 
 
 def decoded(job: Job, side: int) -> tf.data.Dataset:
-    """Batches for all devices together, without an end, each example from a JPEG.
-
-    Args:
-        job: What takes them.
-        side: Pixels of a picture's side.
-    """
+    """Batches for all devices together, without an end, each example from a JPEG."""
     import tensorflow as tf
 
     wanted = math.prod(job.what.shape)
@@ -317,13 +298,9 @@ def plain(job: Job, network: keras.Model) -> Step:
 def step_of_all(
     job: Job, network: keras.Model, strategy: tf.distribute.Strategy, *, summed: bool
 ) -> Step:
-    """Give the step of several devices.
+    """Give the step of several devices; the network was made within their strategy.
 
-    Args:
-        job: What is trained.
-        network: Made within the scope of the strategy.
-        strategy: Whose devices make the step.
-        summed: Whether each learns from the gradients of all, or from its own alone.
+    Unless gradients are ``summed``, each learns from its own alone.
     """
     return shared_out(strategy, (with_all if summed else alone)(job, network))
 

@@ -5,12 +5,8 @@ rewrites, what each has cost so far, and how many calls and how large a buffer A
 has chosen. ``plan`` reads it from a live iterator, which takes some milliseconds.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any
 
 _PLAIN = {
     "BatchV2": "batch",

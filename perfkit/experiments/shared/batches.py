@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from perfkit.experiments.shared.models import Model
     from perfkit.measure.tick import Yielded
 
-    Step = Callable[[Any, Any], object]
-
 _STATUS = Path("/proc/self/status")
 _FIELD = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 
@@ -164,12 +162,8 @@ def fitted(
 ) -> Iterator[Yielded]:
     """Train with ``fit``, as ``compile`` leaves it, on one batch again and again.
 
-    Args:
-        network: What is trained.
-        optimizer: With everything it needs already made.
-        batch: Examples and labels.
-        at_start: What the memory that is noted stands above, once it is filled.
-        steps: How many to make.
+    The optimizer has everything it needs. Once the memory is filled it is noted, as
+    bytes above those ``at_start``.
     """
     import tensorflow as tf
 
@@ -200,11 +194,7 @@ def again(features: Any, labels: Any) -> Any:
 
 
 def code_of_fit(*made: Callable[..., Any]) -> str:
-    """The lines of a training on one batch, as a reader types them.
-
-    Args:
-        *made: What is called before.
-    """
+    """The lines of a training on one batch, and of what is called before it."""
     trained = functools.partial(loops.fit, verbose=0)
     return code_of(*made, again, loops.compile_model, trained)
 
@@ -224,7 +214,9 @@ def learning(name: str, batch: int) -> Iterator[Yielded]:
 
     model = MODELS[name]
     network, optimizer = _built(model)
-    step, loss_of = _step(network, optimizer), loops.loss_function()
+    # It does not wait for the device.
+    step = loops.compiled(loops.step_of(network, optimizer), autograph=False)
+    loss_of = loops.loss_function()
     made = learnable(model, max(_LEARNT, batch) + _HELD_OUT, seed=0)
     examples, labels = (tf.constant(part) for part in made)
     seen, answers = examples[-_HELD_OUT:], labels[-_HELD_OUT:]
@@ -270,22 +262,6 @@ def _built(model: Model) -> tuple[keras.Model, keras.Optimizer]:
     network, optimizer = model.build(), keras.optimizers.Adam()
     optimizer.build(network.trainable_variables)
     return network, optimizer
-
-
-def _step(network: keras.Model, optimizer: keras.Optimizer) -> Step:
-    """Give a function that trains on one batch; it does not wait for the device."""
-    import tensorflow as tf
-
-    loss_of, weights = loops.loss_function(), network.trainable_variables
-
-    def step(examples: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            loss = loss_of(labels, network(examples, training=True))
-        optimizer.apply(tape.gradient(loss, weights), weights)
-        return loss
-
-    compiled: Step = tf.function(step, autograph=False)
-    return compiled
 
 
 def _filled(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:

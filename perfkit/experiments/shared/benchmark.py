@@ -1,7 +1,5 @@
 """What every microbenchmark is, and how it repeats its work until a tick is long."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools
@@ -9,28 +7,26 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psutil
 
 from perfkit import units
 from perfkit.errors import RunError
 from perfkit.experiments.shared import cache, peaks
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.peaks import Hardware, Peak
 from perfkit.machine import disk, limits
 from perfkit.machine.limits import text_of
-from perfkit.measure.tick import READY, TICK_S, Note, Pause, every
+from perfkit.measure.tick import READY, TICK_S, Note, Pause, Yielded, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
     import tensorflow as tf
-
-    from perfkit.experiments.shared.peaks import Hardware, Peak
-    from perfkit.measure.tick import Yielded
 
 
 def granted() -> int:
@@ -151,7 +147,10 @@ def can_keep_to_one_core() -> bool:
 
 
 def without_gpus() -> None:
-    """Let TensorFlow of this process see no GPU."""
+    """Let TensorFlow of this process see no GPU.
+
+    Preparing needs none, and one that it takes is missed by a trial.
+    """
     import tensorflow as tf
 
     tf.config.set_visible_devices([], "GPU")
@@ -286,8 +285,6 @@ def array_bytes(root: Path = Path("/")) -> int:
 
 def copy(*, one_core: bool) -> Iterator[Yielded]:
     """Copy one array onto another; what is read and what is written both count."""
-    import numpy as np
-
     if one_core:
         on_one_core()
     workers = 1 if one_core else granted()
@@ -303,8 +300,6 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
 
 
 def _copying(target: Any, source: Any) -> Callable[[], None]:
-    import numpy as np
-
     def copy() -> None:
         np.copyto(target, source)
 
@@ -313,7 +308,6 @@ def _copying(target: Any, source: Any) -> Callable[[], None]:
 
 def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
     """Make what copies one array onto another, a part on each core."""
-    import numpy as np
 
     def copy() -> None:
         # NumPy lets other threads run while it copies.
@@ -357,8 +351,6 @@ def numpy_product(bits: int, *, one_core: bool = False) -> Iterator[Yielded]:
 
 
 def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
-    import numpy as np
-
     draw = np.random.default_rng(0)
     one, other = draw.random((2, rows, rows)).astype(kind)
     result = np.empty_like(one)
@@ -428,7 +420,7 @@ def convolution_flop(images: int) -> int:
     return 2 * images * _SIDE**2 * _CHANNELS**2 * _FILTER**2
 
 
-def layer(kind: str, images: int) -> tuple[tf.Tensor, tf.Tensor]:
+def layer(kind: str, images: int) -> "tuple[tf.Tensor, tf.Tensor]":
     """Make a batch of images and the layer's filters, of TensorFlow's ``kind``."""
     import tensorflow as tf
 

@@ -1,22 +1,16 @@
 """How fast is the GPU, its memory, and the start of work on it?"""
 
-from __future__ import annotations
-
 import functools
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 from perfkit.errors import RunError
 from perfkit.experiments.shared import benchmark, peaks
 from perfkit.experiments.shared.benchmark import Benchmark, repeated
 from perfkit.machine.nvml import GpuReader
-from perfkit.measure.tick import READY, Note
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from perfkit.measure.tick import Yielded
+from perfkit.measure.tick import READY, Note, Yielded
 
 _ROWS = 8192
 _MEMORY = 1 << 30

@@ -4,8 +4,6 @@ In one folder per user: the system's own place for such things, or ``PERFKIT_CAC
 What is in it can be deleted at any time; it is made again when it is needed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools
@@ -14,17 +12,13 @@ import random
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.errors import MissingPartError
 from perfkit.measure.alone import private_folder
 from perfkit.measure.tick import Note
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
 
 VARIABLE = "PERFKIT_CACHE"
 # A making that has not been touched for a day was interrupted, not slow.

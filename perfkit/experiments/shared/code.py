@@ -4,20 +4,16 @@ What a panel and a report show beside a variant is read from the source of the f
 that its trials call, so that nothing is shown that was not measured.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect
 import json
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    Edit = tuple[int, int, str]
+Edit = tuple[int, int, str]
 
 # Comments are for who reads the package: why it is so, and words to its tools.
 _COMMENTS = re.compile(r"^\s*#.*\n|  # .*$", re.MULTILINE)

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared import benchmark, loops
 from perfkit.measure.tick import READY, TICK_S, Tick
 
 if TYPE_CHECKING:
@@ -75,11 +75,8 @@ def only_a_square(side: int) -> Callable[[bytes], object]:
 def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielded]:
     """Decode on every core and nothing else; the images of all cores are counted.
 
-    It has to be called before the process has run anything in TensorFlow.
-
-    Args:
-        images: What to decode, over and over.
-        decoder: Makes the function that decodes; called in each process.
+    It has to be called before the process has run anything in TensorFlow. Each process
+    makes a decoder of its own.
     """
     held = _in_memory(images)
     workers = benchmark.granted()
@@ -309,27 +306,13 @@ def step_of(
     """Give a function that trains on one batch and waits until that is done.
 
     Waiting after each step keeps apart what is the model's time and what is the wait
-    for data; work that a device could overlap with copying the next batch is not.
-
-    Args:
-        model: What to train.
-        prepare: What to do with the images first, as part of the step.
+    for data; work that a device could overlap with copying the next batch is not. What
+    prepares the images is a part of the step.
     """
-    import keras
-    import tensorflow as tf
+    learn = loops.step_of(model)
 
-    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    optimizer = keras.optimizers.SGD(0.01)
-    optimizer.build(model.trainable_variables)
+    def step(images: Any, labels: Any) -> tf.Tensor:
+        return learn(prepare(images) if prepare else images, labels)
 
-    def step(images: Any, labels: tf.Tensor) -> tf.Tensor:
-        if prepare is not None:
-            images = prepare(images)
-        with tf.GradientTape() as tape:
-            loss = loss_of(labels, model(images, training=True))
-        weights = model.trainable_variables
-        optimizer.apply(tape.gradient(loss, weights), weights)
-        return loss
-
-    graph = tf.function(step, autograph=False)
+    graph = loops.compiled(step, autograph=False)
     return lambda images, labels: float(graph(images, labels))

@@ -5,31 +5,27 @@ short or too small for the crop are counted, named and left out, so that no tria
 them. The list is kept in the cache, keyed by everything that it depends on.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib
 import io
 import json
 import os
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError, MissingPartError
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.measure.tick import Note
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-    from pathlib import Path
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Field = NDArray[np.float32]
+Field = NDArray[np.float32]
 
 # Changing anything that shapes the pictures has to change this: caches are keyed by it.
 RECIPE = 1
@@ -50,7 +46,6 @@ def jpeg(seed: int, label: int) -> bytes:
         seed: Decides everything in it but the tint.
         label: Its class, from 0; decides the tint.
     """
-    import numpy as np
     from PIL import Image
 
     rng = np.random.default_rng((RECIPE, seed))
@@ -69,7 +64,6 @@ def jpeg(seed: int, label: int) -> bytes:
 
 def _leaves(rng: np.random.Generator, label: int) -> Field:
     """Ellipses over a smooth ground, larger ones first, drawn at twice the size."""
-    import numpy as np
     from PIL import Image, ImageDraw
 
     angle = 2 * np.pi * label / CLASSES
@@ -90,7 +84,6 @@ def _leaves(rng: np.random.Generator, label: int) -> Field:
 
 def _haze(rng: np.random.Generator) -> Field:
     """Noise without detail, drawn small and enlarged: it saves most of the time."""
-    import numpy as np
     from PIL import Image
 
     small = _noise(rng, 1.6, HEIGHT // 5, WIDTH // 5)
@@ -101,8 +94,6 @@ def _noise(
     rng: np.random.Generator, steepness: float, height: int, width: int
 ) -> Field:
     """A field of unit variance whose amplitude falls as frequency^-steepness."""
-    import numpy as np
-
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width))
     frequency[0, 0] = np.inf
     shape = (2, *frequency.shape)
@@ -113,8 +104,6 @@ def _noise(
 
 
 def _bytes(picture: NDArray[np.floating]) -> bytes:
-    import numpy as np
-
     return bytes(np.clip(picture, 0, 255).astype("uint8"))
 
 

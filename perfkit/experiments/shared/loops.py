@@ -106,14 +106,7 @@ def loop(batches: Any, step: Any) -> Iterator[int]:
 def traced(
     job: Job, network: keras.Model, *, feed: Feed = "even", **options: Any
 ) -> Iterator[Yielded]:
-    """Train with a step that is a ``tf.function``.
-
-    Args:
-        job: What to train on.
-        network: What to train.
-        feed: What the batches look like.
-        **options: As of ``tf.function``.
-    """
+    """Train with a step that is a ``tf.function``, with ``options`` as of that."""
     traces = Traces()
     step = compiled(with_traces(step_of(network), traces), **options)
     yield from looped(job, step, traces, feed)
@@ -163,9 +156,7 @@ def with_traces(plain: Step, traces: Traces) -> Step:
 def step_of(network: keras.Model, optimizer: Any = None) -> Step:
     """Give the plain Python function that trains on one batch.
 
-    Args:
-        network: What to train.
-        optimizer: A built one; None for plain gradient descent.
+    The optimizer is a built one; without any it is plain gradient descent.
     """
     return gradient_step(network, optimizer or optimizer_for(network), loss_function())
 

@@ -1,19 +1,17 @@
 """The networks that questions train, and data to learn from."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import keras
-    import numpy as np
     import tensorflow as tf
-    from numpy.typing import NDArray
 
-    Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
+Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
 
 
 @dataclass(frozen=True)
@@ -33,19 +31,17 @@ class Model:
     what: str
     shape: tuple[int, ...]
     classes: int
-    build: Callable[[], keras.Model]
+    build: Callable[[], "keras.Model"]
 
     def batch(self, count: int, seed: int = 0) -> Batch:
         """``count`` examples and their labels: noise, the same for the same seed."""
-        import numpy as np
-
         random = np.random.default_rng(seed)
         examples = random.standard_normal((count, *self.shape), np.float32)
         labels = random.integers(self.classes, size=count, dtype=np.int32)
         return examples, labels
 
 
-def _layered(shape: tuple[int, ...], *layers: Any) -> keras.Model:
+def _layered(shape: tuple[int, ...], *layers: Any) -> "keras.Model":
     import keras
 
     return keras.Sequential([keras.Input(shape), *layers])
@@ -58,19 +54,19 @@ def _logits(classes: int) -> Any:
     return keras.layers.Dense(classes, dtype="float32")
 
 
-def _tiny_dense() -> keras.Model:
+def _tiny_dense() -> "keras.Model":
     from keras import layers
 
     return _layered((100,), layers.Dense(10, activation="relu"), _logits(2))
 
 
-def _dense() -> keras.Model:
+def _dense() -> "keras.Model":
     from keras import layers
 
     return _layered((784,), layers.Dense(128, activation="relu"), _logits(10))
 
 
-def _small_cnn() -> keras.Model:
+def _small_cnn() -> "keras.Model":
     from keras import layers
 
     return _layered(
@@ -85,14 +81,14 @@ def _small_cnn() -> keras.Model:
     )
 
 
-def _wide_dense() -> keras.Model:
+def _wide_dense() -> "keras.Model":
     from keras import layers
 
     hidden = [layers.Dense(1024, activation="relu") for _ in range(3)]
     return _layered((1024,), *hidden, _logits(10))
 
 
-def _small_resnet() -> keras.Model:
+def _small_resnet() -> "keras.Model":
     import keras
     from keras import layers
 
@@ -155,8 +151,6 @@ def learnable(model: Model, count: int, seed: int) -> Batch:
 
     The patterns are always the same: another seed gives other examples of one task.
     """
-    import numpy as np
-
     noise, labels = model.batch(count, seed)
     seen = (noise + _patterns(model)[labels]).astype(np.float32)
     random = np.random.default_rng([seed, 1])
@@ -165,7 +159,7 @@ def learnable(model: Model, count: int, seed: int) -> Batch:
     return seen, labels
 
 
-def endless(model: Model, batch: int) -> tf.data.Dataset:
+def endless(model: Model, batch: int) -> "tf.data.Dataset":
     """Such examples in batches without an end: none comes twice.
 
     So the loss of training is that of examples that the model has not seen.
@@ -174,7 +168,7 @@ def endless(model: Model, batch: int) -> tf.data.Dataset:
 
     patterns = tf.constant(_patterns(model), tf.float32)
 
-    def draw(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def draw(_: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
         right, wrong = (
             tf.random.uniform([batch], maxval=model.classes, dtype=tf.int32)
             for _ in range(2)
@@ -186,8 +180,6 @@ def endless(model: Model, batch: int) -> tf.data.Dataset:
 
 
 def _patterns(model: Model) -> NDArray[Any]:
-    import numpy as np
-
     side, *rest = model.shape
     # Coarse patterns: what is pooled or strided over still shows them.
     coarse = (_COARSE, _COARSE, *rest[1:]) if rest else (side,)

@@ -4,23 +4,17 @@ Each peak comes with the words it is derived from, and is None where a number wo
 guess: a limit that is too low or too high makes a healthy part look broken.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 
 from perfkit import units
 from perfkit.machine import gpu as machine_gpu
+from perfkit.machine.gpu import Gpu
 from perfkit.machine.limits import text_of
 from perfkit.machine.processor import processor
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from perfkit.machine.gpu import Gpu
 
 _FAMILY_ZEN_4, _FAMILIES_ZEN_1 = 25, (23, 24)
 # Zen 2 shares its family with Zen 1 and has the higher models.

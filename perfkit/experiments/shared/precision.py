@@ -1,24 +1,20 @@
 """Number formats: which there are, what a machine makes of them, what to expect."""
 
-from __future__ import annotations
-
 import functools
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.shared.code import code_of
 from perfkit.machine import cards
+from perfkit.machine.gpu import Gpu
 from perfkit.machine.processor import processor
+from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import keras
-
-    from perfkit.machine.gpu import Gpu
-    from perfkit.machine.record import Machine
 
 FLOAT32, NO_TF32 = "float32", "float32 without TF32"
 BFLOAT16, FLOAT16, FLOAT64 = "mixed_bfloat16", "mixed_float16", "float64"
@@ -70,7 +66,7 @@ class Precision:
         before = [allow] if self.allowed else []
         return code_of(*before, use_policy, **said)
 
-    def optimizer(self) -> keras.Optimizer:
+    def optimizer(self) -> "keras.Optimizer":
         """Adam, and around it what ``compile`` puts there for float16."""
         import keras
 
@@ -301,9 +297,10 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
         return Expectation(
             "slower", f"{gpu} has Tensor Cores for float16 but none for bfloat16"
         )
+    bits = precision.policy.removeprefix("mixed_")
     return Expectation(
         "faster",
-        f"{gpu} has Tensor Cores for {_bits(precision)}; a network whose steps are "
+        f"{gpu} has Tensor Cores for {bits}; a network whose steps are "
         "too small to fill it gains nothing",
     )
 
@@ -311,10 +308,6 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
 def _named(hardware: Hardware) -> str:
     capability = ".".join(map(str, hardware.capability or ()))
     return f"the {hardware.gpu} (compute capability {capability or 'unknown'})"
-
-
-def _bits(precision: Precision) -> str:
-    return precision.policy.removeprefix("mixed_")
 
 
 def _on_cpu(precision: Precision, hardware: Hardware) -> Expectation:

@@ -1,21 +1,14 @@
 """One verdict for all that race: what is fastest, by how much, what to type."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.shared.words import failures, instead, listed, quoted
 from perfkit.findings.record import Edit, Verdict
-from perfkit.measure.statistics import WORTH_KNOWING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
 
 _BROKEN = "Trials broke off: see to what they said, then run again."
 _SHORT = "Give the run more seconds: no trial came as far as steady steps."
@@ -99,7 +92,8 @@ class Race:
     @property
     def is_open(self) -> bool:
         """Whether something may be faster, for all that was measured."""
-        held = (self._held(timing.variant) for timing in self.ranked)
+        others = (t.variant for t in self.ranked if t.variant != self.baseline)
+        held = (self.measured.compare(name, self.baseline) for name in others)
         return any(one and one.verdict == "too noisy to say" for one in held)
 
     def verdict(
@@ -136,9 +130,10 @@ class Race:
         old, new = self.choices[self.baseline], self.choices[best.variant]
         tied = [tie.variant for tie in ties]
         also = (f"{listed(tied)} may be as fast.",) if tied else ()
+        rates = instead(best, self.measured.timing(self.baseline), unit=self.unit)
         return Verdict(
             headline=new.do,
-            much=f"{self.what} then runs {_as_fast(compared)}{self._rates(best)}.",
+            much=f"{self.what} then runs {_as_fast(compared)}{rates}.",
             sure=compared.sure,
             interval=compared.ends,
             edits=(Edit(old=old.lines, new=new.lines),),
@@ -159,31 +154,19 @@ class Race:
         unknown = best.variant != self.baseline and (
             compared is None or compared.sure == "not known yet"
         )
+        headline = f"Keep {base}: nothing else is shown to be faster."
+        sure: Sure = compared.sure if compared else "sure"
         if self.is_open or unknown:
-            return Verdict(
-                headline=f"Whether anything is faster than {base} is not known yet.",
-                much=f"{much}.",
-                sure="not known yet",
-                interval=compared.ends if compared else "",
-                because=because,
-                next=next,
-            )
+            headline = f"Whether anything is faster than {base} is not known yet."
+            sure = "not known yet"
         return Verdict(
-            headline=f"Keep {base}: nothing else is shown to be faster.",
+            headline=headline,
             much=f"{much}.",
-            sure=compared.sure if compared else "sure",
+            sure=sure,
             interval=compared.ends if compared else "",
             because=because,
             next=next,
         )
-
-    def _held(self, variant: str) -> Comparison | None:
-        if variant == self.baseline:
-            return None
-        return self.measured.compare(variant, self.baseline)
-
-    def _rates(self, best: Timing) -> str:
-        return instead(best, self.measured.timing(self.baseline), unit=self.unit)
 
 
 def _as_fast(compared: Comparison) -> str:

@@ -4,10 +4,8 @@ Network, batch, data, seed and the way of feeding are fixed here. Nothing of the
 chosen by the machine: what differs between two machines is then the machine.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from perfkit.experiments.shared.images import HEIGHT, QUALITY, WIDTH
 from perfkit.experiments.shared.models import MODELS
@@ -16,11 +14,9 @@ from perfkit.experiments.shared.precision import (
     FLOAT16,
     FLOAT32,
     PRECISIONS,
+    Hardware,
     expected,
 )
-
-if TYPE_CHECKING:
-    from perfkit.experiments.shared.precision import Hardware
 
 Feed = Literal["memory", "JPEG", "disk"]
 # Changing anything that shapes the jobs has to change this: only jobs of the same

@@ -1,17 +1,10 @@
 """What every verdict says in the same words."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from perfkit import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
-
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison, Estimate, Timing
 
 MORE = "Give it more seconds, such as `--budget 180`: two rounds say more."
 
@@ -32,6 +25,11 @@ def brief(compared: Comparison) -> str:
     if not units.is_known(compared.low, compared.high):
         return f"{units.UNKNOWN}× ({compared.judgement})"
     return f"{compared.interval[:-1]}; {compared.judgement})"
+
+
+def between(found: Estimate, write: Callable[[float], str]) -> str:
+    """A number with the ends of its interval."""
+    return units.between(found.value, found.low, found.high, write)
 
 
 def instead(

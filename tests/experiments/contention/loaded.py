@@ -9,9 +9,9 @@ from perfkit.measure.tick import READY, Note
 def beside_burners():
     """Wait between its steps while two processes burn."""
     with loads.at_work(loads.LOADS[loads.CPU], 2) as working:
-        yield Note("pids", [each.pid for each in working.processes])
+        yield Note("pids", [each.pid for each in working])
         yield READY
         while True:
             threading.Event().wait(0.02)
-            working.check()
+            loads.check(working)
             yield 1

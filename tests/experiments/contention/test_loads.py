@@ -25,7 +25,7 @@ def gone(processes):
 
 
 def processes_of(working):
-    return [psutil.Process(each.pid) for each in working.processes]
+    return [psutil.Process(each.pid) for each in working]
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ def test_a_load_works_while_the_block_runs_and_not_after_it(name, file_to_read):
         (process,) = processes_of(working)
         before = sum(process.cpu_times()[:2])
         while sum(process.cpu_times()[:2]) <= before:
-            working.check()
+            loads.check(working)
     assert gone([process])
 
 
 def test_a_cpu_load_has_its_processes_until_the_block_raises(file_to_read):
     with loads.at_work(LOADS[CPU], 3) as working:
-        assert len({each.pid for each in working.processes}) == 3
+        assert len({each.pid for each in working}) == 3
     with loads.at_work(LOADS[DISK], 3) as working:
-        assert len(working.processes) == 1
+        assert len(working) == 1
     working = loads.at_work(LOADS[CPU], 1)
     running = processes_of(working.__enter__())
     error = ZeroDivisionError("in the training")
@@ -61,7 +61,7 @@ def test_the_time_limit_ends_a_load_even_if_it_stood_still():
     with loads.at_work(LOADS[CPU], 1, limit=0.3) as working:
         assert gone(processes_of(working))
         with pytest.raises(RunError, match="ended before it did"):
-            working.check()
+            loads.check(working)
     with loads.at_work(LOADS[CPU], 1, limit=0.3) as working:
         (process,) = processes_of(working)
         process.suspend()
@@ -90,7 +90,7 @@ _TRIAL = """
     import sys, time
     from perfkit.experiments.contention import loads
     with loads.at_work(loads.LOADS[loads.CPU], 2) as working:
-        print(*(each.pid for each in working.processes), flush=True)
+        print(*(each.pid for each in working), flush=True)
         time.sleep(3600)
 """
 

@@ -13,8 +13,8 @@ from perfkit import gallery
 from perfkit.errors import BadParameterError
 from perfkit.experiments.convolution import Convolution, convolution_with
 from perfkit.experiments.convolution.channels import at_equal_work
-from perfkit.experiments.convolution.numbers import speeds
 from perfkit.experiments.convolution.variants import GROUPS, VARIANTS
+from perfkit.experiments.convolution.verdict import speeds
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import Comparison
 from perfkit.measure.steady import steady

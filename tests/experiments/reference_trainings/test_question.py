@@ -175,14 +175,15 @@ def test_a_finding_gives_the_trainings_that_the_run_gave():
 
 def many_in_a_call_and_one_by_one(_):
     reference = REFERENCES[0]
-    batch = work._resident(work.MODELS[reference.model], reference.batch)
+    arrays = work.MODELS[reference.model].batch(reference.batch, work.SEED)
+    batch = work._placed(*arrays)
     learnt = []
     for calls in (1, 6):
-        made_ready = work._work(reference)
-        made_ready.step(*batch)
+        step, steps, _ = work._work(reference)
+        step(*batch)
         for _ in range(6 // calls):
-            made_ready.steps(calls, *batch)
-        learnt.append(float(made_ready.step(*batch)))
+            steps(calls, *batch)
+        learnt.append(float(step(*batch)))
     return learnt
 
 
