@@ -136,6 +136,8 @@ def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -
         seconds = 0.0 if why_not else call_s(method, problem)
     # Whatever the author of a function did wrong is theirs to read, not the run's end.
     except Exception as error:
+        if type(error).__name__ == "UnimplementedError":
+            return Tried(why_not="TensorFlow cannot compute that on this device")
         first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
         return Tried(why_not=f"raised {type(error).__name__}: {first}")
     if why_not := why_not or _too_slow(seconds, longest_s):

@@ -51,8 +51,17 @@ def test_the_reference_is_the_definition_and_what_tensorflow_means_by_it(problem
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_every_way_gives_the_right_answer_at_every_size(name):
+    import tensorflow as tf
+
     method = VARIANTS[name]
     fitting = [problem for problem in PROBLEMS if not method.why_not(problem)]
+    if name == "conv2d NCHW" and answers.try_method(method, BIG).why_not:
+        # Not every processor has a convolution with the channels first.
+        with pytest.raises(tf.errors.UnimplementedError):
+            answers.mistake(method, BIG)
+        said = "TensorFlow cannot compute that on this device"
+        assert answers.try_method(method, BIG).why_not == said
+        return
     found = {problem: answers.mistake(method, problem) for problem in fitting}
     assert found == dict.fromkeys(fitting, "")
 
