@@ -435,7 +435,7 @@ def _besides(found: Diagnosis) -> Iterator[str]:
     """What is in order, and what is not known yet."""
     yield from found.in_order
     unknown = {
-        "measured too little": found.left_open,
+        "little measured": found.left_open,
         "not measured": found.unmeasured,
     }
     told, changes = [], " changes"
