@@ -100,24 +100,19 @@ def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     """
 
     def place(one: Cause) -> tuple[float, bool]:
-        better = [
-            other.speedup.estimate
-            for other in causes
-            if (
-                one.cause == "input-bound"
-                and other.cause in OF_INPUT
-                and other.speedup.estimate >= _PLAIN
-            )
-            or (
-                one.cause == "callback"
-                and other.cause == _RETRACING
-                and other.speedup.high >= one.speedup.low
-            )
-        ]
+        better = [o.speedup.estimate for o in causes if _is_better_done(o, one)]
         gain = one.speedup.estimate
         return -min(gain, max(better, default=gain)), bool(better)
 
     return tuple(sorted(causes, key=place))
+
+
+def _is_better_done(other: Cause, one: Cause) -> bool:
+    """Whether it can be had, or keeps what is done, where ``one`` leaves that out."""
+    if one.cause == "input-bound":
+        return other.cause in OF_INPUT and other.speedup.estimate >= _PLAIN
+    as_much = other.speedup.high >= one.speedup.low
+    return one.cause == "callback" and other.cause == _RETRACING and as_much
 
 
 def claimed(compared: Comparison) -> bool:

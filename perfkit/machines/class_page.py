@@ -93,8 +93,8 @@ def _median(measure: Measure) -> str:
 
 def _ends(room: Classroom, measure: Measure) -> Iterator[str]:
     """The lowest and the highest and whose, as ratios where there is a median."""
-    rates = sorted((rate, place) for place, rate in measure.rates.items())
-    for rate, place in (rates[0], rates[-1]):
+    rates = [(rate, place) for place, rate in measure.rates.items()]
+    for rate, place in (min(rates), max(rates)):
         ratio = measure.ratio(place)
         said = units.ratio(ratio) if ratio else units.rate(rate, measure.unit)
         yield f"{said} {room.name(place)}"

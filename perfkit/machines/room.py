@@ -223,7 +223,7 @@ def answers(folder: Path) -> tuple[Answer, ...]:
             answer = _answer(line, number)
             name = answer.name.casefold()
             before = found.get(name, answer)
-            again = before.is_again or (before.laptop or answer.laptop) != answer.laptop
+            again = before.is_again or before.laptop not in (None, answer.laptop)
             found[name] = replace(answer, is_again=again)
     return tuple(found.values())
 

@@ -17,6 +17,7 @@ from perfkit.experiments.contention.signs import (
 )
 from perfkit.experiments.shared.words import failures, instead, listed, quoted
 from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.text import as_sentence
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison
 
@@ -237,6 +238,6 @@ def opened(finding: Finding) -> Opened:
     said = map(str, signs.moved(signs.changes(finding, MYSTERY)).values())
     return Opened(
         slowdown=signs.sealed(number, fed),
-        because=tuple(f"{each[:1].upper()}{each[1:]}." for each in said),
+        because=tuple(map(as_sentence, said)),
         suspects=signs.suspects(finding, MYSTERY, fed),
     )
