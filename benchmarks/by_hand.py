@@ -29,6 +29,8 @@ from perfkit.measure.rounds import Run
 BY_HAND = "by hand"
 # Seconds in which a training has to make a few steps.
 LOOKING = 60
+# A trial that has not begun hangs after a third of the budget, and load may double it.
+PER_FIRST_STEP = 6
 
 
 def realised(given, changed, budget):
@@ -37,7 +39,7 @@ def realised(given, changed, budget):
     Args:
         given: Makes the training as given.
         changed: Makes the changed one.
-        budget: Seconds to measure them.
+        budget: Seconds to measure them; more where a first step takes long.
 
     Raises:
         RunError: One of them does not run.
@@ -51,6 +53,7 @@ def realised(given, changed, budget):
             Variant(AS_GIVEN, functools.partial(trial, given, facts[0])),
             Variant(BY_HAND, functools.partial(trial, changed, facts[1]), "", AS_GIVEN),
         )
+        budget = max(budget, *(PER_FIRST_STEP * each.ready_s for each in facts))
         plan = Plan(variants=variants, baseline=AS_GIVEN, budget=budget)
         return compared(Run(plan, launcher(), Monitor()))
     finally:

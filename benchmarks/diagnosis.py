@@ -37,8 +37,8 @@ ACCUSED = 1.10
 # What the machine did meanwhile is no fault of a training.
 OF_THE_MACHINE = ("contention", "memory-pressure")
 LATE = 1.10
-WIDTHS = (22, 16, 30, 22, 22, 7, 6)
-COLUMNS = ("training", "planted", "named", "claimed", "realised", "inside", "s")
+WIDTHS = (22, 16, 30, 22, 22, 7, 7, 6)
+COLUMNS = ("training", "planted", "named", "claimed", "realised", "inside", "told", "s")
 
 
 def main():
@@ -139,11 +139,12 @@ def row_of(path, options):
     """Diagnose one training and measure by hand what is claimed of it."""
     row = {"training": name_of(path), "planted": planted(path)}
     try:
-        found, seconds = diagnosed(path, options.budget)
+        found, seconds, told = diagnosed(path, options.budget)
     except PerfkitError as error:
         return row | {"problem": str(error)}
     row |= {
         "seconds": seconds,
+        "told": told,
         "budget": found.budget_s,
         "verdict": found.verdict.headline,
         "noise_floor": found.noise_floor,
@@ -156,7 +157,13 @@ def row_of(path, options):
 
 
 def diagnosed(path, budget):
-    """Diagnose it: the record, and the seconds that it took once it was alone."""
+    """Diagnose it.
+
+    Returns:
+        The record, its seconds once it was alone, and those from the end of
+        the first step until something was ruled in or out; None where nothing was.
+    """
+    told = None
     with tempfile.TemporaryDirectory() as folder:
         session = DiagnosisSession(given(path), budget=budget, folder=Path(folder))
         began = time.perf_counter()
@@ -164,9 +171,16 @@ def diagnosed(path, budget):
             if isinstance(event, Preparing) and event.message.startswith("Waiting"):
                 began = time.perf_counter()
             if isinstance(event, TrialStarted):
-                told = f"\r{path.stem}: {event.at:4.0f} s of {session.budget:.0f} "
-                print(told, end="", file=sys.stderr)
-        return session.finding, time.perf_counter() - began
+                at = f"\r{path.stem}: {event.at:4.0f} s of {session.budget:.0f} "
+                print(at, end="", file=sys.stderr)
+            if told is None and session.finding and tells(session.finding):
+                told = time.perf_counter() - began - session.finding.facts["ready_s"]
+        return session.finding, time.perf_counter() - began, told
+
+
+def tells(found):
+    """Whether it says what slows the training, or of something that it does not."""
+    return bool(found.causes) or any(c.high < ACCUSED for c in found.comparisons)
 
 
 def checks_of(path, found):
@@ -279,17 +293,17 @@ def show(row):
     claim = in_text(top[0]["speedup"]) if top else ""
     checks = row.get("checks", ())
     fix = checks[0] if checks and row["planted"] else {}
-    seconds = f"{row['seconds']:.0f}" if "seconds" in row else ""
+    told, seconds = (f"{row.get(key) or 0:.0f}" for key in ("told", "seconds"))
     own = fix["claim"]["speedup"] if fix.get("claim") else None
     print_line(
         (
             *(row["training"], " or ".join(row["planted"]), mark + first),
-            *(in_text(own) if own else claim, *by_hand_of(fix), seconds),
+            *(in_text(own) if own else claim, *by_hand_of(fix), told, seconds),
         )
     )
     for check in checks if not row["planted"] else ():
         claimed = in_text(check["claim"]["speedup"])
-        print_line(("", "", f"  {check['what']}", claimed, *by_hand_of(check), ""))
+        print_line(("", "", f"  {check['what']}", claimed, *by_hand_of(check), "", ""))
     for cause in accusations(row) if not row["planted"] else ():
         print(f"  FALSELY ACCUSED: {cause['cause']} {in_text(cause['speedup'])}")
     for problem in filter(None, (one.get("problem") for one in (row, *checks))):
