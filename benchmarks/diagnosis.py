@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 import by_hand
+from engine import BESIDE
 
 from perfkit.diagnosis.maker import InFile, maker
 from perfkit.diagnosis.session import DiagnosisSession
@@ -48,7 +49,8 @@ def main():
     rows = []
     print_line(COLUMNS)
     for path in chosen(options):
-        row = known.get(name_of(path)) or row_of(path, options)
+        with BESIDE[options.beside]():
+            row = known.get(name_of(path)) or row_of(path, options)
         if name_of(path) not in known:
             keep(row, options.out)
         rows.append(row)
@@ -65,6 +67,7 @@ def asked():
     parser.add_argument(
         "--check", type=float, default=30.0, help="seconds by hand; 0 for none"
     )
+    parser.add_argument("--beside", choices=BESIDE, default="idle")
     parser.add_argument("--limit", type=int, help="the first so many")
     parser.add_argument("--out", type=Path, help="JSON lines, kept and gone on from")
     return parser.parse_args()

@@ -3,6 +3,7 @@
     python benchmarks/engine.py start monitor turns
     python benchmarks/engine.py claims --runs 20 --budget 20 --keep rows.jsonl
     python benchmarks/engine.py claims --replay rows.jsonl
+    python benchmarks/engine.py claims --beside guest
 
 Run it while nothing else loads the machine; the table says what others used meanwhile.
 """
@@ -10,18 +11,25 @@ Run it while nothing else loads the machine; the table says what others used mea
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import random
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import psutil
 from rich.console import Console
 from rich.table import Table
+from two_machines import group
 
+from perfkit.experiments.contention.loads import CPU, LOADS, at_work
 from perfkit.measure.launcher import launcher
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.monitor import Monitor
@@ -39,6 +47,9 @@ COPIES = ("base", "a", "b", "c", "d", "e")
 STRETCHED, SLOW = 1.15, COPIES[1::2]
 TRUTH = {name: 1 / STRETCHED if name in SLOW else 1.0 for name in COPIES}
 ROW = tuple[tuple[Trial, ...], list[float]]
+# A neighbour that comes and goes is there for so many seconds, and then is not.
+GUEST_S = (1.0, 8.0)
+LONGEST_S = 7200.0
 
 
 def products(count):
@@ -279,6 +290,61 @@ def _run(works, budget, seed):
     raise AssertionError("a run ends with Finished")
 
 
+# What may work beside it.
+
+
+def idle():
+    """Nothing of ours works beside it."""
+    return contextlib.nullcontext()
+
+
+def one_busy():
+    """A process that computes all the time."""
+    return at_work(LOADS[CPU], 1, limit=LONGEST_S)
+
+
+def all_busy():
+    """Such a process for each core."""
+    return at_work(LOADS[CPU], limit=LONGEST_S)
+
+
+@contextlib.contextmanager
+def guest():
+    """Such a process for each core, and all come and go together."""
+    over = threading.Event()
+
+    def come_and_go(processes):
+        while not over.is_set():
+            for process in processes:
+                process.suspend()
+            over.wait(random.uniform(*GUEST_S))
+            for process in processes:
+                process.resume()
+            over.wait(random.uniform(*GUEST_S))
+
+    with all_busy() as working:
+        processes = [psutil.Process(process.pid) for process in working]
+        thread = threading.Thread(target=come_and_go, args=(processes,))
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+@contextlib.contextmanager
+def quota():
+    """A container that gets one core's time for all of its processes."""
+    with group("cpu", "cpu.cfs_quota_us", "100000") as folder:
+        # The launcher and its trials are its children.
+        (folder / "cgroup.procs").write_text(str(os.getpid()))
+        yield
+
+
+BESIDE = {one.__name__: one for one in (idle, one_busy, all_busy, guest, quota)}
+
+
 def _new(running):
     return [t for m in running.poll(0.02) if m[0] == "ticks" for t in m[1] if t[1]]
 
@@ -297,11 +363,13 @@ def main():
     parser.add_argument("--budget", type=float, default=20.0)
     parser.add_argument("--keep", type=Path, help="append each run to this file")
     parser.add_argument("--replay", type=Path, help="judge the runs of this file")
+    parser.add_argument("--beside", choices=BESIDE, default="idle")
     asked = vars(parser.parse_args())
     table = Table("what", "figure", "detail")
-    for what in asked.pop("what"):
-        for row in known[what](**(asked if what == "claims" else {})):
-            table.add_row(*row)
+    with BESIDE[asked.pop("beside")]():
+        for what in asked.pop("what"):
+            for row in known[what](**(asked if what == "claims" else {})):
+                table.add_row(*row)
     Console().print(table)
 
 
