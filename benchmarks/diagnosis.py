@@ -148,6 +148,7 @@ def row_of(path, options):
     row |= {
         "seconds": seconds,
         "told": told,
+        "step_s": found.facts.get("step_s"),
         "budget": found.budget_s,
         "verdict": found.verdict.headline,
         "noise_floor": found.noise_floor,
