@@ -36,6 +36,7 @@ from perfkit.measure.monitor import Monitor
 from perfkit.measure.plan import Finished, Plan
 from perfkit.measure.rounds import Run
 from perfkit.measure.spread import Spread
+from perfkit.measure.steady import steady
 from perfkit.measure.tick import READY, every
 from perfkit.measure.trial import Limits, Trial
 
@@ -220,6 +221,7 @@ def claims(runs=20, budget=20.0, keep=None, replay=None):
             found += measured.comparisons
         table += _claimed(found, f"{known}: ")
     load = np.mean([np.mean(loads) for _, loads in rows])
+    table.append(_from_run_to_run([trials for trials, _ in rows]))
     return [*table, ("runs", str(len(rows)), f"others used {load:.2f} cores")]
 
 
@@ -249,6 +251,24 @@ def _claimed(found, known):
         f"{widths[1]:.1%}",
         f"quartiles {widths[0]:.1%} and {widths[2]:.1%}; {rounds:.1f} rounds, "
         f"{len(once)} comparisons of one",
+    )
+
+
+def _from_run_to_run(runs):
+    """By how much the rate of the same work moves, and how much of that no trial shows.
+
+    All copies of a run count, unstretched: what is left is the machine's.
+    """
+    parts = [[part for one in trials if (part := steady(one))] for trials in runs]
+    logs = [[np.log(np.median(p.seconds / p.examples)) for p in run] for run in parts]
+    logs = [run for run in logs if len(run) > 1]
+    seen = np.var([np.mean(run) for run in logs], ddof=1)
+    within = np.mean([np.var(run, ddof=1) / len(run) for run in logs])
+    beyond = np.sqrt(max(0.0, seen - within))
+    return (
+        "rate of one work from run to run, standard deviation",
+        f"{np.sqrt(seen):.1%}",
+        f"{beyond:.1%} beyond what the trials of a run show",
     )
 
 

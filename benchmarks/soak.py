@@ -1,10 +1,13 @@
 """Does anything grow from run to run, such as in a kernel that stays open for days?
 
     .venv/bin/python benchmarks/soak.py [RUNS] [--every N]
+    .venv/bin/python benchmarks/soak.py --panel --hours 4
 
 Makes short runs in one process, without TensorFlow's own work, and looks every so often
-at this process and at its launcher. Ends with 1 where descriptors, threads, children or
-temporary files did not come back to what they were after the first runs.
+at this process and at its launcher. With ``--panel`` Run is pressed in a panel instead,
+again and again, and its chart has to be drawn in each. Ends with 1 where descriptors,
+threads, children or temporary files did not come back to what they were after the first
+runs.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from multiprocessing import forkserver, util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 from rich.console import Console
@@ -23,9 +28,14 @@ from rich.table import Table
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY)]
 
+import perfkit  # noqa: E402
 from perfkit import units  # noqa: E402
 from perfkit.experiments.session import Session  # noqa: E402
 from tests.experiments.toy import Loops  # noqa: E402
+from tests.panel.runs import settle  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # The first runs import what a run needs, and fill what is kept for the next.
 FIRST = 2
@@ -51,16 +61,42 @@ def state(folder: Path) -> dict[str, int]:
     }
 
 
-def soak(runs: int, every: int, folder: Path) -> dict[int, dict[str, int]]:
-    """Make so many runs; what there was after how many of them."""
-    seen = {}
-    for number in range(1, runs + 1):
-        for _ in Session(Loops(), budget=BUDGET_S, folder=folder / "found").events():
-            pass
+def in_session(found: Path) -> None:
+    """Make one run."""
+    for _ in Session(Loops(), budget=BUDGET_S, folder=found).events():
+        pass
+
+
+def in_panel(found: Path) -> Callable[[Path], None]:
+    """Make a panel; what presses its Run, and waits until all is shown."""
+    panel = perfkit.panel(Loops(), budget=BUDGET_S, folder=found)
+    drawn: list[int] = []
+    panel.view.chart.observe(lambda change: drawn.append(change.new), "total")
+
+    def press(_: Path) -> None:
+        drawn.clear()
+        panel.view.run.click()
+        panel.wait()
+        settle(panel)
+        said = panel.view.chart.state
+        if not (drawn and said.startswith("Finished.")):
+            raise SystemExit(f"The chart stood still: {said}")
+
+    return press
+
+
+def soak(
+    run: Callable[[Path], None], every: int, folder: Path, over: Callable[[int], bool]
+) -> dict[int, dict[str, int]]:
+    """Make runs until it is over; what there was after how many of them."""
+    seen, number = {}, 0
+    while number <= FIRST or not over(number):
+        run(folder / "found")
+        number += 1
         # Each run has a file of its own, which nobody takes for left.
         for path in (folder / "found").iterdir():
             path.unlink()
-        if number in (FIRST, runs) or number % every == 0:
+        if number == FIRST or number % every == 0 or over(number):
             seen[number] = state(folder)
     return seen
 
@@ -86,6 +122,8 @@ def main() -> int:
     """Make the runs, and show what grew."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("runs", nargs="?", type=int, default=500)
+    parser.add_argument("--hours", type=float, help="in place of so many runs")
+    parser.add_argument("--panel", action="store_true")
     parser.add_argument("--every", type=int, default=50)
     asked = parser.parse_args()
     with (
@@ -98,7 +136,10 @@ def main() -> int:
         util.get_temp_dir()
         # Whatever is left by a run lies here.
         tempfile.tempdir = folder
-        seen = soak(max(FIRST + 1, asked.runs), asked.every, Path(folder))
+        run = in_panel(Path(folder) / "found") if asked.panel else in_session
+        end = time.monotonic() + 3600 * (asked.hours or 0.0)
+        over = (lambda _: time.monotonic() > end) if asked.hours else asked.runs.__le__
+        seen = soak(run, asked.every, Path(folder), over)
     Console(width=120).print(table(seen))
     return int(any(grown(seen)[name] for name in COUNTS))
 

@@ -10,9 +10,10 @@ from tests.test_cli import ROOT, WITHOUT_TENSORFLOW
 
 
 @pytest.mark.measures
-def test_run_after_run_nothing_is_left_open_alive_or_lying_about():
+@pytest.mark.parametrize("more", [[], ["--panel"]], ids=["sessions", "a panel"])
+def test_run_after_run_nothing_is_left_open_alive_or_lying_about(more):
     done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "4"],
+        [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "4", *more],
         env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW},
         capture_output=True,
         text=True,
