@@ -29,8 +29,8 @@ from perfkit.measure.rounds import Run
 BY_HAND = "by hand"
 # Seconds in which a training has to make a few steps.
 LOOKING = 60
-# A trial that has not begun hangs after a third of the budget, and may take twice as long
-# as the one that was looked at, or four times.
+# A trial that has not begun hangs after a third of the budget; it may take twice as
+# long as the one that was looked at, or four times.
 PER_FIRST_STEP = 12
 
 
