@@ -155,6 +155,8 @@ class Facts:
         settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
         eager_calls: Functions that such a loop calls in each step and that compute
             eagerly, as ``"module:function"``.
+        computes: What its steps compute eagerly in no such function: ``"layers"`` of
+            Keras, ``"operations"`` alone, or "" for nothing.
         drawn: What a step of such a loop draws itself: how many ``"batches"`` from
             iterators over ``tf.data``, and how many ``"iterators"`` it makes.
     """
@@ -192,6 +194,7 @@ class Facts:
     padded: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, list[str]] = field(default_factory=dict)
     eager_calls: tuple[str, ...] = ()
+    computes: str = ""
     drawn: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -373,6 +376,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         eager=tf.config.functions_run_eagerly(),
         loop=True,
         eager_calls=calls.eager() if calls else (),
+        computes=calls.computes() if calls else "",
         drawn=calls.drawn() if calls else {},
         epochs=min(looping.begun, looping.most) if looping.repeated else 1,
         **_of_data(training, batch),

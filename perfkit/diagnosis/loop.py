@@ -97,6 +97,8 @@ class StepCounter:
 
 
 ITERATORS, BATCHES = "iterators", "batches"
+# What a loop computes itself: by models and layers of Keras, or by operations alone.
+LAYERS, OPERATIONS = "layers", "operations"
 # Of the steps, in how many something has to be called to be a part of them.
 OFTEN = 0.5
 _OF_OTHERS = ("perfkit", "keras", "tensorflow")
@@ -114,6 +116,7 @@ class LoopCalls:
         self._over = False
         self._loop: set[CodeType] = set()
         self._eager: Counter[str] = Counter()
+        self._itself: Counter[str] = Counter()
         self._drawn: Counter[str] = Counter()
 
     def begin(self) -> None:
@@ -123,7 +126,7 @@ class LoopCalls:
             import tensorflow as tf
 
             _before(tf.GradientTape, "gradient", self._hear_eager)
-            _before(keras.Layer, "__call__", self._hear_eager)
+            _before(keras.Layer, "__call__", lambda f: self._hear_eager(f, LAYERS))
             data = tf.data.Dataset
             _before(data, "__iter__", lambda frame: self._hear(ITERATORS, frame))
             _before(
@@ -143,20 +146,30 @@ class LoopCalls:
         """The functions that steps call and that compute eagerly: ``"module:name"``."""
         least = OFTEN * self.steps
         often = (name for name, count in self._eager.items() if count >= least)
-        return tuple(name for name in often if name)
+        return tuple(often)
+
+    def computes(self) -> str:
+        """What steps compute eagerly in no function that has a name; "" for nothing."""
+        least = OFTEN * self.steps
+        for what in (LAYERS, OPERATIONS):
+            if self._itself[what] >= least > 0:
+                return what
+        return ""
 
     def drawn(self) -> dict[str, float]:
         """How many iterators a step makes and how many batches it draws from any."""
         steps = max(1, self.steps)
         return {name: count / steps for name, count in self._drawn.items()}
 
-    def _hear_eager(self, frame: FrameType) -> None:
+    def _hear_eager(self, frame: FrameType, what: str = OPERATIONS) -> None:
         import tensorflow as tf
 
         eager = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
         if eager and not self._over:
+            name = _name(self._called(frame))
             # What the loop computes itself no function can hold.
-            self._eager[_name(self._called(frame))] += 1
+            counted, key = (self._eager, name) if name else (self._itself, what)
+            counted[key] += 1
 
     def _hear(self, what: str, frame: FrameType) -> None:
         own = frame.f_code in self._loop or self._called(frame) is not None

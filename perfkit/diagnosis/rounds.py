@@ -271,19 +271,20 @@ class Rounds:
     ) -> None:
         self._changes, self._work, self._budget = changes, work, budget
         self._screened = screened
-        self._always = 1 if screened else _ALWAYS
         until_s = ready_s + WARM_UP_S
         self._each_s = trial_s(ready_s, step_s)
         # One round leaves much in doubt: no more are begun than two rounds can hold.
         twice = budget / _FEWEST_ROUNDS / self._each_s
         most = int(min(_SET_UP_SHARE * budget / until_s, twice))
-        self._most = max(1, most - self._always)
+        self._most = max(1, most - _ALWAYS)
         self.together: tuple[Change, ...] = ()
 
     def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
         """Name the variants of the next round; none where nothing is left to learn."""
         if _cannot_run(measured):
             return ()
+        # Where nothing took turns there, fresh processes look for causes themselves.
+        self._screened = self._screened and bool(measured.trials)
         if not self._changes and not measured.trials:
             return (self.given,)
         most = self._fitting(measured)
@@ -310,9 +311,9 @@ class Rounds:
         # What was seen once may be claimed after one round more; then comes the new.
         # Of that, what waited for a change that did bring something is the likeliest,
         # and what shows first whether a whole group of changes is worth a try.
-        first = change.ceiling or change.cause in _PLAIN
-        group = not first or bool(rounds)
-        return (_ORDER.get(rounds, 2), not change.after, group, ratio)
+        plain = change.cause in _PLAIN and not rounds
+        group = not (change.ceiling or plain) or bool(rounds)
+        return (_ORDER.get(rounds, 2), not change.after, group, not plain, ratio)
 
     def _fitting(self, measured: Measurement) -> int:
         """How many changes the next round may hold."""
@@ -321,8 +322,8 @@ class Rounds:
             return min(self._most, _fitting(measured, self._budget))
         left = self._budget - _spent_s(measured.trials)
         if last > 1:
-            return _fitting(measured, self._budget, self._always, least=0)
-        return max(0, int(left / self._each_s) - self._always)
+            return _fitting(measured, self._budget, 1, least=0)
+        return max(0, int(left / self._each_s) - 1)
 
     @property
     def given(self) -> Variant:

@@ -72,7 +72,11 @@ class _State:
         if tf.config.functions_run_eagerly() != self.eager:
             tf.config.run_functions_eagerly(self.eager)
         for name, value in self.model.items():
-            setattr(model, name, value)
+            # A model of a class of its own that is built refuses new metrics otherwise.
+            if isinstance(getattr(type(model), name, None), property):
+                setattr(model, name, value)
+            else:
+                vars(model)[name] = value
         for one, own in zip(callbacks, self.callbacks, strict=True):
             vars(one).clear()
             vars(one).update(own)

@@ -304,6 +304,9 @@ class DiagnosisSession:
         gpus = len(self._machine.gpus)
         limits = [one.name for one in self._changes if one.ceiling]
         open_still = rounds.unmeasured(self._changes, measured)
+        if "eager" in self._untested:
+            # What only its author can change may help most.
+            open_still = ("tf.function", *open_still)
         reached = split.share(step, measured, self._facts)
         found = Diagnosis(
             training=name_of(self._maker),

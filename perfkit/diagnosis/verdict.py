@@ -14,7 +14,9 @@ from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.findings import load
 from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
 from perfkit.findings.record import Verdict
+from perfkit.findings.text import as_sentence
 from perfkit.measure.measurement import CONTROL, Measurement
+from perfkit.measure.one_process import NO_TURNS
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.units import is_known
 
@@ -193,6 +195,8 @@ def _nothing_to_do(found: Diagnosis) -> Verdict:
         if not found.comparisons and not open_yet:
             much = f"{step}; nothing in it can be changed without its code."
             then = "See why each cause was not tested."
+        if why := found.untested.get("eager"):
+            then = as_sentence(why)
         return Verdict(
             headline=_NOT_KNOWN,
             much=much,
@@ -417,6 +421,8 @@ def _remarks(found: Diagnosis) -> Iterator[str]:
     names = [str(name) for name in found.facts.get("late") or ()]
     if names:
         yield settings.late_in_words(names)
+    if why := found.notes.get(NO_TURNS):
+        yield f"No change could be tried in the process that was set up: {why}"
 
 
 def _failures(found: Diagnosis) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.tick import Note, Pause
-from perfkit.measure.trial import ONE_PROCESS
+from perfkit.measure.trial import ONE_PROCESS, PROBLEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _TURN = "turn "
 # The note that says which variant could not be run, and why.
 FAILED = "failed"
+# Of a run: why nothing took turns in the process that was to be its first round.
+NO_TURNS = "no turns"
 
 
 def turn(variant: str, number: int) -> Pause:
@@ -76,6 +78,11 @@ class OneProcess:
         clock: That clock.
         seed: What its random numbers started from.
         stood: When it stood still, as ``Started.stood`` has it.
+
+    Attributes:
+        at_work: The variant whose turn it is; None before the first one.
+        turn: Its number.
+        problem: What was raised before any turn began, in a sentence; "" if nothing.
     """
 
     def __init__(
@@ -94,7 +101,7 @@ class OneProcess:
         self._parts: dict[str, _Part] = {}
         self._began_ns: dict[str, int] = {}
         self.at_work: LiveTrial | None = None
-        self.turn = 0
+        self.turn, self.problem = 0, ""
 
     def take(self, message: Message) -> dict[str, tuple[tuple[float, int], ...]]:
         """Keep what it told.
@@ -107,6 +114,8 @@ class OneProcess:
                 self._fail(*message[2])
             elif self.at_work is not None:
                 self.at_work.take(message)
+            elif message[1] == PROBLEM:
+                self.problem = str(message[2])
             return {}
         new: dict[str, tuple[tuple[float, int], ...]] = {}
         for stamped in message[1]:

@@ -27,7 +27,7 @@ from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
 from perfkit.measure.live import Asleep, LiveTrial
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.one_process import OneProcess
+from perfkit.measure.one_process import NO_TURNS, OneProcess
 from perfkit.measure.plan import (
     Event,
     Finished,
@@ -41,7 +41,7 @@ from perfkit.measure.plan import (
 )
 from perfkit.measure.steady import settled
 from perfkit.measure.tick import REFUSED
-from perfkit.measure.trial import Limits
+from perfkit.measure.trial import ONE_PROCESS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -219,6 +219,11 @@ class Run:
             running.kill("stopped", "was ended")
             self.watcher.watch(None)
         yield from self._tell_opening(heard, known)
+        if not self._trials:
+            # What takes no turns there is left to rounds in fresh processes.
+            self._round = 0
+            if heard.problem:
+                self._notes[NO_TURNS] = nameless(heard.problem)
 
     def _tell_opening(
         self, heard: OneProcess, known: dict[str, Variant]
@@ -497,7 +502,8 @@ class Run:
                 self._variants[variant.name] = variant
         names = [one.name for one in variants if one.name in self._variants]
         # Where turns in one process have shown the noise, set-ups are for the changes.
-        twice = names and CONTROL in self._variants and not self.plan.opening
+        opened = any(trial.notes.get(ONE_PROCESS) for trial in self._trials)
+        twice = names and CONTROL in self._variants and not opened
         return [*names, CONTROL] if twice else names
 
     def _turn_s(self, live: LiveTrial) -> float:

@@ -138,6 +138,7 @@ def test_a_loop_without_data_is_refused():
 
 
 SCRIPT = """
+import keras
 import tensorflow as tf
 
 weight = tf.Variable(1.0)
@@ -169,6 +170,36 @@ def seldom(batch):
             tape.gradient(weight * 1.0, weight)
 
 
+def computing_itself():
+    for batch in steps([1.0, 2.0, 3.0]):
+        with tf.GradientTape() as tape:
+            loss = weight * batch
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+
+class Model(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.layer = keras.layers.Dense(1, kernel_initializer="ones")
+        self.ran, self.learnt = [], []
+
+    def call(self, values, training=None):
+        self.ran.append(tf.executing_eagerly())
+        return self.layer(values)
+
+
+def with_a_model():
+    model, optimizer = Model(), keras.optimizers.SGD(0.1, momentum=0.5)
+    models.append(model)
+    for batch in steps([[[1.0]], [[2.0]], [[3.0]]]):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(tf.constant(batch), training=True))
+        model.learnt.append(float(loss))
+        weights = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+
+
+models = []
 data = tf.data.Dataset.range(3)
 batches = iter(tf.data.Dataset.range(100))
 seen = []
@@ -224,6 +255,7 @@ def script(monkeypatch):
     for of, name in (
         (tf.GradientTape, "gradient"),
         (keras.Layer, "__call__"),
+        (keras.optimizers.Optimizer, "apply"),
         (tf.data.Dataset, "__iter__"),
         (iterator, "__next__"),
     ):
@@ -248,6 +280,37 @@ def test_what_each_step_of_a_loop_computes_eagerly_is_named_and_made_a_graph(scr
     looped(script.train, Epochs(batch=1), most_told=9)
     assert len(script.traced) <= 3 * 2
     assert float(script.weight) != 1.0
+
+
+def test_what_a_loop_computes_itself_runs_its_models_as_graphs_and_learns_the_same(
+    script,
+):
+    _, looping = looped(script.with_a_model, Epochs(batch=1), calls=LoopCalls())
+    facts = facts_of_loop(looping)
+    assert (facts.eager_calls, facts.computes) == ((), "layers")
+    (change,) = [one for one in applicable(facts)[0] if one.cause == "eager"]
+    assert "@tf.function" in change.fix
+    change.apply(None)
+    change.apply(None)
+    looped(script.with_a_model, Epochs(batch=1), most_told=9)
+    eager, graph = script.models[0], script.models[-1]
+    steps = min(len(eager.learnt), len(graph.learnt))
+    assert steps > 2
+    assert graph.learnt[:steps] == pytest.approx(eager.learnt[:steps])
+    # Keras looks at shapes first; then the first step of the graphs makes weights.
+    assert all(eager.ran[1:])
+    assert graph.ran[1]
+    assert not any(graph.ran[2:])
+    assert len(graph.ran) <= 2 + 2
+
+
+def test_operations_of_a_loop_itself_are_left_to_its_author(script):
+    _, looping = looped(script.computing_itself, Epochs(batch=1), calls=LoopCalls())
+    facts = facts_of_loop(looping)
+    assert facts.computes == "operations"
+    changes, untested = applicable(facts)
+    assert "@tf.function" in untested["eager"]
+    assert not any(one.cause == "eager" for one in changes)
 
 
 @pytest.mark.parametrize(

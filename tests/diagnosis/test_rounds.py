@@ -26,12 +26,20 @@ def chosen(found, changes=ALL, budget=120.0, ready_s=1.0, step_s=0.0, **options)
 
 def test_the_first_round_holds_all_that_waits_for_nothing():
     first = chosen(measured(rounds=0))
-    assert first == [AS_GIVEN, "without input", "graph", "logger off", "XLA"]
+    assert first == [AS_GIVEN, "graph", "without input", "logger off", "XLA"]
     # What slows a training many times, and hides all else, is not left for later.
     traced = (LOGGER, XLA, change("fixed signature", "retracing"))
     assert chosen(measured(rounds=0), traced)[1] == "fixed signature"
+    # Nor for the ceiling, where one change alone has room.
+    eager = (CEILING, change("tf.function", "eager"))
+    assert chosen(measured(rounds=0), eager, budget=26.0)[1:] == ["tf.function"]
     # In a small budget it holds fewer.
     assert len(chosen(measured(rounds=0), budget=26.0)) == 1 + 1
+
+
+def test_where_nothing_took_turns_fresh_processes_look_for_themselves():
+    nothing = measured(rounds=0)
+    assert chosen(nothing, screened=True) == chosen(nothing)
 
 
 def test_no_more_variants_are_begun_than_long_steps_leave_time_for_twice():

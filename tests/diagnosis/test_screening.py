@@ -55,6 +55,26 @@ def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_coun
     assert wrong == {}
 
 
+class Subclass(keras.Model):
+    """A model that takes no new part once it is built."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = keras.layers.Dense(1)
+
+    def call(self, values):
+        return self.layer(values)
+
+
+def test_a_model_of_a_class_of_its_own_takes_turns_with_its_metrics():
+    training = fits.training(fits.batches(STEPS), metrics=["mae"])
+    training.model = Subclass()
+    training.model.compile("sgd", "mse", metrics=["mae"])
+    turns, wrong = turns_of(training, 9, step_s=0.001)
+    assert {AS_GIVEN, "without input", "without metrics"} <= {n for n, _ in turns}
+    assert wrong == {}
+
+
 @pytest.mark.parametrize("shuffle", [list.copy, list.reverse])
 def test_long_steps_need_no_turn_to_warm_up_and_any_variant_may_be_first(
     shuffle, monkeypatch

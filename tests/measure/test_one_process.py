@@ -2,8 +2,8 @@
 
 import pytest
 
-from perfkit.measure.measurement import Measurement, Variant
-from perfkit.measure.one_process import OneProcess, Opening, failed, turn
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.one_process import NO_TURNS, OneProcess, Opening, failed, turn
 from perfkit.measure.plan import Ticked, TrialEnded
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import READY
@@ -146,6 +146,18 @@ def test_a_process_in_which_variants_take_turns_is_the_first_round():
     assert found.compare("other", "base").ratio == pytest.approx(2, rel=0.05)
     assert starter.started == []
     assert told == {"base", "other"}
+
+
+def test_where_none_takes_a_turn_fresh_processes_begin_with_a_control_and_it_is_said():
+    def choose(measured):
+        return () if measured.trials else VARIANTS
+
+    told = [("note", PROBLEM, "It found no /home/ada/x there.")]
+    run, _ = opened(Shared(iter(told)), choose)
+    list(run.events())
+    names = {(trial.variant, trial.round) for trial in run.measurement.trials}
+    assert names == {("base", 1), ("other", 1), (CONTROL, 1)}
+    assert run.measurement.notes[NO_TURNS] == "It found no <path> there."
 
 
 def test_fresh_processes_come_after_it_and_its_variants_are_among_them():

@@ -12,6 +12,7 @@ from perfkit.diagnosis.loop import (
     BATCHES,
     ITERATORS,
     OFTEN,
+    OPERATIONS,
     is_own,
     iterator_class,
 )
@@ -69,10 +70,16 @@ def keep_one_batch(training: Training) -> None:
 NEED_FIT = (
     *("step-overhead", "xla", "precision", "small-batch", "callback", "validation"),
 )
+# The change of a loop whose steps stand in no function, and what to do there.
+PARTS = "model as a graph"
+_FUNCTION = (
+    "Put what a step computes into a function with @tf.function, which the loop calls"
+)
+_IN_NONE = f"its steps compute in no function. {_FUNCTION}, and diagnose again"
 _WHY = "it needs fit: a loop of your own decides that itself"
 
 
-def loops(facts: Facts) -> Iterator[Change]:
+def loops(facts: Facts) -> Iterator[Change | Untested]:
     """``tf.function`` around what each step calls, and one iterator for all of them."""
     if functions := tuple(facts.eager_calls):
         listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
@@ -84,6 +91,18 @@ def loops(facts: Facts) -> Iterator[Change]:
             fix=f"@tf.function in the line above {listed}. What it does besides "
             "computing, such as counting in Python, then happens only once.",
             apply=functools.partial(as_graphs, functions=functions),
+        )
+    elif facts.computes == OPERATIONS:
+        yield Untested("eager", _IN_NONE)
+    elif facts.computes:
+        yield Change(
+            name=PARTS,
+            cause="eager",
+            kind="defect",
+            changes="Each model and each optimizer that a step calls runs as a graph.",
+            fix=f"{_FUNCTION}. It brings at least this: what was measured is the model "
+            "and the optimizer as graphs, each by itself.",
+            apply=parts_as_graphs,
         )
     if facts.drawn.get(ITERATORS, 0.0) >= OFTEN:
         yield Change(
@@ -111,6 +130,43 @@ def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
         # A trial asks for each epoch anew.
         if not isinstance(given, tf.types.experimental.PolymorphicFunction):
             setattr(holder, name, tf.function(given))
+
+
+def parts_as_graphs(training: Training) -> None:
+    """Put ``tf.function`` around each model and optimizer that the user's code calls.
+
+    What a loop computes itself stands in no function, which alone could be a graph.
+    """
+    import keras
+    import tensorflow as tf
+
+    call, apply = keras.Layer.__call__, keras.optimizers.Optimizer.apply
+    graphs = dict[tuple[int, ...], Any]()
+
+    def graph_of(function: Callable[..., Any], *of: Any) -> Any:
+        # With what it is made for, so that nothing else gets that number.
+        key = tuple(map(id, of))
+        return graphs.setdefault(key, (tf.function(function), of))[0]
+
+    @functools.wraps(call)
+    def called(layer: Any, *args: Any, **named: Any) -> Any:
+        # Variables are made outside of a graph.
+        eager = tf.executing_eagerly() and layer.built and is_own(sys._getframe(1))
+        if not eager:
+            return call(layer, *args, **named)
+        return graph_of(lambda *a, **n: call(layer, *a, **n), layer)(*args, **named)
+
+    @functools.wraps(apply)
+    def applied(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        given = None if trainable_variables is None else [*trainable_variables]
+        if not (tf.executing_eagerly() and optimizer.built):
+            return apply(optimizer, grads, given)
+        step = graph_of(lambda g: apply(optimizer, g, given), optimizer, *given or ())
+        return step([*grads])
+
+    if not hasattr(call, _REAL):
+        setattr(called, _REAL, call)
+        keras.Layer.__call__, keras.optimizers.Optimizer.apply = called, applied
 
 
 def one_iterator(training: Training) -> None:
