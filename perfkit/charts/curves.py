@@ -100,10 +100,10 @@ def picture(
 
     def draw(drawing: Drawing) -> None:
         fill(axes(drawing, what, right=right))
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height(lines), f"{'. '.join([title, *words])}.", draw)
+    return canvas.drawn(
+        title, lines, height(lines), f"{'. '.join([title, *words])}.", draw
+    )
 
 
 def height(lines: Sequence[str]) -> float:

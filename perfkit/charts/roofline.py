@@ -84,10 +84,10 @@ def roofline(finding: Finding) -> Figure:
         for point in points:
             _draw_point(axes, point, finding)
         _name_all(axes, points, roofs, _LABEL / inner)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height, f"{title}. {_in_words(points, roofs)}", draw)
+    return canvas.drawn(
+        title, lines, height, f"{title}. {_in_words(points, roofs)}", draw
+    )
 
 
 def has_roofline(finding: Finding) -> bool:

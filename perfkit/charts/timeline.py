@@ -162,10 +162,10 @@ def timeline(finding: Finding) -> Figure:
             draw_load(under, finding, panel)
             all_axes.append(under)
         _share_clock(all_axes, finding)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height, f"{title}. {_in_words(finding, lanes)}", draw)
+    return canvas.drawn(
+        title, lines, height, f"{title}. {_in_words(finding, lanes)}", draw
+    )
 
 
 def steps(trial: Trial, longest: float) -> Iterator[Step]:

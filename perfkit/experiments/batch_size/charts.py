@@ -275,11 +275,9 @@ def learning(finding: Finding) -> Figure:
         _below(by_samples, by_seconds, found)
         names = [f"batch {curve.batch:,}" for curve in found]
         curves.key(by_seconds, names, _LOOKS, (1.03, 1.13))
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = ". ".join(_learning_in_words(curve) for curve in found)
-    return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
+    return canvas.drawn(title, lines, curves.height(lines), f"{title}. {said}.", draw)
 
 
 def trainings(finding: Finding) -> tuple[Curve, ...]:

@@ -47,10 +47,10 @@ def each_part(finding: Finding) -> Figure:
             else:
                 _draw_row(axes, row, one, finding)
                 rows.beside(axes, row, said[row][0])
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height, f"{title}. {_in_words(finding, stood)}", draw)
+    return canvas.drawn(
+        title, lines, height, f"{title}. {_in_words(finding, stood)}", draw
+    )
 
 
 def _rows(stood: tuple[Standing, ...]) -> Iterator[tuple[str, Standing | None]]:

@@ -61,13 +61,11 @@ def scaling(finding: Finding) -> Figure:
         _draw_efficiency(share, series, shared=bool(shared))
         for axes in drawing.axes:
             axes.set_xlabel(f"number of {of}s")
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = [_in_words(point) for points in series.values() for point in points]
     alt = " ".join([f"{title}.", *said, *shared, f"Measured on {by}."])
     height = canvas.TOP + 18 + _HIGH + 44 + 16 * len(lines) + 8
-    return canvas.drawn(height, alt, draw)
+    return canvas.drawn(title, lines, height, alt, draw)
 
 
 def _in_words(point: Point) -> str:
@@ -173,15 +171,13 @@ def sums(finding: Finding) -> Figure:
         axes.set_xlim(0, high)
         curves.put(axes, scale.even_ticks(0, high), units.seconds)
         axes.set_xlabel("time of each step")
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     words = [
         f"{label}: {seen}, {more}."
         for label, (seen, more) in zip(labels, said, strict=True)
     ]
     words += [*shared, f"Measured on {canvas.origin(finding)}."]
-    return canvas.drawn(height, f"{title}. {' '.join(words)}", draw)
+    return canvas.drawn(title, lines, height, f"{title}. {' '.join(words)}", draw)
 
 
 def _expected(one: Sum) -> float:
