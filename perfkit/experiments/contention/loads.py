@@ -20,6 +20,7 @@ from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.benchmark import array_bytes
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.models import MODELS
+from perfkit.machine import disk
 from perfkit.measure.monitor import OTHERS_VARIABLE
 from perfkit.measure.tick import READY, Note, Pause, Tick, every
 
@@ -238,7 +239,7 @@ def _steps(
             pace.saw(time.perf_counter() - ready)
             yield Tick(job.batch, {"input": ready - began})
         if job.fed == "disk":
-            _forget(cache.folder() / _FOLDER / _FILE)
+            disk.forget(str(cache.folder() / _FOLDER / _FILE))
             yield Pause(FORGETTING)
 
 
@@ -350,13 +351,6 @@ def _seconds_of_one(work: Callable[[], object]) -> float:
         work()
         taken.append(time.perf_counter() - began)
     return min(taken)
-
-
-def _forget(path: Path) -> None:
-    if not hasattr(os, "posix_fadvise"):
-        return
-    with open(path, "rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _write(folder: Path) -> Iterator[Note]:
