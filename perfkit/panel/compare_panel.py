@@ -1,5 +1,6 @@
 """The panel of two machines: pick two files, press Compare, read, download."""
 
+import itertools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from perfkit.machines.comparison import Document, Explanation
 from perfkit.panel import documents
 from perfkit.panel.controls import boxed, guess_control, labelled
 from perfkit.panel.documents import Source, Upload
-from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
+from perfkit.panel.view import StatusView, button, download, file_stem
 from perfkit.panel.worker import Working
 
 _SIDES = ("A", "B")
@@ -40,9 +41,9 @@ class CompareView(StatusView):
         self.refresh = button("Refresh", "Look again which files lie here")
         self.guess = guess_control(guess, "such as B, 2x, most of it compute")
         self.found, self.page = widgets.HTML(), widgets.HTML()
-        self._buttons = (self.compare, self.refresh)
         picked = [(self.pickers[side], self.uploads[side]) for side in _SIDES]
-        rows = (*picked, (*self._buttons, self.guess))
+        rows = (*picked, (self.compare, self.refresh, self.guess))
+        self._waiting = tuple(itertools.chain(*rows))
         said = (self.status.widget, self.found, self.page)
         self.found.add_class("perfkit-found")
         self.box.children = (*(boxed("perfkit-buttons", *row) for row in rows), *said)
@@ -55,14 +56,6 @@ class CompareView(StatusView):
             kept = picker.value
             picker.options = options
             picker.value = kept if kept in options else None
-
-    def enable(self, *, running: bool) -> None:
-        """Let pressed and changed be what has a meaning now."""
-        chosen = (*self.pickers.values(), *self.uploads.values(), self.guess)
-        pressed = (*chosen, *self._buttons)
-        for widget in pressed:
-            widget.disabled = running
-        answer_at_once(pressed)
 
 
 def _picker(side: str) -> Any:

@@ -241,6 +241,9 @@ class StatusView:
         box: All of it.
     """
 
+    # What waits while the panel is at work.
+    _waiting: tuple[Any, ...] = ()
+
     def __init__(self) -> None:
         self.status = Status()
         self.box = widgets.VBox()
@@ -249,6 +252,12 @@ class StatusView:
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
         self.status.say(state)
+
+    def enable(self, *, running: bool) -> None:
+        """Let pressed and changed be what has a meaning now."""
+        for widget in self._waiting:
+            widget.disabled = running
+        answer_at_once(self._waiting)
 
 
 RUNNING = "Running: wait, or press Stop and keep what was measured by then."
