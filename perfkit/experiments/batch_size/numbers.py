@@ -5,7 +5,8 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -13,10 +14,12 @@ import numpy as np
 
 from perfkit.experiments.shared import batches
 from perfkit.experiments.shared.batches import Forecast
+from perfkit.experiments.shared.models import MODELS
 from perfkit.findings.reading import note_as
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.plan import Tries, Try
 from perfkit.measure.statistics import Comparison, Estimate, Timing, student
+from perfkit.measure.tick import READY, Note, Yielded
 from perfkit.measure.trial import Trial
 
 # A finding's file holds the names of its variants and of its tries, and no sizes.
@@ -213,6 +216,50 @@ def asked_for(trials: Iterable[Trial], size: int) -> int:
 
 def _held(trial: Trial) -> dict[str, int]:
     return note_as(dict[str, int], trial.notes.get("memory")) or {}
+
+
+# The loop over batch sizes that is in circulation, run as it stands: one network is
+# trained on through the whole loop, whatever is measured first pays for tracing,
+# nothing is warmed up or repeated, and the order never changes.
+UPWARDS, DOWNWARDS = "the usual loop", "the usual loop, backwards"
+
+
+def circulated(
+    sizes: Sequence[int],
+    fit: Callable[[int], object],
+    count: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[tuple[int, float]]:
+    """Fit for an epoch of ``count`` examples at each size, one after the other.
+
+    Yields:
+        Each size with the examples per second that this loop makes of it.
+    """
+    for size in sizes:
+        began = clock()
+        fit(size)
+        yield size, count / (clock() - began)
+
+
+def as_circulated(name: str, sizes: Sequence[int]) -> Iterator[Yielded]:
+    """Run it with a network from ``MODELS``, and tell what it would have told."""
+    import keras
+
+    model, count = MODELS[name], max(sizes)
+    network = model.build()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    network.compile("adam", loss)
+    examples, labels = model.batch(count)
+
+    def fit(size: int) -> None:
+        network.fit(examples, labels, batch_size=size, epochs=1, verbose=0)
+
+    yield READY
+    told = []
+    for size, rate in circulated(sizes, fit, count):
+        told.append([size, rate])
+        yield Note("told", list(told))
+        yield count
 
 
 def usual_loop(trials: Iterable[Trial], name: str) -> dict[int, float]:
