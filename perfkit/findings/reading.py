@@ -14,6 +14,7 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import CONTROL
+from perfkit.measure.trial import LOSSES, Trial
 
 # A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
 # it costs in the file, so values are limited besides.
@@ -127,6 +128,15 @@ def note_as(of: type[Document], note: object) -> Document | None:
         return msgspec.convert(note, of)
     except msgspec.ValidationError:
         return None
+
+
+def losses(trial: Trial) -> list[tuple[float, float]]:
+    """After so many examples, the mean loss up to there; what is none in a file is NaN.
+
+    A file may say anything: then there are none.
+    """
+    told = note_as(list[tuple[int | float, float | None]], trial.notes.get(LOSSES))
+    return [(n, math.nan if y is None else y) for n, y in told or () if n > 0]
 
 
 def _default(of: type[Any], field: str) -> Any:
