@@ -278,11 +278,7 @@ def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
 def _curve(trial: Trial) -> Curve | None:
     batch = note_as(int, trial.notes.get("batch")) or 0
     losses = note_as(list[float | None], trial.notes.get("losses")) or ()
-    worked = [
-        (now - before, examples)
-        for (before, _), (now, examples) in itertools.pairwise(trial.ticks)
-        if examples
-    ]
+    worked = [(ended - began, examples) for began, ended, examples in trial.worked]
     seconds = itertools.accumulate((spent for spent, _ in worked), initial=0.0)
     samples = itertools.accumulate((count for _, count in worked), initial=0)
     # A training may be ended between a tick and the look that belongs to it.
