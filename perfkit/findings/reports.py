@@ -23,7 +23,7 @@ from perfkit.findings.standing import (
     standings,
 )
 from perfkit.findings.store import Recorded
-from perfkit.findings.text import as_sentence, plain, without_marks
+from perfkit.findings.text import as_sentence, minute, plain, without_marks
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import WORTH_KNOWING
 
@@ -262,8 +262,7 @@ def _missing(finding: Finding, table: Table) -> Iterator[str]:
 def _foot(finding: Finding) -> Iterator[str]:
     if finding.guess:
         yield f"Your guess: {finding.guess}"
-    recorded = plain(finding.recorded[:16].replace("T", " "))
-    yield f"Measured on {machine_in_words(finding)}, {recorded}."
+    yield f"Measured on {machine_in_words(finding)}, {minute(finding.recorded)}."
 
 
 def _noise(finding: Finding) -> str:
