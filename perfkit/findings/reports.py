@@ -11,7 +11,7 @@ from typing import Any
 from perfkit import units
 from perfkit.findings import load
 from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Gain, Part
-from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.record import Dated, Finding, Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
     NOTE,
@@ -22,7 +22,6 @@ from perfkit.findings.standing import (
     rate,
     standings,
 )
-from perfkit.findings.store import Recorded
 from perfkit.findings.text import as_sentence, minute, plain, without_marks
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import WORTH_KNOWING
@@ -99,7 +98,7 @@ def _with_next(verdict: Verdict, finding: Finding) -> Verdict:
     return replace(verdict, next=load.quieter(finding))
 
 
-def machine_in_words(found: Recorded) -> str:
+def machine_in_words(found: Dated) -> str:
     """The machine of a finding in a line, with what trained on it."""
     library = found.machine.versions.get("tensorflow", "")
     known = f", TensorFlow {plain(library, 40)}" if library else ""

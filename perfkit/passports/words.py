@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
+from perfkit.findings.reports import machine_in_words
 from perfkit.findings.text import minute, plain
 from perfkit.passports.passport import (
     BUDGET_S,
@@ -68,9 +69,7 @@ def _split(training: Training) -> Iterator[str]:
 
 def about(passport: Passport) -> Iterator[str]:
     """The machine and its checks, a line each."""
-    tensorflow = passport.machine.versions.get("tensorflow", "")
-    library = f", TensorFlow {tensorflow}" if tensorflow else ""
-    yield f"{passport.machine.summary}{library}"
+    yield machine_in_words(passport)
     for check in passport.checks:
         if check.status in ("fail", "warn"):
             yield f"{check.status}: {check.title}"
