@@ -1,14 +1,14 @@
 """Loads beside a training, and the training beside them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -22,15 +22,10 @@ from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.models import MODELS
 from perfkit.machine import disk
 from perfkit.measure.monitor import OTHERS_VARIABLE
-from perfkit.measure.tick import READY, Note, Pause, Tick, every
+from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-    from pathlib import Path
-
     import tensorflow as tf
-
-    from perfkit.measure.tick import Yielded
 
 
 # Far longer than a round of trials, and short for whoever would wait for it.
@@ -227,7 +222,7 @@ def _trained(job: Job, beside: list[subprocess.Popen[bytes]]) -> Iterator[Yielde
 
 
 def _steps(
-    job: Job, batches: tf.data.Dataset, step: Callable[[Any, Any], float], pace: Pace
+    job: Job, batches: "tf.data.Dataset", step: Callable[[Any, Any], float], pace: Pace
 ) -> Iterator[Tick | Pause]:
     made = iter(batches)
     while True:
@@ -243,7 +238,7 @@ def _steps(
             yield Pause(FORGETTING)
 
 
-def _fed(job: Job) -> tf.data.Dataset:
+def _fed(job: Job) -> "tf.data.Dataset":
     """Batches without an end: from memory, or read and cut out of a file."""
     if job.fed == "disk":
         return from_disk(str(cache.folder() / _FOLDER / _FILE), _decoded, job.batch)
@@ -290,7 +285,7 @@ def code_of_training(name: str, fed: str, slow: str) -> str:
     return code_of(*between, made, ahead)
 
 
-def _decoded(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _decoded(record: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
     import tensorflow as tf
 
     pixels = tf.io.decode_raw(record, tf.uint8)
