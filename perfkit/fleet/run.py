@@ -20,6 +20,7 @@ from perfkit.experiments.base import Experiment
 from perfkit.findings.text import plain
 from perfkit.fleet.members import SILENT_S, Gathered, How, Member
 from perfkit.fleet.process import Task, measure, tensorflow_here
+from perfkit.fleet.show import drawn_on
 from perfkit.passports.passport import BUDGET_S
 
 if TYPE_CHECKING:
@@ -312,8 +313,6 @@ def open_run(
 
 def watch(run: FleetRun, console: "Console") -> Gathered:
     """Run a fleet to its end and draw it; an interrupt is Stop."""
-    from perfkit.fleet.show import drawn_on
-
     with (
         runs.interrupt_is_stop() as asked,
         drawn_on(console) as draw,

@@ -8,7 +8,9 @@ from typing import Any
 import ipywidgets as widgets
 
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.machines.compare import compare
 from perfkit.machines.comparison import Document, Explanation
+from perfkit.machines.comparison_report import page
 from perfkit.panel import documents
 from perfkit.panel.controls import boxed, guess_control, labelled
 from perfkit.panel.documents import Source, Upload
@@ -185,9 +187,6 @@ class ComparePanel(Working[Explanation]):
         self.view.say(again if self.found else _READY)
 
     def _run(self) -> None:
-        from perfkit.machines.compare import compare
-        from perfkit.machines.comparison_report import page
-
         picked = self.picked
         if None in picked:
             raise BadParameterError("Pick a machine A and a machine B first.")

@@ -17,6 +17,7 @@ from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.displays import PERIOD_S, Display
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import Replay
+from perfkit.export.page import findings_page, signed
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
@@ -112,8 +113,6 @@ class Runs:
 
     def draw(self) -> None:
         """Show the runs, with links to pages that are signed as the fields say."""
-        from perfkit.export.page import signed
-
         by = signed(self.author.value, self.note.value)
         numbers = range(self._count, 0, -1)
         rows = []
@@ -142,8 +141,6 @@ def _line_of_text(label: str, tooltip: str) -> Any:
 
 def downloads(found: Recorded, by: Markup, which: str) -> str:
     """Links to the page and to the finding that hold all of it."""
-    from perfkit.export.page import findings_page
-
     stem = found.path.stem if found.path else "finding"
     page = download(f"{stem}.html", findings_page([found], by), of=which)
     file = download(f"{stem}.json", to_json(found), "finding", of=which)

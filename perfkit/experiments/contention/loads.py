@@ -19,6 +19,8 @@ from perfkit.experiments.contention import programs
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.benchmark import array_bytes
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.decoding import step_of
+from perfkit.experiments.shared.images import jpeg
 from perfkit.experiments.shared.models import MODELS
 from perfkit.machine import disk
 from perfkit.measure.monitor import OTHERS_VARIABLE
@@ -202,16 +204,13 @@ def make() -> Generator[Note, None, Path]:
 
 
 def _trained(job: Job, beside: list[subprocess.Popen[bytes]]) -> Iterator[Yielded]:
-    from perfkit.experiments.shared import images as shared_images
-    from perfkit.experiments.shared.decoding import step_of
-
     pace = Pace()
     batches = _fed(job)
     if job.slow == SLEEPS:
         batches = batches.map(_delayed(pace))
     elif job.slow == DECODES:
         at_once = benchmark.granted()
-        stage = _decoding(pace, at_once, shared_images.jpeg(0, 0))
+        stage = _decoding(pace, at_once, jpeg(0, 0))
         batches = batches.map(stage, num_parallel_calls=at_once)
     batches = ahead(batches)
     step = step_of(MODELS[MODEL].build())
