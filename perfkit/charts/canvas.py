@@ -242,12 +242,7 @@ _LINE, _PAD = 18, 8
 
 
 def stamped(figure: Figure, words: str) -> Figure:
-    """Put a band with a sentence on top of a picture.
-
-    Args:
-        figure: The picture; it stays as it is below the band.
-        words: What the band says, in lines as long as the picture is wide.
-    """
+    """Put a band on top of a picture: a sentence, in lines as long as that is wide."""
     narrow = figure.narrow and _with_band(figure.narrow, words, figure.alt)
     svg = _with_band(figure.svg, words, figure.alt)
     return Figure(svg, f"{words} {figure.alt}", narrow)

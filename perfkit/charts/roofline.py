@@ -195,11 +195,7 @@ def _draw_point(axes: Axes, point: Point, finding: Finding) -> None:
 def _name_all(axes: Axes, points: list[Point], roofs: Roofs, apart: float) -> None:
     """Names beside the axes, as high as what they name or a little off.
 
-    Args:
-        axes: Where.
-        points: What is named.
-        roofs: What is named as well.
-        apart: How far apart names stand at least, in fractions of the axes' height.
+    They stand ``apart`` at least, in fractions of the axes' height.
     """
     right = axes.get_xlim()[1]
     named = [(name, right, flat) for name, flat in roofs.flat.items()]

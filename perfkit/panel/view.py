@@ -183,11 +183,7 @@ def static_html(
 
 
 def no_run(verb: str) -> str:
-    """What to do where no panel is seen: on a page, or on a server without widgets.
-
-    Args:
-        verb: What does the same without a panel, such as ``"perfkit.run"``.
-    """
+    """What to do on a page, or on a server without widgets, where no panel is seen."""
     return (
         "No run yet. Run this notebook in JupyterLab, Jupyter Notebook or VS Code to "
         f"use the panel; where it does not appear, <code>{verb}(...)</code> does the "
