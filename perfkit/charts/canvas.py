@@ -103,10 +103,18 @@ def fitting(draw: Callable[Asked, Figure]) -> Callable[Asked, Figure]:
     return both
 
 
-def drawn(height: float, alt: str, draw: Callable[[Drawing], None]) -> Figure:
-    """Draw a picture of ``width()`` by ``height`` pixels.
+def drawn(
+    title: str,
+    lines: Sequence[str],
+    height: float,
+    alt: str,
+    draw: Callable[[Drawing], None],
+) -> Figure:
+    """Draw a picture of ``width()`` by ``height`` pixels, and what stands around it.
 
     Args:
+        title: What the picture is about, at its top.
+        lines: Of the caption: what the marks mean, at the bottom.
         height: Pixels.
         alt: What the picture shows, in words.
         draw: Fills the drawing; one pixel is one point.
@@ -119,7 +127,9 @@ def drawn(height: float, alt: str, draw: Callable[[Drawing], None]) -> Figure:
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         drawing = Drawing(figsize=(width() / 72, height / 72), dpi=72)
         FigureCanvasSVG(drawing)
+        _head(drawing, title)
         draw(drawing)
+        _caption(drawing, lines)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         drawing.savefig(raw, format="svg", metadata=nothing, transparent=True)
     return Figure(fitted(raw.getvalue(), alt), alt)
@@ -129,10 +139,9 @@ def message(title: str, words: str) -> Figure:
     """A picture for where there is nothing to draw: it says why."""
 
     def draw(drawing: Drawing) -> None:
-        heading(drawing, title)
         drawing.text(12 / width(), 0.25, words, fontsize=TEXT)
 
-    return drawn(70, f"{title}. {words}", draw)
+    return drawn(title, [], 70, f"{title}. {words}", draw)
 
 
 def place(
@@ -151,8 +160,7 @@ def place(
     return axes
 
 
-def heading(drawing: Drawing, text: str) -> None:
-    """What the picture is about, at its top."""
+def _head(drawing: Drawing, text: str) -> None:
     high = 72 * drawing.get_size_inches()[1]
     _, colon, rest = text.partition(": ")
     if colon and len(text) * _HEADING * _STAMP_CHARACTER > width() - 24:
@@ -162,8 +170,7 @@ def heading(drawing: Drawing, text: str) -> None:
     drawing.text(*at, text, fontsize=_HEADING, fontweight="bold")
 
 
-def caption(drawing: Drawing, lines: Sequence[str]) -> None:
-    """What the marks mean, at the bottom."""
+def _caption(drawing: Drawing, lines: Sequence[str]) -> None:
     high = 72 * drawing.get_size_inches()[1]
     for number, line in enumerate(reversed(lines)):
         bottom = (8 + number * _CAPTION_LINE) / high
@@ -235,12 +242,7 @@ _LINE, _PAD = 18, 8
 
 
 def stamped(figure: Figure, words: str) -> Figure:
-    """Put a band with a sentence on top of a picture.
-
-    Args:
-        figure: The picture; it stays as it is below the band.
-        words: What the band says, in lines as long as the picture is wide.
-    """
+    """Put a band on top of a picture: a sentence, in lines as long as that is wide."""
     narrow = figure.narrow and _with_band(figure.narrow, words, figure.alt)
     svg = _with_band(figure.svg, words, figure.alt)
     return Figure(svg, f"{words} {figure.alt}", narrow)

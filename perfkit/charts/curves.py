@@ -61,14 +61,7 @@ _AROUND = 1.35
 def axes(
     drawing: Drawing, what: str, *, left: float = _LEFT, right: float = RIGHT
 ) -> Axes:
-    """Axes with the name of what is measured above them.
-
-    Args:
-        drawing: Where.
-        what: The name, with its unit.
-        left: Pixels to the left of them.
-        right: Pixels to the right of them.
-    """
+    """Axes with what is measured above them, and so many pixels on both sides."""
     top = canvas.TOP + 18
     made = canvas.place(drawing, left, top, WIDTH - left - right, HEIGHT)
     made.grid(axis="y", alpha=0.15, lw=0.8)
@@ -100,10 +93,10 @@ def picture(
 
     def draw(drawing: Drawing) -> None:
         fill(axes(drawing, what, right=right))
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height(lines), f"{'. '.join([title, *words])}.", draw)
+    return canvas.drawn(
+        title, lines, height(lines), f"{'. '.join([title, *words])}.", draw
+    )
 
 
 def height(lines: Sequence[str]) -> float:
@@ -136,13 +129,9 @@ def measure(
     ends: Sequence[float],
     write: Callable[[float], str],
 ) -> None:
-    """Set the logarithmic axis at the left so that it holds what is to be seen.
+    """Set the logarithmic axis at the left so that it holds all values.
 
-    Args:
-        axes: Where.
-        values: What must be seen.
-        ends: Ends of intervals, which are cut where they are far away.
-        write: Writes a number beside the axis.
+    Ends of intervals are cut where they are far away.
     """
     low, high = scale.limits(values, ends)
     axes.set_yscale("log")
@@ -175,13 +164,9 @@ def key(
     looks: Iterable[tuple[str, Any]],
     reach: tuple[float, float],
 ) -> None:
-    """A name for each curve in the margin, in their order, each beside its look.
+    """A name for each curve in the margin, each beside its colour and dashes.
 
-    Args:
-        axes: Where the curves are.
-        names: Of the curves.
-        looks: Colour and dashes of each.
-        reach: Where the looks begin and end, in fractions of the axes.
+    These reach from where to where is said, in fractions of the axes.
     """
     for row, (name, (colour, dashes)) in enumerate(zip(names, looks, strict=False)):
         high = 0.95 - 0.1 * row

@@ -27,12 +27,7 @@ svg.perfkit-chart:root{color:#1a1a1a;background:#fff}
 
 
 def fitted(raw: str, alt: str) -> str:
-    """Make a page's picture of what Matplotlib wrote.
-
-    Args:
-        raw: Matplotlib's SVG, its text as text.
-        alt: What it shows, in words.
-    """
+    """Make a page's picture, described by ``alt``, of Matplotlib's SVG with text."""
     root = ElementTree.fromstring(raw)
     _drop_the_unseen(root)
     for element in root.iter():

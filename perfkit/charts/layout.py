@@ -264,11 +264,7 @@ def leads(finding: Finding, stood: Sequence[Standing]) -> str:
 def taken(cores: Iterable[tuple[float, float]]) -> str:
     """When other programs took cores for longest, and how many.
 
-    Args:
-        cores: When, and how many cores they kept busy then.
-
-    Returns:
-        ``"other programs took 1.1 cores, 9 to 14 s"``; "" where they hardly did.
+    ``"other programs took 1.1 cores, 9 to 14 s"``; "" where they hardly did.
     """
     seconds = {
         second: [kept for _, kept in some]

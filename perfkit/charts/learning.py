@@ -8,7 +8,7 @@ the seconds are worked out: those until the first step, then examples at the rat
 import math
 from collections import defaultdict
 from statistics import fmean, median
-from typing import Any, TypeGuard
+from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -16,13 +16,16 @@ from perfkit import units
 from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import Figure
+from perfkit.findings.reading import losses, note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-from perfkit.measure.trial import FIRST_STEP_S, LOSSES, Trial
+from perfkit.measure.trial import FIRST_STEP_S, Trial
 
 Points = list[tuple[float, float]]
 _LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":"))
 _MOST_POINTS = 200
+# A file may say anything; what no training has is not drawn.
+_LARGEST = 1e12
 
 
 def has_losses(finding: Finding) -> bool:
@@ -110,23 +113,16 @@ def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
 
 
 def _points(trial: Trial) -> Points:
-    """Examples and the mean loss up to there; a file may say anything."""
-    told = trial.notes.get(LOSSES)
-    pairs = told[:_MOST_POINTS] if isinstance(told, list | tuple) else ()
-    known = [p for p in pairs if isinstance(p, list | tuple) and len(p) == 2]
-    return [(x, y) for x, y in known if _is_number(x) and x > 0 and _is_number(y)]
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    sound = isinstance(value, int | float) and not isinstance(value, bool)
-    return sound and math.isfinite(value) and abs(value) < 1e12
+    """Examples and the mean loss up to there, as far as they can be drawn."""
+    told = losses(trial)[:_MOST_POINTS]
+    return [(x, y) for x, y in told if x < _LARGEST and abs(y) < _LARGEST]
 
 
 def _first_step_s(finding: Finding, variant: str) -> float:
     """Seconds until the first step of its trials was done, the median; 0.0 if none."""
     trials = (trial for trial in finding.trials if trial.variant == variant)
-    told = [trial.notes.get(FIRST_STEP_S) for trial in trials]
-    return median([one for one in told if _is_number(one)] or [0.0])
+    told = (note_as(float, trial.notes.get(FIRST_STEP_S)) or 0.0 for trial in trials)
+    return median([one for one in told if 0 < one < _LARGEST] or [0.0])
 
 
 def _over_time(points: Points, first_s: float, rate: float) -> Points:

@@ -16,13 +16,10 @@ from perfkit.charts.canvas import BLUE, GREEN
 from perfkit.charts.figure import Figure
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
-
-Stage = dict[str, Any]
-
-_MOST = 40
 
 
 def plan(finding: Finding, variant: str = "") -> Figure:
@@ -53,29 +50,29 @@ def anatomy(found: Diagnosis) -> Figure:
 
 def has_anatomy(found: Diagnosis) -> bool:
     """Whether the plan of its pipeline was seen."""
-    return any(_stages(found.anatomy))
+    return bool(stages(found.anatomy))
 
 
 def _drawn(title: str, note: Any) -> Figure:
-    stages = list(_stages(note))
-    if not stages:
+    shown = stages(note)
+    if not shown:
         missing = note.get("missing") if isinstance(note, dict) else None
         words = plain(str(missing or "No variant left a plan of its pipeline."), 110)
         return canvas.message(title, words)
 
     def draw(axes: Axes) -> None:
-        for row, stage in enumerate(stages):
-            colour, hatch = (GREEN, "////") if stage["tuned"] else (BLUE, "")
-            axes.barh(row, stage["share"], 0.5, facecolor=colour, hatch=hatch, lw=0)
+        for row, stage in enumerate(shown):
+            colour, hatch = (GREEN, "////") if stage.tuned else (BLUE, "")
+            axes.barh(row, _share(stage), 0.5, facecolor=colour, hatch=hatch, lw=0)
         axes.set_xlim(0, 1)
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the pipeline's work, over all threads")
 
-    said = "; ".join(map(_in_words, stages))
+    said = "; ".join(map(_in_words, shown))
     return rows.picture(
         title,
-        [(stage["name"], _beside(stage)) for stage in stages],
-        canvas.caption_lines(list(_caption(stages))),
+        [(stage.name, _beside(stage)) for stage in shown],
+        canvas.caption_lines(list(_caption(shown))),
         draw,
         alt=f"{title}, from source to model: {said}.",
         right=200,
@@ -100,53 +97,37 @@ def _note(finding: Finding, variant: str) -> Any:
 
 def _fastest_with_plan(finding: Finding) -> str:
     names = (standing.variant for standing in standings(finding))
-    return next((name for name in names if any(_stages(_note(finding, name)))), "")
+    return next((name for name in names if stages(_note(finding, name))), "")
 
 
-def _stages(note: Any) -> Iterator[Stage]:
-    """The stages of a note from anywhere, without what makes no sense."""
-    listed = note.get("stages") if isinstance(note, dict) else None
-    for stage in (listed if isinstance(listed, list | tuple) else ())[:_MOST]:
-        if not isinstance(stage, dict) or not isinstance(stage.get("name"), str):
-            continue
-        numbers = {
-            key: stage[key]
-            for key in ("share", "ns_per_element", "parallelism", "buffer")
-            if isinstance(stage.get(key), int | float)
-        }
-        share = min(max(float(numbers.pop("share", 0.0)), 0.0), 1.0)
-        yield {
-            "name": stage["name"],
-            "share": share,
-            "tuned": stage.get("tuned") is True,
-            **numbers,
-        }
+def _share(stage: Stage) -> float:
+    return min(max(stage.share or 0.0, 0.0), 1.0)
 
 
 def _beside(stage: Stage) -> tuple[str, str]:
-    words = units.percent(stage["share"])
-    if "ns_per_element" in stage:
-        words += f", {units.seconds(stage['ns_per_element'] / 1e9)} each"
+    words = units.percent(_share(stage))
+    if stage.ns_per_element is not None:
+        words += f", {units.seconds(stage.ns_per_element / 1e9)} each"
     return words, _settings(stage)
 
 
 def _settings(stage: Stage) -> str:
     words = []
-    if "parallelism" in stage:
-        words.append(f"{stage['parallelism']:g} at a time")
-    if "buffer" in stage:
-        words.append(f"buffer of {stage['buffer']:g}")
+    if stage.parallelism is not None:
+        words.append(f"{stage.parallelism:g} at a time")
+    if stage.buffer is not None:
+        words.append(f"buffer of {stage.buffer:g}")
     return ", ".join(words)
 
 
-def _caption(stages: list[Stage]) -> Iterator[str]:
+def _caption(shown: list[Stage]) -> Iterator[str]:
     yield "the data pass from top to bottom"
     yield "each: an element, a whole batch after the stage that batches"
-    if any(stage["tuned"] for stage in stages):
+    if any(stage.tuned for stage in shown):
         yield "hatched: AUTOTUNE chooses its calls at a time or its buffer"
 
 
 def _in_words(stage: Stage) -> str:
-    chosen = "chosen by AUTOTUNE" if stage["tuned"] else ""
-    words = [plain(stage["name"], 60), units.percent(stage["share"])]
+    chosen = "chosen by AUTOTUNE" if stage.tuned else ""
+    words = [plain(stage.name, 60), units.percent(_share(stage))]
     return ", ".join(filter(None, [*words, _settings(stage), chosen]))

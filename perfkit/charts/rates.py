@@ -59,11 +59,9 @@ def rates(finding: Finding) -> Figure:
             top = canvas.TOP + inner + 40 + _GAP / 2
             under = canvas.place(drawing, left, top, wide, _MACHINE)
             _draw_machine(under, finding, others)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     words = _rates_in_words(finding, laid, others)
-    return canvas.drawn(height + below, f"{title}. {words}", draw)
+    return canvas.drawn(title, lines, height + below, f"{title}. {words}", draw)
 
 
 def _rates_set_scale(axes: Axes, laid: Layout) -> None:

@@ -18,6 +18,7 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
 from perfkit.charts.figure import INK, Figure
+from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
 from perfkit.findings.text import plain
@@ -84,10 +85,10 @@ def roofline(finding: Finding) -> Figure:
         for point in points:
             _draw_point(axes, point, finding)
         _name_all(axes, points, roofs, _LABEL / inner)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height, f"{title}. {_in_words(points, roofs)}", draw)
+    return canvas.drawn(
+        title, lines, height, f"{title}. {_in_words(points, roofs)}", draw
+    )
 
 
 def has_roofline(finding: Finding) -> bool:
@@ -98,7 +99,7 @@ def has_roofline(finding: Finding) -> bool:
 def _points(finding: Finding) -> list[Point]:
     """What can be drawn, the fastest first; a file may hold anything."""
     note = _note(finding)
-    roofs = [*_names(note.get("arithmetic")), note.get("memory")]
+    roofs = [*_arithmetic(note), note.get("memory")]
     found = [
         _point(timing, *work)
         for timing in finding.timings
@@ -123,7 +124,7 @@ def _roofs(finding: Finding) -> Roofs | None:
     timings = {timing.variant: timing.rate for timing in finding.timings}
     flat = {
         name: timings[name] * work[0]
-        for name in _names(note.get("arithmetic"))
+        for name in _arithmetic(note)
         if name in timings and (work := _work(note, name))
     }
     memory = note.get("memory")
@@ -135,25 +136,20 @@ def _roofs(finding: Finding) -> Roofs | None:
 
 
 def _note(finding: Finding) -> dict[str, Any]:
-    note = finding.notes.get("roofline")
-    return note if isinstance(note, dict) else {}
+    return note_as(dict[str, Any], finding.notes.get("roofline")) or {}
 
 
-def _names(listed: Any) -> list[str]:
-    names = listed if isinstance(listed, list | tuple) else ()
-    return [name for name in names if isinstance(name, str)]
+def _arithmetic(note: dict[str, Any]) -> list[str]:
+    return note_as(list[str], note.get("arithmetic")) or []
 
 
 def _work(note: dict[str, Any], variant: str) -> tuple[float, float] | None:
     """Arithmetic and bytes of one example of a variant; None if they make no sense."""
     work = note.get("work")
     entry = work.get(variant) if isinstance(work, dict) else None
-    if not isinstance(entry, dict):
-        return None
-    flops, traffic = entry.get("flops"), entry.get("bytes")
-    if not isinstance(flops, int | float) or not isinstance(traffic, int | float):
-        return None
-    return (float(flops), float(traffic)) if _is_sound(flops, traffic) else None
+    told = note_as(dict[str, float], entry) or {}
+    flops, traffic = told.get("flops", 0.0), told.get("bytes", 0.0)
+    return (flops, traffic) if _is_sound(flops, traffic) else None
 
 
 def _is_sound(*values: float) -> bool:
@@ -199,11 +195,7 @@ def _draw_point(axes: Axes, point: Point, finding: Finding) -> None:
 def _name_all(axes: Axes, points: list[Point], roofs: Roofs, apart: float) -> None:
     """Names beside the axes, as high as what they name or a little off.
 
-    Args:
-        axes: Where.
-        points: What is named.
-        roofs: What is named as well.
-        apart: How far apart names stand at least, in fractions of the axes' height.
+    They stand ``apart`` at least, in fractions of the axes' height.
     """
     right = axes.get_xlim()[1]
     named = [(name, right, flat) for name, flat in roofs.flat.items()]

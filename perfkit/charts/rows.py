@@ -56,10 +56,8 @@ def picture(
         for row, (of, words) in enumerate(said):
             beside(made, row, *words, bold=of in bold)
         draw(made)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(whole, alt, put)
+    return canvas.drawn(title, lines, whole, alt, put)
 
 
 def name(variant: str) -> str:

@@ -29,12 +29,7 @@ def is_wide(values: Iterable[float]) -> bool:
 
 
 def limits(values: Iterable[float], ends: Iterable[float]) -> tuple[float, float]:
-    """The positive range that holds all values, and the ends of intervals within reach.
-
-    Args:
-        values: What must be seen.
-        ends: Lower and upper ends of intervals, which may be far away.
-    """
+    """The positive range that holds all values, and ends of intervals within reach."""
     seen = [value for value in values if value > 0] or [1.0]
     least, most = min(seen) / _REACH, max(seen) * _REACH
     every = [*seen, *(min(max(end, least), most) for end in ends)]

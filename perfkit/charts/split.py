@@ -15,7 +15,6 @@ from perfkit.findings.record import Finding
 from perfkit.findings.reports import part_in_words
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
-from perfkit.measure.trial import Trial
 
 _COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "----"), (GREY, "xxxx"))
 _WAITS_WORDS = {"input": "waiting for input"}
@@ -59,17 +58,10 @@ def _shares(finding: Finding, variant: str) -> dict[str, float]:
     for trial in finding.trials:
         if trial.variant != variant or trial.outcome != "completed":
             continue
-        spent += sum(list(_worked(trial))[1:])
+        spent += sum(ended - began for began, ended, _ in trial.worked[1:])
         for part, seconds in trial.parts.items():
             parts[part] = parts.get(part, 0.0) + sum(seconds[1:])
     return {part: min(1.0, s / spent) for part, s in parts.items()} if spent > 0 else {}
-
-
-def _worked(trial: Trial) -> Iterator[float]:
-    """Seconds of each tick with examples."""
-    for (before, _), (now, examples) in zip(trial.ticks, trial.ticks[1:], strict=False):
-        if examples:
-            yield now - before
 
 
 def _waits_beside(found: dict[str, float], parts: list[str]) -> tuple[str, str]:

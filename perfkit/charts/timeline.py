@@ -4,7 +4,6 @@ A slow stretch that coincides with other programs at work, or with a slower core
 the machine's and not the training's.
 """
 
-import itertools
 from collections.abc import Iterable, Iterator
 
 from matplotlib.axes import Axes
@@ -162,10 +161,10 @@ def timeline(finding: Finding) -> Figure:
             draw_load(under, finding, panel)
             all_axes.append(under)
         _share_clock(all_axes, finding)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height, f"{title}. {_in_words(finding, lanes)}", draw)
+    return canvas.drawn(
+        title, lines, height, f"{title}. {_in_words(finding, lanes)}", draw
+    )
 
 
 def steps(trial: Trial, longest: float) -> Iterator[Step]:
@@ -175,7 +174,7 @@ def steps(trial: Trial, longest: float) -> Iterator[Step]:
     joined to steps of about ``longest`` seconds; no step spans a pause.
     """
     row = list[Step]()
-    for span in list(_worked(trial))[1:]:
+    for span in _worked(trial)[1:]:
         if row and (span[0] != row[-1][1] or span[0] - row[0][0] >= longest):
             yield _joined(row, trial.started_s)
             row = []
@@ -184,11 +183,9 @@ def steps(trial: Trial, longest: float) -> Iterator[Step]:
         yield _joined(row, trial.started_s)
 
 
-def _worked(trial: Trial) -> Iterator[Step]:
-    """From when to when each tick worked, and on how many examples."""
-    for (before, _), (now, examples) in zip(trial.ticks, trial.ticks[1:], strict=False):
-        if examples and now > before:
-            yield before, now, examples
+def _worked(trial: Trial) -> list[Step]:
+    """From when to when each tick worked; a file may hold some that took no time."""
+    return [one for one in trial.worked if one[1] > one[0]]
 
 
 def _joined(row: list[Step], zero: float) -> Step:
@@ -251,8 +248,7 @@ def _before_steady(trial: Trial) -> Iterator[tuple[float, float]]:
     if not trial.ticks:
         return
     yield 0.0, trial.ticks[0][0]
-    for start, end, _ in itertools.islice(_worked(trial), 1):
-        yield start, end
+    yield from ((start, end) for start, end, _ in _worked(trial)[:1])
 
 
 def _share_clock(all_axes: list[Axes], finding: Finding) -> None:

@@ -7,12 +7,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perfkit.displays import Display
+from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, PerfkitError
+from perfkit.experiments import experiment
+from perfkit.experiments.parameters import Folder
+from perfkit.findings import store
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown
+from perfkit.machine.checks import checks
 from perfkit.machine.checks.base import Check
+from perfkit.machine.collect import machine
+from perfkit.machine.disk import disk
+from perfkit.machine.load import observed
 from perfkit.machine.record import Machine
+from perfkit.machine.starting import started
 
 _SCHEMA = 2
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")
@@ -126,11 +134,6 @@ def doctor(
     Raises:
         BadParameterError: There is no such folder, or that is another finding.
     """
-    from perfkit.displays import display_here
-    from perfkit.experiments.parameters import Folder
-    from perfkit.machine.checks import checks
-    from perfkit.machine.collect import machine
-
     if not isinstance(folder, str | Path | None):
         raise BadParameterError(f"The folder is {folder!r}; give its path.")
     Folder().check("folder", folder or "")
@@ -179,24 +182,18 @@ class _Look:
 
     def read_disk(self) -> None:
         """Read the disk under the data."""
-        from perfkit.machine.disk import disk
-
         with self.display.showing("Reading the disk"):
             found = disk(self.folder or ".")
         self.machine = replace(self.machine, disk=found)
 
     def start(self) -> None:
         """Start TensorFlow, and let every device compute."""
-        from perfkit.machine.starting import started
-
         with self.display.showing("Starting TensorFlow"):
             found = started(_START_S)
         self.machine = replace(self.machine, start=found)
 
     def climb(self) -> None:
         """Measure how fast each part is, and save that with all that is known."""
-        from perfkit.findings import store
-
         try:
             measured = self._measured()
             known = self.take(measured)
@@ -207,7 +204,6 @@ class _Look:
 
     def _measured(self) -> Finding:
         from perfkit import runs
-        from perfkit.experiments import experiment
 
         spent = time.monotonic() - self.began
         left = max(_MICROBENCHMARKS_S, _PROBE_S - _PREPARING_S - spent)
@@ -223,8 +219,6 @@ class _Look:
 
     def take(self, microbenchmarks: Finding) -> Finding:
         """Tell the machine what its GPUs did, and the finding which machine it was."""
-        from perfkit.machine.load import observed
-
         self.stopped = microbenchmarks.stopped
         gpus = observed(self.machine.gpus, microbenchmarks.samples)
         self.machine = replace(self.machine, gpus=gpus)

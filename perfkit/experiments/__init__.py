@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
+from perfkit.experiments.parameters import parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -57,8 +58,6 @@ def experiment(name: str, /, **parameters: Any) -> Experiment:
         BadParameterError: No experiment or parameter has that name, or a value is
             outside what the parameter accepts.
     """
-    from perfkit.experiments.parameters import parameters_of
-
     kind = named(name)
     known = [parameter.name for parameter in parameters_of(kind)]
     for given in parameters:

@@ -19,7 +19,6 @@ from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.plan import Tries
 from perfkit.measure.tick import Yielded
 
-Work = Callable[[], "Iterator[Yielded]"]
 Asked = TypeVar("Asked", bound="Experiment")
 _MARK = "_perfkit_variant"
 

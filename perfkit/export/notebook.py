@@ -28,7 +28,7 @@ from perfkit.export.page import UNSIGNED, of_finding, render
 from perfkit.export.pictures import beside
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.store import FOLDER, Recorded, load
-from perfkit.findings.text import plain
+from perfkit.findings.text import minute, plain
 
 _NEWEST, _NAMELESS = 4, 4
 _LONGEST_TITLE = 300
@@ -232,10 +232,7 @@ def _read(folder: Path, name: str) -> Recorded | None:
 
 def _machines(findings: Sequence[Recorded], texts: Sequence[str]) -> Iterator[str]:
     """Each machine once, with the time of its run or how many runs there were."""
-    runs = [
-        (machine_in_words(f), plain(f.recorded[:16].replace("T", " ")))
-        for f in findings
-    ]
+    runs = [(machine_in_words(f), minute(f.recorded)) for f in findings]
     said = [found for text in texts for found in _MEASURED.findall(text)]
     told = dict.fromkeys((plain(on, 600), when) for on, when in said)
     times = dict[str, set[str]]()

@@ -92,14 +92,7 @@ def page_of(
 def of_finding(
     found: Recorded, *, level: int = 1, charts: bool = True, by: Markup = UNSIGNED
 ) -> Page:
-    """Prepare a finding, or a diagnosis, for a page.
-
-    Args:
-        found: What to show.
-        level: Of its heading.
-        charts: Whether to draw it.
-        by: Who sends it, and why, as ``signed`` sets it.
-    """
+    """Prepare a finding, or a diagnosis, for a page as ``page_of`` does."""
     from perfkit.gallery import chart, kinds
 
     finding = found.finding if isinstance(found, Diagnosis) else found

@@ -12,7 +12,7 @@ from perfkit import units
 from perfkit.findings.record import Verdict, stamp
 from perfkit.findings.report import Fold, Report, Shown, Table
 from perfkit.findings.tables import frame
-from perfkit.findings.text import plain
+from perfkit.findings.text import minute, plain
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
@@ -278,9 +278,8 @@ def _report(profile: Profile) -> Report:
         ("Memory", "memory", _memory(profile)),
     )
     read = f"read by xprof {profile.xprof}" if profile.xprof else "not read"
-    recorded = profile.recorded[:16].replace("T", " ")
     foot = (
-        f"Recorded on {profile.machine.summary}, {recorded}; "
+        f"Recorded on {profile.machine.summary}, {minute(profile.recorded)}; "
         f"a trace of {units.size(profile.trace_bytes)}, {read}."
     )
     return Report(

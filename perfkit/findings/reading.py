@@ -7,6 +7,7 @@ writes is read here: a record whose fields ``schema`` and ``kind`` are literals.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from perfkit.errors import BadFileError
@@ -14,6 +15,7 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import CONTROL
+from perfkit.measure.trial import LOSSES, Trial
 
 # A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
 # it costs in the file, so values are limited besides.
@@ -24,6 +26,8 @@ _LONGEST_TEXT = 100_000
 _LARGEST_NUMBER = 1e30
 # Each has a row in every chart and table; no question has a tenth of it.
 _MOST_VARIANTS = 500
+# No chart and no table has room for more.
+_MOST_STAGES = 40
 # What is said of a kind of document that was given for another.
 _READ_BY = dict.fromkeys(
     ("finding", "diagnosis", "profile", "passport"), "perfkit show reads it"
@@ -127,6 +131,34 @@ def note_as(of: type[Document], note: object) -> Document | None:
         return msgspec.convert(note, of)
     except msgspec.ValidationError:
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A stage of a pipeline; see ``perfkit.experiments.shared.anatomy``."""
+
+    name: str
+    share: float | None = None
+    ns_per_element: float | None = None
+    parallelism: float | None = None
+    buffer: float | None = None
+    tuned: bool = False
+
+
+def stages(plan: object) -> list[Stage]:
+    """The stages of a noted plan, without those that make no sense."""
+    told = (note_as(dict[str, Any], plan) or {}).get("stages")
+    listed = (note_as(list[Any], told) or [])[:_MOST_STAGES]
+    return [stage for one in listed if (stage := note_as(Stage, one))]
+
+
+def losses(trial: Trial) -> list[tuple[float, float]]:
+    """After so many examples, the mean loss up to there; what is none in a file is NaN.
+
+    A file may say anything: then there are none.
+    """
+    told = note_as(list[tuple[int | float, float | None]], trial.notes.get(LOSSES))
+    return [(n, math.nan if y is None else y) for n, y in told or () if n > 0]
 
 
 def _default(of: type[Any], field: str) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from perfkit.findings.report import Fold, Report, Saved, in_html
+from perfkit.findings.text import minute, plain
 from perfkit.machine.record import Machine
 from perfkit.measure.statistics import Comparison, Sure, Timing
 from perfkit.measure.trial import Trial
@@ -127,9 +128,7 @@ class Dated(Protocol):
 
 def stamp(of: Dated) -> str:
     """Say where and when a recording is from."""
-    from perfkit.findings.text import plain
-
-    when = plain(of.recorded[:16].replace("T", " "))
+    when = minute(of.recorded)
     return f"Recorded on {when}, {plain(of.machine.summary)}; not run here."
 
 

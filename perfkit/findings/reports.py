@@ -11,7 +11,8 @@ from typing import Any
 from perfkit import units
 from perfkit.findings import load
 from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Gain, Part
-from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.reading import Stage, stages
+from perfkit.findings.record import Dated, Finding, Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
     NOTE,
@@ -22,8 +23,7 @@ from perfkit.findings.standing import (
     rate,
     standings,
 )
-from perfkit.findings.store import Recorded
-from perfkit.findings.text import as_sentence, plain, without_marks
+from perfkit.findings.text import as_sentence, minute, plain, without_marks
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import WORTH_KNOWING
 
@@ -31,7 +31,6 @@ _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": 
 # The least gain that is worth claiming.
 _WORTH = 1.05
 _UNMEASURED = "it applies and may help, and this run did not measure it"
-_STAGES = 40
 _NUMBER = re.compile(r"\d+")
 # The parameter of what was typed as a command of its own.
 TYPED = "command"
@@ -99,7 +98,7 @@ def _with_next(verdict: Verdict, finding: Finding) -> Verdict:
     return replace(verdict, next=load.quieter(finding))
 
 
-def machine_in_words(found: Recorded) -> str:
+def machine_in_words(found: Dated) -> str:
     """The machine of a finding in a line, with what trained on it."""
     library = found.machine.versions.get("tensorflow", "")
     known = f", TensorFlow {plain(library, 40)}" if library else ""
@@ -262,8 +261,7 @@ def _missing(finding: Finding, table: Table) -> Iterator[str]:
 def _foot(finding: Finding) -> Iterator[str]:
     if finding.guess:
         yield f"Your guess: {finding.guess}"
-    recorded = plain(finding.recorded[:16].replace("T", " "))
-    yield f"Measured on {machine_in_words(finding)}, {recorded}."
+    yield f"Measured on {machine_in_words(finding)}, {minute(finding.recorded)}."
 
 
 def _noise(finding: Finding) -> str:
@@ -492,29 +490,21 @@ def _limits(found: Diagnosis) -> Table:
 
 def _anatomy(found: Diagnosis) -> Table:
     """The plan of its pipeline; what makes no sense in a note is left out."""
-    listed = found.anatomy.get("stages")
-    stages = listed[:_STAGES] if isinstance(listed, list | tuple) else ()
     slowest = found.anatomy.get("limits")
-    rows = tuple(
-        _stage(stage, slowest)
-        for stage in stages
-        if isinstance(stage, dict) and isinstance(stage.get("name"), str)
-    )
+    rows = tuple(_stage(stage, slowest) for stage in stages(found.anatomy))
     headings = ("stage", "share of the work", "each", "at a time", "what that says")
     return Table("What TensorFlow runs for its data", headings, rows)
 
 
-def _stage(stage: dict[str, Any], slowest: Any) -> tuple[str, ...]:
-    share, each, at_a_time = (
-        stage.get(name) for name in ("share", "ns_per_element", "parallelism")
-    )
-    by = " (AUTOTUNE)" if stage.get("tuned") is True else ""
+def _stage(of: Stage, slowest: Any) -> tuple[str, ...]:
+    by = " (AUTOTUNE)" if of.tuned else ""
+    each = of.ns_per_element
     return (
-        stage["name"],
-        units.percent(share) if isinstance(share, int | float) else "",
-        units.seconds(each / 1e9) if isinstance(each, int | float) else "",
-        f"{at_a_time:g}{by}" if isinstance(at_a_time, int | float) else "",
-        "read from TensorFlow; it limits" * (stage["name"] == slowest),
+        of.name,
+        "" if of.share is None else units.percent(of.share),
+        "" if each is None else units.seconds(each / 1e9),
+        "" if of.parallelism is None else f"{of.parallelism:g}{by}",
+        "read from TensorFlow; it limits" * (of.name == slowest),
     )
 
 

@@ -23,7 +23,7 @@ from perfkit.findings.reading import (
 )
 from perfkit.findings.record import Finding
 from perfkit.findings.tables import frame
-from perfkit.findings.text import plain
+from perfkit.findings.text import minute, plain
 from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _row(path: Path) -> dict[str, Any]:
         return {"recorded": "", "path": path, "problem": str(error)}
     finding = found.finding if isinstance(found, Diagnosis) else found
     return {
-        "recorded": plain(finding.recorded[:16].replace("T", " ")),
+        "recorded": minute(finding.recorded),
         "experiment": plain(finding.experiment) + " (recorded)" * finding.replayed,
         "headline": plain(finding.verdict.headline),
         "winner": plain(finding.verdict.winner),

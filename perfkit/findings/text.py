@@ -18,6 +18,11 @@ def plain(text: str, longest: int = _LONGEST) -> str:
     return _cut(" ".join(_printable(seen).split()) + more, longest)
 
 
+def minute(recorded: str) -> str:
+    """When something was recorded, as a reader reads it: to the minute."""
+    return plain(recorded[:16].replace("T", " "))
+
+
 def plain_lines(text: str) -> str:
     """The same for lines of code: their breaks and indentation stay."""
     seen = text[: _LOOKED_AT * _LONGEST * _MOST_LINES]

@@ -21,6 +21,8 @@ from typing import Any
 from perfkit import runs
 from perfkit.displays import Display
 from perfkit.errors import PerfkitError, RunError
+from perfkit.experiments import experiment
+from perfkit.machine import software
 from perfkit.progress import Board
 
 # What it does is told this often.
@@ -56,8 +58,6 @@ class Task:
 
 def tensorflow_here() -> str:
     """The version of TensorFlow that Python would import here; "" if there is none."""
-    from perfkit.machine import software
-
     return software.versions(sys.path).get("tensorflow", "")
 
 
@@ -183,8 +183,6 @@ def main() -> None:
 
 def _run(task: Task, teller: _Teller) -> tuple[bool, str]:
     """Leave a finding; whether it was stopped, and why it could not be saved."""
-    from perfkit.experiments import experiment
-
     chosen = experiment(task.experiment, **task.parameters)
     ours, theirs = tensorflow_here(), task.tensorflow
     if "tensorflow" in chosen.needs and theirs and ours and theirs != ours:

@@ -4,13 +4,11 @@ Nobody is waited for longer than the budget and half a minute, and whoever dies,
 or falls silent is an outcome with a sentence, while the others go on.
 """
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,18 +16,17 @@ from typing import TYPE_CHECKING, Any
 from perfkit import runs, units
 from perfkit.errors import BadParameterError, MissingPartError
 from perfkit.experiments import experiments
+from perfkit.experiments.base import Experiment
 from perfkit.findings.text import plain
 from perfkit.fleet.members import SILENT_S, Gathered, How, Member
 from perfkit.fleet.process import Task, measure, tensorflow_here
+from perfkit.fleet.show import drawn_on
 from perfkit.passports.passport import BUDGET_S
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from distributed import Client
     from rich.console import Console
 
-    from perfkit.experiments.base import Experiment
     from perfkit.fleet.cluster import Cluster
 
 # Beyond the budget: to connect, to start, to prepare, to come home. Of half a minute it
@@ -98,7 +95,7 @@ class FleetRun:
 
     def __init__(
         self,
-        fleet: Here | Cluster,
+        fleet: "Here | Cluster",
         task: Task,
         folder: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -265,7 +262,7 @@ def make_task(
 
 def open_run(
     task: Task,
-    where: str | Client | None = None,
+    where: "str | Client | None" = None,
     *,
     folder: str | Path | None = None,
     each: str = "host",
@@ -314,10 +311,8 @@ def open_run(
         raise
 
 
-def watch(run: FleetRun, console: Console) -> Gathered:
+def watch(run: FleetRun, console: "Console") -> Gathered:
     """Run a fleet to its end and draw it; an interrupt is Stop."""
-    from perfkit.fleet.show import drawn_on
-
     with (
         runs.interrupt_is_stop() as asked,
         drawn_on(console) as draw,

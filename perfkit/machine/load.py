@@ -34,12 +34,7 @@ Sample = dict[str, float]
 def observed(
     gpus: Sequence[Gpu], samples: Mapping[str, Sequence[float | None]]
 ) -> tuple[Gpu, ...]:
-    """The GPUs, told what was seen of them while they worked.
-
-    Args:
-        gpus: In the driver's order.
-        samples: Columns of a run, such as ``"gpu0_throttle"``, one value per sample.
-    """
+    """The GPUs, in the driver's order, told what a run's samples saw of their work."""
     return tuple(_with_what_was_seen(gpu, n, samples) for n, gpu in enumerate(gpus))
 
 

@@ -20,7 +20,7 @@ from perfkit.findings.report import Report, Shown, in_html
 from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import standings
 from perfkit.findings.tables import frame
-from perfkit.findings.text import plain
+from perfkit.findings.text import minute, plain
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 from perfkit.machines import room
@@ -260,7 +260,7 @@ class Classroom(Shown):
         return {
             "machine": self.name(place),
             "what": plain(passport.machine.summary),
-            "recorded": plain(passport.recorded[:16].replace("T", " ")),
+            "recorded": minute(passport.recorded),
             "speed": statistics.median(ratios) if len(ratios) >= SPEED_FROM else None,
             "slowest": slowest.name if slowest else "",
             "its_speed": slowest.ratio(place) if slowest else None,

@@ -11,7 +11,7 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown, in_html
 from perfkit.findings.standing import has_microbenchmarks
-from perfkit.findings.text import plain
+from perfkit.findings.text import minute, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.ratios import BenchmarkRatio, Differs, MachineDiffers, Ratio, Side
 from perfkit.measure.measurement import CONTROL
@@ -337,7 +337,7 @@ def held(document: Document) -> Held:
     one = One(
         label=plain(label, _LONGEST),
         summary=plain(document.machine.summary),
-        recorded=plain(document.recorded[:16].replace("T", " ")),
+        recorded=minute(document.recorded),
         cores=document.machine.cores_granted,
         samples=dict(levels.thinned(document.samples)),
     )

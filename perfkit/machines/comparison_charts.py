@@ -252,15 +252,13 @@ def usage(found: Explanation) -> Figure:
             curves.put(axes, scale.even_ticks(0, end), "{:g}".format)
             axes.tick_params(axis="x", labelbottom=number == len(shown) - 1)
         axes.set_xlabel("seconds since the start of each recording")
-        canvas.heading(drawing, _USAGE_TITLE)
-        canvas.caption(drawing, lines)
 
     said = "; ".join(
         f"{panel.title} of {name}: {_mean(points, panel)} on average"
         for panel, both in shown.items()
         for (name, *_), points in zip(_LINES, both, strict=True)
     )
-    return canvas.drawn(height, f"{_USAGE_TITLE}. {said}.", draw)
+    return canvas.drawn(_USAGE_TITLE, lines, height, f"{_USAGE_TITLE}. {said}.", draw)
 
 
 def _usage_draw(axes: Axes, panel: _Panel, both: Sequence[Points]) -> None:

@@ -17,10 +17,16 @@ from pathlib import Path
 from perfkit import runs
 from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, PerfkitError
+from perfkit.experiments import experiment
 from perfkit.experiments.session import Session
 from perfkit.findings import store
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
+from perfkit.machine import environment
+from perfkit.machine.checks import checks
+from perfkit.machine.collect import machine
+from perfkit.machine.load import observed
+from perfkit.machine.starting import started
 from perfkit.measure.plan import Preparing, TrialStarted
 from perfkit.passports.levels import (
     Levels,
@@ -86,8 +92,6 @@ class Making:
 
     def make(self, display: Display) -> None:
         """Measure one thing after another, and keep each."""
-        from perfkit.machine.collect import machine
-
         self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
         self._zero = self.clock()
         # Before anything runs on it.
@@ -113,9 +117,6 @@ class Making:
     def passport(self) -> Passport:
         """What there is by now."""
         from perfkit.experiments.reference_trainings.verdict import trainings_of
-        from perfkit.machine import environment
-        from perfkit.machine.checks import checks
-        from perfkit.machine.load import observed
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
         findings = {name: together(told) for name, told in self.visits.items()}
@@ -160,8 +161,6 @@ class Making:
 
     def _start(self, display: Display) -> None:
         """Start TensorFlow, and let every device compute."""
-        from perfkit.machine.starting import started
-
         if self.budget < _STARTS_FROM_S:
             least = f"A budget below {_STARTS_FROM_S:.0f} s"
             self._missed.append(f"{least} leaves out TensorFlow's start.")
@@ -178,8 +177,6 @@ class Making:
 
     def _measure(self, name: str, share: float, display: Display) -> None:
         """Run one experiment for a share of what is left."""
-        from perfkit.experiments import experiment
-
         left = (self.budget - self.spent) * share
         self.stopped |= self._asked.is_set()
         if self.stopped:

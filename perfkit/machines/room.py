@@ -130,9 +130,7 @@ def _check(number: int) -> int:
 def laptop(machine: Machine, folder: str | Path = ".") -> Laptop:
     """What is to be told of a machine on which TensorFlow was started.
 
-    Args:
-        machine: With its ``start``.
-        folder: Where the notebooks lie.
+    The folder is the one that the notebooks lie in.
     """
     proofs = machine.start.proofs if machine.start else ()
     computed = {proof.device for proof in proofs if proof.device.startswith("GPU")}

@@ -8,7 +8,6 @@ drops the beginning whose removal leaves the mean of the rest best known.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -294,11 +293,7 @@ def _by_label(trials: Iterable[Trial]) -> dict[str, list[tuple[float, float]]]:
 
 def _example_s(trial: Trial) -> float:
     """Seconds of an example of a trial, about."""
-    each = [
-        (end - begin) / examples
-        for (begin, _), (end, examples) in itertools.pairwise(trial.ticks)
-        if examples
-    ]
+    each = [(end - begin) / examples for begin, end, examples in trial.worked]
     return statistics.median(each) if each else 0.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -77,6 +78,15 @@ class Trial:
     def is_try(self) -> bool:
         """Whether it was run outside the rounds, and so is part of no timing."""
         return self.round == 0
+
+    @property
+    def worked(self) -> list[tuple[float, float, int]]:
+        """From when to when each of its ticks worked, and on how many examples."""
+        return [
+            (began, ended, examples)
+            for (began, _), (ended, examples) in itertools.pairwise(self.ticks)
+            if examples
+        ]
 
     def shares_process(self, other: Trial) -> bool:
         """Whether both took turns in one process."""

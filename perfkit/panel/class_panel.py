@@ -11,7 +11,7 @@ import ipywidgets as widgets
 from perfkit.machines.classroom import Classroom, classroom
 from perfkit.panel import documents
 from perfkit.panel.controls import boxed, labelled, text_control
-from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
+from perfkit.panel.view import StatusView, button, download, file_stem
 from perfkit.panel.worker import Working
 from perfkit.passports.passport import Passport
 
@@ -44,6 +44,7 @@ class ClassView(StatusView):
         said = (self.status.widget, self.found, self.told, self.page)
         for told in (self.told, self.found):
             told.add_class("perfkit-found")
+        self._waiting = (self.folder, self.you, self.show)
         self.box.children = (self.folder, self.you, row, *said)
         self.enable(running=False)
 
@@ -51,13 +52,6 @@ class ClassView(StatusView):
         """Offer machines to be marked."""
         self.you.options = tuple(labels)
         self.you.value = marked
-
-    def enable(self, *, running: bool) -> None:
-        """Let pressed and changed be what has a meaning now."""
-        pressed = (self.folder, self.you, self.show)
-        for widget in pressed:
-            widget.disabled = running
-        answer_at_once(pressed)
 
 
 _QUESTION = "Where does each machine of a class stand?"

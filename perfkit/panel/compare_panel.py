@@ -1,5 +1,6 @@
 """The panel of two machines: pick two files, press Compare, read, download."""
 
+import itertools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,13 @@ from typing import Any
 import ipywidgets as widgets
 
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.machines.compare import compare
 from perfkit.machines.comparison import Document, Explanation
+from perfkit.machines.comparison_report import page
 from perfkit.panel import documents
 from perfkit.panel.controls import boxed, guess_control, labelled
 from perfkit.panel.documents import Source, Upload
-from perfkit.panel.view import StatusView, answer_at_once, button, download, file_stem
+from perfkit.panel.view import StatusView, button, download, file_stem
 from perfkit.panel.worker import Working
 
 _SIDES = ("A", "B")
@@ -40,9 +43,9 @@ class CompareView(StatusView):
         self.refresh = button("Refresh", "Look again which files lie here")
         self.guess = guess_control(guess, "such as B, 2x, most of it compute")
         self.found, self.page = widgets.HTML(), widgets.HTML()
-        self._buttons = (self.compare, self.refresh)
         picked = [(self.pickers[side], self.uploads[side]) for side in _SIDES]
-        rows = (*picked, (*self._buttons, self.guess))
+        rows = (*picked, (self.compare, self.refresh, self.guess))
+        self._waiting = tuple(itertools.chain(*rows))
         said = (self.status.widget, self.found, self.page)
         self.found.add_class("perfkit-found")
         self.box.children = (*(boxed("perfkit-buttons", *row) for row in rows), *said)
@@ -55,14 +58,6 @@ class CompareView(StatusView):
             kept = picker.value
             picker.options = options
             picker.value = kept if kept in options else None
-
-    def enable(self, *, running: bool) -> None:
-        """Let pressed and changed be what has a meaning now."""
-        chosen = (*self.pickers.values(), *self.uploads.values(), self.guess)
-        pressed = (*chosen, *self._buttons)
-        for widget in pressed:
-            widget.disabled = running
-        answer_at_once(pressed)
 
 
 def _picker(side: str) -> Any:
@@ -192,9 +187,6 @@ class ComparePanel(Working[Explanation]):
         self.view.say(again if self.found else _READY)
 
     def _run(self) -> None:
-        from perfkit.machines.compare import compare
-        from perfkit.machines.comparison_report import page
-
         picked = self.picked
         if None in picked:
             raise BadParameterError("Pick a machine A and a machine B first.")

@@ -16,7 +16,7 @@ import traitlets
 from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
-from perfkit.findings.text import plain
+from perfkit.findings.text import minute, plain
 from perfkit.machines.compare import parse
 from perfkit.machines.comparison import Document
 from perfkit.passports import passport as machines_passport
@@ -173,7 +173,7 @@ def _label(document: Document, name: str) -> str:
 
 def _about(passport: Passport) -> str:
     """What tells a machine's passport from others of the same name."""
-    machine, day = passport.machine, plain(passport.recorded[:16].replace("T", " "))
+    machine, day = passport.machine, minute(passport.recorded)
     return f" \N{MIDDLE DOT} {plain(machine.cpu, 40)}, {machine.cores} cores, {day}"
 
 

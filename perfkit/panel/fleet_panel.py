@@ -34,6 +34,7 @@ class FleetView(StatusView):
     def __init__(self, controls: dict[str, Any]) -> None:
         super().__init__()
         self.controls = controls
+        self._waiting = tuple(controls.values())
         self.run = button("Run", "Ask every machine of the fleet", "primary")
         self.stop = button("Stop", "End the run and keep what comes home")
         self.rows, self.found = widgets.HTML(), widgets.HTML()
@@ -45,10 +46,9 @@ class FleetView(StatusView):
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
-        for widget in self.controls.values():
-            widget.disabled = running
+        super().enable(running=running)
         run_or_stop(self.run, self.stop, self.box, running=running)
-        answer_at_once((*self.controls.values(), self.run, self.stop))
+        answer_at_once((self.run, self.stop))
 
     def draw(self, rows: Sequence[Member]) -> None:
         """Show how far each machine is."""

@@ -61,8 +61,8 @@ class PassportView(StatusView):
         self.stop = button("Stop", "End the run and keep what was measured")
         self.save = button("Save", "Write the file that is described below")
         self.saved, self.preview, self.card = (widgets.HTML() for _ in range(3))
-        self._set = (self.budget, self.label, self.file, self.names)
-        controls = boxed("perfkit-controls", *self._set)
+        self._waiting = (self.budget, self.label, self.file, self.names)
+        controls = boxed("perfkit-controls", *self._waiting)
         row = boxed("perfkit-buttons", self.run, self.stop, self.save)
         said = (self.status.widget, self.saved, self.preview, self.card)
         self.preview.add_class("perfkit-found")
@@ -72,11 +72,10 @@ class PassportView(StatusView):
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
-        for widget in self._set:
-            widget.disabled = running
+        super().enable(running=running)
         run_or_stop(self.run, self.stop, self.box, running=running)
         self.save.disabled = running or not self.can_save
-        answer_at_once((*self._set, self.run, self.stop, self.save))
+        answer_at_once((self.run, self.stop, self.save))
 
     def show(self, passport: Passport | None) -> None:
         """Show what a passport says, and all that its file would hold."""

@@ -17,6 +17,7 @@ from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.displays import PERIOD_S, Display
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import Replay
+from perfkit.export.page import findings_page, signed
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
@@ -112,8 +113,6 @@ class Runs:
 
     def draw(self) -> None:
         """Show the runs, with links to pages that are signed as the fields say."""
-        from perfkit.export.page import signed
-
         by = signed(self.author.value, self.note.value)
         numbers = range(self._count, 0, -1)
         rows = []
@@ -142,8 +141,6 @@ def _line_of_text(label: str, tooltip: str) -> Any:
 
 def downloads(found: Recorded, by: Markup, which: str) -> str:
     """Links to the page and to the finding that hold all of it."""
-    from perfkit.export.page import findings_page
-
     stem = found.path.stem if found.path else "finding"
     page = download(f"{stem}.html", findings_page([found], by), of=which)
     file = download(f"{stem}.json", to_json(found), "finding", of=which)
@@ -186,11 +183,7 @@ def static_html(
 
 
 def no_run(verb: str) -> str:
-    """What to do where no panel is seen: on a page, or on a server without widgets.
-
-    Args:
-        verb: What does the same without a panel, such as ``"perfkit.run"``.
-    """
+    """What to do on a page, or on a server without widgets, where no panel is seen."""
     return (
         "No run yet. Run this notebook in JupyterLab, Jupyter Notebook or VS Code to "
         f"use the panel; where it does not appear, <code>{verb}(...)</code> does the "
@@ -241,6 +234,9 @@ class StatusView:
         box: All of it.
     """
 
+    # What waits while the panel is at work.
+    _waiting: tuple[Any, ...] = ()
+
     def __init__(self) -> None:
         self.status = Status()
         self.box = widgets.VBox()
@@ -249,6 +245,12 @@ class StatusView:
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
         self.status.say(state)
+
+    def enable(self, *, running: bool) -> None:
+        """Let pressed and changed be what has a meaning now."""
+        for widget in self._waiting:
+            widget.disabled = running
+        answer_at_once(self._waiting)
 
 
 RUNNING = "Running: wait, or press Stop and keep what was measured by then."

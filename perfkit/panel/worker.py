@@ -61,9 +61,7 @@ _made: "dict[str, list[tuple[str, Working[Any]]]]" = {}
 def take_over(panel: "Working[Any]", otherwise: str) -> None:
     """Stop what earlier runs of this cell made, and remember what this one makes.
 
-    Args:
-        panel: What this cell makes.
-        otherwise: What stands for the cell where the front end does not tell it.
+    ``otherwise`` stands for the cell where the front end does not tell it.
     """
     cell, execution = running_cell()
     known = _made.get(cell or otherwise, [])

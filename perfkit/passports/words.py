@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
-from perfkit.findings.text import plain
+from perfkit.findings.reports import machine_in_words
+from perfkit.findings.text import minute, plain
 from perfkit.passports.passport import (
     BUDGET_S,
     ENDED,
@@ -42,8 +43,8 @@ def report(passport: Passport) -> Report:
 
 def headline(passport: Passport) -> str:
     """Whose passport it is and when it was recorded."""
-    recorded = passport.recorded[:16].replace("T", " ")
-    return f"Passport of {passport.label or 'a machine'}, recorded {recorded}"
+    of = passport.label or "a machine"
+    return f"Passport of {of}, recorded {minute(passport.recorded)}"
 
 
 def too_short(passport: Passport) -> str:
@@ -68,9 +69,7 @@ def _split(training: Training) -> Iterator[str]:
 
 def about(passport: Passport) -> Iterator[str]:
     """The machine and its checks, a line each."""
-    tensorflow = passport.machine.versions.get("tensorflow", "")
-    library = f", TensorFlow {tensorflow}" if tensorflow else ""
-    yield f"{passport.machine.summary}{library}"
+    yield machine_in_words(passport)
     for check in passport.checks:
         if check.status in ("fail", "warn"):
             yield f"{check.status}: {check.title}"

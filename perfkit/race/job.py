@@ -14,8 +14,8 @@ from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.facts import Facts
+from perfkit.findings.reading import losses
 from perfkit.measure.measurement import Measurement
-from perfkit.measure.trial import LOSSES
 from perfkit.race.side import COMPILED
 
 # So many of the first losses are held against each other, and lie apart where they
@@ -107,24 +107,19 @@ def _mean(losses: list[float]) -> str:
 
 def first_losses(measured: Measurement, side: str) -> list[float]:
     """The first losses of all trials of a side; none where its loop tells none."""
-    told = losses(measured, side).values()
+    told = losses_of(measured, side).values()
     return [loss for trial in told for _, loss in trial[:_FIRST]]
 
 
-def losses(measured: Measurement, side: str) -> dict[int, list[tuple[int, float]]]:
+def losses_of(measured: Measurement, side: str) -> dict[int, list[tuple[float, float]]]:
     """Of a side in each round: after so many examples, the mean loss up to there."""
-    told = {trial.round: trial.notes.get(LOSSES) for trial in measured.of(side)}
-    return {
-        # What is no number is none in a file.
-        number: [(int(n), math.nan if loss is None else loss) for n, loss in one]
-        for number, one in told.items()
-        if isinstance(one, list | tuple) and one
-    }
+    told = {trial.round: losses(trial) for trial in measured.of(side)}
+    return {number: one for number, one in told.items() if one}
 
 
 def alike(measured: Measurement, side: str, baseline: str) -> bool:
     """Whether the first losses are the same but for rounding, in each round."""
-    one, other = (losses(measured, each) for each in (side, baseline))
+    one, other = (losses_of(measured, each) for each in (side, baseline))
     common = one.keys() & other.keys()
     return bool(common) and all(
         abs(mine - theirs) <= _ROUNDING * max(abs(theirs), _ROUNDING)

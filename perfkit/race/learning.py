@@ -15,14 +15,14 @@ from statistics import fmean, stdev
 from perfkit import intuition, units
 from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
-from perfkit.findings.reading import note_as
+from perfkit.findings.reading import losses, note_as
 from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.report import Report, Shown, Table
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison, judge, student
-from perfkit.measure.trial import LOSSES, NEW_EXAMPLES, Trial
+from perfkit.measure.trial import NEW_EXAMPLES, Trial
 
 # After so many examples, the mean loss since the one before.
 Points = Sequence[tuple[float, float]]
@@ -244,15 +244,9 @@ def _completed(measured: Measurement, side: str) -> list[Trial]:
     return [one for one in measured.of(side) if one.outcome == "completed"]
 
 
-def _points(trial: Trial) -> Points:
-    """Its losses; what is none in a file is no number, and a file may say anything."""
-    told = note_as(list[tuple[float, float | None]], trial.notes.get(LOSSES)) or []
-    return [(x, math.nan if y is None else y) for x, y in told if x > 0]
-
-
 def _reached(measured: Measurement, side: str, loss: float) -> Reached:
     trials, timing = _completed(measured, side), measured.timing(side)
-    examples = {one.round: examples_to(loss, _points(one)) for one in trials}
+    examples = {one.round: examples_to(loss, losses(one)) for one in trials}
     new = {
         one.round: note_as(float, one.notes.get(NEW_EXAMPLES)) or math.inf
         for one in trials
@@ -275,7 +269,7 @@ def _compared(measured: Measurement, one: Reached, first: Reached) -> Reached:
     for trial in _completed(measured, first.side):
         mine, theirs = (side.examples.get(trial.round) for side in (one, first))
         if mine and theirs:
-            seeds[f"{_points(trial)[0][1]:.4g}"] = math.log(theirs / mine)
+            seeds[f"{losses(trial)[0][1]:.4g}"] = math.log(theirs / mine)
     if len(seeds) < LEAST_ROUNDS:
         return one
     middle = fmean(seeds.values()) + math.log(rates.ratio)

@@ -249,7 +249,7 @@ class Race(Experiment):
 
 def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
     """How far each had learnt after as many examples, over all seeds."""
-    one, two = (job.losses(measured, each.name) for each in (side, baseline))
+    one, two = (job.losses_of(measured, each.name) for each in (side, baseline))
     common = [
         (dict(one[number]), dict(two[number])) for number in one.keys() & two.keys()
     ]

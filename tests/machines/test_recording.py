@@ -75,7 +75,7 @@ def machine(monkeypatch):
         return found
 
     monkeypatch.setattr(recording.runs, "open_session", open_session)
-    monkeypatch.setattr("perfkit.machine.collect.machine", lambda: MACHINE)
+    monkeypatch.setattr("perfkit.machines.recording.machine", lambda: MACHINE)
     return clock, scripts, asked
 
 
@@ -120,7 +120,7 @@ def test_the_trainings_get_what_the_microbenchmarks_leave(machine):
 def test_where_no_training_is_ready_the_next_has_the_rest(
     machine, monkeypatch, outcome, visits
 ):
-    monkeypatch.setattr("perfkit.machine.starting.started", lambda _: None)
+    monkeypatch.setattr("perfkit.machines.recording.started", lambda _: None)
     clock, scripts, asked = machine
     found = scripts[TRAININGS].finding
     trials = tuple(replace(trial, outcome=outcome) for trial in found.trials)

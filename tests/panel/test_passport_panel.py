@@ -44,7 +44,7 @@ class House:
         self.on, self.began, self.asked = False, threading.Event(), {}
         self.found = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}
         monkeypatch.setattr(recording.runs, "open_session", self.open)
-        monkeypatch.setattr("perfkit.machine.collect.machine", lambda: MACHINE)
+        monkeypatch.setattr("perfkit.machines.recording.machine", lambda: MACHINE)
 
     def open(self, experiment, budget):
         self.asked[experiment.name] = budget

@@ -204,7 +204,7 @@ def test_a_loop_that_tells_no_losses_says_nothing_of_learning():
     assert learning({}, {LOSSES: FALLING}) == []
     assert learning({LOSSES: None}, {LOSSES: [(1, 1.0)]}) == []
     run = measured(notes={NEW: {LOSSES: "broken"}, OLD: {LOSSES: []}})
-    assert job.losses(run, NEW) == job.losses(run, OLD) == {}
+    assert job.losses_of(run, NEW) == job.losses_of(run, OLD) == {}
 
 
 def test_losses_are_alike_but_for_rounding():

@@ -15,7 +15,6 @@ from typing import Annotated
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size import usual_loop as usual
 from perfkit.experiments.batch_size.verdict import judge
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import batches as shared_batches
@@ -110,10 +109,10 @@ class BatchSize(Experiment):
         limit = None if measured.notes.get("gpus") else self.memory * _MB
         yield from numbers.tries(self.model, self._first(measured), limit)
         for name, sizes in (
-            (usual.UPWARDS, self.batches),
-            (usual.DOWNWARDS, self.batches[::-1]),
+            (numbers.UPWARDS, self.batches),
+            (numbers.DOWNWARDS, self.batches[::-1]),
         ):
-            looped = functools.partial(usual.as_circulated, self.model, sizes)
+            looped = functools.partial(numbers.as_circulated, self.model, sizes)
             yield Try(name=name, work=looped)
         knee = numbers.knee(measured)
         large_enough = [knee.size] if knee else []

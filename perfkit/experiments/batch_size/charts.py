@@ -12,7 +12,6 @@ from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK, Figure, Kind
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size import usual_loop as usual
 from perfkit.experiments.batch_size.numbers import Curve, Found, Knee, Line
 from perfkit.experiments.shared.batches import Forecast
 from perfkit.experiments.shared.words import between
@@ -22,8 +21,8 @@ from perfkit.findings.text import plain
 from perfkit.measure.statistics import Timing
 
 _LOOPS = (
-    (usual.UPWARDS, "x", "upwards"),
-    (usual.DOWNWARDS, "+", "backwards"),
+    (numbers.UPWARDS, "x", "upwards"),
+    (numbers.DOWNWARDS, "+", "backwards"),
 )
 
 
@@ -275,11 +274,9 @@ def learning(finding: Finding) -> Figure:
         _below(by_samples, by_seconds, found)
         names = [f"batch {curve.batch:,}" for curve in found]
         curves.key(by_seconds, names, _LOOKS, (1.03, 1.13))
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = ". ".join(_learning_in_words(curve) for curve in found)
-    return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
+    return canvas.drawn(title, lines, curves.height(lines), f"{title}. {said}.", draw)
 
 
 def trainings(finding: Finding) -> tuple[Curve, ...]:

@@ -5,7 +5,8 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -13,10 +14,12 @@ import numpy as np
 
 from perfkit.experiments.shared import batches
 from perfkit.experiments.shared.batches import Forecast
+from perfkit.experiments.shared.models import MODELS
 from perfkit.findings.reading import note_as
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.plan import Tries, Try
 from perfkit.measure.statistics import Comparison, Estimate, Timing, student
+from perfkit.measure.tick import READY, Note, Yielded
 from perfkit.measure.trial import Trial
 
 # A finding's file holds the names of its variants and of its tries, and no sizes.
@@ -215,6 +218,50 @@ def _held(trial: Trial) -> dict[str, int]:
     return note_as(dict[str, int], trial.notes.get("memory")) or {}
 
 
+# The loop over batch sizes that is in circulation, run as it stands: one network is
+# trained on through the whole loop, whatever is measured first pays for tracing,
+# nothing is warmed up or repeated, and the order never changes.
+UPWARDS, DOWNWARDS = "the usual loop", "the usual loop, backwards"
+
+
+def circulated(
+    sizes: Sequence[int],
+    fit: Callable[[int], object],
+    count: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[tuple[int, float]]:
+    """Fit for an epoch of ``count`` examples at each size, one after the other.
+
+    Yields:
+        Each size with the examples per second that this loop makes of it.
+    """
+    for size in sizes:
+        began = clock()
+        fit(size)
+        yield size, count / (clock() - began)
+
+
+def as_circulated(name: str, sizes: Sequence[int]) -> Iterator[Yielded]:
+    """Run it with a network from ``MODELS``, and tell what it would have told."""
+    import keras
+
+    model, count = MODELS[name], max(sizes)
+    network = model.build()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    network.compile("adam", loss)
+    examples, labels = model.batch(count)
+
+    def fit(size: int) -> None:
+        network.fit(examples, labels, batch_size=size, epochs=1, verbose=0)
+
+    yield READY
+    told = []
+    for size, rate in circulated(sizes, fit, count):
+        told.append([size, rate])
+        yield Note("told", list(told))
+        yield count
+
+
 def usual_loop(trials: Iterable[Trial], name: str) -> dict[int, float]:
     """Examples per second by batch size, as the loop in circulation has them."""
     told = (trial.notes.get("told") for trial in trials if trial.variant == name)
@@ -231,11 +278,7 @@ def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
 def _curve(trial: Trial) -> Curve | None:
     batch = note_as(int, trial.notes.get("batch")) or 0
     losses = note_as(list[float | None], trial.notes.get("losses")) or ()
-    worked = [
-        (now - before, examples)
-        for (before, _), (now, examples) in itertools.pairwise(trial.ticks)
-        if examples
-    ]
+    worked = [(ended - began, examples) for began, ended, examples in trial.worked]
     seconds = itertools.accumulate((spent for spent, _ in worked), initial=0.0)
     samples = itertools.accumulate((count for _, count in worked), initial=0)
     # A training may be ended between a tick and the look that belongs to it.

@@ -48,11 +48,9 @@ def signs(finding: Finding) -> Figure:
             _draw(axes, sign, read)
             labels = names if across == 0 else [""] * len(names)
             axes.set_yticks(range(len(names)), labels)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = "; ".join(_in_words(variant, found) for variant, found in read.items())
-    return canvas.drawn(height, f"{title}. {said}.", draw)
+    return canvas.drawn(title, lines, height, f"{title}. {said}.", draw)
 
 
 def _read(finding: Finding) -> Read:

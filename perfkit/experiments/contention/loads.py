@@ -1,14 +1,14 @@
 """Loads beside a training, and the training beside them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -19,17 +19,15 @@ from perfkit.experiments.contention import programs
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.benchmark import array_bytes
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.decoding import step_of
+from perfkit.experiments.shared.images import jpeg
 from perfkit.experiments.shared.models import MODELS
+from perfkit.machine import disk
 from perfkit.measure.monitor import OTHERS_VARIABLE
-from perfkit.measure.tick import READY, Note, Pause, Tick, every
+from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-    from pathlib import Path
-
     import tensorflow as tf
-
-    from perfkit.measure.tick import Yielded
 
 
 # Far longer than a round of trials, and short for whoever would wait for it.
@@ -206,16 +204,13 @@ def make() -> Generator[Note, None, Path]:
 
 
 def _trained(job: Job, beside: list[subprocess.Popen[bytes]]) -> Iterator[Yielded]:
-    from perfkit.experiments.shared import images as shared_images
-    from perfkit.experiments.shared.decoding import step_of
-
     pace = Pace()
     batches = _fed(job)
     if job.slow == SLEEPS:
         batches = batches.map(_delayed(pace))
     elif job.slow == DECODES:
         at_once = benchmark.granted()
-        stage = _decoding(pace, at_once, shared_images.jpeg(0, 0))
+        stage = _decoding(pace, at_once, jpeg(0, 0))
         batches = batches.map(stage, num_parallel_calls=at_once)
     batches = ahead(batches)
     step = step_of(MODELS[MODEL].build())
@@ -226,7 +221,7 @@ def _trained(job: Job, beside: list[subprocess.Popen[bytes]]) -> Iterator[Yielde
 
 
 def _steps(
-    job: Job, batches: tf.data.Dataset, step: Callable[[Any, Any], float], pace: Pace
+    job: Job, batches: "tf.data.Dataset", step: Callable[[Any, Any], float], pace: Pace
 ) -> Iterator[Tick | Pause]:
     made = iter(batches)
     while True:
@@ -238,11 +233,11 @@ def _steps(
             pace.saw(time.perf_counter() - ready)
             yield Tick(job.batch, {"input": ready - began})
         if job.fed == "disk":
-            _forget(cache.folder() / _FOLDER / _FILE)
+            disk.forget(str(cache.folder() / _FOLDER / _FILE))
             yield Pause(FORGETTING)
 
 
-def _fed(job: Job) -> tf.data.Dataset:
+def _fed(job: Job) -> "tf.data.Dataset":
     """Batches without an end: from memory, or read and cut out of a file."""
     if job.fed == "disk":
         return from_disk(str(cache.folder() / _FOLDER / _FILE), _decoded, job.batch)
@@ -289,7 +284,7 @@ def code_of_training(name: str, fed: str, slow: str) -> str:
     return code_of(*between, made, ahead)
 
 
-def _decoded(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _decoded(record: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
     import tensorflow as tf
 
     pixels = tf.io.decode_raw(record, tf.uint8)
@@ -350,13 +345,6 @@ def _seconds_of_one(work: Callable[[], object]) -> float:
         work()
         taken.append(time.perf_counter() - began)
     return min(taken)
-
-
-def _forget(path: Path) -> None:
-    if not hasattr(os, "posix_fadvise"):
-        return
-    with open(path, "rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _write(folder: Path) -> Iterator[Note]:

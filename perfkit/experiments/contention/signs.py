@@ -247,11 +247,7 @@ class Seen:
 
 def seen_in(trial: Trial, samples: Mapping[str, Sequence[float | None]]) -> Seen | None:
     """Read a trial without its first call; None where nothing is left."""
-    lengths = [
-        (now - before, now)
-        for (before, _), (now, examples) in itertools.pairwise(trial.ticks)
-        if examples and now > before
-    ]
+    lengths = [(now - before, now) for before, now, _ in trial.worked if now > before]
     if len(lengths) < 3:
         return None
     began, ended = (trial.started_s + lengths[n][1] for n in (0, -1))

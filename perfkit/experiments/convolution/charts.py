@@ -69,10 +69,8 @@ def channels(finding: Finding) -> Figure:
             if cell.into in rows and cell.out in columns:
                 at = (columns.index(cell.out), rows.index(cell.into))
                 _draw_cell(axes, cell, at, best)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height, f"{title}. {_in_words(cells)}", draw)
+    return canvas.drawn(title, lines, height, f"{title}. {_in_words(cells)}", draw)
 
 
 def _cells(finding: Finding) -> list[Cell]:

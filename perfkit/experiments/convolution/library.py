@@ -189,12 +189,7 @@ def convolved_in_groups(
 
 
 def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
-    """Multiply large matrices, over and over.
-
-    Args:
-        flops: Multiplications and additions that count as one example.
-        precision: Of the matrices.
-    """
+    """Multiply large matrices, over and over; so many FLOP count as one example."""
     import tensorflow as tf
 
     side = _SIDE_ON_GPU if tf.config.list_logical_devices("GPU") else _SIDE
@@ -204,11 +199,7 @@ def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
 
 
 def moving(traffic: float) -> Iterator[Yielded]:
-    """Add one large row of numbers to another, in place, over and over.
-
-    Args:
-        traffic: Bytes that count as one example.
-    """
+    """Add one large row of numbers to another; so many bytes count as one example."""
     import tensorflow as tf
 
     sums, ones = tf.Variable(tf.zeros([_NUMBERS])), tf.ones([_NUMBERS])

@@ -1,6 +1,5 @@
 """What a run that fed images shows besides the rates: the numbers."""
 
-import itertools
 import statistics
 from typing import Any
 
@@ -62,9 +61,7 @@ def waiting(measured: Measurement, variant: str) -> float | None:
         if trial.outcome == "completed" and "input" in trial.parts:
             # The first tick traces the step.
             waited += sum(trial.parts["input"][1:])
-            pairs = itertools.pairwise(trial.ticks)
-            lengths = [at - before for (before, _), (at, done) in pairs if done]
-            spent += sum(lengths[1:])
+            spent += sum(ended - began for began, ended, _ in trial.worked[1:])
     return waited / spent if spent else None
 
 

@@ -68,11 +68,9 @@ def break_even(finding: Finding) -> Figure:
         for course in courses:
             _draw(axes, course, finding)
         _label(axes, courses)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = "; ".join(_in_words(course, finding, batch) for course in courses)
-    return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
+    return canvas.drawn(title, lines, curves.height(lines), f"{title}. {said}.", draw)
 
 
 def _courses(finding: Finding, batch: float) -> Iterator[_Course]:

@@ -5,7 +5,6 @@ import itertools
 from collections.abc import Iterator
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
@@ -33,24 +32,23 @@ def each_part(finding: Finding) -> Figure:
     stood = standings(finding)
     title = f"{plain(finding.experiment, 40)}: how fast each part is"
     shown = list(_rows(stood))
-    lines = canvas.caption_lines([*_caption(stood), *guess(finding).caption])
-    inner, height = canvas.frame(_HEIGHT * len(shown), lines)
 
-    def draw(drawing: Drawing) -> None:
-        names = [plain(t, 40) if one is None else rows.name(t) for t, one in shown]
-        said = [(_beside(one), "") for _, one in shown]
-        axes = rows.axes(drawing, names, inner, right=rows.room(said))
+    def draw(axes: Axes) -> None:
         _set_scale(axes, stood)
         for row, (_, one) in enumerate(shown):
             if one is None:
                 axes.get_yticklabels()[row].set_fontweight("bold")
             else:
                 _draw_row(axes, row, one, finding)
-                rows.beside(axes, row, said[row][0])
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    return canvas.drawn(height, f"{title}. {_in_words(finding, stood)}", draw)
+    return rows.picture(
+        title,
+        [(text, (_beside(one), "")) for text, one in shown],
+        canvas.caption_lines([*_caption(stood), *guess(finding).caption]),
+        draw,
+        alt=f"{title}. {_in_words(finding, stood)}",
+        height=_HEIGHT,
+    )
 
 
 def _rows(stood: tuple[Standing, ...]) -> Iterator[tuple[str, Standing | None]]:

@@ -54,11 +54,9 @@ def losses(finding: Finding) -> Figure:
         _ends(left, right, found)
         names = [FLOAT32, *(plain(one.precision, 22) for one in found)]
         curves.key(right, names, [(INK, "-"), *_LOOKS, _MORE], (1.05, 1.2))
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = ". ".join(_losses_in_words(one) for one in found)
-    return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
+    return canvas.drawn(title, lines, curves.height(lines), f"{title}. {said}.", draw)
 
 
 def learnt(finding: Finding) -> tuple[Pairs, ...]:

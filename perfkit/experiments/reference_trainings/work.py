@@ -7,8 +7,7 @@ one example, a batch that has to be copied to the GPU. Each is timed as a pause,
 none of it is in the rate.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
@@ -27,20 +26,16 @@ from perfkit.experiments.shared.reference_jobs import (
     PHOTOGRAPHS,
     SEED,
     SIDE_ON_DISK,
+    Reference,
 )
 from perfkit.machine import disk as storage
-from perfkit.measure.tick import READY, Note, Pause, every
+from perfkit.measure.tick import READY, Note, Pause, Yielded, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
     import tensorflow as tf
 
-    from perfkit.experiments.shared.reference_jobs import Reference
-    from perfkit.measure.tick import Yielded
-
-    Step = Callable[[Any, Any], tf.Tensor]
-    Steps = Callable[[Any, Any, Any], tf.Tensor]
+Step = Callable[[Any, Any], "tf.Tensor"]
+Steps = Callable[[Any, Any, Any], "tf.Tensor"]
 
 # What is swapped for a moment, by the label of its pauses.
 TOGETHER = "several steps in a call"
@@ -178,14 +173,14 @@ def _changes(
         yield COPIED, lambda: step(*there), 1
 
 
-def _placed(examples: Any, answers: Any) -> tuple[tf.Tensor, tf.Tensor]:
+def _placed(examples: Any, answers: Any) -> "tuple[tf.Tensor, tf.Tensor]":
     import tensorflow as tf
 
     features, labels = tf.constant(examples), tf.constant(answers)
     return features, labels
 
 
-def _from_memory(reference: Reference) -> tf.data.Dataset:
+def _from_memory(reference: Reference) -> "tf.data.Dataset":
     return _again(MODELS[reference.model].batch(_BATCHES * reference.batch, SEED))
 
 
@@ -196,7 +191,7 @@ def _again(arrays: Any) -> Any:
     return examples
 
 
-def _from_jpeg(reference: Reference) -> tf.data.Dataset:
+def _from_jpeg(reference: Reference) -> "tf.data.Dataset":
     import tensorflow as tf
 
     folder = cache.folder() / shared_images.folder_name("photographs", PHOTOGRAPHS)
@@ -224,7 +219,7 @@ def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
     return examples
 
 
-def _from_disk(reference: Reference) -> tf.data.Dataset:
+def _from_disk(reference: Reference) -> "tf.data.Dataset":
     import tensorflow as tf
 
     whole = tf.autograph.experimental.do_not_convert(_seeing())

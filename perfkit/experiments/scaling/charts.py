@@ -61,13 +61,11 @@ def scaling(finding: Finding) -> Figure:
         _draw_efficiency(share, series, shared=bool(shared))
         for axes in drawing.axes:
             axes.set_xlabel(f"number of {of}s")
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
     said = [_in_words(point) for points in series.values() for point in points]
     alt = " ".join([f"{title}.", *said, *shared, f"Measured on {by}."])
     height = canvas.TOP + 18 + _HIGH + 44 + 16 * len(lines) + 8
-    return canvas.drawn(height, alt, draw)
+    return canvas.drawn(title, lines, height, alt, draw)
 
 
 def _in_words(point: Point) -> str:
@@ -159,29 +157,20 @@ def sums(finding: Finding) -> Figure:
             canvas.origin(finding),
         ]
     )
-    inner, height = canvas.frame(len(found), lines, axis=48)
-    said = [(f"seen {between(one.seen, units.seconds)}", _more(one)) for one in found]
+    said = [(numbers.of(of, one.count), _beside(one)) for one in found]
 
-    labels = [numbers.of(of, one.count) for one in found]
-
-    def draw(drawing: Drawing) -> None:
-        axes = rows.axes(drawing, labels, inner, right=rows.room(said))
+    def draw(axes: Axes) -> None:
         high = _REACH * max(max(one.seen.value, _expected(one)) for one in found)
-        for row, (one, words) in enumerate(zip(found, said, strict=True)):
+        for row, one in enumerate(found):
             _draw_row(axes, row, one, high)
-            rows.beside(axes, row, *words)
         axes.set_xlim(0, high)
         curves.put(axes, scale.even_ticks(0, high), units.seconds)
         axes.set_xlabel("time of each step")
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
-    words = [
-        f"{label}: {seen}, {more}."
-        for label, (seen, more) in zip(labels, said, strict=True)
-    ]
+    words = [f"{label}: {seen}, {more}." for label, (seen, more) in said]
     words += [*shared, f"Measured on {canvas.origin(finding)}."]
-    return canvas.drawn(height, f"{title}. {' '.join(words)}", draw)
+    alt = f"{title}. {' '.join(words)}"
+    return rows.picture(title, said, lines, draw, alt=alt, axis=48)
 
 
 def _expected(one: Sum) -> float:
@@ -198,10 +187,11 @@ def _draw_row(axes: Axes, row: int, one: Sum, high: float) -> None:
     axes.plot(seen, row, "o", color=INK, ms=6)
 
 
-def _more(one: Sum) -> str:
+def _beside(one: Sum) -> tuple[str, str]:
+    seen = f"seen {between(one.seen, units.seconds)}"
     if one.predicted is None:
-        return "nothing was predicted"
-    return f"computed {between(one.predicted, units.seconds)}"
+        return seen, "nothing was predicted"
+    return seen, f"computed {between(one.predicted, units.seconds)}"
 
 
 def _has_several(finding: Finding) -> bool:

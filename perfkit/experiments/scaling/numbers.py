@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind, traffic
+from perfkit.findings.reading import note_as
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison, Estimate, Timing
 
@@ -197,9 +198,7 @@ def link(measured: Measurement) -> Estimate | None:
 
 def joined(measured: Measurement) -> tuple[str, ...]:
     """How the driver says that the GPUs are joined, a sentence for each pair."""
-    told = _note(measured).get("joined")
-    listed = told if isinstance(told, list | tuple) else ()
-    return tuple(words for words in listed if isinstance(words, str))
+    return note_as(tuple[str, ...], _note(measured).get("joined")) or ()
 
 
 def _timed(measured: Measurement, how: str) -> dict[int, Timing]:
@@ -242,15 +241,13 @@ def _estimate(value: float, low: float, high: float) -> Estimate:
 
 
 def _note(measured: Measurement) -> dict[str, Any]:
-    found = measured.notes.get(NOTE)
-    return found if isinstance(found, dict) else {}
+    return note_as(dict[str, Any], measured.notes.get(NOTE)) or {}
 
 
 def _number_in(table: Any, name: str) -> float:
     """A number of things in a note; 0 where there is none that makes sense."""
-    found = table.get(name) if isinstance(table, dict) else None
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return float(found) if is_number and found and 0 < found < _MOST else 0.0
+    found = note_as(float, table.get(name)) if isinstance(table, dict) else None
+    return found if found and 0 < found < _MOST else 0.0
 
 
 def _is_sound(*values: float) -> bool:

@@ -1,11 +1,10 @@
 """Batches of one network, trained from memory, and the memory they take."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +13,12 @@ import psutil
 
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.code import code_of
-from perfkit.experiments.shared.models import MODELS, learnable
-from perfkit.measure.tick import READY, Note, Pause, Tick
+from perfkit.experiments.shared.models import MODELS, Model, learnable
+from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     import keras
     import tensorflow as tf
-
-    from perfkit.experiments.shared.models import Model
-    from perfkit.measure.tick import Yielded
 
 _STATUS = Path("/proc/self/status")
 _FIELD = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
@@ -103,7 +97,7 @@ class Forecast:
         return self.fixed + batch * self.activations
 
 
-def forecast(network: keras.Model, optimizer: keras.Optimizer) -> Forecast:
+def forecast(network: "keras.Model", optimizer: "keras.Optimizer") -> Forecast:
     """Add up a built network and an optimizer that was built for it."""
     return Forecast(
         weights=_bytes(network.variables),
@@ -154,9 +148,9 @@ def training(name: str, batch: int) -> Iterator[Yielded]:
 
 
 def fitted(
-    network: keras.Model,
-    optimizer: keras.Optimizer,
-    batch: tuple[tf.Tensor, tf.Tensor],
+    network: "keras.Model",
+    optimizer: "keras.Optimizer",
+    batch: "tuple[tf.Tensor, tf.Tensor]",
     at_start: dict[str, int],
     steps: int = _ENDLESS,
 ) -> Iterator[Yielded]:
@@ -256,7 +250,7 @@ def prepare(name: str) -> Iterator[Yielded]:
     yield Note("forecast", asdict(forecast(network, optimizer)))
 
 
-def _built(model: Model) -> tuple[keras.Model, keras.Optimizer]:
+def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":
     import keras
 
     network, optimizer = model.build(), keras.optimizers.Adam()
@@ -264,11 +258,11 @@ def _built(model: Model) -> tuple[keras.Model, keras.Optimizer]:
     return network, optimizer
 
 
-def _filled(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+def _filled(model: Model, batch: int) -> "tuple[tf.Tensor, tf.Tensor]":
     return filled(*model.batch(min(batch, _DIFFERENT)), batch)
 
 
-def filled(examples: Any, answers: Any, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+def filled(examples: Any, answers: Any, batch: int) -> "tuple[tf.Tensor, tf.Tensor]":
     """Fill a batch with copies of examples and of their labels."""
     import tensorflow as tf
 

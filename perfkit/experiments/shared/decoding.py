@@ -55,23 +55,6 @@ def with_tensorflow() -> Callable[[bytes], object]:
     return decode
 
 
-def only_a_square(side: int) -> Callable[[bytes], object]:
-    """Give what decodes only a square of each image, in four places by turns."""
-    import tensorflow as tf
-
-    # As many processes as cores would fight for them.
-    benchmark.without_gpus()
-    places = itertools.cycle([(0.1, 0.9), (0.6, 0.3), (0.9, 0.6), (0.4, 0.1)])
-
-    def decode(file: bytes) -> object:
-        height, width, _ = tf.io.extract_jpeg_shape(file).numpy()
-        top, left = next(places)
-        corner = [int(top * (height - side)), int(left * (width - side))]
-        return tf.io.decode_and_crop_jpeg(file, [*corner, side, side], channels=3)
-
-    return decode
-
-
 def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielded]:
     """Decode on every core and nothing else; the images of all cores are counted.
 

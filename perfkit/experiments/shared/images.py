@@ -42,9 +42,7 @@ _SMALLEST, _LARGEST = 3.0, 200.0
 def jpeg(seed: int, label: int) -> bytes:
     """Draw one picture and encode it as a camera or a web site would.
 
-    Args:
-        seed: Decides everything in it but the tint.
-        label: Its class, from 0; decides the tint.
+    Its class, from 0, decides the tint, the seed everything else in it.
     """
     from PIL import Image
 

@@ -5,18 +5,12 @@ its code can be the plain code of a training, and the notebook's own process, wh
 measures nothing, neither waits for TensorFlow nor takes a GPU.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 
 
 class _Later:
-    """Stands for a module until something of it is asked for.
-
-    Args:
-        name: Of the module.
-    """
+    """Stands for a module until something of it is asked for."""
 
     def __init__(self, name: str) -> None:
         self._name = name

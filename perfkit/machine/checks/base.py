@@ -155,9 +155,7 @@ def newest() -> str:
 def lowest_driver(cuda: str, system: str) -> str | None:
     """The oldest driver that runs programs made for a CUDA version; None if unknown.
 
-    Args:
-        cuda: Such as ``"12.5.1"``.
-        system: ``"linux"``, ``"windows"`` or ``"wsl2"``.
+    Systems are ``"linux"``, ``"windows"`` and ``"wsl2"``.
     """
     found: str | None = _table()["drivers"].get(cuda.split(".")[0], {}).get(system)
     return found

@@ -10,7 +10,6 @@ import pytest
 
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size.numbers import found, search, step
-from perfkit.experiments.batch_size.usual_loop import loop
 from perfkit.experiments.batch_size.verdict import why
 from perfkit.measure.launcher import launcher
 from perfkit.measure.live import LiveTrial
@@ -163,7 +162,7 @@ class Scripted:
 
 def told(sizes):
     model = Scripted()
-    return dict(loop(sizes, model.fit, COUNT, model.seconds))
+    return dict(numbers.circulated(sizes, model.fit, COUNT, model.seconds))
 
 
 def fair(size):
