@@ -130,12 +130,6 @@ def test_a_sentence_takes_a_rate_from_what_knows_whether_it_is_known():
     assert found == ["words.py"]
 
 
-def test_what_was_never_held_against_the_baseline_does_not_keep_it():
-    found = verdict({"new": 200, "third": 100}, "old")
-    assert (found.winner, found.sure) == ("", "not known yet")
-    assert found.much.endswith('; how that compares with "old" is not known yet.')
-
-
 @pytest.mark.parametrize(
     ("rates", "said"), [({"old": 100, "apart": 9}, 'Only "old"'), ({"x": 9}, "Nothing")]
 )
