@@ -10,9 +10,7 @@ from perfkit.findings.report import in_text
 from perfkit.findings.standing import Microbenchmark, measurement, note, standings
 from perfkit.findings.tables import table
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.plan import TrialStarted
 from perfkit.measure.trial import Trial
-from perfkit.progress import Board
 from tests.findings import made, parts
 from tests.findings.made import failed, finding, trial
 
@@ -249,11 +247,3 @@ def test_a_try_is_no_variant_and_the_report_counts_it_apart():
     assert "in 3 rounds and 2 besides: " in said
     assert "1 out-of-memory" in said
     assert "besides" not in in_text(finding().report, whole=True)
-
-
-def test_progress_says_what_is_tried():
-    board = Board()
-    board.hear(TrialStarted("naive", 1, 0.0))
-    assert board.doing == "Round 1: naive"
-    board.hear(TrialStarted("fits 512?", 0, 9.0))
-    assert board.doing == "Trying: fits 512?"
