@@ -100,23 +100,6 @@ def test_the_winner_is_named_with_its_gain_and_its_lines_of_code():
     assert "\n  +     return augment(" in in_text(Report(verdict=found))
 
 
-@pytest.mark.parametrize(
-    ("rates", "noise", "headline", "sure"),
-    [
-        ({"prefetch": 402}, 0.01, 'Keep "naive map"', "sure"),
-        ({"prefetch": 470}, 0.5, "Whether anything is faster", "not known yet"),
-        ({"numpy": 300}, 0.01, 'Keep "naive map"', "sure"),
-        ({"numpy": 399}, 0.01, 'Keep "naive map"', "sure"),
-    ],
-)
-def test_what_shows_no_winner_claims_none(rates, noise, headline, sure):
-    rounds = 3 if noise > 0.1 else 4
-    run = measured({"naive map": 400} | rates, noise=noise, rounds=rounds)
-    found = verdict(run)
-    assert (found.winner, found.edits, found.sure) == ("", (), sure)
-    assert found.headline.startswith(headline)
-
-
 @pytest.mark.parametrize("loud", ["frozen cache", "synthetic", "decode limit", CONTROL])
 def test_what_is_no_way_to_feed_never_wins(loud):
     rates = {"naive map": 400, "prefetch": 800, loud: 9000}
