@@ -135,7 +135,6 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
 @pytest.mark.parametrize(
     ("line", "code", "why"),
     [
-        ("run nothing-of-the-kind", 2, ""),
         ("run napping --nap-ms 1000", 2, ""),
         ("run napping --budget 0", 2, ""),
         ("run napping --budget soon", 2, ""),
@@ -148,8 +147,6 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
         ("doctor --folder nowhere/at/all", 2, ""),
         ("doctor --prob", 2, ""),
         ("doctor now", 2, ""),
-        ("lst", 2, ""),
-        ("", 2, ""),
         ("show nothing.json", 1, ""),
         ("show other.json", 1, "not a finding"),
         ("lab no/such/folder", 1, "is no folder"),
