@@ -150,6 +150,11 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
         ("show nothing.json", 1, ""),
         ("show other.json", 1, "not a finding"),
         ("lab no/such/folder", 1, "is no folder"),
+        ("export", 2, ""),
+        ("export missing.json", 1, ""),
+        ("export other.json --code half", 2, ""),
+        ("export other.json --colour", 2, ""),
+        ("diagnose no/such/train.py:make_training", 2, "There is no file train.py"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

@@ -117,13 +117,6 @@ def test_a_stopped_diagnosis_is_shown_and_ends_as_an_interrupt(scripted, capsys)
     assert cli.main(["diagnose", "train.py"]) == 1
 
 
-def test_a_file_that_is_not_there_is_bad_usage(capsys):
-    assert cli.main(["diagnose", "no/such/train.py:make_training"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "There is no file train.py" in said
-
-
 def test_show_takes_a_diagnosis_and_draws_its_waterfall(tmp_path, capsys):
     saved = store.save(diagnosis(), tmp_path)
     picture = tmp_path / "steps.svg"

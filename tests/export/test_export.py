@@ -230,21 +230,3 @@ def test_the_command_line_says_where_the_page_is(saved, notebook, tmp_path, caps
     assert {"By Ada", "Look."} <= set(Page(target.read_text()).words("p"))
     assert cli.main(["export", str(notebook), "--code", "hidden"]) == 0
     assert "print(6 * 7)" not in Page(notebook.with_suffix(".html").read_text()).text
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("export", 2),
-        ("export missing.json", 1),
-        ("export {notebook} -o {notebook}", 2),
-        ("export {notebook} --code half", 2),
-        ("export {notebook} --colour", 2),
-    ],
-)
-def test_what_cannot_be_exported_is_said_in_one_line(line, code, notebook, capsys):
-    assert cli.main(line.format(notebook=notebook).split()) == code
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("perfkit: ")
-    assert said.err.count("\n") == 1
