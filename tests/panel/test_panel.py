@@ -400,14 +400,6 @@ def test_the_last_runs_stand_side_by_side_with_what_was_changed(panel, pages):
     assert 'aria-label="Download page of run 5"' in rows[0]
 
 
-def test_a_missing_library_is_a_sentence_with_its_remedy(monkeypatch):
-    monkeypatch.setattr(Loops, "needs", ("a_library_nobody_has",))
-    panel = perfkit.panel(Loops())
-    with pytest.raises(MissingPartError, match="pip install a_library_nobody_has"):
-        panel.result()
-    assert "pip install a_library_nobody_has" in state(panel)
-
-
 def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
     fields = {"experiment": "loops", "parameters": {"size": 20_000}}
     rates = {"short": 200.0, "double": 100.0}
