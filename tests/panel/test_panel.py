@@ -177,16 +177,12 @@ def test_a_changed_setting_asks_for_a_new_run_and_a_change_back_does_not(house, 
     assert len(house.sessions) == 1
 
 
-def test_a_setting_that_is_refused_is_said_at_once(monkeypatch, house):
+def test_a_setting_that_is_refused_is_said_at_once_and_an_error_of_the_run_too(house):
     panel = perfkit.panel("data-pipeline", budget=9)
     panel.controls.by_name["images"].value = "there/is/no/such/folder"
     assert "is no folder" in state(panel)
     panel.controls.by_name["images"].value = ""
     assert state(panel) == "Ready: press Run."
-
-
-def test_a_refused_setting_is_an_error_of_the_run_too(house):
-    panel = perfkit.panel("data-pipeline", budget=9)
     panel.controls.by_name["variants"].value = ()
     with pytest.raises(BadParameterError, match="choose from"):
         panel.result()
