@@ -305,8 +305,6 @@ def test_a_wrong_name_or_parameter_is_refused_before_there_is_a_panel():
         perfkit.panel("data_pipelines")
     with pytest.raises(BadParameterError, match="is no parameter"):
         perfkit.panel("data-pipeline", size=3)
-    with pytest.raises(BadParameterError, match="already has its own"):
-        perfkit.panel(Loops(), size=3)
 
 
 def test_parameters_given_are_where_the_controls_start():
