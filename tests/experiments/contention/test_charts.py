@@ -4,12 +4,10 @@ from perfkit import gallery
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import texts
 from tests.experiments.disturbed import ALL, found, run
-from tests.findings.made import finding
 
 
 def test_a_run_beside_loads_is_shown_by_its_signs_first():
     assert next(iter(gallery.kinds(found(run())))) == "signs"
-    assert "signs" not in gallery.kinds(finding())
 
 
 def test_the_numbers_of_every_variant_are_in_the_picture_and_in_its_words():

@@ -19,7 +19,6 @@ def test_the_curve_says_where_it_pays_and_on_which_machine_and_comes_first():
     kinds = gallery.kinds(finding(measured(steps(ONE, TWO))))
     assert next(iter(kinds)) == "crossover"
     assert "plane" in kinds
-    assert not {"crossover", "plane"} & set(gallery.kinds(made()))
     figure = check(gallery.chart(finding(measured(steps(ONE, TWO))), "crossover"))
     assert "what all cores gain over one core" in figure.alt
     assert "It pays from about width 10" in figure.alt
