@@ -3,6 +3,7 @@ import pytest
 from perfkit import gallery
 from perfkit.findings import store
 from tests.charts.test_any_finding import check
+from tests.experiments.cpu_or_gpu.test_question import PLACED
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.findings.made import finding as made
 from tests.findings.made import of_run
@@ -57,11 +58,7 @@ def test_the_plane_says_where_it_pays_at_other_batches():
 
 
 def test_both_dots_are_drawn():
-    known = steps(ONE, TWO) | {
-        "one core, dense, batch 64": (64, 0.002),
-        "all cores, dense, batch 64": (64, 0.0016),
-    }
-    run = measured(known, notes={"yours": {"flops": SIZES[1].cost.flops}})
+    run = measured(PLACED, notes={"yours": {"flops": SIZES[1].cost.flops}})
     found = finding(run, parameters={"yours": "dense", "weights": 50_432})
     figure = check(gallery.chart(found, "crossover"))
     assert "dense, like width 128" in figure.alt
