@@ -15,7 +15,7 @@ from perfkit.experiments.contention.loads import CPU, DISK, LOADS, MEMORY, Load
 from perfkit.measure.launcher import launcher
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.trial import Limits
-from tests.experiments.contention import loaded as disturbed
+from tests.experiments import disturbed
 
 
 def gone(processes):
