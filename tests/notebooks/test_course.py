@@ -12,8 +12,7 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments.replay import BROUGHT
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.race.race import is_unwritten
-from tests.notebooks.test_notebooks import NOTEBOOKS, ROOT, every_notebook, read
-from tests.notebooks.test_notebooks import cells as of_kind
+from tests.notebooks.test_notebooks import NOTEBOOKS, ROOT, cells, every_notebook, read
 
 FOLDER = ROOT / "notebooks"
 MAP, GLOSSARY = FOLDER / "README.md", FOLDER / "glossary.md"
@@ -30,8 +29,10 @@ CALL = re.compile(r"`(perfkit\.\w+\([^`]*\))`")
 ASKING = ("perfkit.run", "perfkit.panel")
 
 
-def cells(path):
-    return read(path).cells
+def nodes(path):
+    """All that the code of a notebook is made of."""
+    trees = (ast.parse(cell.source) for cell in cells(path, "code"))
+    return [node for tree in trees for node in ast.walk(tree)]
 
 
 def lists(path):
@@ -39,7 +40,7 @@ def lists(path):
 
     What is to be predicted before a run is answered by the run.
     """
-    heading, every = "", cells(path)
+    heading, every = "", read(path).cells
     for number, cell in enumerate(every):
         if cell.cell_type != "markdown":
             continue
@@ -62,14 +63,9 @@ def test_every_numbered_exercise_has_a_folded_answer(path):
 
 def questions(path):
     """The experiments that a notebook asks, by name."""
-    calls = (
-        node
-        for cell in cells(path)
-        if cell.cell_type == "code"
-        for node in ast.walk(ast.parse(cell.source))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ASKING
-    )
-    named = {getattr(call.args[0], "value", "") for call in calls}
+    calls = (node for node in nodes(path) if isinstance(node, ast.Call))
+    asking = (call for call in calls if ast.unparse(call.func) in ASKING)
+    named = {getattr(call.args[0], "value", "") for call in asking}
     # One is made with a function of the reader's.
     more = {"convolution"} if path.stem == "04_convolution" else set()
     return sorted((named | more) & set(perfkit.experiments()))
@@ -125,9 +121,7 @@ def test_what_an_exercise_says_to_set_is_accepted(path):
 def test_code_in_answers_can_be_called_as_it_stands(path):
     made = {"perfkit"} | {
         node.name if isinstance(node, ast.FunctionDef) else node.id
-        for cell in cells(path)
-        if cell.cell_type == "code"
-        for node in ast.walk(ast.parse(cell.source))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.Name)
     }
     for _, text in lists(path):
@@ -147,14 +141,12 @@ def test_code_in_answers_can_be_called_as_it_stands(path):
 @every_notebook
 def test_each_guess_goes_into_what_it_is_about(path):
     open_ = ""
-    for cell in cells(path):
-        if cell.cell_type != "code":
-            continue
-        nodes = list(ast.walk(ast.parse(cell.source)))
-        if any(isinstance(n, ast.Name) and n.id == "guess" for n in assigned(nodes)):
+    for cell in cells(path, "code"):
+        parts = list(ast.walk(ast.parse(cell.source)))
+        if any(isinstance(n, ast.Name) and n.id == "guess" for n in assigned(parts)):
             assert not open_, open_
             open_ = cell.source
-        given = (n for n in nodes if isinstance(n, ast.keyword) and n.arg == "guess")
+        given = (n for n in parts if isinstance(n, ast.keyword) and n.arg == "guess")
         if any(ast.unparse(one.value) == "guess" for one in given):
             open_ = ""
     assert not open_, open_
@@ -173,8 +165,7 @@ def anchors(path):
 def links(path):
     if path.suffix == ".md":
         return LINK.findall(path.read_text(encoding="utf-8"))
-    prose = (cell.source for cell in cells(path) if cell.cell_type == "markdown")
-    return [link for source in prose for link in LINK.findall(source)]
+    return [link for c in cells(path, "markdown") for link in LINK.findall(c.source)]
 
 
 @pytest.mark.parametrize(
@@ -250,7 +241,7 @@ RACED = ("03_batch_size", "05_mixed_precision")
 
 def written(name, kind):
     """The sources of a notebook's cells of a kind."""
-    return [cell.source for cell in of_kind(FOLDER / f"{name}.ipynb", kind)]
+    return [cell.source for cell in cells(FOLDER / f"{name}.ipynb", kind)]
 
 
 def answered(name):
