@@ -152,15 +152,6 @@ def test_data_that_do_not_fit_are_one_sentence(tmp_path):
         finish(Session(NoRoom(), folder=tmp_path))
 
 
-def test_what_cannot_be_saved_is_still_found(tmp_path):
-    not_a_folder = tmp_path / "file"
-    not_a_folder.write_text("")
-    session = Session(Loops(), budget=2, folder=not_a_folder)
-    assert finish(session).timings
-    assert "file" in session.unsaved
-    assert session.finding.path is None
-
-
 @pytest.mark.fault(
     "launcher",
     "two at once",
