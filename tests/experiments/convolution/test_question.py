@@ -38,7 +38,6 @@ def because(rates, **more):
 def test_the_default_run_has_essential_ways_each_against_what_it_changes_and_limits():
     variants = Convolution().make_variants()
     assert list(variants) == [*GROUPS["essential"], *LIMITS, "bfloat16 limit"]
-    assert all(one.changes for one in variants.values())
     assert [one.against for one in variants.values()][-3:] == ["", "", ""]
     both = Convolution(variants="numpy").make_variants()
     assert both["numpy im2col"].against == "numpy taps"

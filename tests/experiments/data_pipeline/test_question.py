@@ -48,7 +48,6 @@ def test_the_default_run_has_six_ways_to_train_and_the_decode_limit():
         *("naive map", "parallel map", "prefetch", "cache", "crop while decoding"),
         *("synthetic", "decode limit"),
     ]
-    assert all(one.changes for one in variants.values())
 
 
 def test_a_way_stands_against_the_one_it_changes_and_says_what_else_it_changes():
