@@ -298,8 +298,7 @@ def layer(**more):
     return Layer(**usual | {"products": 100} | more)
 
 
-@pytest.fixture(scope="module")
-def small_cnn():
+def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last():
     def look(tf):
         from perfkit.experiments.mixed_precision import numbers
         from perfkit.experiments.shared.models import MODELS
@@ -308,10 +307,7 @@ def small_cnn():
         PRECISIONS["mixed_bfloat16"].choose()
         return [vars(one) for one in numbers.layers(MODELS["small-cnn"].build())]
 
-    return numbers.layers_of({"layers": perfkit.fresh(look)})
-
-
-def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last(small_cnn):
+    small_cnn = numbers.layers_of({"layers": perfkit.fresh(look)})
     sides = [(one.inputs, one.outputs) for one in small_cnn]
     assert sides == [(3, 32), (32, 64), (64 * 8 * 8, 128), (128, 10)]
     # A place of the output takes a kernel's worth of multiplications.
