@@ -58,12 +58,6 @@ def test_a_file_that_is_cut_off_says_so(share):
     assert "cut off" in refused(sound()[: int(len(sound()) * share)])
 
 
-def changed(path, value):
-    made = document()
-    put(made, path, value)
-    return made
-
-
 MANY = dict.fromkeys(map(str, range(501)), "none here")
 
 
@@ -89,7 +83,9 @@ MANY = dict.fromkeys(map(str, range(501)), "none here")
     ],
 )
 def test_what_no_run_can_have_measured_is_refused(path, value, words):
-    assert words in refused(changed(path, value))
+    made = document()
+    put(made, path, value)
+    assert words in refused(made)
 
 
 def test_what_is_not_known_is_ignored_and_what_may_be_left_out_filled_in():
