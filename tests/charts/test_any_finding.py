@@ -81,21 +81,6 @@ def test_a_questions_own_chart_is_offered_for_no_other_and_not_for_nothing(
     assert kind not in gallery.kinds(finding({}, rounds=0, experiment=experiment))
 
 
-@pytest.mark.parametrize("kind", gallery.COMMON)
-def test_nothing_from_a_file_becomes_markup(kind):
-    plan = {"stages": [{"name": ATTACK, "share": 1.0}], "missing": ATTACK}
-    told = trial(ATTACK, 20.0, 4, notes={"plan": plan})
-    made = finding(
-        {"naive": 10.0, ATTACK: 20.0, "漢字 مرحبا": 15.0},
-        **dict.fromkeys(("experiment", "guess"), ATTACK),
-        unavailable={ATTACK + "2": ATTACK},
-        extra=(failed(ATTACK + "3", "crashed", ATTACK), told),
-    )
-    figure = check(gallery.chart(made, kind))
-    assert "<script" not in figure.svg
-    assert "\x1b" not in figure.svg + figure.alt
-
-
 @pytest.mark.parametrize("note", [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}])
 def test_a_note_that_is_no_plan_is_a_picture_that_says_so(note):
     made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
