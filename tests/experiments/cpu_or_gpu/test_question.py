@@ -8,7 +8,6 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import cpu_or_gpu, experiment
 from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers, work
 from perfkit.machine.gpu import Gpu
-from perfkit.measure.measurement import Measurement
 from perfkit.runs import run
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.experiments.races import sayings
@@ -175,7 +174,6 @@ def test_noise_is_a_verdict():
 def test_widths_that_show_no_shape_say_nothing(few):
     found = verdict(measured(steps(ONE, TWO, SIZES[:few])))
     assert "Fewer than three widths" in found.much
-    assert verdict(Measurement(variants=())).winner == ""
 
 
 def test_libraries_that_are_switched_off_are_warned_of():
