@@ -16,8 +16,6 @@ from tests.findings import parts
 from tests.findings.made import failed, finding
 
 RATES = {"naive": 1000.0, "parallel": 1300.0, "prefetched": 1900.0}
-
-
 SIZES = {"batch 4": 1000.0, "batch 64": 3000.0, "batch 4,096": 2000.0}
 BENCHMARKS = parts.RATES | {"convolution": (1e10, "FLOP", "TensorFlow", 5e11)}
 BROKEN = failed("naive", "crashed", "It crashed.")

@@ -20,8 +20,6 @@ TRIED = (
     learnt(4, [2.3, 1.0, 0.4]),
     learnt(256, [2.3, 2.2, 2.0, 1.9]),
 )
-
-
 TOLD = tuple(
     trial(name, 10.0, 9, notes={"memory": {"resident": held}})
     for name, held in HELD.items()
