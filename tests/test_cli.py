@@ -156,11 +156,10 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
     ],
 )
 def test_what_cannot_be_done_is_one_line(
-    napping, capsys, monkeypatch, tmp_path, line, code, why
+    napping, capsys, monkeypatch, here, line, code, why
 ):
     monkeypatch.setenv("PERFKIT_BUDGET", "a while" if "BUDGET" in why else "60")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "other.json").write_text('{"kind": "holiday"}')
+    (here / "other.json").write_text('{"kind": "holiday"}')
     assert cli.main(line.split()) == code
     said = capsys.readouterr()
     assert said.out == ""

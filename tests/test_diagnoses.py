@@ -15,9 +15,8 @@ SCRIPT = "import keras\n" + "model.fit(x, epochs=2)\n" * 2
 
 
 @pytest.fixture
-def scripted(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(SCRIPT)
+def scripted(monkeypatch, here):
+    (here / "train.py").write_text(SCRIPT)
     asked = []
 
     def script(found=None, error=None):

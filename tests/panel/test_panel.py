@@ -356,15 +356,14 @@ def linked(panel):
 
 
 def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
-    panel, pages, tmp_path, monkeypatch
+    panel, pages, here
 ):
-    monkeypatch.chdir(tmp_path)
     finding = panel.result()
     (page, shown), (kind, held) = linked(panel)
     assert (page, kind) == ("html", "json")
     assert finding.verdict.headline in shown
     assert parse(held.encode(), "linked").verdict == finding.verdict
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(here) == []
 
 
 def test_who_sends_a_page_and_why_stand_on_it(panel, pages):

@@ -44,8 +44,7 @@ class House:
 
 
 @pytest.fixture
-def house(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def house(monkeypatch, here):
     return House(monkeypatch)
 
 
