@@ -125,25 +125,23 @@ def test_every_slow_down_is_told_by_its_signs_on_a_quiet_machine_and_a_busy_one(
     assert suspected(name, BUSY, **NOT_QUIET[name]) == (name,)
 
 
-FULL = {"cpu_trial": 1.0, "cpu_other": 0.95}
-LEFT_OPEN = {
-    # All cores are full before and after: burners could show just this.
-    "greedy others": (BUSY, {"wait": 0.48, "cpu_trial": 0.7, "cpu_other": 1.3}),
-    "a few more cores of others": (BUSY, {"step": 0.026, "wait": 0.3} | FULL),
-    # A hardware thread that shares its core needs more CPU time for the same work.
-    "two threads on a core": ({}, {"cpu_trial": 1.0, "cpu_other": 1.0}),
-    "computing while it waits": ({}, {"wait": 0.48, "cpu_trial": 1.05}),
-}
-MAY_BE = {
-    "two threads on a core": ("cpu burners", "memory bandwidth"),
-    "computing while it waits": PIPELINES,
-}
+MORE = {"step": 0.026, "wait": 0.3, "cpu_trial": 1.0, "cpu_other": 0.95}
+GREEDY = {"wait": 0.48, "cpu_trial": 0.7, "cpu_other": 1.3}
 
 
-@pytest.mark.parametrize("name", LEFT_OPEN)
-def test_what_two_slow_downs_show_alike_is_left_open(name):
-    quiet, shown = LEFT_OPEN[name]
-    fits = MAY_BE.get(name, ("cpu burners", "sleeping pipeline"))
+@pytest.mark.parametrize(
+    ("quiet", "shown", "fits"),
+    [
+        # All cores are full before and after: burners could show just this.
+        (BUSY, GREEDY, ("cpu burners", "sleeping pipeline")),
+        (BUSY, MORE, ("cpu burners", "sleeping pipeline")),
+        # A hardware thread that shares its core needs more CPU time for the same work.
+        ({}, {"cpu_trial": 1.0, "cpu_other": 1.0}, ("cpu burners", "memory bandwidth")),
+        ({}, {"wait": 0.48, "cpu_trial": 1.05}, PIPELINES),
+    ],
+    ids=["greedy others", "more others", "two threads on a core", "computing"],
+)
+def test_what_two_slow_downs_show_alike_is_left_open(quiet, shown, fits):
     assert suspected("mystery", quiet, **{"step": 0.040} | shown) == fits
 
 
@@ -291,7 +289,7 @@ def test_opening_tells_what_gave_it_away_and_talks_nothing_away():
     elsewhere = str(opened(mystery("sleeping pipeline", burners)))
     assert 'these point to "sleeping pipeline", and that is wrong' in elsewhere
     assert "no counter moved far enough" in str(opened(mystery("quiet", burners)))
-    greedy = SHOWS["sleeping pipeline"] | {"cpu_trial": 0.7, "cpu_other": 1.3}
+    greedy = SHOWS["sleeping pipeline"] | GREEDY
     shows = {"quiet": BUSY, "mystery": greedy}
     both = opened(found(run(("quiet", "mystery"), shows=shows), mystery=sleeping))
     assert '"cpu burners" or "sleeping pipeline": which one cannot' in str(both)
