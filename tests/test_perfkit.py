@@ -30,6 +30,9 @@ def python(code, **how):
         ("perfkit.experiments()", ("tensorflow", "keras", "matplotlib", "pandas")),
         ("perfkit.machine()", ("tensorflow", "keras", "numpy", "pandas")),
         ("import perfkit.machine.starting", ("tensorflow", "numpy")),
+        ("from perfkit.experiments.shared import putting_together; "
+         "from perfkit.experiments.shared.later import keras, tf",
+         ("tensorflow", "keras")),
         ("import perfkit.cli, perfkit.fleet.run, perfkit.panel.panel",
          ("distributed", "dask")),
     ],
