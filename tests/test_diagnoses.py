@@ -114,12 +114,3 @@ def test_a_stopped_diagnosis_is_shown_and_ends_as_an_interrupt(scripted, capsys)
     # One that cannot be timed fails.
     scripted(diagnosis((), step=None, timings=(), comparisons=(), outcome="timed-out"))
     assert cli.main(["diagnose", "train.py"]) == 1
-
-
-def test_show_takes_a_diagnosis_and_draws_its_waterfall(tmp_path, capsys):
-    saved = store.save(diagnosis(), tmp_path)
-    picture = tmp_path / "steps.svg"
-    assert cli.main(["show", str(saved), "--chart", str(picture)]) == 0
-    shown = capsys.readouterr().out
-    assert "What slows train.py:make_training?" in shown
-    assert "what each change takes off a step" in picture.read_text()

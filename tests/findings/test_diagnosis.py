@@ -93,6 +93,7 @@ def test_the_report_has_the_verdict_first_and_then_what_to_change():
     edits = (Edit(file="train.py", line=12, old="ds.map(f)", new="ds.map(f, 8)"),)
     found = diagnosis(causes=(replace(SLOW_MAP, edits=edits), LOGGER))
     assert found.verdict.headline in repr(found).splitlines()[:2]
+    assert "What slows train.py:make_training?" in repr(found)
     told = {
         what: " | ".join(row) for what, row in rows(found, "What to change").items()
     }
