@@ -28,15 +28,6 @@ def test_a_hostile_finding_makes_a_harmless_page_that_shows_it_as_text(place):
     assert place == "baseline" or "</title>" in page.text + labels
 
 
-@pytest.mark.parametrize("place", ["variant", "note", "libraries"])
-def test_a_hostile_finding_read_from_its_file_makes_the_same_page(place, tmp_path):
-    path = store.save(FINDINGS[place], tmp_path)
-    read = Page(export(path).read_text(encoding="utf-8"))
-    made = Page(findings_page([FINDINGS[place]]))
-    assert problems(read.html) == []
-    assert read.all("tr") == made.all("tr")
-
-
 @pytest.mark.parametrize("kind", NOTEBOOKS)
 @pytest.mark.parametrize("code", ["folded", "shown", "hidden"])
 def test_a_hostile_notebook_makes_a_harmless_page(kind, code, tmp_path):
