@@ -122,13 +122,6 @@ def test_a_spoiled_notebook_is_told_in_one_sentence(spoil, notebook):
         export(notebook)
 
 
-def test_a_source_that_is_missing_or_a_folder_is_told(tmp_path):
-    with pytest.raises(BadFileError, match="There is no file"):
-        export(tmp_path / "missing.ipynb")
-    with pytest.raises(BadFileError, match="is not a file"):
-        export(tmp_path, tmp_path / "page.html")
-
-
 @pytest.mark.parametrize(
     ("place", "said"),
     [
