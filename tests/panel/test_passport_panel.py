@@ -187,8 +187,6 @@ def test_what_is_set_at_first_is_what_the_verb_takes(house):
 
 
 def test_a_bad_value_is_refused_at_once_or_said(house, panel):
-    with pytest.raises(BadParameterError, match="takes out, budget, label"):
-        perfkit.panel("passport", seed=3)
     with pytest.raises(BadParameterError, match="budget is"):
         perfkit.panel("passport", budget=1e9)
     panel.view.budget.value = 9000
