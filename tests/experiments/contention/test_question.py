@@ -13,7 +13,6 @@ from perfkit.experiments.contention.loads import LOADS
 from perfkit.experiments.contention.signs import suspects
 from perfkit.experiments.shared import benchmark
 from perfkit.findings import store
-from perfkit.measure.launcher import launcher
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits
 from tests.charts.test_any_finding import check
@@ -21,6 +20,7 @@ from tests.charts.test_kinds import words
 from tests.experiments import disturbed
 from tests.experiments.disturbed import ALL, SHOWS, found, run
 from tests.experiments.races import sayings
+from tests.measure.trials import launched, ticks_of, until_ticks
 
 LOADED = ("cpu burners", "memory bandwidth", "disk reader", "gpu product")
 PIPELINES = ("sleeping pipeline", "decoding pipeline")
@@ -323,14 +323,9 @@ def test_a_decoding_pipeline_really_decodes_and_leaves_batches_as_they_are():
 
 @pytest.mark.parametrize("name", ["quiet", "cpu burners", *PIPELINES, "mystery"])
 def test_every_variant_really_trains_and_tells_what_it_waits(name):
-    while not launcher().wait(1):
-        pass
     variants = Contention().make_variants() | Contention(mystery=3).make_variants()
-    running = launcher().start(variants[name].work, 1, Limits())
-    ticks = []
-    while sum(1 for _, examples, *_ in ticks if examples) < 12:
-        assert running.outcome is None, running.message
-        ticks += [t for m in running.poll(0.1) if m[0] == "ticks" for t in m[1]]
+    running = launched().start(variants[name].work, 1, Limits())
+    ticks = ticks_of(until_ticks(running, 13))
     running.kill("completed", "")
     assert ticks[0][3] == "set-up"
     assert {(examples, *parts) for _, examples, parts, _ in ticks[1:]} == {
