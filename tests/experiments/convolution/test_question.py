@@ -100,7 +100,6 @@ def test_what_may_win_says_what_to_type_and_nothing_else_does():
     other = {*GROUPS["mistakes"], *GROUPS["lighter"], *GROUPS["precision"]}
     for name, method in VARIANTS.items():
         assert bool(method.do) == (name not in other)
-        assert method.code
 
 
 @pytest.mark.parametrize("other", [50, 99.6])
