@@ -1,5 +1,6 @@
 """What a network takes of the memory, and what it learns from."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -49,41 +50,21 @@ def test_examples_without_an_end_are_of_one_task_and_none_comes_twice(told_right
     assert told_right(one, answers) == pytest.approx(0.82, abs=0.1)
 
 
-class Variable:
-    def __init__(self, *shape, dtype="float32"):
-        self.shape, self.dtype = shape, dtype
-
-
-class Dense:
-    def __init__(self, *shape, dtype="float32"):
-        self.output, self.compute_dtype = Variable(None, *shape), dtype
-
-
-class Network:
-    input_shape = (None, 28, 28)
-
-    def __init__(self, *layers):
-        self.layers = layers
-        self.trainable_variables = [Variable(784, 10), Variable(10)]
-        self.variables = [*self.trainable_variables, Variable(5)]
-
-
-class Adam:
-    variables = (
-        Variable(dtype="int64"),
-        *(Variable(*s) for s in ((784, 10), (10,)) * 2),
-    )
-
-
 WEIGHTS = 4 * (784 * 10 + 10)
 
 
 def test_weights_gradients_and_slots_are_there_once_and_activations_each_time():
-    found = forecast(Network(), Adam())
-    assert (found.weights, found.gradients) == (WEIGHTS + 20, WEIGHTS)
-    assert (found.slots, found.fixed) == (2 * WEIGHTS + 8, 4 * WEIGHTS + 28)
-    found = forecast(Network(type("Flatten", (Dense,), {})(784), Dense(10)), Adam())
-    assert found.activations == 4 * (28 * 28 + 10)
+    last = keras.layers.BatchNormalization(center=False, scale=False)
+    layers = keras.layers.Flatten(), keras.layers.Dense(10), last
+    network = keras.Sequential([keras.Input((28, 28)), *layers])
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(network.trainable_variables)
+    found = forecast(network, optimizer)
+    # The last layer's means and variances do not learn.
+    assert (found.weights, found.gradients) == (WEIGHTS + 80, WEIGHTS)
+    # Besides two of each weight the optimizer keeps its steps and its rate.
+    assert (found.slots, found.fixed) == (2 * WEIGHTS + 12, 4 * WEIGHTS + 92)
+    assert found.activations == 4 * (28 * 28 + 10 + 10)
     assert found.of(3) == found.fixed + 3 * found.activations
 
 
@@ -91,5 +72,7 @@ def test_weights_gradients_and_slots_are_there_once_and_activations_each_time():
     ("dtype", "width"), [("float16", 2), ("bfloat16", 2), ("float64", 8)]
 )
 def test_a_layer_counts_in_the_precision_that_it_computes_in(dtype, width):
-    found = forecast(Network(Dense(10, dtype=dtype)), Adam())
-    assert found.activations == 4 * 28 * 28 + width * 10
+    layer = keras.layers.Dense(10, dtype=dtype)
+    network = keras.Sequential([keras.Input((784,)), layer])
+    found = forecast(network, keras.optimizers.Adam())
+    assert found.activations == 4 * 784 + width * 10
