@@ -5,7 +5,6 @@ from perfkit.findings import store
 from tests.charts.test_any_finding import check
 from tests.experiments.cpu_or_gpu.test_question import PLACED
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
-from tests.findings.made import finding as made
 from tests.findings.made import of_run
 
 DAY = "2026-03-01T10:00:00+01:00"
@@ -81,7 +80,6 @@ def test_whatever_a_file_holds_it_is_a_picture(kind, parameters, notes):
 
 
 @pytest.mark.parametrize("kind", ["crossover", "plane"])
-def test_too_little_is_a_picture_that_says_so(kind):
-    check(gallery.chart(made(experiment="cpu-or-gpu"), kind))
+def test_too_little_is_a_picture(kind):
     check(gallery.chart(finding(measured(steps(ONE, TWO, SIZES[:1]))), kind))
     check(gallery.chart(finding(measured(steps(ONE, TWO), rounds=1)), kind))
