@@ -1,7 +1,5 @@
-import asyncio
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -122,16 +120,6 @@ def test_result_waits_for_the_run_in_progress(house, panel):
     threading.Timer(0.2, house.more["held"].set).start()
     assert panel.result().budget_s == 9
     assert len(house.sessions) == 1
-
-
-def test_a_panel_can_be_awaited(panel):
-    async def wait():
-        return await panel
-
-    # In a thread of its own, because the main one may have a loop that runs already.
-    with ThreadPoolExecutor() as threads:
-        awaited = threads.submit(asyncio.run, wait()).result()
-    assert awaited is panel.finding
 
 
 def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel):
