@@ -152,6 +152,13 @@ def as_if_it_lay_there(monkeypatch, name, folder):
 
 
 @pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def napping(monkeypatch):
     """An experiment with a known answer, as if it lay in perfkit/experiments."""
     name = "perfkit.experiments.napping"

@@ -15,9 +15,8 @@ SCRIPT = "import keras\n" + "model.fit(x, epochs=2)\n" * 2
 
 
 @pytest.fixture
-def scripted(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(SCRIPT)
+def scripted(monkeypatch, here):
+    (here / "train.py").write_text(SCRIPT)
     asked = []
 
     def script(found=None, error=None):
@@ -115,19 +114,3 @@ def test_a_stopped_diagnosis_is_shown_and_ends_as_an_interrupt(scripted, capsys)
     # One that cannot be timed fails.
     scripted(diagnosis((), step=None, timings=(), comparisons=(), outcome="timed-out"))
     assert cli.main(["diagnose", "train.py"]) == 1
-
-
-def test_a_file_that_is_not_there_is_bad_usage(capsys):
-    assert cli.main(["diagnose", "no/such/train.py:make_training"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "There is no file train.py" in said
-
-
-def test_show_takes_a_diagnosis_and_draws_its_waterfall(tmp_path, capsys):
-    saved = store.save(diagnosis(), tmp_path)
-    picture = tmp_path / "steps.svg"
-    assert cli.main(["show", str(saved), "--chart", str(picture)]) == 0
-    shown = capsys.readouterr().out
-    assert "What slows train.py:make_training?" in shown
-    assert "what each change takes off a step" in picture.read_text()

@@ -9,18 +9,15 @@ import perfkit
 from perfkit.errors import BadParameterError, RunError
 
 
-def test_what_the_function_returned_comes_back(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    here, there = os.getpid(), perfkit.fresh(lambda _: print("seen", 3) or os.getpid())
-    assert there != here
+def test_what_the_function_returned_comes_back(here, capsys):
+    there = perfkit.fresh(lambda _: print("seen", 3) or os.getpid())
+    assert there != os.getpid()
     assert capsys.readouterr().out == "seen 3\n"
     # Without a guess nothing is written.
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
-def test_a_guess_is_shown_and_kept_with_what_came_of_it(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
+def test_a_guess_is_shown_and_kept_with_what_came_of_it(here, capsys):
     def doubled(_):
         return {"twice": 4}
 

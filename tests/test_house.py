@@ -13,8 +13,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "perfkit"
 CODE = ("perfkit", "tests", "notebooks", "benchmarks", "start.py")
 OURS = (*CODE, ".ci", "binder", "docs", "locks")
-
-
 ORDER = (
     *({"units", "errors"}, {"machine"}, {"measure"}, {"findings"}, {"charts"}),
     {"experiments", "diagnosis", "passports", "profiling"},
@@ -27,8 +25,6 @@ ORDER = (
         *("__init__", "__main__"),
     },
 )
-
-
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 # Written apart, so that this file does not hold what it looks for.
 PLACES = re.compile(

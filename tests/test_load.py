@@ -21,15 +21,10 @@ SAVES = {
 }
 
 
-@pytest.fixture(params=SAVES)
-def saved(request, tmp_path):
-    make, save = SAVES[request.param]
+@pytest.mark.parametrize(("make", "save"), SAVES.values(), ids=SAVES)
+def test_each_kind_of_document_is_read_again_and_shown(make, save, tmp_path, capsys):
     written = make()
-    return written, save(written, path=tmp_path / "it.json")
-
-
-def test_each_kind_of_document_is_read_again_and_shown(saved, capsys):
-    written, path = saved
+    path = save(written, path=tmp_path / "it.json")
     found = perfkit.load(path)
     assert type(found) is type(written)
     assert found.machine == written.machine

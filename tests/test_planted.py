@@ -18,7 +18,6 @@ from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
 from perfkit.machine.collect import machine
 from perfkit.machines import room
-from perfkit.measure.launcher import launcher
 from perfkit.passports import passport as passports
 from perfkit.passports.words import preview
 from perfkit.race.entrants import Asked, entrants
@@ -27,6 +26,7 @@ from tests.experiments.toy import Leaky
 from tests.export.books import book, code, result, write
 from tests.findings.made import finding
 from tests.machines import pairs
+from tests.measure.trials import launched
 
 MARK = "quibbleworth"
 # It names no place of its own: a line of code is shown by purpose.
@@ -108,8 +108,7 @@ def test_a_finding_tells_no_folder_not_even_in_what_a_trial_raised(home, tmp_pat
 def test_a_diagnosis_tells_neither_arguments_nor_names_of_files(home, tmp_path):
     (home / "train.py").write_text(SCRIPT)
     # What loading takes is no part of so small a budget.
-    while not launcher().wait(1):
-        pass
+    launched()
     found = perfkit.diagnose(
         home / "train.py",
         budget=12,

@@ -20,8 +20,6 @@ import start
 REPOSITORY = Path(start.__file__).parent
 BASE_PYTHON = Path(sys.base_prefix) / "bin" / "python3"
 LAB = "import os, sys; print('lab', sys.argv[1:], os.environ['VIRTUAL_ENV'])"
-
-
 UV_FILES = REPOSITORY / "tests" / "setup" / "machine" / "uv"
 FAKE_PIP = """
 import sys
@@ -31,15 +29,11 @@ if "download" in sys.argv:
     asked.write_text(" ".join(sys.argv[1:]))
     (Path(sys.argv[-1]) / "six-1.0-py3-none-any.whl").touch()
 """
-
-
 # What the fakes in tests/setup are made of.
 TOOLS = (
     *("sh", "cat", "dirname", "basename", "mkdir", "ln", "cp", "sleep"),
     *("env", "true", "tar", "gzip"),
 )
-
-
 SEARCHED = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
 
 

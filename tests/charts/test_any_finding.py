@@ -73,19 +73,12 @@ def test_every_finding_that_can_be_read_can_be_drawn(experiment, kind, data):
     check(gallery.chart(replace(found, experiment=experiment), kind))
 
 
-@pytest.mark.parametrize("kind", gallery.COMMON)
-def test_nothing_from_a_file_becomes_markup(kind):
-    plan = {"stages": [{"name": ATTACK, "share": 1.0}], "missing": ATTACK}
-    told = trial(ATTACK, 20.0, 4, notes={"plan": plan})
-    made = finding(
-        {"naive": 10.0, ATTACK: 20.0, "漢字 مرحبا": 15.0},
-        **dict.fromkeys(("experiment", "guess"), ATTACK),
-        unavailable={ATTACK + "2": ATTACK},
-        extra=(failed(ATTACK + "3", "crashed", ATTACK), told),
-    )
-    figure = check(gallery.chart(made, kind))
-    assert "<script" not in figure.svg
-    assert "\x1b" not in figure.svg + figure.alt
+@pytest.mark.parametrize(("experiment", "kind"), OWN)
+def test_a_questions_own_chart_is_offered_for_no_other_and_not_for_nothing(
+    experiment, kind
+):
+    assert kind not in gallery.kinds(finding())
+    assert kind not in gallery.kinds(finding({}, rounds=0, experiment=experiment))
 
 
 @pytest.mark.parametrize("note", [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}])

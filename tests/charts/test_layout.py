@@ -10,7 +10,6 @@ from perfkit.charts.layout import OWN, layout, leads, taken
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import Guess, Standing, standings
 from tests.findings.made import finding
-from tests.panel import runs
 
 X = "\N{MULTIPLICATION SIGN}"
 
@@ -45,8 +44,8 @@ def test_what_has_no_interval_yet_is_where_its_ticks_put_it_or_says_why():
 
 
 def test_a_microbenchmark_stands_at_its_own_rate_and_says_it_with_its_unit():
-    (timing, _) = runs.measured().timings
-    benchmark = Standing(variant="slow", group="memory", timing=timing, unit="B")
+    timing = finding().timings[0]
+    benchmark = Standing(variant="copy", group="memory", timing=timing, unit="B")
     drawn = layout([benchmark], Guess(), own=True)
     (row,) = drawn.rows
     assert (row.rate, drawn.unit, row.mark) == (1.0, OWN, "")

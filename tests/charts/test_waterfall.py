@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.findings.diagnosis import Part
-from perfkit.findings.profile import ProfiledStep
+from perfkit.findings.profile import Profile, ProfiledStep
 from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
 from tests.charts.test_any_finding import ATTACK, check
@@ -25,6 +25,14 @@ def test_every_change_is_drawn_from_the_step_as_given():
     assert said.index("the best together") < said.index("without input")
 
 
+def op(**changes):
+    return replace(DENSE, **changes)
+
+
+def step(seconds, name="a", **parts):
+    return ProfiledStep(name=name, seconds=seconds, parts=parts)
+
+
 @pytest.mark.parametrize(
     "found",
     [
@@ -36,10 +44,20 @@ def test_every_change_is_drawn_from_the_step_as_given():
         diagnosis(step=None),
         diagnosis(split={ATTACK: Part(seconds=1.0, grade="inferred", how=ATTACK)}),
         diagnosis(split={"unexplained": Part(seconds=-0.01, grade="inferred")}),
+        profile(steps=(), table=()),
+        profile(training=ATTACK, table=(op(name=ATTACK, type=ATTACK),)),
+        profile(table=(MAP, op(self_s=1e9, device="device"))),
+        profile(table=tuple(op(name=f"{n}" * 90, self_s=n) for n in range(40))),
+        profile(steps=(ProfiledStep(name=ATTACK, seconds=1e-9, parts={ATTACK: 9.0}),)),
+        profile(steps=(step(0.0),)),
+        profile(steps=(step(5e-324, input=1e30),), table=(op(self_s=5e-324),)),
+        profile(steps=(step(1e30, input=1e-9),), table=(op(self_s=1e30),)),
+        profile(steps=(step(1.0, "", input=5.0),) * 60),
     ],
 )
-def test_every_diagnosis_is_a_picture(found):
-    for kind in ("waterfall", "split", "anatomy"):
+def test_every_diagnosis_and_every_profile_is_a_picture(found):
+    is_profile = isinstance(found, Profile)
+    for kind in ("steps", "ops") if is_profile else ("waterfall", "split", "anatomy"):
         assert "alert(1)<" not in check(chart(found, kind)).svg
 
 
@@ -77,14 +95,6 @@ def test_a_diagnosis_has_the_charts_of_its_trials_too():
         check(chart(found, kind))
 
 
-def op(**changes):
-    return replace(DENSE, **changes)
-
-
-def step(seconds, name="a", **parts):
-    return ProfiledStep(name=name, seconds=seconds, parts=parts)
-
-
 def test_each_step_is_drawn_with_its_parts_and_each_operation_with_its_share():
     said = check(chart(profile())).alt
     assert said.count("train 1 10 ms: waiting for input 6 ms, host compute 3 ms") == 8
@@ -96,22 +106,3 @@ def test_each_step_is_drawn_with_its_parts_and_each_operation_with_its_share():
     assert said.index("dense") < said.index("Iterator")
     assert list(kinds(profile())) == ["steps", "ops"]
     assert kinds(profile(steps=(), table=())) == {}
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        profile(steps=(), table=()),
-        profile(training=ATTACK, table=(op(name=ATTACK, type=ATTACK),)),
-        profile(table=(MAP, op(self_s=1e9, device="device"))),
-        profile(table=tuple(op(name=f"{n}" * 90, self_s=n) for n in range(40))),
-        profile(steps=(ProfiledStep(name=ATTACK, seconds=1e-9, parts={ATTACK: 9.0}),)),
-        profile(steps=(step(0.0),)),
-        profile(steps=(step(5e-324, input=1e30),), table=(op(self_s=5e-324),)),
-        profile(steps=(step(1e30, input=1e-9),), table=(op(self_s=1e30),)),
-        profile(steps=(step(1.0, "", input=5.0),) * 60),
-    ],
-)
-def test_every_profile_is_a_picture(made):
-    for kind in ("steps", "ops"):
-        assert "alert(1)<" not in check(chart(made, kind)).svg

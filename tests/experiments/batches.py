@@ -23,15 +23,11 @@ def trial(size, step_s, round=1, *, noise=0.01, variant="", **more):
     """Twenty ticks of some steps of ``step_s`` seconds each."""
     draw = random.Random(f"{size} {variant} {noise}")
     pace = math.exp(noise * draw.sample(ROUNDS, 4)[round % 4])
-    steps = max(1, round_up(0.03 / step_s))
+    steps = max(1, math.ceil(0.03 / step_s - 1e-9))
     lengths = [steps * step_s * pace * draw.uniform(0.98, 1.02) for _ in range(20)]
     stamps = itertools.accumulate(lengths, initial=0.3)
     ticks = zip(stamps, [0, *itertools.repeat(steps * size, 20)], strict=True)
     return completed(variant or name(size), round, ticks, **more)
-
-
-def round_up(value):
-    return math.ceil(value - 1e-9)
 
 
 def measured(step_s, *, noise=0.01, rounds=4, tried=(), notes=None, **more):

@@ -3,9 +3,12 @@
 import itertools
 import math
 import random
+import threading
 
 from perfkit.experiments import experiment
+from perfkit.experiments.contention import loads
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.tick import READY, Note
 from tests.experiments.races import ROUNDS
 from tests.findings.made import completed, of_run
 
@@ -77,8 +80,6 @@ def fed_batches(folder):
     def look(tf):
         import os
 
-        from perfkit.experiments.contention import loads
-
         os.environ["PERFKIT_CACHE"] = folder
         loads._RECORDS = 40
         list(loads.make())
@@ -93,11 +94,21 @@ def fed_batches(folder):
     return look
 
 
+def beside_burners():
+    """Wait between its steps while two processes burn."""
+    with loads.at_work(loads.LOADS[loads.CPU], 2) as working:
+        yield Note("pids", [each.pid for each in working])
+        yield READY
+        while True:
+            threading.Event().wait(0.02)
+            loads.check(working)
+            yield 1
+
+
 def decoded_batches():
     """What a pipeline that decodes hands on, and how it fails, in a process apart."""
 
     def look(tf):
-        from perfkit.experiments.contention import loads
         from perfkit.experiments.shared import images as shared_images
 
         loads._seconds_of_one = lambda work: 1e-4

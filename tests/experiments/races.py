@@ -8,7 +8,6 @@ import re
 from perfkit import units
 from perfkit.experiments import experiment
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.trial import Trial
 from tests.findings.made import completed
 
 # How much faster than usual the rounds are, in standard deviations; zero on average.
@@ -31,11 +30,6 @@ def trial(
     parts = {"input": (0.0, *(wait * spent for spent in lengths))} if wait else {}
     ticks = zip(stamps, counts, strict=True)
     return completed(variant, round, ticks, parts=parts, **more)
-
-
-def told(variant, **notes):
-    """A trial outside the rounds that told something."""
-    return Trial(variant=variant, round=0, outcome="completed", notes=notes)
 
 
 def rounds_of(make, names, *, rounds=4, against=None, variants=(), extra=(), notes=()):

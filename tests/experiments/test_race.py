@@ -10,8 +10,8 @@ import perfkit
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.findings.record import Edit
 from perfkit.measure.plan import Progress
-from perfkit.measure.trial import Trial
 from tests.experiments.races import measured, slips
+from tests.findings.made import failed
 from tests.measure.scripted import Script, Weather, play
 
 CHOICES = {name: Choice(f"Do {name}.", f"{name}()") for name in ("old", "new", "third")}
@@ -130,12 +130,6 @@ def test_a_sentence_takes_a_rate_from_what_knows_whether_it_is_known():
     assert found == ["words.py"]
 
 
-def test_what_was_never_held_against_the_baseline_does_not_keep_it():
-    found = verdict({"new": 200, "third": 100}, "old")
-    assert (found.winner, found.sure) == ("", "not known yet")
-    assert found.much.endswith('; how that compares with "old" is not known yet.')
-
-
 @pytest.mark.parametrize(
     ("rates", "said"), [({"old": 100, "apart": 9}, 'Only "old"'), ({"x": 9}, "Nothing")]
 )
@@ -145,9 +139,6 @@ def test_where_no_two_were_timed_nothing_is_kept(rates, said):
     assert found.next.startswith("Give the run more seconds")
 
 
-def test_what_failed_or_was_not_run_is_told_once():
-    crash = Trial(variant="third", round=1, outcome="crashed", message="raised X: y")
-    rates, refused = {"old": 100, "new": 200}, {"fourth": "needs a GPU"}
-    found = verdict(rates, extra=(crash, crash), refused=refused)
-    assert found.because == ('"third" raised X: y.', '"fourth" needs a GPU.')
+def test_what_broke_off_is_to_be_seen_to_before_more_seconds_are_given():
+    crash = failed("third", "crashed", "raised X: y")
     assert verdict({"old": 100}, extra=(crash,)).next.startswith("Trials broke off")

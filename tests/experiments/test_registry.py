@@ -6,17 +6,9 @@ import pytest
 import perfkit.experiments
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment, experiments, named
-from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, parameters_of
 from perfkit.measure.measurement import Measurement, Variant
 from tests.findings.made import failed
-
-
-def test_every_experiment_is_found_under_its_own_name():
-    found = experiments()
-    assert "data-pipeline" in found
-    assert all(kind.name == name for name, kind in found.items())
-    assert all(issubclass(kind, Experiment) for kind in found.values())
 
 
 def test_a_new_file_is_found_without_telling_anybody_and_listed_by_its_name(napping):

@@ -2,7 +2,6 @@
 
 import json
 
-import nbformat
 from nbformat import v4
 
 # The smallest PNG there is: one grey point.
@@ -63,7 +62,3 @@ def write(notebook, path):
     """Save a notebook as JupyterLab would."""
     path.write_text(json.dumps(notebook), encoding="utf-8")
     return path
-
-
-def read(path):
-    return nbformat.read(path, as_version=4)

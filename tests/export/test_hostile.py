@@ -1,7 +1,5 @@
 """Whatever comes from a file or a machine, a page of it runs and loads nothing."""
 
-import functools
-
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
@@ -18,34 +16,16 @@ from tests.findings.spoiled import spoiled
 FINDINGS, NOTEBOOKS = hostile.findings(), hostile.notebooks()
 
 
-@functools.cache
-def page_of_finding(place):
-    return findings_page([FINDINGS[place]])
-
-
 @pytest.mark.parametrize("place", FINDINGS)
-def test_a_hostile_finding_makes_a_harmless_page(place):
-    html = page_of_finding(place)
-    assert problems(html) == []
-    assert "\x1b" not in html
-    assert "\u202e" not in html
-    assert "49" not in Page(html).words("title")[0]
-
-
-@pytest.mark.parametrize("place", sorted(FINDINGS.keys() - {"baseline"}))
-def test_what_a_hostile_finding_says_is_shown_as_text(place):
-    page = Page(page_of_finding(place))
+def test_a_hostile_finding_makes_a_harmless_page_that_shows_it_as_text(place):
+    page = Page(findings_page([FINDINGS[place]]))
+    assert problems(page.html) == []
+    assert "\x1b" not in page.html
+    assert "\u202e" not in page.html
+    assert "49" not in page.words("title")[0]
     labels = " ".join(a.get("aria-label", "") for _, a in page.elements)
-    assert "</title>" in page.text + labels
-
-
-@pytest.mark.parametrize("place", ["variant", "note", "libraries"])
-def test_a_hostile_finding_read_from_its_file_makes_the_same_page(place, tmp_path):
-    path = store.save(FINDINGS[place], tmp_path)
-    read = Page(export(path).read_text(encoding="utf-8"))
-    made = Page(page_of_finding(place))
-    assert problems(read.html) == []
-    assert read.all("tr") == made.all("tr")
+    # Where no variant has its name, the baseline is nowhere.
+    assert place == "baseline" or "</title>" in page.text + labels
 
 
 @pytest.mark.parametrize("kind", NOTEBOOKS)

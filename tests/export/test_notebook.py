@@ -2,7 +2,9 @@ import os
 import subprocess
 import sys
 
+import nbformat
 import pytest
+from nbformat import v4
 
 from perfkit import gallery
 from perfkit.export import export
@@ -194,18 +196,12 @@ def test_mathematics_needs_no_script_and_a_terminal_shows_no_colours(page):
 
 
 def test_an_old_notebook_is_read(tmp_path):
-    text = (
-        '{"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": '
-        '[{"metadata": {}, "cells": [{"cell_type": "heading", "level": 1, "metadata": '
-        '{}, "source": ["Old"]}, {"cell_type": "code", "language": "python", "input": '
-        '["1 + 1"], "prompt_number": 1, "collapsed": false, "metadata": {}, "outputs": '
-        '[{"output_type": "pyout", "prompt_number": 1, "text": ["2"], "metadata": {}}]}'
-        "]}]}"
-    )
-    (tmp_path / "old.ipynb").write_text(text)
-    shown = Page(export(tmp_path / "old.ipynb").read_text())
-    assert shown.words("h1") == ["Old"]
-    assert "1 + 1" in shown.text
+    shown = v4.new_output("execute_result", {"text/plain": "2"}, execution_count=1)
+    old = nbformat.convert(book("# Old", code("1 + 1", shown)), 3)
+    assert [cell.cell_type for cell in old.worksheets[0].cells] == ["heading", "code"]
+    page = Page(export(write(old, tmp_path / "old.ipynb")).read_text())
+    assert page.words("h1") == ["Old"]
+    assert "1 + 1" in page.text
 
 
 def test_nbconvert_makes_the_same_page(tmp_path):

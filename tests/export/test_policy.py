@@ -17,18 +17,6 @@ from tests.machines import pairs
 NOTHING = finding({}, rounds=0)
 
 
-def of_a_finding(folder):
-    return findings_page([NOTHING])
-
-
-def of_a_diagnosis(folder):
-    return findings_page([diagnosis()])
-
-
-def of_several(folder):
-    return findings_page([NOTHING, NOTHING])
-
-
 def of_two_machines(folder):
     found = compare(pairs.passport(label="A"), pairs.passport(label="B"))
     return found.export(folder / "page.html").read_text(encoding="utf-8")
@@ -46,13 +34,17 @@ def of_a_notebook(folder):
     return export(path).read_text(encoding="utf-8")
 
 
-PAGES = (
-    *(of_a_finding, of_a_diagnosis, of_several),
-    *(of_two_machines, of_a_class, of_a_notebook),
-)
+PAGES = {
+    "a finding": lambda folder: findings_page([NOTHING]),
+    "a diagnosis": lambda folder: findings_page([diagnosis()]),
+    "several": lambda folder: findings_page([NOTHING, NOTHING]),
+    "two machines": of_two_machines,
+    "a class": of_a_class,
+    "a notebook": of_a_notebook,
+}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_a_page_allows_no_script_and_no_request(page, tmp_path):
     html = page(tmp_path)
     assert problems(html) == []

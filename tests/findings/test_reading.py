@@ -1,12 +1,18 @@
 import json
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 
+from benchmarks import schema
 from perfkit.errors import BadFileError
 from perfkit.findings import reading, standing
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import parse
+from perfkit.findings.record import Finding
+from perfkit.findings.store import to_json
 from perfkit.measure.measurement import CONTROL
+from tests.diagnosis.diagnosed import diagnosis
 from tests.findings.spoiled import document, put, sound, spoiled
 
 
@@ -58,12 +64,6 @@ def test_a_file_that_is_cut_off_says_so(share):
     assert "cut off" in refused(sound()[: int(len(sound()) * share)])
 
 
-def changed(path, value):
-    made = document()
-    put(made, path, value)
-    return made
-
-
 MANY = dict.fromkeys(map(str, range(501)), "none here")
 
 
@@ -72,24 +72,21 @@ MANY = dict.fromkeys(map(str, range(501)), "none here")
     [
         (("timings", 0, "rate"), "fast", "timings[0].rate"),
         (("timings", 0, "rate"), -1.0, "a rate is below 0"),
-        (("comparisons", 0, "verdict"), "great", "comparisons[0].verdict"),
         (("comparisons", 0, "ratio"), 0.0, "a ratio is not above 0"),
         (("noise_floor",), -0.1, "the noise floor is not above 0"),
         (("trials", 0, "ticks", 3), [1.0, 2, 3], "trials[0].ticks[3]"),
         (("trials", 0, "ticks", 3), [-1.0, 2], "a tick is below 0"),
         (("trials", 0, "parts", "input"), [-1.0], "a part of a tick is below 0"),
-        (("trials", 0, "outcome"), "vanished", "trials[0].outcome"),
-        (("verdict", "because"), "no list", "verdict.because"),
         (("samples",), {"cpu_trial": [1.0]}, "the samples do not fit together"),
         (("samples",), {"t": [0, 1], "x": [1]}, "the samples do not fit together"),
         (("samples",), {"t": [None]}, "a sample has no time"),
-        (("machine",), None, "machine"),
-        (("recorded",), 17, "recorded"),
         (("unavailable",), MANY, "it has more than 500 variants"),
     ],
 )
 def test_what_no_run_can_have_measured_is_refused(path, value, words):
-    assert words in refused(changed(path, value))
+    made = document()
+    put(made, path, value)
+    assert words in refused(made)
 
 
 def test_what_is_not_known_is_ignored_and_what_may_be_left_out_filled_in():
@@ -122,7 +119,6 @@ def test_what_an_older_file_calls_otherwise_has_the_names_of_today():
 
 
 def test_a_name_with_escapes_does_not_reach_the_terminal():
-    assert "\x1b" not in refused(document(kind="pass\x1b[2Jport"))
     made = document()
     made["trials"][0]["parts"]["\x1b[2J"] = ["x"]
     assert "\x1b" not in refused(made)
@@ -138,3 +134,38 @@ def test_any_change_is_either_refused_or_can_be_shown(data):
     assert len(found.table()) >= len({timing.variant for timing in found.timings})
     assert repr(found)
     assert "<script>" not in found._repr_html_()
+
+
+WRITTEN = {Finding: document(), Diagnosis: json.loads(to_json(diagnosis()))}
+
+
+def shipped(kind):
+    return json.loads(schema.PATHS[kind].read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_the_schema_that_ships_is_that_of_the_types_and_fits_what_is_written(kind):
+    why = "run `python benchmarks/schema.py` after changing a record"
+    assert schema.PATHS[kind].read_text(encoding="utf-8") == schema.text(kind), why
+    jsonschema.Draft202012Validator.check_schema(shipped(kind))
+    jsonschema.validate(WRITTEN[kind], shipped(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (Finding, {"kind": "passport"}),
+        (Finding, {"trials": [{"variant": "naive"}]}),
+        (Diagnosis, {"kind": "finding"}),
+    ],
+)
+def test_the_schema_refuses_what_is_something_else(kind, change):
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(WRITTEN[kind] | change, shipped(kind))
+
+
+@pytest.mark.parametrize("name", ["schema", "trials"])
+def test_the_schema_asks_for_what_makes_a_finding(name):
+    without = {key: WRITTEN[Finding][key] for key in WRITTEN[Finding].keys() - {name}}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(without, shipped(Finding))

@@ -163,18 +163,11 @@ def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path):
     assert "Saved as kept/x\n" in written(found, saved="Saved as kept/x")
 
 
-def test_nothing_from_a_file_becomes_markup_or_an_escape():
+def test_nothing_of_a_verdict_becomes_markup_or_an_escape():
     said = dict.fromkeys(("headline", "much", "interval", "next", "winner"), ATTACK)
     edit = Edit(file=ATTACK, line=1, old=ATTACK, new=ATTACK)
     verdict = Verdict(**said, edits=(edit,), warnings=(ATTACK,), because=(ATTACK,))
-    found = finding(
-        {"naive": 10.0, ATTACK: 20.0},
-        verdict=verdict,
-        **dict.fromkeys(("question", "experiment", "recorded", "guess"), ATTACK),
-        unavailable={ATTACK + "2": ATTACK},
-        extra=(failed(ATTACK + "3", "crashed", ATTACK),),
-        machine=replace(finding().machine, cpu=ATTACK, versions={"tensorflow": ATTACK}),
-    )
+    found = finding({"naive": 10.0, ATTACK: 20.0}, verdict=verdict)
     alone = verdict._repr_html_()
     for html in (found._repr_html_(), alone):
         assert "img" not in Page(html).tags

@@ -9,10 +9,7 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import in_text
 from perfkit.findings.standing import Microbenchmark, measurement, note, standings
 from perfkit.findings.tables import table
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.plan import TrialStarted
-from perfkit.measure.trial import Trial
-from perfkit.progress import Board
+from tests.experiments.races import rounds_of
 from tests.findings import made, parts
 from tests.findings.made import failed, finding, trial
 
@@ -60,13 +57,12 @@ def test_one_round_ranks_nothing_that_it_leaves_open():
 
 def test_what_is_shown_to_be_slower_is_not_among_the_fastest():
     rates = {"naive": 1000.0, "slow": 860.0, "noisy": 750.0}
-    trials = [
-        trial(name, rate * (1 + 0.9 * (name == "noisy" and number % 2)), number)
-        for number in range(1, 7)
-        for name, rate in (rates | {CONTROL: 1000.0}).items()
-    ]
-    variants = tuple(Variant(name, work=iter, against="naive") for name in rates)
-    measured = Measurement(variants=variants, trials=tuple(trials), baseline="naive")
+
+    def make(name, number):
+        wavers = 1 + 0.9 * (name == "noisy" and number % 2)
+        return trial(name, rates.get(name, 1000.0) * wavers, number)
+
+    measured = rounds_of(make, rates, rounds=6)
     stood = by_name(made.of_run(measured, verdict=UNDECIDED))
     assert stood["slow"].comparison.verdict == "slower"
     assert stood["noisy"].comparison.verdict == "too noisy to say"
@@ -235,7 +231,7 @@ def test_every_place_writes_the_rate_of_a_microbenchmark_in_its_own_unit():
 
 TRIES = (
     trial("fits 512?", 900.0, 0),
-    Trial(variant="fits 1,024?", round=0, outcome="out-of-memory", message="ran out"),
+    failed("fits 1,024?", "out-of-memory", "ran out", 0),
 )
 
 
@@ -249,11 +245,3 @@ def test_a_try_is_no_variant_and_the_report_counts_it_apart():
     assert "in 3 rounds and 2 besides: " in said
     assert "1 out-of-memory" in said
     assert "besides" not in in_text(finding().report, whole=True)
-
-
-def test_progress_says_what_is_tried():
-    board = Board()
-    board.hear(TrialStarted("naive", 1, 0.0))
-    assert board.doing == "Round 1: naive"
-    board.hear(TrialStarted("fits 512?", 0, 9.0))
-    assert board.doing == "Trying: fits 512?"

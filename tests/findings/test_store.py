@@ -18,10 +18,7 @@ from perfkit.findings import store
 from perfkit.findings.standing import measurement
 from tests.findings.made import finding, trial
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_what_is_saved_is_loaded_again_and_its_numbers_follow_from_the_file_alone():

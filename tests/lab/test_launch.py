@@ -114,11 +114,6 @@ def test_a_second_start_keeps_the_layout_of_the_first(tmp_path, opened):
     assert layout.read_text() == "mine"
 
 
-def test_a_folder_that_is_missing_is_refused(tmp_path):
-    with pytest.raises(BadFileError, match="is no folder"):
-        open_lab(tmp_path / "missing", state=tmp_path / "state")
-
-
 @pytest.mark.fault(
     "lab", "home", sees="Set XDG_STATE_HOME to a folder that you can write to."
 )

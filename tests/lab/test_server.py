@@ -53,10 +53,6 @@ def test_the_only_kernel_is_the_python_that_runs_it(lab):
     assert specs["kernelspecs"]["python3"]["spec"]["argv"][0] == sys.executable
 
 
-def test_without_a_notebook_the_folder_is_shown(lab):
-    assert lab.path == "/lab/tree/notebooks"
-
-
 def test_of_a_checkout_nothing_but_the_copies_can_be_opened(lab, tmp_path):
     # The port is taken, and is passed over.
     taken = lab.origin.rpartition(":")[2]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from perfkit.measure.launcher import launcher
+
 ROOT = Path(__file__).parents[2]
 # TensorFlow takes seconds to load, and most of what starts here needs none.
 WITHOUT = ROOT / "tests" / "guilty" / "without_tensorflow"
@@ -29,6 +31,13 @@ def wait(by=launcher()):
 """
 
 
+def launched():
+    """The launcher, once it starts trials at once."""
+    while not launcher().wait(1):
+        pass
+    return launcher()
+
+
 def to_the_end(running):
     """All that a trial tells."""
     messages = []
@@ -45,9 +54,13 @@ def notes_of(running):
     return {m[1]: m[2] for m in to_the_end(running) if m[0] == "note"}
 
 
-def until_ticks(running):
-    while not ticks_of(running.poll(0.1)):
+def until_ticks(running, wanted=1):
+    """All that a trial tells until it has ticked so often."""
+    messages = []
+    while len(ticks_of(messages)) < wanted:
         assert running.outcome is None, running.message
+        messages += running.poll(0.1)
+    return messages
 
 
 def are_gone(processes, seconds=10):

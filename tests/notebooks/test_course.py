@@ -10,7 +10,9 @@ import perfkit
 from benchmarks.pace import exercises_of, pace
 from perfkit.errors import BadParameterError
 from perfkit.experiments.replay import BROUGHT
-from tests.notebooks.test_notebooks import NOTEBOOKS, ROOT, every_notebook, read
+from perfkit.measure.tick import REFUSED, Note
+from perfkit.race.race import is_unwritten
+from tests.notebooks.test_notebooks import NOTEBOOKS, ROOT, cells, every_notebook, read
 
 FOLDER = ROOT / "notebooks"
 MAP, GLOSSARY = FOLDER / "README.md", FOLDER / "glossary.md"
@@ -27,8 +29,10 @@ CALL = re.compile(r"`(perfkit\.\w+\([^`]*\))`")
 ASKING = ("perfkit.run", "perfkit.panel")
 
 
-def cells(path):
-    return read(path).cells
+def nodes(path):
+    """All that the code of a notebook is made of."""
+    trees = (ast.parse(cell.source) for cell in cells(path, "code"))
+    return [node for tree in trees for node in ast.walk(tree)]
 
 
 def lists(path):
@@ -36,7 +40,7 @@ def lists(path):
 
     What is to be predicted before a run is answered by the run.
     """
-    heading, every = "", cells(path)
+    heading, every = "", read(path).cells
     for number, cell in enumerate(every):
         if cell.cell_type != "markdown":
             continue
@@ -59,14 +63,9 @@ def test_every_numbered_exercise_has_a_folded_answer(path):
 
 def questions(path):
     """The experiments that a notebook asks, by name."""
-    calls = (
-        node
-        for cell in cells(path)
-        if cell.cell_type == "code"
-        for node in ast.walk(ast.parse(cell.source))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ASKING
-    )
-    named = {getattr(call.args[0], "value", "") for call in calls}
+    calls = (node for node in nodes(path) if isinstance(node, ast.Call))
+    asking = (call for call in calls if ast.unparse(call.func) in ASKING)
+    named = {getattr(call.args[0], "value", "") for call in asking}
     # One is made with a function of the reader's.
     more = {"convolution"} if path.stem == "04_convolution" else set()
     return sorted((named | more) & set(perfkit.experiments()))
@@ -122,9 +121,7 @@ def test_what_an_exercise_says_to_set_is_accepted(path):
 def test_code_in_answers_can_be_called_as_it_stands(path):
     made = {"perfkit"} | {
         node.name if isinstance(node, ast.FunctionDef) else node.id
-        for cell in cells(path)
-        if cell.cell_type == "code"
-        for node in ast.walk(ast.parse(cell.source))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.Name)
     }
     for _, text in lists(path):
@@ -144,14 +141,12 @@ def test_code_in_answers_can_be_called_as_it_stands(path):
 @every_notebook
 def test_each_guess_goes_into_what_it_is_about(path):
     open_ = ""
-    for cell in cells(path):
-        if cell.cell_type != "code":
-            continue
-        nodes = list(ast.walk(ast.parse(cell.source)))
-        if any(isinstance(n, ast.Name) and n.id == "guess" for n in assigned(nodes)):
+    for cell in cells(path, "code"):
+        parts = list(ast.walk(ast.parse(cell.source)))
+        if any(isinstance(n, ast.Name) and n.id == "guess" for n in assigned(parts)):
             assert not open_, open_
             open_ = cell.source
-        given = (n for n in nodes if isinstance(n, ast.keyword) and n.arg == "guess")
+        given = (n for n in parts if isinstance(n, ast.keyword) and n.arg == "guess")
         if any(ast.unparse(one.value) == "guess" for one in given):
             open_ = ""
     assert not open_, open_
@@ -170,8 +165,7 @@ def anchors(path):
 def links(path):
     if path.suffix == ".md":
         return LINK.findall(path.read_text(encoding="utf-8"))
-    prose = (cell.source for cell in cells(path) if cell.cell_type == "markdown")
-    return [link for source in prose for link in LINK.findall(source)]
+    return [link for c in cells(path, "markdown") for link in LINK.findall(c.source)]
 
 
 @pytest.mark.parametrize(
@@ -235,3 +229,55 @@ def test_what_a_teacher_is_told_to_expect_is_what_the_recordings_say():
         assert said == recorded.verdict.much, name
         assert not recorded.machine.gpus
         assert recorded.machine.cores_granted == 2
+
+
+ANSWER = re.compile(r"<summary>An answer</summary>\n\n```python\n(.*?)```", re.DOTALL)
+EXPERIMENTS = {
+    "02_data_pipelines": "pipeline_with(mine, count=16, image_side=64)",
+    "06_eager_graph_xla": "execution_with(mine, variants='eager loop')",
+}
+RACED = ("03_batch_size", "05_mixed_precision")
+
+
+def written(name, kind):
+    """The sources of a notebook's cells of a kind."""
+    return [cell.source for cell in cells(FOLDER / f"{name}.ipynb", kind)]
+
+
+def answered(name):
+    """The names of a notebook whose reader has written its answer."""
+    (answer,) = ANSWER.findall("\n".join(written(name, "markdown")))
+    scope = {"__name__": "__main__"}
+    exec(written(name, "code")[0], scope)
+    exec(answer, scope)
+    return scope
+
+
+def refused(asked):
+    notes = [note for note in asked.prepare() if isinstance(note, Note)]
+    return {k: v for n in notes if n.name == REFUSED for k, v in n.value.items()}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_answer_is_timed_among_the_other_ways(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path))
+    asked = eval(EXPERIMENTS[name], answered(name))
+    assert "yours" in asked.make_variants()
+    assert "yours" not in refused(asked)
+
+
+@pytest.mark.parametrize("name", RACED)
+def test_an_answer_is_a_training_that_can_be_raced(name):
+    model, data = answered(name)["make_mine"]()
+    history = model.fit(data.take(2), verbose=0)
+    assert model.output_shape == (None, 10)
+    assert history.history["loss"][0] > 0
+
+
+@pytest.mark.parametrize("name", [*EXPERIMENTS, *RACED])
+def test_what_is_still_to_be_written_gives_back_none(name):
+    (source,) = [one for one in written(name, "code") if one.endswith("return None")]
+    scope = {}
+    exec(source, scope)
+    (function,) = (v for k, v in scope.items() if k in ("mine", "make_mine"))
+    assert is_unwritten(function)

@@ -1,7 +1,6 @@
 """Runs whose events are written down, so that a panel can be tried without waiting."""
 
 import base64
-import random
 import re
 import threading
 
@@ -14,41 +13,19 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
-from perfkit.measure.trial import Trial
+from tests.findings import made
 
 LONG_S = 30
 _LINK = re.compile(r'download="([^"]+)"[^>]*href="data:[\w/]+;base64,([^"]+)"')
 RATES = {"slow": 100.0, "fast": 400.0}
 
 
-def trial(variant, rate=100.0, round=1):
-    """A trial of forty ticks at about ``rate`` examples per second."""
-    draw = random.Random(f"{variant} {round}")
-    at, ticks = 0.5, [(0.5, 0)]
-    for _ in range(40):
-        at += 0.05 * draw.gauss(1, 0.02)
-        ticks.append((at, round_to_example(rate * 0.05 * draw.gauss(1, 0.05))))
-    return Trial(
-        variant=variant,
-        round=round,
-        outcome="completed",
-        wall_s=at,
-        setup_s=0.5,
-        ticks=tuple(ticks),
-    )
-
-
-def round_to_example(value):
-    return max(1, int(value + 0.5))
-
-
 def measured(rates=RATES, rounds=2):
     """What is known after some rounds."""
-    variants = tuple(Variant(name, iter, against=next(iter(rates))) for name in rates)
-    trials = [trial(n, rate, r + 1) for r in range(rounds) for n, rate in rates.items()]
-    return Measurement(
-        variants=variants, trials=tuple(trials), baseline=next(iter(rates))
-    )
+    base, numbered = next(iter(rates)), range(1, rounds + 1)
+    variants = tuple(Variant(name, iter, against=base) for name in rates)
+    trials = tuple(made.trial(*one, n) for n in numbered for one in rates.items())
+    return Measurement(variants=variants, trials=trials, baseline=base)
 
 
 def events(rates=RATES, rounds=3):
@@ -59,9 +36,7 @@ def events(rates=RATES, rounds=3):
         for name, rate in rates.items():
             yield TrialStarted(name, number, now)
             ticks = [(now + 0.5, 0)]
-            ticks += [
-                (now + 0.5 + i / 10, round_to_example(rate / 10)) for i in range(9)
-            ]
+            ticks += [(now + 0.5 + i / 10, int(rate / 10)) for i in range(9)]
             yield Ticked(name, tuple(ticks))
             now += 1.5
             yield Progress(now, 10.0)

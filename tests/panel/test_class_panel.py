@@ -18,9 +18,8 @@ WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lab = tmp_path / "Lab 7"
+def folder(here):
+    lab = here / "Lab 7"
     lab.mkdir()
     for name, speed in (("ada", 0.5), ("bob", 1.0), ("eve", 2.0)):
         save(passport(name, speed), lab / f"{name}.json")

@@ -11,11 +11,7 @@ from tests.machines.pairs import one_core, passport
 from tests.panel.files import NO_SCRIPT, put, state
 from tests.panel.runs import links, settle
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture

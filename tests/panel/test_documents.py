@@ -14,12 +14,6 @@ from tests.machines.pairs import passport
 from tests.panel.files import put
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def offered(start):
     return [label for label in documents.offered() if label.startswith(start)]
 

@@ -68,7 +68,7 @@ def kernel():
 @pytest.mark.measures
 def test_an_interrupt_is_stop_while_a_cell_waits(kernel, wait):
     manager, client = kernel
-    client.execute_interactive(SHOW.format(budget=600), output_hook=ignore)
+    client.execute_interactive(SHOW.format(budget=600), output_hook=lambda _: None)
     said = []
 
     def hear(message):
@@ -89,7 +89,3 @@ def test_an_interrupt_is_stop_while_a_cell_waits(kernel, wait):
         output_hook=lambda message: said.append(message["content"].get("text")),
     )
     assert "True False 2\n" in said
-
-
-def ignore(_):
-    """Nobody looks."""

@@ -277,10 +277,11 @@ def test_what_has_still_to_come_keeps_its_row():
 
 
 def test_the_control_of_the_baseline_has_no_line():
+    ended = Measurement(variants=(Variant("slow", iter),))
     told = heard(
         TrialStarted(CONTROL, 1, 0.0),
         Ticked(CONTROL, ((1.0, 0), (1.1, 5), (1.2, 5))),
-        TrialEnded(runs.trial(CONTROL), Measurement(variants=(Variant("slow", iter),))),
+        TrialEnded(made.trial(CONTROL, 100.0), ended),
     )
     row = told.take()[0]
     assert len(row) == told.width == 1 + 2 + 3

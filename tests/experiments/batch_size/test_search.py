@@ -43,14 +43,13 @@ def asked(size):
     return Try(name=f"fits {size:,}?", work=iter)
 
 
-def up_to(most):
-    return lambda size: "completed" if size <= most else "out-of-memory"
-
-
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 100, 1023, 1024, 1025, 77_777, 10**6])
 @pytest.mark.parametrize("first", [1, 5, 1000, 2**20])
 def test_the_largest_is_found_to_a_step_from_wherever_it_begins(most, first):
-    trials = answered(search(first, asked), up_to(most))
+    def outcome(size):
+        return "completed" if size <= most else "out-of-memory"
+
+    trials = answered(search(first, asked), outcome)
     result = found(trials)
     assert result.fits <= most < result.fails
     assert result.fails - result.fits <= step(result.fits)

@@ -12,16 +12,10 @@ import pytest
 from perfkit.errors import RunError
 from perfkit.experiments.contention import loads
 from perfkit.experiments.contention.loads import CPU, DISK, LOADS, MEMORY, Load
-from perfkit.measure.launcher import launcher
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.trial import Limits
-from tests.experiments.contention import loaded as disturbed
-
-
-def gone(processes):
-    """Whether all have ended, which they get five seconds for."""
-    _, alive = psutil.wait_procs(processes, timeout=5)
-    return [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+from tests.experiments import disturbed
+from tests.measure.trials import are_gone, launched, until_ticks
 
 
 def processes_of(working):
@@ -42,7 +36,7 @@ def test_a_load_works_while_the_block_runs_and_not_after_it(name, file_to_read):
         before = sum(process.cpu_times()[:2])
         while sum(process.cpu_times()[:2]) <= before:
             loads.check(working)
-    assert gone([process])
+    assert are_gone([process])
 
 
 def test_a_cpu_load_has_its_processes_until_the_block_raises(file_to_read):
@@ -54,12 +48,12 @@ def test_a_cpu_load_has_its_processes_until_the_block_raises(file_to_read):
     running = processes_of(working.__enter__())
     error = ZeroDivisionError("in the training")
     assert not working.__exit__(ZeroDivisionError, error, None)
-    assert gone(running)
+    assert are_gone(running)
 
 
 def test_the_time_limit_ends_a_load_even_if_it_stood_still():
     with loads.at_work(LOADS[CPU], 1, limit=0.3) as working:
-        assert gone(processes_of(working))
+        assert are_gone(processes_of(working))
         with pytest.raises(RunError, match="ended before it did"):
             loads.check(working)
     with loads.at_work(LOADS[CPU], 1, limit=0.3) as working:
@@ -68,7 +62,7 @@ def test_the_time_limit_ends_a_load_even_if_it_stood_still():
         while "SigPnd" not in _pending(process.pid):
             pass
         process.resume()
-        assert gone([process])
+        assert are_gone([process])
 
 
 def _pending(pid):
@@ -109,19 +103,13 @@ def test_no_load_outlives_a_process_that_is_killed(frozen):
         # This one alone: nobody is there to kill the rest of its group.
         trial.kill()
         assert len(running) == 2
-        assert gone(running)
+        assert are_gone(running)
 
 
 @pytest.fixture
 def trial():
-    while not launcher().wait(1):
-        pass
-    running = launcher().start(disturbed.beside_burners, 1, Limits())
-    told = []
-    while not any(m[0] == "ticks" for m in told):
-        assert running.outcome is None, running.message
-        told += running.poll(0.1)
-    (pids,) = [m[2] for m in told if m[0] == "note"]
+    running = launched().start(disturbed.beside_burners, 1, Limits())
+    (pids,) = [m[2] for m in until_ticks(running) if m[0] == "note"]
     yield running, [psutil.Process(pid) for pid in pids]
     running.kill("stopped", "the test is over")
 
@@ -146,13 +134,13 @@ def test_stop_ends_the_load_with_its_trial(trial, frozen):
     if frozen:
         running.freeze()
     running.kill("stopped", "was stopped")
-    assert gone(burners)
+    assert are_gone(burners)
 
 
 def test_a_trial_that_is_killed_from_outside_takes_its_load_with_it(trial):
     running, burners = trial
     os.kill(running.pid, signal.SIGKILL)
-    assert gone(burners)
+    assert are_gone(burners)
 
 
 def test_a_trial_whose_load_was_killed_ends_with_a_sentence(trial):

@@ -13,12 +13,14 @@ from perfkit.experiments.contention.loads import LOADS
 from perfkit.experiments.contention.signs import suspects
 from perfkit.experiments.shared import benchmark
 from perfkit.findings import store
-from perfkit.measure.launcher import launcher
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits
+from tests.charts.test_any_finding import check
+from tests.charts.test_kinds import words
 from tests.experiments import disturbed
 from tests.experiments.disturbed import ALL, SHOWS, found, run
 from tests.experiments.races import sayings
+from tests.measure.trials import launched, ticks_of, until_ticks
 
 LOADED = ("cpu burners", "memory bandwidth", "disk reader", "gpu product")
 PIPELINES = ("sleeping pipeline", "decoding pipeline")
@@ -34,7 +36,6 @@ def test_the_default_run_has_every_load_and_two_slow_pipelines_against_quiet():
     variants = Contention().make_variants()
     assert tuple(variants) == ALL
     assert {one.against for one in variants.values()} == {"quiet"}
-    assert all(one.changes for one in variants.values())
     assert tuple(LOADS) == LOADED
     # A load shows in the samples of a trial that works in one go.
     assert not Contention.in_turns
@@ -57,11 +58,6 @@ def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeyp
 def _nothing_made(folder):
     yield from ()
     return ("a file",)
-
-
-@pytest.mark.parametrize("name", SECRETS)
-def test_every_slow_down_is_told_by_its_signs(name):
-    assert suspected(name) == (name,)
 
 
 def test_neither_nothing_nor_what_came_by_in_one_round_alone_is_a_sign():
@@ -125,30 +121,29 @@ def test_who_starves_a_good_pipeline_is_blamed_and_not_the_pipeline(name):
     assert suspected(name, BUSY, **busy) == (name,)
 
 
-@pytest.mark.parametrize("name", NOT_QUIET)
-def test_every_slow_down_is_told_on_a_machine_that_was_never_quiet(name):
+@pytest.mark.parametrize("name", SECRETS)
+def test_every_slow_down_is_told_by_its_signs_on_a_quiet_machine_and_a_busy_one(name):
+    assert suspected(name) == (name,)
     assert suspected(name, BUSY, **NOT_QUIET[name]) == (name,)
 
 
-FULL = {"cpu_trial": 1.0, "cpu_other": 0.95}
-LEFT_OPEN = {
-    # All cores are full before and after: burners could show just this.
-    "greedy others": (BUSY, {"wait": 0.48, "cpu_trial": 0.7, "cpu_other": 1.3}),
-    "a few more cores of others": (BUSY, {"step": 0.026, "wait": 0.3} | FULL),
-    # A hardware thread that shares its core needs more CPU time for the same work.
-    "two threads on a core": ({}, {"cpu_trial": 1.0, "cpu_other": 1.0}),
-    "computing while it waits": ({}, {"wait": 0.48, "cpu_trial": 1.05}),
-}
-MAY_BE = {
-    "two threads on a core": ("cpu burners", "memory bandwidth"),
-    "computing while it waits": PIPELINES,
-}
+MORE = {"step": 0.026, "wait": 0.3, "cpu_trial": 1.0, "cpu_other": 0.95}
+GREEDY = {"wait": 0.48, "cpu_trial": 0.7, "cpu_other": 1.3}
 
 
-@pytest.mark.parametrize("name", LEFT_OPEN)
-def test_what_two_slow_downs_show_alike_is_left_open(name):
-    quiet, shown = LEFT_OPEN[name]
-    fits = MAY_BE.get(name, ("cpu burners", "sleeping pipeline"))
+@pytest.mark.parametrize(
+    ("quiet", "shown", "fits"),
+    [
+        # All cores are full before and after: burners could show just this.
+        (BUSY, GREEDY, ("cpu burners", "sleeping pipeline")),
+        (BUSY, MORE, ("cpu burners", "sleeping pipeline")),
+        # A hardware thread that shares its core needs more CPU time for the same work.
+        ({}, {"cpu_trial": 1.0, "cpu_other": 1.0}, ("cpu burners", "memory bandwidth")),
+        ({}, {"wait": 0.48, "cpu_trial": 1.05}, PIPELINES),
+    ],
+    ids=["greedy others", "more others", "two threads on a core", "computing"],
+)
+def test_what_two_slow_downs_show_alike_is_left_open(quiet, shown, fits):
     assert suspected("mystery", quiet, **{"step": 0.040} | shown) == fits
 
 
@@ -296,7 +291,7 @@ def test_opening_tells_what_gave_it_away_and_talks_nothing_away():
     elsewhere = str(opened(mystery("sleeping pipeline", burners)))
     assert 'these point to "sleeping pipeline", and that is wrong' in elsewhere
     assert "no counter moved far enough" in str(opened(mystery("quiet", burners)))
-    greedy = SHOWS["sleeping pipeline"] | {"cpu_trial": 0.7, "cpu_other": 1.3}
+    greedy = SHOWS["sleeping pipeline"] | GREEDY
     shows = {"quiet": BUSY, "mystery": greedy}
     both = opened(found(run(("quiet", "mystery"), shows=shows), mystery=sleeping))
     assert '"cpu burners" or "sleeping pipeline": which one cannot' in str(both)
@@ -328,14 +323,9 @@ def test_a_decoding_pipeline_really_decodes_and_leaves_batches_as_they_are():
 
 @pytest.mark.parametrize("name", ["quiet", "cpu burners", *PIPELINES, "mystery"])
 def test_every_variant_really_trains_and_tells_what_it_waits(name):
-    while not launcher().wait(1):
-        pass
     variants = Contention().make_variants() | Contention(mystery=3).make_variants()
-    running = launcher().start(variants[name].work, 1, Limits())
-    ticks = []
-    while sum(1 for _, examples, *_ in ticks if examples) < 12:
-        assert running.outcome is None, running.message
-        ticks += [t for m in running.poll(0.1) if m[0] == "ticks" for t in m[1]]
+    running = launched().start(variants[name].work, 1, Limits())
+    ticks = ticks_of(until_ticks(running, 13))
     running.kill("completed", "")
     assert ticks[0][3] == "set-up"
     assert {(examples, *parts) for _, examples, parts, _ in ticks[1:]} == {
@@ -351,3 +341,36 @@ def test_batches_from_the_disk_look_like_those_from_memory(tmp_path):
     assert images[2] <= 1
     assert labels[:2] == [(32,), "<dtype: 'int32'>"]
     assert labels[2] <= 9
+
+
+def test_a_run_beside_loads_is_shown_by_its_signs_first():
+    assert next(iter(gallery.kinds(found(run())))) == "signs"
+
+
+def test_the_numbers_of_every_variant_are_in_the_picture_and_in_its_words():
+    figure = check(gallery.chart(found(run(noise=0.0)), "signs"))
+    written = words(figure)
+    assert {"0.60 cores", "0.95 cores", "1.20 cores"} <= set(written)
+    assert {"500 MB/s", "40 ms", "20 ms", "48 %"} <= set(written)
+    assert all(written.count(name) >= 2 for name in ALL)
+    assert "sleeping pipeline: a step 40 ms, waiting for input 48 %" in figure.alt
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        found(run(("quiet",), rounds=1)),
+        found(run(("quiet", "mystery"), rounds=1), mystery=3),
+        found(run(shows={name: {"disk_read": 0.0} for name in ALL})),
+    ],
+)
+def test_every_chart_of_signs_is_a_picture(made):
+    assert len(check(gallery.chart(made, "signs")).svg) < 70_000
+
+
+def test_a_gpu_that_was_slowed_shows_under_the_steps():
+    made = run(("quiet", "gpu product"))
+    mask = tuple(0x40 if n % 2 else 0 for n in range(len(made.samples["t"])))
+    slowed = found(made)
+    slowed.samples["gpu0_throttle"] = mask
+    assert "GPU 0 was slowed: too hot" in gallery.chart(slowed, "timeline").alt

@@ -174,7 +174,7 @@ def test_what_writes_into_its_images_is_stopped_and_a_wrong_edge_is_seen():
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16"])
 def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision):
-    shorter = {"float32": _to_float16, "float16": _to_bfloat16, "bfloat16": _to_6_bits}
+    shorter = {"float32": np.float16, "float16": _to_bfloat16, "bfloat16": _to_6_bits}
     problem = Problem(batch=2, side=12, channels=16, filters=8)
     images, kernel = problem.images(), problem.weights()
     right = convolved(images, kernel, problem)
@@ -183,10 +183,6 @@ def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision):
     cut = shorter[precision]
     assert abs(convolved(cut(images), cut(kernel), problem) - right).max() > limit
     assert abs(right).max() > 4 * limit
-
-
-def _to_float16(array):
-    return array.astype(np.float16)
 
 
 def _to_bfloat16(array):

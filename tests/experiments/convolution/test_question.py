@@ -38,7 +38,6 @@ def because(rates, **more):
 def test_the_default_run_has_essential_ways_each_against_what_it_changes_and_limits():
     variants = Convolution().make_variants()
     assert list(variants) == [*GROUPS["essential"], *LIMITS, "bfloat16 limit"]
-    assert all(one.changes for one in variants.values())
     assert [one.against for one in variants.values()][-3:] == ["", "", ""]
     both = Convolution(variants="numpy").make_variants()
     assert both["numpy im2col"].against == "numpy taps"
@@ -51,7 +50,6 @@ def test_the_default_run_has_essential_ways_each_against_what_it_changes_and_lim
     [
         ({"side": 4, "kernel": 5}, "kernel is 5 and side is 4"),
         ({"side": 256, "batch": 64}, "would take 1.07 GB; choose a smaller batch"),
-        ({"channels": 0}, "channels is 0"),
     ],
 )
 def test_what_cannot_be_convolved_is_refused_before_anything_runs(wrong, said):
@@ -102,7 +100,6 @@ def test_what_may_win_says_what_to_type_and_nothing_else_does():
     other = {*GROUPS["mistakes"], *GROUPS["lighter"], *GROUPS["precision"]}
     for name, method in VARIANTS.items():
         assert bool(method.do) == (name not in other)
-        assert method.code
 
 
 @pytest.mark.parametrize("other", [50, 99.6])

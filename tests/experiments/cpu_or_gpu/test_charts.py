@@ -3,8 +3,8 @@ import pytest
 from perfkit import gallery
 from perfkit.findings import store
 from tests.charts.test_any_finding import check
+from tests.experiments.cpu_or_gpu.test_question import PLACED
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
-from tests.findings.made import finding as made
 from tests.findings.made import of_run
 
 DAY = "2026-03-01T10:00:00+01:00"
@@ -19,7 +19,6 @@ def test_the_curve_says_where_it_pays_and_on_which_machine_and_comes_first():
     kinds = gallery.kinds(finding(measured(steps(ONE, TWO))))
     assert next(iter(kinds)) == "crossover"
     assert "plane" in kinds
-    assert not {"crossover", "plane"} & set(gallery.kinds(made()))
     figure = check(gallery.chart(finding(measured(steps(ONE, TWO))), "crossover"))
     assert "what all cores gain over one core" in figure.alt
     assert "It pays from about width 10" in figure.alt
@@ -58,11 +57,7 @@ def test_the_plane_says_where_it_pays_at_other_batches():
 
 
 def test_both_dots_are_drawn():
-    known = steps(ONE, TWO) | {
-        "one core, dense, batch 64": (64, 0.002),
-        "all cores, dense, batch 64": (64, 0.0016),
-    }
-    run = measured(known, notes={"yours": {"flops": SIZES[1].cost.flops}})
+    run = measured(PLACED, notes={"yours": {"flops": SIZES[1].cost.flops}})
     found = finding(run, parameters={"yours": "dense", "weights": 50_432})
     figure = check(gallery.chart(found, "crossover"))
     assert "dense, like width 128" in figure.alt
@@ -85,7 +80,6 @@ def test_whatever_a_file_holds_it_is_a_picture(kind, parameters, notes):
 
 
 @pytest.mark.parametrize("kind", ["crossover", "plane"])
-def test_too_little_is_a_picture_that_says_so(kind):
-    check(gallery.chart(made(experiment="cpu-or-gpu"), kind))
+def test_too_little_is_a_picture(kind):
     check(gallery.chart(finding(measured(steps(ONE, TWO, SIZES[:1]))), kind))
     check(gallery.chart(finding(measured(steps(ONE, TWO), rounds=1)), kind))

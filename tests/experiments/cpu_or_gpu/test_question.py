@@ -6,9 +6,8 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import cpu_or_gpu, experiment
-from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers, work
+from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers
 from perfkit.machine.gpu import Gpu
-from perfkit.measure.measurement import Measurement
 from perfkit.runs import run
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.experiments.races import sayings
@@ -175,7 +174,6 @@ def test_noise_is_a_verdict():
 def test_widths_that_show_no_shape_say_nothing(few):
     found = verdict(measured(steps(ONE, TWO, SIZES[:few])))
     assert "Fewer than three widths" in found.much
-    assert verdict(Measurement(variants=())).winner == ""
 
 
 def test_libraries_that_are_switched_off_are_warned_of():
@@ -214,13 +212,6 @@ def test_a_readers_model_stands_on_the_curve_by_its_arithmetic_or_its_weights():
     assert "A dense network with 50,432 weights is like width 128" in facts
     assert "It was not measured itself." in facts
     assert "like width" not in said(measured(steps(ONE, TWO)), weights=10)
-
-
-def test_the_environment_holds_no_core_back(monkeypatch):
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
-    monkeypatch.setattr(work, "without_gpus", lambda: None)
-    work.ALL_CORES.take()
-    assert "TF_NUM_INTRAOP_THREADS" not in work.os.environ
 
 
 @pytest.mark.measures

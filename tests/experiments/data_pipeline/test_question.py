@@ -48,7 +48,6 @@ def test_the_default_run_has_six_ways_to_train_and_the_decode_limit():
         *("naive map", "parallel map", "prefetch", "cache", "crop while decoding"),
         *("synthetic", "decode limit"),
     ]
-    assert all(one.changes for one in variants.values())
 
 
 def test_a_way_stands_against_the_one_it_changes_and_says_what_else_it_changes():
@@ -98,23 +97,6 @@ def test_the_winner_is_named_with_its_gain_and_its_lines_of_code():
     assert edit.new == VARIANTS["cache"].advice
     # To be copied, code keeps its indentation behind the sign.
     assert "\n  +     return augment(" in in_text(Report(verdict=found))
-
-
-@pytest.mark.parametrize(
-    ("rates", "noise", "headline", "sure"),
-    [
-        ({"prefetch": 402}, 0.01, 'Keep "naive map"', "sure"),
-        ({"prefetch": 470}, 0.5, "Whether anything is faster", "not known yet"),
-        ({"numpy": 300}, 0.01, 'Keep "naive map"', "sure"),
-        ({"numpy": 399}, 0.01, 'Keep "naive map"', "sure"),
-    ],
-)
-def test_what_shows_no_winner_claims_none(rates, noise, headline, sure):
-    rounds = 3 if noise > 0.1 else 4
-    run = measured({"naive map": 400} | rates, noise=noise, rounds=rounds)
-    found = verdict(run)
-    assert (found.winner, found.edits, found.sure) == ("", (), sure)
-    assert found.headline.startswith(headline)
 
 
 @pytest.mark.parametrize("loud", ["frozen cache", "synthetic", "decode limit", CONTROL])

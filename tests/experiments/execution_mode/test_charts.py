@@ -32,7 +32,6 @@ def modes(**more):
 
 def test_it_is_offered_for_modes_and_for_nothing_else():
     assert "break even" in gallery.kinds(modes())
-    assert "break even" not in gallery.kinds(finding())
     assert "break even" not in gallery.kinds(replace(modes(), baseline="fit unwatched"))
 
 

@@ -20,7 +20,6 @@ def test_microbenchmarks_are_drawn_first_and_on_no_common_axis():
     kinds = list(gallery.kinds(parts.finding()))
     assert kinds[0] == "microbenchmarks"
     assert not {"rates", "ratios"} & set(kinds)
-    assert "microbenchmarks" not in gallery.kinds(made.finding())
 
 
 def test_every_microbenchmark_is_there_with_its_rate_and_unit():

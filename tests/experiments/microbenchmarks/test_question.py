@@ -47,7 +47,6 @@ def test_every_part_is_tried_unless_told_otherwise():
     variants = experiment("machine-ladder").make_variants()
     assert len(variants) > 20
     assert all(one.against == "" for one in variants.values())
-    assert all(one.changes for one in variants.values() if not one.unavailable)
 
 
 def test_a_gpu_has_its_microbenchmarks_and_is_heated_only_when_asked(a_gpu):

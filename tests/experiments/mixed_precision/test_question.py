@@ -14,6 +14,7 @@ from perfkit.experiments.shared.precision import GROUPS, NO_TF32, PRECISIONS, Ha
 from perfkit.measure.tick import REFUSED
 from perfkit.runs import run
 from tests.experiments import races
+from tests.experiments.batches import driven, tried
 from tests.experiments.races import sayings
 
 CPU = Hardware(instructions=("avx512f", "avx512_bf16"))
@@ -23,11 +24,11 @@ GPU = Hardware(instructions=(), gpu="NVIDIA Thing", capability=(8, 0))
 def learnt(precision, losses, seed=1, every=6):
     """A training outside the rounds that told its losses."""
     curve = {"precision": precision, "seed": seed, "every": every, "losses": losses}
-    return races.told(f"learning in {precision}", **{CURVE: curve})
+    return tried(f"learning in {precision}", **{CURVE: curve})
 
 
 def scaled(scales):
-    return races.told("the loss scale", **{SCALE: {"model": "dense", "scales": scales}})
+    return tried("the loss scale", **{SCALE: {"model": "dense", "scales": scales}})
 
 
 def measured(steps, *, held=None, notes=None, here=CPU, **more):
@@ -229,7 +230,7 @@ def test_a_loss_that_is_no_number_is_told():
     ],
 )
 def test_a_note_that_is_no_curve_is_none(note):
-    spoiled = races.told("x", **{CURVE: note, SCALE: note, "memory": note})
+    spoiled = tried("x", **{CURVE: note, SCALE: note, "memory": note})
     assert numbers.curves([spoiled]) == ()
     assert numbers.scale([spoiled]) is None
     assert numbers.memory([spoiled]) == {}
@@ -242,28 +243,22 @@ def test_skipped_steps_are_those_that_halved_the_scale():
     assert "went from 8 up to 16: 1 of 2 steps were skipped (at step 2)" in said
 
 
-def tried(measured, **parameters):
-    asked = MixedPrecision(**parameters).tries(measured)
-    names, ended = [], None
-    while True:
-        try:
-            names.append((asked.send(ended) if names else next(asked)).name)
-        except StopIteration:
-            return names
-        ended = learnt("float32", [1.0])
+def names_tried(measured, **parameters):
+    asking = MixedPrecision(**parameters).tries(measured)
+    return [one.variant for one in driven(asking, lambda wanted: tried(wanted.name))]
 
 
 def test_every_timed_precision_learns_with_one_seed_before_the_next_and_no_other():
     steps = FASTER | {"mixed_float16": 0.02}
-    names = tried(measured(steps), seeds=2)
+    names = names_tried(measured(steps), seeds=2)
     first, second = names[:5], names[5:]
     assert first[-1] == "the loss scale"
     assert all(name.endswith("seed 1") for name in first[:4])
     assert all(name.endswith("seed 2") for name in second)
     assert len(second) == 4
-    names = tried(measured(FASTER), seeds=1)
+    names = names_tried(measured(FASTER), seeds=1)
     assert not any("in mixed_float16" in name for name in names)
-    assert tried(measured(FASTER), seeds=0) == []
+    assert names_tried(measured(FASTER), seeds=0) == []
 
 
 def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
@@ -303,8 +298,7 @@ def layer(**more):
     return Layer(**usual | {"products": 100} | more)
 
 
-@pytest.fixture(scope="module")
-def small_cnn():
+def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last():
     def look(tf):
         from perfkit.experiments.mixed_precision import numbers
         from perfkit.experiments.shared.models import MODELS
@@ -313,10 +307,7 @@ def small_cnn():
         PRECISIONS["mixed_bfloat16"].choose()
         return [vars(one) for one in numbers.layers(MODELS["small-cnn"].build())]
 
-    return numbers.layers_of({"layers": perfkit.fresh(look)})
-
-
-def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last(small_cnn):
+    small_cnn = numbers.layers_of({"layers": perfkit.fresh(look)})
     sides = [(one.inputs, one.outputs) for one in small_cnn]
     assert sides == [(3, 32), (32, 64), (64 * 8 * 8, 128), (128, 10)]
     # A place of the output takes a kernel's worth of multiplications.

@@ -10,6 +10,7 @@ from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.shared import benchmark
 from perfkit.machine import disk as disks
 from perfkit.measure.tick import READY, Pause, Tick
+from tests.machine.trees import grow
 
 ONE_CORE = """
 import os
@@ -55,10 +56,9 @@ def test_a_process_keeps_to_one_core_with_one_thread_for_its_algebra():
 def test_flop_are_multiplications_and_arrays_far_larger_than_the_caches(tmp_path):
     assert benchmark.flop(3) == 3 * 3 * (3 + 3)
     assert benchmark.convolution_flop(2) == 2 * 56 * 56 * 64 * (3 * 3 * 64) * 2
-    for name, size in (("index0", "32K"), ("index3", "98304K"), ("index4", "x")):
-        folder = tmp_path / "sys/devices/system/cpu/cpu0/cache" / name
-        folder.mkdir(parents=True)
-        (folder / "size").write_text(size + "\n")
+    cache = "sys/devices/system/cpu/cpu0/cache"
+    sizes = {"index0": "32K\n", "index3": "98304K\n", "index4": "x\n"}
+    grow(tmp_path, {f"{cache}/{name}/size": size for name, size in sizes.items()})
     free = benchmark.psutil.virtual_memory().available // 16
     expected = min(4 * 98304 * 1024, free)
     assert benchmark.array_bytes(tmp_path) == pytest.approx(expected, rel=0.2)
@@ -77,11 +77,8 @@ def test_another_processor_has_no_chain(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "inner/large").write_bytes(b"x" * 3_000_000)
-    (tmp_path / "small").write_bytes(b"y" * 5000)
-    (tmp_path / "tiny").write_bytes(b"z")
-    return tmp_path
+    files = {"inner/large": "x" * 3_000_000, "small": "y" * 5000, "tiny": "z"}
+    return grow(tmp_path, files)
 
 
 @pytest.mark.parametrize(

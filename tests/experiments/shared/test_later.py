@@ -1,26 +1,12 @@
 """TensorFlow for the cells of a notebook, loaded where it is used."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from perfkit.experiments.shared import later
 from perfkit.experiments.shared import putting_together as parts
-
-LOADS = """
-import sys
-from perfkit.experiments.shared.later import keras, tf
-from perfkit.experiments.shared import putting_together
-print({"tensorflow", "keras"} & set(sys.modules))
-"""
-
-
-def test_nothing_is_loaded_before_it_is_used():
-    ran = subprocess.run([sys.executable, "-c", LOADS], capture_output=True, text=True)
-    assert ran.stdout == "set()\n"
 
 
 def test_it_travels_and_has_no_more_than_the_module():

@@ -3,6 +3,7 @@ import pytest
 from perfkit.experiments.shared import peaks
 from perfkit.experiments.shared.peaks import Hardware
 from perfkit.machine.gpu import Clocks, Gpu, Link
+from tests.machine.trees import grow
 
 AVX512 = "fpu avx f16c fma avx2 avx512f avx512bw"
 INTEL = {"vendor_id": "GenuineIntel", "cpu family": 6, "model": 143, "flags": AVX512}
@@ -13,8 +14,7 @@ def described(tmp_path, told=None, *, cores=4, clock=3e9):
     every = INTEL | {"physical id": 0, "cpu cores": 2} | (told or {})
     threads = [every | {"processor": n, "core id": n % 2} for n in range(4)]
     text = ("".join(f"{k}\t: {v}\n" for k, v in one.items()) + "\n" for one in threads)
-    (tmp_path / "proc").mkdir(exist_ok=True)
-    (tmp_path / "proc/cpuinfo").write_text("".join(text))
+    grow(tmp_path, {"proc/cpuinfo": "".join(text)})
     return peaks.hardware(tmp_path, cores=cores, clock=clock)
 
 
@@ -58,9 +58,8 @@ def test_a_tick_does_what_a_core_does(tmp_path, vendor, family, model, flags, fl
 
 
 def test_the_higher_of_two_clocks_counts(tmp_path):
-    policy = tmp_path / "sys/devices/system/cpu/cpufreq/policy0"
-    policy.mkdir(parents=True)
-    (policy / "cpuinfo_max_freq").write_text("4000000\n")
+    policy = "sys/devices/system/cpu/cpufreq/policy0"
+    grow(tmp_path, {f"{policy}/cpuinfo_max_freq": "4000000\n"})
     machine = described(tmp_path)
     assert machine.clock == 4e9
     assert machine.clock_from == "the highest clock that the system states"

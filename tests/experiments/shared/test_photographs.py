@@ -9,11 +9,6 @@ from perfkit.errors import MissingPartError
 from perfkit.experiments.shared import images
 
 
-@pytest.fixture(scope="module")
-def drawn():
-    return [images.jpeg(seed, seed) for seed in range(8)]
-
-
 def planes(jpeg):
     image = Image.open(io.BytesIO(jpeg)).convert("YCbCr")
     return np.moveaxis(np.asarray(image, float), -1, 0)
@@ -31,7 +26,8 @@ def steepness(plane):
     return np.polyfit(np.log(middles), np.log(means), 1)[0]
 
 
-def test_they_are_as_large_and_as_steep_and_have_edges_like_photographs(drawn):
+def test_they_are_as_large_and_as_steep_and_have_edges_like_photographs():
+    drawn = [images.jpeg(seed, seed) for seed in range(8)]
     assert 3.5 < np.mean([8 * len(jpeg) / (500 * 375) for jpeg in drawn]) < 5.5
     sizes = [len(jpeg) for jpeg in drawn]
     assert max(sizes) > 1.2 * min(sizes)

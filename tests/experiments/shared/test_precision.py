@@ -143,7 +143,6 @@ def test_the_instruction_sets_decide_about_bfloat16(instructions, bfloat16):
         ("6.1", "open", "slower", False),
         ("7.5", "faster", "slower", False),
         ("8.0", "faster", "faster", True),
-        ("9.0", "faster", "faster", True),
         ("12.0", "faster", "faster", True),
     ],
 )

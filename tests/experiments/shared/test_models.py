@@ -1,6 +1,10 @@
+"""What a network takes of the memory, and what it learns from."""
+
+import keras
 import numpy as np
 import pytest
 
+from perfkit.experiments.shared.batches import forecast
 from perfkit.experiments.shared.models import MODELS, endless, learnable
 
 
@@ -44,3 +48,31 @@ def test_examples_without_an_end_are_of_one_task_and_none_comes_twice(told_right
     assert one.shape == (250, *MODELS["dense"].shape)
     assert not np.isclose(one, other).all(axis=1).any()
     assert told_right(one, answers) == pytest.approx(0.82, abs=0.1)
+
+
+WEIGHTS = 4 * (784 * 10 + 10)
+
+
+def test_weights_gradients_and_slots_are_there_once_and_activations_each_time():
+    last = keras.layers.BatchNormalization(center=False, scale=False)
+    layers = keras.layers.Flatten(), keras.layers.Dense(10), last
+    network = keras.Sequential([keras.Input((28, 28)), *layers])
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(network.trainable_variables)
+    found = forecast(network, optimizer)
+    # The last layer's means and variances do not learn.
+    assert (found.weights, found.gradients) == (WEIGHTS + 80, WEIGHTS)
+    # Besides two of each weight the optimizer keeps its steps and its rate.
+    assert (found.slots, found.fixed) == (2 * WEIGHTS + 12, 4 * WEIGHTS + 92)
+    assert found.activations == 4 * (28 * 28 + 10 + 10)
+    assert found.of(3) == found.fixed + 3 * found.activations
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width"), [("float16", 2), ("bfloat16", 2), ("float64", 8)]
+)
+def test_a_layer_counts_in_the_precision_that_it_computes_in(dtype, width):
+    layer = keras.layers.Dense(10, dtype=dtype)
+    network = keras.Sequential([keras.Input((784,)), layer])
+    found = forecast(network, keras.optimizers.Adam())
+    assert found.activations == 4 * 784 + width * 10
