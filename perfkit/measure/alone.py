@@ -6,22 +6,17 @@ lets go of it when its holder ends, in whatever way. The file says who holds it,
 until when.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import math
 import os
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfkit import units
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterator
 
 _SLICE_S = 0.1
 _LONGEST = 200

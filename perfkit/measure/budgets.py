@@ -1,17 +1,10 @@
 """How a budget is spent: how many rounds, how many turns in each, of what."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
 
-from perfkit.measure.measurement import CONTROL
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from perfkit.measure.measurement import Measurement, Variant
-    from perfkit.measure.trial import Trial
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.trial import Trial
 
 # A turn is long enough for a few ticks and short against what disturbs a machine.
 TURN_S = 0.15

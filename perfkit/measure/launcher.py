@@ -5,8 +5,6 @@ TensorFlow once and never runs an operation; elsewhere the same protocol runs ov
 ``spawn``, which imports it in every trial.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools
@@ -19,9 +17,11 @@ import tempfile
 import threading
 import time
 import types
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import connection
+from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle
 import psutil
@@ -29,12 +29,7 @@ import psutil
 from perfkit.errors import RunError, remedy
 from perfkit.measure import preload, worker
 from perfkit.measure.alone import is_ours
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from multiprocessing.context import BaseContext
-
-    from perfkit.measure.trial import Limits, Outcome
+from perfkit.measure.trial import Limits, Outcome
 
 _FOLDER = "perfkit-launcher-"
 # Who was not listened to for so long, though somebody wanted to listen: the one who

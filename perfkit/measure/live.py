@@ -1,25 +1,17 @@
 """A trial while it runs: it is given turns, listened to, and in the end recorded."""
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.machine.environment import nameless
+from perfkit.measure.launcher import Message, Started
 from perfkit.measure.steady import awakening
-from perfkit.measure.trial import PROBLEM, TRACEBACK, Trial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from perfkit.measure.launcher import Message, Started
-    from perfkit.measure.trial import Outcome
-
+from perfkit.measure.trial import PROBLEM, TRACEBACK, Outcome, Trial
 
 _ASLEEP = "S"
 # A tick that is shorter holds no time in which somebody stood still.

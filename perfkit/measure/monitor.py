@@ -4,24 +4,19 @@ A thread of the parent samples five times a second. A reading that this system d
 give is absent, never 0, and one that fails does not take the others with it.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import os
 import re
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
 from perfkit.machine.nvml import GpuReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 # About 1 ms of integer arithmetic on a core of 2020.
 _LINKS = 12_000

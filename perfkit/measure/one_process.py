@@ -5,21 +5,15 @@ turns are numbered, so that those of one number are held side by side. All of it
 as one round: what differs from process to process does not show in one.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from perfkit.measure.launcher import Message, Started
 from perfkit.measure.live import LiveTrial
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import Note, Pause
-from perfkit.measure.trial import ONE_PROCESS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from perfkit.measure.launcher import Message, Started
-    from perfkit.measure.measurement import Variant
-    from perfkit.measure.trial import Outcome, Trial
+from perfkit.measure.trial import ONE_PROCESS, Outcome, Trial
 
 # Before the number of a turn and its variant, in the label of a pause.
 _TURN = "turn "

@@ -7,23 +7,17 @@ that of a ratio of two means, after Fieller (1954): it has no upper end where th
 could be next to nothing.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit import units
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.steady import steady
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.trial import Trial
+from perfkit.measure.trial import Trial
 
 Paying = Literal["pays back", "at once", "never", "not shown"]
 _LEVEL = 0.975

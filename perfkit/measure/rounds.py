@@ -7,16 +7,15 @@ keeps clear of it. Where memory is short, or a GPU is used that one process fill
 trial runs in one go instead.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import random
 import threading
 import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
@@ -27,28 +26,25 @@ from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
 from perfkit.measure.live import Asleep, LiveTrial
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.one_process import OneProcess
+from perfkit.measure.one_process import OneProcess, Opening
 from perfkit.measure.plan import (
     Event,
     Finished,
+    Plan,
     Prepared,
     Preparing,
     Progress,
     Sampled,
+    Starter,
     Ticked,
     TrialEnded,
     TrialStarted,
+    Try,
+    Watcher,
 )
 from perfkit.measure.steady import settled
 from perfkit.measure.tick import REFUSED
-from perfkit.measure.trial import Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from perfkit.measure.one_process import Opening
-    from perfkit.measure.plan import Plan, Starter, Try, Watcher
-    from perfkit.measure.trial import Trial
+from perfkit.measure.trial import Limits, Trial
 
 # Once it has shown its pace, a trial without news for so long hangs.
 _SILENCE_S = 10.0

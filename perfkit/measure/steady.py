@@ -5,25 +5,18 @@ warming up; where it stops is found by the marginal standard error rule (MSER), 
 drops the beginning whose removal leaves the mean of the rest best known.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from perfkit.measure.trial import Trial
-
+from perfkit.measure.trial import Trial
 
 # The first of a turn this many times as slow as usual had to wait.
 _AWAKENING = 2.5
@@ -92,7 +85,7 @@ class _Beyond:
     error_s: float = 0.0
 
     @classmethod
-    def of(cls, groups: Sequence[Sequence[float]]) -> _Beyond:
+    def of(cls, groups: Sequence[Sequence[float]]) -> "_Beyond":
         """Take it from seconds beyond the shortest of each group.
 
         A pause that is alone is the shortest, and tells nothing of the others.
@@ -150,7 +143,7 @@ class _Pause:
     error_s: float
 
     @classmethod
-    def of(cls, pauses: _Seen, beyond: _Beyond) -> _Pause:
+    def of(cls, pauses: _Seen, beyond: _Beyond) -> "_Pause":
         """Take it from those that were seen, and from what is usual."""
         own = tuple(_beyond_shortest(pauses))
         shortest = min(one for one, _ in pauses)
@@ -354,7 +347,7 @@ class Steady:
         """Seconds of an example, as ``seconds`` has them."""
         return float(self.seconds.sum() / self.examples.sum())
 
-    def with_pauses(self, pauses_s: float) -> Steady:
+    def with_pauses(self, pauses_s: float) -> "Steady":
         """The same with pauses of so many seconds an example shared out over it."""
         if not pauses_s:
             return self

@@ -1,7 +1,5 @@
 """One variant, run once in one fresh process: what came of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -78,7 +76,7 @@ class Trial:
         """Whether it was run outside the rounds, and so is part of no timing."""
         return self.round == 0
 
-    def shares_process(self, other: Trial) -> bool:
+    def shares_process(self, other: "Trial") -> bool:
         """Whether both took turns in one process."""
         one = ONE_PROCESS in self.notes and ONE_PROCESS in other.notes
         return one and self.round == other.round
