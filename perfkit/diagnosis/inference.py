@@ -5,30 +5,24 @@ cannot be kept from being traced. What they cost is inferred: from what each tri
 the training as given noted, with an interval over those trials.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.diagnosis import tracing
+from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.tracing import STEADY
 from perfkit.findings.diagnosis import Cause, Gain, Grade, Seconds
 from perfkit.measure.measurement import CONTROL, Measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.trial import Trial
+from perfkit.measure.trial import Trial
 
 
 class Others:

@@ -7,27 +7,21 @@ confirmed, and what needs a training made anew is tried. Near the end the best a
 measured together.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from perfkit import units
+from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.facts import Facts
 from perfkit.findings.diagnosis import TOGETHER
 from perfkit.measure import budgets
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.statistics import Comparison
+from perfkit.measure.tick import Yielded
+from perfkit.measure.trial import Trial
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.statistics import Comparison
-    from perfkit.measure.tick import Yielded
-    from perfkit.measure.trial import Trial
-
-    _Work = Callable[[], Iterator[Yielded]]
-
+_Work = Callable[[], Iterator[Yielded]]
 # A turn in the process that looks lasts so long, or so many steps; of long ones fewer,
 # once a turn is so long.
 _TURN_S, _STEPS, _FEWEST_STEPS, _LONG_TURN_S = 0.8, 5, 3, 1.5

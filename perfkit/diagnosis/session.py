@@ -1,7 +1,5 @@
 """One diagnosis, from looking at a training to the saved record; or a recorded one."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import importlib.metadata
@@ -9,8 +7,10 @@ import os
 import random
 import threading
 import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from perfkit.diagnosis import (
     changes,
@@ -21,6 +21,7 @@ from perfkit.diagnosis import (
     split,
     verdict,
 )
+from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
@@ -41,19 +42,13 @@ from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import Message, launcher
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.one_process import Opening
 from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded, Tries
 from perfkit.measure.rounds import Run
+from perfkit.measure.tick import Yielded
 from perfkit.measure.trial import Limits, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-    from pathlib import Path
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
 
 _SLICE_S = 0.1
 _LONGEST_LOOK_S = 300.0

@@ -5,14 +5,14 @@ as sure as that. What is not shown is not known: it is a range, or nothing at al
 never 0. What the others leave is compute, so that parts add up to the step.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.change import Change, without_input
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared import benchmark_gpu as gpu
@@ -20,15 +20,9 @@ from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import Grade, Part, Seconds
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.plan import Tries, Try
+from perfkit.measure.statistics import Comparison
 from perfkit.measure.steady import Steady, steady
 from perfkit.units import is_known
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.statistics import Comparison
-
 
 # The fact of a record that holds it.
 SHARE = "share_of_peak"

@@ -4,24 +4,19 @@ TensorFlow has no public count of it. The one place where it traces a function i
 wrapped here; where a version has no such place, nothing is counted, nothing is said.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect
 import itertools
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from perfkit.experiments.shared.loops import described
 from perfkit.measure.tick import READY, Note, Tick
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
 
 WAITED = "waiting"
 _NANO = 1e-9

@@ -1,9 +1,7 @@
 """A diagnosis in words: what to change first, how much that brings, how sure it is."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.diagnosis import rounds, settings, split
@@ -17,10 +15,6 @@ from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.units import is_known
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 # What each cause means, after "this training ...:".
 MEANINGS = {

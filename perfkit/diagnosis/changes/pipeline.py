@@ -1,15 +1,15 @@
 """The stages of a pipeline: parallel, ahead, kept, reordered, and without Python."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.change import Change, Untested, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.chain import (
     again,
     chain,
@@ -29,15 +29,9 @@ from perfkit.diagnosis.pipeline.memory import (
     kept_after,
     per_step,
 )
+from perfkit.diagnosis.training import Training
 from perfkit.diagnosis.trial import epochs_for
 from perfkit.errors import BadParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.training import Training
-
 
 # Where no epoch has an end that anybody knows, so many seconds' worth.
 _WORTH_S = 0.5

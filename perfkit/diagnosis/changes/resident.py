@@ -1,13 +1,13 @@
 """The training without its input: one real batch, resident, again and again."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from perfkit.diagnosis.change import Change, Untested
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.loop import (
     BATCHES,
     ITERATORS,
@@ -17,14 +17,7 @@ from perfkit.diagnosis.loop import (
 )
 from perfkit.diagnosis.training import Training, first_batch, steps_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from perfkit.diagnosis.facts import Facts
-
-    _Real = Callable[[Any], Iterator[Any]]
-
-
+_Real = Callable[[Any], Iterator[Any]]
 NAME = "without input"
 _REAL = "_perfkit_real"
 # Input that is made on the same cores always takes a part of them: no change shows that

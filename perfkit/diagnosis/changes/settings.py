@@ -1,21 +1,16 @@
 """Settings that slow a training, left off: what is for debugging, threads, repeats."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis import settings
 from perfkit.diagnosis.change import Change, Judged, Untested, nothing, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.training import Training
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.training import Training
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ A function yields what it does to the text. Where it is not sure of the place it
 whose fix is more than a line.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from perfkit.diagnosis.edits.places import (
     FIT_ARGUMENTS,
@@ -35,12 +33,10 @@ from perfkit.diagnosis.source import (
     of_kind,
     receiver,
 )
-
-if TYPE_CHECKING:
-    from perfkit.findings.diagnosis import Cause
+from perfkit.findings.diagnosis import Cause
 
 Row = Callable[[Places, re.Match[str]], Iterator[Splice]]
-Shown = Callable[[Places, "Cause"], ast.AST | None]
+Shown = Callable[[Places, Cause], ast.AST | None]
 _SELDOM = 5
 _SERIAL = {
     "map": ("map_func", "num_parallel_calls"),
