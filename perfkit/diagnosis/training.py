@@ -4,8 +4,6 @@ The contract: a function that returns a compiled Keras model and its data, and i
 likes a dict of ``fit``'s arguments. What is wrong with it is said in one sentence.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -42,7 +40,7 @@ class Training:
     # Whether the user's own loop trains on the data, and there is no model.
     loop: ClassVar[bool] = False
 
-    model: keras.Model
+    model: "keras.Model"
     data: Any
     arguments: dict[str, Any] = field(default_factory=dict)
     epochs: int = 1

@@ -1,21 +1,16 @@
 """What a run is to do, and what it needs from the world: trials and a watcher."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.spread import Spread
-from perfkit.measure.trial import Trial
+from perfkit.measure.trial import Limits, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from perfkit.measure.launcher import Started
-    from perfkit.measure.measurement import Measurement, Variant
     from perfkit.measure.one_process import Opening
-    from perfkit.measure.trial import Limits
 
 
 # The seconds that all tries of a run may take: a share of its budget, and never less
@@ -154,7 +149,7 @@ class Starter(Protocol):
 
     def start(
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
-    ) -> Started:
+    ) -> "Started":
         """Start one."""
 
 
@@ -210,5 +205,5 @@ class Plan:
     overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Variant, ...]] | None = None
     answered: Callable[[Measurement], bool] | None = None
-    opening: Opening | None = None
+    opening: "Opening | None" = None
     spread: Spread = field(default_factory=Spread)
