@@ -115,7 +115,7 @@ class RaceSession(Session):
             for close in self._closing:
                 close()
 
-    def _measure(self) -> Generator[Event]:
+    def _measure(self) -> Iterator[Event]:
         places = {side.place for side in self._race.sides}
         self._launchers = Launchers(places, self._environments)
         with contextlib.closing(self._launchers):
