@@ -85,7 +85,6 @@ class OneProcess:
         self._made = (pid, started_ns, {} if stood is None else stood)
         self._zero_ns, self._clock, self._seed = zero_ns, clock, seed
         self._lives: dict[str, LiveTrial] = {}
-        self._parts: dict[str, _Part] = {}
         self._began_ns: dict[str, int] = {}
         self.at_work: LiveTrial | None = None
         self.turn = 0
@@ -121,12 +120,11 @@ class OneProcess:
 
     def _begin(self, variant: str, number: int, at_ns: int) -> None:
         if variant not in self._lives:
-            self._parts[variant] = _Part(*self._made)
             self._began_ns[variant] = at_ns
             self._lives[variant] = LiveTrial(
                 variant,
                 1,
-                cast("Started", self._parts[variant]),
+                cast("Started", _Part(*self._made)),
                 zero_ns=self._zero_ns,
                 clock=self._clock,
                 seed=self._seed,
@@ -135,8 +133,8 @@ class OneProcess:
         self.at_work.has_turn(at_ns, number)
 
     def _fail(self, variant: str, why: str) -> None:
-        if variant in self._parts:
-            part = self._parts[variant]
+        if variant in self._lives:
+            part = self._lives[variant].running
             part.outcome, part.message = "crashed", why
 
     def _trial(self, name: str, live: LiveTrial) -> Trial:

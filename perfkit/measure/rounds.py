@@ -287,7 +287,7 @@ class Run:
     def _turn(self, live: LiveTrial, lives: list[LiveTrial]) -> Iterator[Event]:
         if live.over or self._ending:
             return
-        seconds = self._turn_s(live)
+        seconds = budgets.turn_s(live.tick_s)
 
         def enough(spent: float, ticks: int) -> bool:
             # A turn without a single tick goes on until there is one, or it is a hang.
@@ -496,11 +496,8 @@ class Run:
         twice = names and CONTROL in self._variants and not self.plan.opening
         return [*names, CONTROL] if twice else names
 
-    def _turn_s(self, live: LiveTrial) -> float:
-        return budgets.turn_s(live.tick_s)
-
     def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
-        each = [self._turn_s(live) for live in lives if not live.over]
+        each = [budgets.turn_s(live.tick_s) for live in lives if not live.over]
         a_turn, left = sum(each), self.plan.budget - self._now()
         if self.plan.choose is not None:
             return budgets.turns_of_a_choice(left, each) if each else 0
