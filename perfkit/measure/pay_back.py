@@ -110,11 +110,7 @@ def pay_back(
 ) -> PayBack | None:
     """Say after how many examples a variant has caught up; None where unknown.
 
-    Args:
-        measured: The run.
-        variant: The one in question.
-        baseline: The one it is held against.
-        line: What a trial took before its steady state, and for each example.
+    ``line`` says what a trial took before its steady state, and for each example.
     """
     compared = measured.compare(variant, baseline)
     if compared is None:

@@ -293,15 +293,7 @@ def rounds(
     *,
     one_process: bool = False,
 ) -> Rounds:
-    """Take the ratio of each round.
-
-    Args:
-        variant: The one in question.
-        baseline: The one it is held against.
-        pairs: Of each round: the variant's steady part and the baseline's.
-        shared: Variance of what is the same in all rounds.
-        one_process: Whether both took turns in one process in each round.
-    """
+    """Take the ratio of each round, from the steady parts of variant and baseline."""
     logs, within, turns = np.array([_log_ratio(*pair) for pair in pairs]).T
     return Rounds(variant, baseline, logs, within, turns, shared, one_process)
 

@@ -61,11 +61,7 @@ def load(path: str | Path) -> Profile:
 
 
 def parse(data: bytes, name: str) -> Profile:
-    """Read a profile from the bytes of a file.
-
-    Args:
-        data: All of it.
-        name: What errors call it.
+    """Read a profile from the bytes of a file, by the name that errors call it.
 
     Raises:
         BadFileError: It is anything but a profile; the sentence says what.

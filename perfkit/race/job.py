@@ -42,10 +42,7 @@ class Difference:
 def differences(one: Facts, other: Facts, *, batch: int = 0) -> tuple[Difference, ...]:
     """What ``one`` does otherwise than ``other``, by what they were seen to be.
 
-    Args:
-        one: Facts of a side.
-        other: Of the one that it is held against.
-        batch: Examples of its step, where they were chosen by hand: that is known.
+    A ``batch`` that was chosen by hand is known, and no difference.
     """
     return tuple(_differences(one, other, by_hand=bool(batch)))
 
