@@ -143,10 +143,6 @@ def _in_short(error: Exception) -> str:
 class Host:
     """The launcher of a place that is another than this process.
 
-    Args:
-        place: Which.
-        environment: What it is.
-
     Attributes:
         log: What TensorFlow said when it was loaded; "" before that.
         loaded_s: Seconds that loading it took; None before that.
@@ -333,10 +329,6 @@ class Launchers:
     """Starts each trial in its place; its work says which, as ``work.place``.
 
     One launcher of this process does for all where they share one place.
-
-    Args:
-        places: Of all trials to come.
-        environments: What each place is.
     """
 
     def __init__(

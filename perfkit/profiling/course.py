@@ -315,9 +315,6 @@ def _fit(training: Training, course: Course) -> None:
 class Looped:
     """Hears of the steps of a loop of the user's own, which never gets to its end.
 
-    Args:
-        course: What its steps are for.
-
     Attributes:
         begun: Whether there is a loop at all.
     """

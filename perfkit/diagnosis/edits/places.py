@@ -89,10 +89,6 @@ class Fit:
 class Places:
     """The source of a training, and the places in it that fixes are about.
 
-    Args:
-        source: The code of the training.
-        facts: What is known of the training; see ``perfkit.diagnosis.facts``.
-
     Attributes:
         pipeline: The facts of its pipeline; nothing where there is none.
         ran: Those of the stages of that.
