@@ -309,14 +309,19 @@ class Rounds:
         return (_ORDER.get(rounds, 2), not change.after, group, ratio)
 
     def _fitting(self, measured: Measurement) -> int:
-        """How many changes the next round may hold."""
+        """How many changes the next round may hold, to end in time."""
         last = max((trial.round for trial in measured.trials), default=0)
-        if not self._screened:
-            return min(self._most, _fitting(measured, self._budget))
+        each_s = self._each_s
+        if last > 1 or not self._screened:
+            trials = [trial for trial in measured.trials if trial.round == last]
+            begin_s = min((trial.started_s for trial in trials), default=0.0)
+            took_s = _spent_s(trials) - begin_s
+            if took_s <= 0:
+                return sys.maxsize if self._screened else self._most
+            each_s = took_s / len(trials)
         left = self._budget - _spent_s(measured.trials)
-        if last > 1:
-            return _fitting(measured, self._budget, self._always, least=0)
-        return max(0, int(left / self._each_s) - self._always)
+        fitting = int(left / each_s) - self._always
+        return max(0, fitting) if self._screened else min(self._most, max(1, fitting))
 
     @property
     def given(self) -> Variant:
@@ -436,19 +441,6 @@ def _known(measured: Measurement, name: str) -> bool:
     """Whether a round holds it, or it has been tried often enough without one."""
     # A trial that was too short for a rate, or whose counterpart was, says nothing.
     return bool(_rounds(measured, name)) or len(measured.of(name)) >= _TRIED
-
-
-def _fitting(
-    measured: Measurement, budget: float, always: int = _ALWAYS, least: int = 1
-) -> int:
-    """How many changes a round may hold besides what it always does, to end in time."""
-    last = max((trial.round for trial in measured.trials), default=0)
-    trials = [trial for trial in measured.trials if trial.round == last]
-    took = _spent_s(trials) - min((trial.started_s for trial in trials), default=0.0)
-    if took <= 0:
-        return sys.maxsize
-    left = budget - _spent_s(measured.trials)
-    return max(least, int(left / (took / len(trials))) - always)
 
 
 def _spent_s(trials: Iterable[Trial]) -> float:
