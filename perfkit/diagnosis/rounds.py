@@ -22,9 +22,8 @@ from perfkit.measure.tick import Yielded
 from perfkit.measure.trial import Trial
 
 _Work = Callable[[], Iterator[Yielded]]
-# A turn in the process that looks lasts so long, or so many steps; of long ones fewer,
-# once a turn is so long.
-_TURN_S, _STEPS, _FEWEST_STEPS, _LONG_TURN_S = 0.8, 5, 3, 1.5
+# A turn in the process that looks lasts so long at least.
+_TURN_S = 0.8
 # Its first step, a new iterator and the ends of epochs come on top of it.
 _AROUND = 1.6
 # Turns that tell which group holds a training up, and which change of it does.
@@ -59,10 +58,7 @@ class Planned(NamedTuple):
 
 def turn_s(step_s: float) -> float:
     """Seconds of a turn in the process that looks, from when it is ready."""
-    if not step_s > 0:
-        return _TURN_S
-    steps = min(_STEPS, max(_FEWEST_STEPS, int(_LONG_TURN_S / step_s)))
-    return max(_TURN_S, steps * step_s)
+    return budgets.turn_s(step_s, _TURN_S)
 
 
 def trial_s(ready_s: float, step_s: float) -> float:

@@ -63,12 +63,12 @@ def turns(
     return max(1, min(wanted, fitting))
 
 
-def turn_s(tick_s: float) -> float:
+def turn_s(tick_s: float, least_s: float = TURN_S) -> float:
     """Seconds of a turn of ticks that usually take so long."""
     if not tick_s > 0:
-        return TURN_S
+        return least_s
     ticks = min(_TICKS_A_TURN, max(_FEWEST_TICKS, int(_LONG_TURN_S / tick_s)))
-    return max(TURN_S, ticks * tick_s)
+    return max(least_s, ticks * tick_s)
 
 
 def turns_of_a_choice(left: float, each: Sequence[float]) -> int:
