@@ -10,6 +10,7 @@ from perfkit.diagnosis import settings
 from perfkit.diagnosis.change import Change, Judged, Untested, nothing, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
 from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.pipeline.chain import AT_ONCE
 from perfkit.diagnosis.training import Training
 
 
@@ -53,7 +54,6 @@ _LEFT = {
         "What is under @tf.function is traced once and run as a graph: without {}.",
     ),
 }
-_ORDERED = ("map", "interleave")
 # What is about the pipeline alone explains an input that is slow.
 _OF_INPUT = ("tf.data.", "options.")
 _POOL = "threading.private_threadpool_size"
@@ -81,7 +81,7 @@ def left_off(facts: Facts) -> Iterator[Change]:
 
 def any_order(facts: Facts) -> Iterator[Change | Untested]:
     """Elements that are ready first given first, where several are made at a time."""
-    if not any(s["kind"] in _ORDERED and s["parallel"] for s in facts.stages):
+    if not any(s["kind"] in AT_ONCE and s["parallel"] for s in facts.stages):
         return
     if facts.pipeline.get("deterministic") is False:
         yield Untested("determinism", "the pipeline gives its elements in any order")

@@ -22,6 +22,7 @@ from perfkit.diagnosis.edits.places import (
     value_at,
 )
 from perfkit.diagnosis.edits.text import Splice
+from perfkit.diagnosis.pipeline.chain import is_serial
 from perfkit.diagnosis.source import (
     Import,
     called,
@@ -67,11 +68,6 @@ def row(change: str) -> tuple[int, Row, re.Match[str]] | None:
         if found:
             return place, function, found
     return None
-
-
-def _is_serial(stage: dict[str, Any]) -> bool:
-    """Whether a stage that may work on several elements works on one at a time."""
-    return stage["kind"] in _SERIAL and not stage["parallel"]
 
 
 def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
@@ -198,7 +194,7 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 def _parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Let every stage that works on one element at a time work on several."""
     for place, stage in enumerate(places.ran):
-        if _is_serial(stage):
+        if is_serial(stage):
             call, name = places.stages[place], "num_parallel_calls"
             autotune = f"{places.tensorflow(call)}.data.AUTOTUNE"
             yield from _set(places, call, name, autotune, _SERIAL[stage["kind"]])
@@ -452,7 +448,7 @@ _SHOWN: dict[str, Shown] = {
     "no-prefetch": lambda places, _: places.data,
     "python-input": _python,
     "retracing": _retraced,
-    "serial-map": _first(_is_serial),
+    "serial-map": _first(is_serial),
     "slow-read": _first(itemgetter("records")),
     "step-overhead": lambda places, _: places.compile,
     "validation": lambda places, _: places.fit.within if places.fit else None,

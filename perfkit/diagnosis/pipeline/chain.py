@@ -260,6 +260,15 @@ class Stage:
         return asdict(self)
 
 
+# Stages that can be told to work on several elements at a time.
+AT_ONCE = ("map", "interleave")
+
+
+def is_serial(stage: dict[str, Any]) -> bool:
+    """Whether a stage that may work on several elements works on one at a time."""
+    return stage["kind"] in AT_ONCE and not stage["parallel"]
+
+
 def stage(dataset: Any, *, source: bool = False) -> Stage:
     """Describe a stage; a source with all that feeds it."""
     named, whole = kind(dataset), list(beneath(dataset)) if source else [dataset]
