@@ -43,15 +43,10 @@ _READINGS = (OSError, psutil.Error, ValueError, KeyError, IndexError)
 
 
 class Monitor:
-    """Samples the machine until it is stopped.
+    """Samples the machine until it is stopped."""
 
-    Args:
-        core_speed: Whether to measure the speed of a core as well.
-    """
-
-    def __init__(self, *, core_speed: bool = True) -> None:
+    def __init__(self) -> None:
         self._zero_ns = 0
-        self._core_speed = core_speed
         self._trial: _Tree | None = None
         self._trees: dict[int, _Tree] = {}
         self._trial_cpu: dict[int, float] = {}
@@ -68,9 +63,7 @@ class Monitor:
     def start(self, zero_ns: int) -> None:
         """Begin to sample; a second call does nothing.
 
-        Args:
-            zero_ns: ``time.perf_counter_ns`` at the start of the run, from which
-                samples count.
+        Samples count from ``zero_ns`` of ``time.perf_counter_ns``.
         """
         if not self._thread.is_alive():
             self._zero_ns = zero_ns
@@ -125,7 +118,7 @@ class Monitor:
         if self._taken % _SLOW_EVERY == 0:
             self._slow = dict(self._slowly())
         sample |= self._slow | self._gpus.sample()
-        if self._core_speed and self._taken % _CORE_SPEED_EVERY == 0:
+        if self._taken % _CORE_SPEED_EVERY == 0:
             sample["core_speed"] = core_speed()
         return sample
 
