@@ -20,7 +20,6 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import connection
 from multiprocessing.context import BaseContext
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -28,7 +27,7 @@ import psutil
 
 from perfkit.errors import RunError, remedy
 from perfkit.measure import preload, worker
-from perfkit.measure.alone import is_ours
+from perfkit.measure.alone import remove_left
 from perfkit.measure.trial import Limits, Outcome
 
 _FOLDER = "perfkit-launcher-"
@@ -389,7 +388,8 @@ class Launcher:
     def _start_server(self) -> None:
         from multiprocessing import forkserver
 
-        _remove_what_was_left()
+        # Servers that were killed left theirs.
+        remove_left(_FOLDER, preload.LOG)
         self._folder = tempfile.mkdtemp(prefix=_FOLDER)
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._context.set_forkserver_preload([preload.__name__])
@@ -428,16 +428,6 @@ class Launcher:
 def launcher() -> Launcher:
     """Give this process's launcher."""
     return Launcher()
-
-
-def _remove_what_was_left() -> None:
-    """Remove the folders of servers that were killed with all that they belong to."""
-    import fcntl
-
-    for folder in filter(is_ours, Path(tempfile.gettempdir()).glob(f"{_FOLDER}*")):
-        with contextlib.suppress(OSError), (folder / preload.LOG).open() as log:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _nothing() -> None:
