@@ -41,7 +41,7 @@ from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import Message, launcher
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.one_process import Opening
-from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded, Tries
+from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.measure.tick import Yielded
 from perfkit.measure.trial import Limits, Outcome
 
@@ -216,14 +216,11 @@ class DiagnosisSession(Measurer[Diagnosis]):
             in_turns=not self._machine.gpus,
             overrun=1.0,
             choose=self._rounds,
-            tries=self._peak,
+            tries=lambda _: split.tries(self._facts, gpus=len(self._machine.gpus)),
             opening=self._opening,
             spread=spread.of_this_machine(),
         )
         yield from self._run(plan, launcher())
-
-    def _peak(self, _: Measurement) -> Tries:
-        return split.tries(self._facts, gpus=len(self._machine.gpus))
 
     def _work(self, of: Sequence[Change]) -> Callable[[], Iterator[Yielded]]:
         return functools.partial(trial, self._maker, self._facts, tuple(of))
