@@ -1,6 +1,6 @@
-"""What a run is to do, and what it needs from the world: trials and a watcher."""
+"""What a run is to do, what it tells, and what starts its trials."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -151,22 +151,6 @@ class Starter(Protocol):
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
     ) -> "Started":
         """Start one."""
-
-
-class Watcher(Protocol):
-    """What samples the machine: the monitor, or a test's script."""
-
-    def start(self, zero_ns: int) -> None:
-        """Begin; samples count from ``zero_ns``."""
-
-    def stop(self) -> None:
-        """End."""
-
-    def watch(self, pid: int | None, others: Sequence[int] = ()) -> None:
-        """Say which process has its turn, and which stand still."""
-
-    def take(self) -> list[dict[str, float]]:
-        """The samples since the last call."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
 from perfkit.measure.live import Asleep, LiveTrial
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.monitor import Monitor
 from perfkit.measure.one_process import OneProcess, Opening
 from perfkit.measure.plan import (
     Event,
@@ -40,7 +41,6 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
     Try,
-    Watcher,
 )
 from perfkit.measure.steady import settled
 from perfkit.measure.tick import REFUSED
@@ -75,7 +75,7 @@ class Run:
 
     plan: Plan
     starter: Starter
-    watcher: Watcher
+    watcher: Monitor
     clock: Callable[[], int] = time.perf_counter_ns
     stopped: threading.Event = field(default_factory=threading.Event)
 
