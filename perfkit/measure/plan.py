@@ -40,11 +40,6 @@ class Try:
 Tries = Generator[Try, Trial, None]
 
 
-def none(_: Measurement) -> Tries:
-    """Try nothing."""
-    yield from ()
-
-
 def seconds_for(budget: float) -> float:
     """Seconds that the tries of a run may take together, on top of its budget."""
     return max(_LEAST_S, _SHARE * budget)
