@@ -108,12 +108,12 @@ def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
 
 def one_iterator(training: Training) -> None:
     """Let a dataset that is iterated anew go on where it was left."""
-    _iterate(_going_on)
+    _iterate(lambda data, real: real(data.repeat()))
 
 
 def one_batch(training: Training) -> None:
     """Give the first batch of a dataset, and of an iterator, again and again."""
-    _iterate(_resident)
+    _iterate(lambda data, real: itertools.cycle([*itertools.islice(real(data), 1)]))
     first = dict[int, Any]()
 
     def resident(real: _Real, iterator: Any) -> Any:
@@ -123,16 +123,6 @@ def one_batch(training: Training) -> None:
         return first[id(iterator)][1]
 
     _replace(iterator_class(), "__next__", resident)
-
-
-def _going_on(data: Any, real: _Real) -> Iterator[Any]:
-    """The batches of a dataset; who asks anew gets those that follow."""
-    return real(data.repeat())
-
-
-def _resident(data: Any, real: _Real) -> Iterator[Any]:
-    """The first batch of a dataset, again and again."""
-    return itertools.cycle([*itertools.islice(real(data), 1)])
 
 
 def _iterate(how: Callable[[Any, _Real], Iterator[Any]]) -> None:

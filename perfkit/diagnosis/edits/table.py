@@ -114,11 +114,6 @@ def _compiled(name: str, value: str) -> Row:
     return compiled
 
 
-def _fitted_with(name: str, value: str) -> Row:
-    """Give fit an argument."""
-    return lambda places, _: _fitted(places, name, value)
-
-
 def _appended(place: str, method: str) -> Row:
     """Call one more method of a dataset; ``{}`` in it is what TensorFlow is called."""
 
@@ -289,7 +284,7 @@ _TABLE: tuple[tuple[str, Row], ...] = (
     (r"tf\.function", _as_graphs),
     ("XLA", _compiled("jit_compile", "True")),
     (r"(\d+) steps at a time", _compiled("steps_per_execution", r"\1")),
-    ("without progress bar", _fitted_with("verbose", "2")),
+    ("without progress bar", lambda places, _: _fitted(places, "verbose", "2")),
     ("|".join(_SETTINGS), _left_off),
     ("not unrolled", _rolled),
     (r"without validation|validation every \d+ epochs", _validate_seldom),
