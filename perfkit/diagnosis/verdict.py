@@ -14,7 +14,6 @@ from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.statistics import WORTH_KNOWING
-from perfkit.units import is_known
 
 # What each cause means, after "this training ...:".
 MEANINGS = {
@@ -133,7 +132,7 @@ def _applied(found: Diagnosis) -> Verdict | None:
         "no difference shown": f"{what} changes nothing that shows.",
         "too noisy to say": f"Whether {what} makes it faster is not known yet.",
     }
-    known = compared.is_judged and is_known(compared.low, compared.high)
+    known = compared.is_judged and units.is_known(compared.low, compared.high)
     return Verdict(
         headline=headlines[compared.verdict],
         much=_much(found, gain(compared), "The training then") if known else "",
@@ -236,7 +235,7 @@ def _much(
     if gain.estimate < 1:
         said = f"{who} {takes} {units.times(1 / gain.estimate)} times as long"
     batch = int(found.facts.get("batch") or 0)
-    if not (found.step and is_known(found.step.low, found.step.high)):
+    if not (found.step and units.is_known(found.step.low, found.step.high)):
         return f"{said}."
     what = f"a step {takes}"
     if examples:
@@ -332,7 +331,7 @@ def because(found: Diagnosis) -> Iterator[str]:
 
 def _step(found: Diagnosis, *, whole: bool = False) -> str:
     step = found.step
-    if step is None or not is_known(step.low, step.high):
+    if step is None or not units.is_known(step.low, step.high):
         return "How long a step takes as it is is not known yet"
     if not whole:
         return f"A step takes {_short(step.median_s)}"
@@ -395,7 +394,7 @@ def _aside(found: Diagnosis) -> Iterator[str]:
         f'"{c.variant}" runs at {units.ratio(c.ratio)} the rate '
         f"({c.low:.2f} to {c.high:.2f})"
         for c in found.comparisons
-        if c.variant in found.aside and is_known(c.low, c.high)
+        if c.variant in found.aside and units.is_known(c.low, c.high)
     ]
     if gains:
         yield (
