@@ -22,6 +22,7 @@ from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.tracing import STEADY
 from perfkit.findings.diagnosis import Cause, Gain, Grade, Seconds
 from perfkit.measure.measurement import CONTROL, Measurement
+from perfkit.measure.statistics import student
 from perfkit.measure.trial import Trial
 
 
@@ -57,7 +58,6 @@ def _used() -> dict[tuple[int, str], float]:
     return found
 
 
-_LEVEL = 0.975
 # Others that take as many cores are worth a word; with fewer than this it is quiet.
 _OTHERS, _QUIET = 0.5, 0.1
 # Of the machine's cores, others have to take so much before waiting alone is believed.
@@ -228,12 +228,9 @@ def _gain(shares: Sequence[float]) -> Gain | None:
     """The gain from doing away with these shares of trials; None where none shows."""
     if len(shares) < 2:
         return None
-    # Not with the module: importing it takes most of a second.
-    from scipy import stats
-
     each = np.log(1 / (1 - np.clip(shares, -_MOST, _MOST)))
     error = float(each.std(ddof=1)) / len(each) ** 0.5
-    half = float(stats.t.ppf(_LEVEL, len(each) - 1)) * error
+    half = student(len(each) - 1) * error
     middle = float(each.mean())
     ends = middle - half, middle, middle + half
     low, estimate, high = (float(np.exp(end)) for end in ends)

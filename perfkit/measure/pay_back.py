@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import student
 from perfkit.measure.steady import steady
 from perfkit.measure.trial import Trial
 
 Paying = Literal["pays back", "at once", "never", "not shown"]
-_LEVEL = 0.975
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,11 +139,8 @@ def _fieller(
     extra: NDArray[np.float64], saved: NDArray[np.float64]
 ) -> tuple[float, float | None]:
     """The 95 % interval of ``mean(extra) / mean(saved)``, where it is not negative."""
-    # Not with the module, which every trial imports: it takes most of a second.
-    from scipy import stats
-
     count, spread = len(extra), np.cov(extra, saved)
-    reach = float(stats.t.ppf(_LEVEL, count - 1)) ** 2 / count
+    reach = student(count - 1) ** 2 / count
     # All n with a n^2 - 2 b n + c <= 0: extra - n saved might be nothing there.
     a = saved.mean() ** 2 - reach * spread[1, 1]
     b = saved.mean() * extra.mean() - reach * spread[0, 1]
