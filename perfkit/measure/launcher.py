@@ -386,8 +386,6 @@ class Launcher:
         return probe.pid is not None and probe.exitcode == 0
 
     def _start_server(self) -> None:
-        from multiprocessing import forkserver
-
         # Servers that were killed left theirs.
         remove_left(_FOLDER, preload.LOG)
         self._folder = tempfile.mkdtemp(prefix=_FOLDER)
@@ -402,7 +400,7 @@ class Launcher:
         os.environ.update(told)
         try:
             with _without_main():
-                forkserver.ensure_running()
+                _server().ensure_running()
             self._server = _server()._forkserver_pid
         finally:
             for name in told:
