@@ -54,6 +54,8 @@ _LEFT = {
         "What is under @tf.function is traced once and run as a graph: without {}.",
     ),
 }
+# The causes, by the names of the changes.
+LEFT_OFF = {left.name: cause for cause, left in _LEFT.items()}
 # What is about the pipeline alone explains an input that is slow.
 _OF_INPUT = ("tf.data.", "options.")
 _POOL = "threading.private_threadpool_size"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any, TypeGuard
 
+from perfkit.diagnosis.changes.settings import LEFT_OFF
 from perfkit.diagnosis.edits.places import (
     FIT_ARGUMENTS,
     Places,
@@ -46,13 +47,6 @@ _SERIAL = {
 # As many arguments of compile stand in front of those that are set here.
 _COMPILED_BY_PLACE = 5
 _TO_GPU = '{}.data.experimental.prefetch_to_device("/GPU:0")'
-# The causes of the settings that are left off, by the names of the changes.
-_SETTINGS = {
-    "without debugging": "debugging",
-    "default threads": "threads",
-    "without determinism": "determinism",
-    "float32": "float64",
-}
 # Where Keras has its policies, by the module that was imported.
 _POLICIES = {
     "keras": "config",
@@ -126,7 +120,7 @@ def _appended(place: str, method: str) -> Row:
 
 def _left_off(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
-    cause = _SETTINGS[match[0]]
+    cause = LEFT_OFF[match[0]]
     listed = list((places.facts.get("settings") or {}).get(cause) or ())
     if cause == "threads" and places.pipeline.get("threads"):
         listed.append("private_threadpool_size")
@@ -285,7 +279,7 @@ _TABLE: tuple[tuple[str, Row], ...] = (
     ("XLA", _compiled("jit_compile", "True")),
     (r"(\d+) steps at a time", _compiled("steps_per_execution", r"\1")),
     ("without progress bar", lambda places, _: _fitted(places, "verbose", "2")),
-    ("|".join(_SETTINGS), _left_off),
+    ("|".join(LEFT_OFF), _left_off),
     ("not unrolled", _rolled),
     (r"without validation|validation every \d+ epochs", _validate_seldom),
     (r"without (\w+)(?: \((\d+)\))?", _without_callback),
