@@ -20,12 +20,14 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import connection
 from multiprocessing.context import BaseContext
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import psutil
 
 from perfkit.errors import RunError, remedy
+from perfkit.machine.limits import amounts_of
 from perfkit.measure import preload, worker
 from perfkit.measure.alone import remove_left
 from perfkit.measure.trial import Limits, Outcome
@@ -493,12 +495,7 @@ def _server_is_gone() -> bool:
 
 def _oom_kills() -> int:
     """How many processes of this control group the system has killed for memory."""
-    try:
-        with open("/sys/fs/cgroup/memory.events") as events:
-            counts = dict(line.split() for line in events)
-    except (OSError, ValueError):
-        return 0
-    return int(counts.get("oom_kill", 0))
+    return amounts_of(Path("/sys/fs/cgroup/memory.events")).get("oom_kill", 0)
 
 
 def _crash(

@@ -7,7 +7,6 @@ give is absent, never 0, and one that fails does not take the others with it.
 import collections
 import contextlib
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from perfkit.machine.limits import amounts_of
 from perfkit.machine.nvml import GpuReader
 
 # About 1 ms of integer arithmetic on a core of 2020.
@@ -242,9 +242,5 @@ def _stands_for_others(process: psutil.Process) -> bool:
 
 
 def _memory(process: psutil.Process) -> int:
-    try:
-        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-    except OSError:
-        return int(process.memory_info().rss)
-    pss = re.search(r"^Pss:\s+(\d+) kB$", rollup, re.MULTILINE)
-    return int(pss[1]) * 1024 if pss else int(process.memory_info().rss)
+    pss = amounts_of(Path(f"/proc/{process.pid}/smaps_rollup")).get("Pss")
+    return int(process.memory_info().rss) if pss is None else pss
