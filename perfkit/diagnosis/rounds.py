@@ -429,8 +429,7 @@ def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, .
 
 def _fails(measured: Measurement, *names: str) -> bool:
     """Whether one of these was tried and did not come through."""
-    tried = (trial for name in names for trial in measured.of(name))
-    return any(trial.outcome not in ("completed", "stopped") for trial in tried)
+    return any(trial.has_failed for name in names for trial in measured.of(name))
 
 
 def _known(measured: Measurement, name: str) -> bool:

@@ -98,7 +98,7 @@ def _not_measured(found: Diagnosis) -> Verdict:
     ended = [
         trial.message or trial.outcome
         for trial in found.trials
-        if trial.variant == AS_GIVEN and trial.outcome not in ("completed", "stopped")
+        if trial.variant == AS_GIVEN and trial.has_failed
     ]
     runs = not ended and found.outcome in ("completed", "stopped")
     step_s = float(found.facts.get("step_s") or 0)
@@ -417,7 +417,7 @@ def _failures(found: Diagnosis) -> Iterator[str]:
     ended = {
         trial.variant: trial.message or trial.outcome
         for trial in found.trials
-        if trial.outcome not in ("completed", "stopped") and trial.variant != AS_GIVEN
+        if trial.has_failed and trial.variant != AS_GIVEN
     }
     for name, how in ended.items():
         yield f'"{name}" {how.rstrip(".")}.'

@@ -376,7 +376,7 @@ class Run:
         self._live = [live for live in self._live if live not in lives]
         self._trials += trials
         for trial in trials:
-            if trial.outcome not in ("completed", "stopped"):
+            if trial.has_failed:
                 self._failed(trial)
         # Trials in turns end together, and what they show is worked out once.
         measured = self.measurement
@@ -385,11 +385,8 @@ class Run:
 
     def _failed(self, trial: Trial) -> None:
         """Do not try again what failed twice, or what takes long to fail."""
-        failures = sum(
-            t.outcome not in ("completed", "stopped")
-            for t in self._trials
-            if t.variant == trial.variant
-        )
+        same = (t for t in self._trials if t.variant == trial.variant)
+        failures = sum(t.has_failed for t in same)
         if failures > 1 or trial.outcome == "timed-out":
             self._variants.pop(trial.variant, None)
             if trial.variant == self.plan.baseline:

@@ -76,6 +76,11 @@ class Trial:
         """Whether it was run outside the rounds, and so is part of no timing."""
         return self.round == 0
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended neither by itself nor because somebody stopped it."""
+        return self.outcome not in ("completed", "stopped")
+
     def shares_process(self, other: "Trial") -> bool:
         """Whether both took turns in one process."""
         one = ONE_PROCESS in self.notes and ONE_PROCESS in other.notes
