@@ -15,8 +15,6 @@ parameters (a ``Range``, a ``Choice``, a ``Folder``) and whose ``@variant`` meth
 yield ``READY``, then the number of examples each time that many are done.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

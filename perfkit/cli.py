@@ -198,8 +198,7 @@ def _race(asked: Namespace) -> int:
 
 
 def _profile(asked: Namespace) -> int:
-    from perfkit.profiling import profile as profiling_profile
-    from perfkit.profiling.profile import profile
+    from perfkit.profiling.profile import profile, save, to_json
 
     _check_writable(asked.json)
     if sys.stderr.isatty():
@@ -207,11 +206,11 @@ def _profile(asked: Namespace) -> int:
         print(told, file=sys.stderr)
     made = profile(asked.training, steps=asked.steps, timeout=asked.timeout)
     if asked.json == "-":
-        print(profiling_profile.to_json(made))
+        print(to_json(made))
     else:
         _show_report(made, asked)
     if asked.json not in (None, "-"):
-        profiling_profile.save(made, asked.json)
+        save(made, asked.json)
     if asked.chart:
         from perfkit.gallery import chart
 

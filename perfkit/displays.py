@@ -16,11 +16,7 @@ PERIOD_S = 0.25
 
 
 class Display(AbstractContextManager["Display"]):
-    """Draws a board at most every ``PERIOD_S``; this one draws nothing.
-
-    Args:
-        clock: Gives seconds.
-    """
+    """Draws a board at most every ``PERIOD_S``; this one draws nothing."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

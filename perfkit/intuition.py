@@ -245,7 +245,9 @@ def _judged(path: Path) -> Iterator[tuple[object, Guessed]]:
 
 def _of_ratio(found: Recorded, finding: Finding, expected: float) -> Answer:
     """What the variant reached that a ratio is about."""
-    reached = {one.variant: _ratio(finding, one) for one in _about(found, finding)}
+    # Of a race, what it says before its rounds are made stands in the comparison.
+    raced, about = SIDES in finding.parameters, _about(found, finding)
+    reached = {one.variant: one.comparison if raced else one.ratio for one in about}
     known = [compared for compared in reached.values() if compared]
     if not known:
         return units.UNKNOWN, None, None
@@ -282,12 +284,6 @@ def _named(finding: Finding) -> str:
     except PerfkitError:
         # A question of somebody else's, or one that this machine cannot ask.
         return ""
-
-
-def _ratio(finding: Finding, of: Standing) -> Comparison | None:
-    """The ratio of a variant to the baseline of its group."""
-    # Of a race, what it says before its rounds are made stands in the comparison.
-    return of.comparison if SIDES in finding.parameters else of.ratio
 
 
 def _of_name(finding: Finding, expected: str) -> Answer:

@@ -1,11 +1,10 @@
 """Run an experiment and watch it: the one verb that notebooks and scripts need."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
 import warnings
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -13,16 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
+from perfkit.experiments.base import Experiment
+from perfkit.findings.record import Finding
+from perfkit.measure.plan import Event
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-
-    from perfkit.experiments.base import Experiment
     from perfkit.experiments.replay import Replay
     from perfkit.experiments.session import Session
-    from perfkit.findings.record import Finding
-    from perfkit.measure.plan import Event
 
 Found = TypeVar("Found", covariant=True)
 
@@ -114,7 +111,7 @@ def open_replay(
     replay: str | Path | None = None,
     guess: str = "",
     folder: str | Path | None = None,
-) -> Replay | None:
+) -> "Replay | None":
     """Make the replay that stands in for a run; None where none is asked for.
 
     Raises:
@@ -135,7 +132,7 @@ def open_session(
     guess: str = "",
     seed: int | None = None,
     folder: str | Path | None = None,
-) -> Session:
+) -> "Session":
     """Make the run of an experiment, not yet begun; refuse what cannot succeed."""
     from perfkit.experiments.session import Session
 

@@ -114,20 +114,20 @@ def test_a_lock_that_somebody_else_laid_there_keeps_nobody_waiting(everywhere, r
 
 
 @pytest.mark.parametrize(
-    ("module", "prefix", "inside"),
+    ("prefix", "inside"),
     [
-        (launchers, launchers._FOLDER, launchers.preload.LOG),
-        (commits, commits._PREFIX, commits._LOCK),
+        (launchers._FOLDER, launchers.preload.LOG),
+        (commits._PREFIX, commits._LOCK),
     ],
 )
 def test_what_another_left_is_left_alone(
-    module, prefix, inside, everywhere, monkeypatch, request
+    prefix, inside, everywhere, monkeypatch, request
 ):
     left = everywhere / f"{prefix}x"
     left.mkdir()
     # Whoever opens it waits for somebody to write.
     os.mkfifo(left / inside)
-    monkeypatch.setattr(module.tempfile, "tempdir", str(everywhere))
+    monkeypatch.setattr(alone.tempfile, "tempdir", str(everywhere))
     request.getfixturevalue("another")
-    module._remove_what_was_left()
+    alone.remove_left(prefix, inside)
     assert left.is_dir()

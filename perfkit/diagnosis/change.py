@@ -1,14 +1,10 @@
 """One thing that is changed in a training, and what a gain from it would mean."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from perfkit.diagnosis.training import Training
+from perfkit.diagnosis.training import Training
 
 Kind = Literal["defect", "opportunity"]
 # A defect or an opportunity by how much it brings: what a gain below 2x says of a model

@@ -6,12 +6,11 @@ are long, by the same means as ``EarlyStopping`` has, and what their ends cost
 that comes again once in a real epoch. A validation is a pause of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading
 import time
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,6 @@ from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
     from perfkit.diagnosis.loop import Looping
     from perfkit.diagnosis.screening import Turns
 
@@ -188,7 +185,7 @@ class Block:
     @classmethod
     def of(
         cls, training: Training, epochs: Epochs, over: Callable[[], bool] = bool
-    ) -> Block:
+    ) -> "Block":
         """Make the first block of a training; its callbacks become fit for a trial."""
         given = own_callbacks.listed(training.arguments.get("callbacks"))
         return cls(
@@ -203,8 +200,8 @@ class Block:
 def fitted(
     making: Callable[[], Training | None],
     epochs: Epochs,
-    looping: Looping | None = None,
-    following: Turns | None = None,
+    looping: "Looping | None" = None,
+    following: "Turns | None" = None,
 ) -> Generator[Told]:
     """Train with ``fit`` without an end, or with the loop that the maker runs.
 

@@ -1,15 +1,16 @@
 """What is known of a training before anything is changed: which changes apply to it."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from perfkit.diagnosis.loop import Looping
 from perfkit.diagnosis.training import (
     Training,
     epochs_between,
@@ -18,14 +19,6 @@ from perfkit.diagnosis.training import (
     steps_of,
     validation_steps,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from perfkit.diagnosis.loop import Looping
-
 
 # What holds work that the graph around it does not show.
 _HIDDEN = ("While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall")

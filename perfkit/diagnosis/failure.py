@@ -1,22 +1,16 @@
 """What a training raised: the lines of its own code, and none of perfkit's."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import re
 import traceback
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from perfkit.diagnosis import layers
 from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.tick import Note
-from perfkit.measure.trial import PROBLEM, TRACEBACK
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from perfkit.measure.trial import Outcome
+from perfkit.measure.trial import PROBLEM, TRACEBACK, Outcome
 
 Told = TypeVar("Told")
 # What runs the user's code: it says nothing of what is wrong there.

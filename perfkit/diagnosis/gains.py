@@ -1,22 +1,16 @@
 """From ratios to causes: what is claimed of a training, and what is not."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from perfkit.diagnosis.change import Change, Kind, without_input
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Comparison
 from perfkit.units import is_known
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
 
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.15

@@ -5,30 +5,25 @@ cannot be kept from being traced. What they cost is inferred: from what each tri
 the training as given noted, with an interval over those trials.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.diagnosis import tracing
+from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.tracing import STEADY
 from perfkit.findings.diagnosis import Cause, Gain, Grade, Seconds
 from perfkit.measure.measurement import CONTROL, Measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.trial import Trial
+from perfkit.measure.statistics import student
+from perfkit.measure.trial import Trial
 
 
 class Others:
@@ -63,7 +58,6 @@ def _used() -> dict[tuple[int, str], float]:
     return found
 
 
-_LEVEL = 0.975
 # Others that take as many cores are worth a word; with fewer than this it is quiet.
 _OTHERS, _QUIET = 0.5, 0.1
 # Of the machine's cores, others have to take so much before waiting alone is believed.
@@ -234,12 +228,9 @@ def _gain(shares: Sequence[float]) -> Gain | None:
     """The gain from doing away with these shares of trials; None where none shows."""
     if len(shares) < 2:
         return None
-    # Not with the module: importing it takes most of a second.
-    from scipy import stats
-
     each = np.log(1 / (1 - np.clip(shares, -_MOST, _MOST)))
     error = float(each.std(ddof=1)) / len(each) ** 0.5
-    half = float(stats.t.ppf(_LEVEL, len(each) - 1)) * error
+    half = student(len(each) - 1) * error
     middle = float(each.mean())
     ends = middle - half, middle, middle + half
     low, estimate, high = (float(np.exp(end)) for end in ends)

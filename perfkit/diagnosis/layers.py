@@ -7,8 +7,6 @@ libraries in other languages are held as well. Its network is one of its own, to
 which it reaches itself and what it starts.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fcntl
@@ -18,11 +16,8 @@ import socket
 import struct
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # Set by whoever lets a script reach the network.
 ONLINE = "PERFKIT_ONLINE"

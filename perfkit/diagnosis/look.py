@@ -1,13 +1,12 @@
 """Look at a training in a process of its own: what is it, and what might help it?"""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
 import statistics
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any
 
 from perfkit.diagnosis import failure, hints, settings
 from perfkit.diagnosis.epochs import Epochs, fitted
@@ -28,11 +27,7 @@ from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over
 from perfkit.measure.launcher import read_early
 from perfkit.measure.tick import READY, Note, Tick, Yielded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
-
-    from perfkit.measure.trial import Outcome
+from perfkit.measure.trial import Outcome
 
 FACTS = "facts"
 # Seconds from the beginning of the diagnosis until the facts were known.

@@ -7,30 +7,24 @@ over. What its steps call besides is heard: functions that compute gradients or 
 model without a ``tf.function`` around them, and iterators, which many make for each.
 """
 
-from __future__ import annotations
-
 import dis
 import functools
 import itertools
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FrameType
+from typing import Any
 
+from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
 from perfkit.diagnosis.steps import listening
 from perfkit.diagnosis.training import Training, kind_of
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Pause, Tick
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import CodeType, FrameType
-
-    from perfkit.diagnosis.change import Change
-
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
 ANEW = "data begin anew"

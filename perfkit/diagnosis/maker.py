@@ -3,8 +3,6 @@
 And its code, read and never run.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import hashlib
@@ -12,17 +10,15 @@ import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis import layers, source
 from perfkit.diagnosis.script import Script, script
 from perfkit.diagnosis.source import UNREADABLE
 from perfkit.errors import BadParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 # Set by whoever lets a training write where it wants.
 UNCONTAINED = "PERFKIT_UNCONTAINED"

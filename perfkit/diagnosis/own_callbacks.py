@@ -5,16 +5,11 @@ write lies in a folder of the trial: the same work, another place. A callback of
 user's own making writes where its code says.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re
 import tempfile
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 # They reach other machines, or write in the background beyond a trial's end.
 LEFT_OUT = frozenset({"OrbaxCheckpoint", "RemoteMonitor"})
@@ -109,7 +104,7 @@ def _go_on(callback: Any) -> None:
 
 
 def _number(callback: Any, hook: str, epochs: int) -> None:
-    own: Callable[..., object] = getattr(callback, hook)
+    own = getattr(callback, hook)
     if not is_own(callback, hook):
         return
 

@@ -7,30 +7,23 @@ confirmed, and what needs a training made anew is tried. Near the end the best a
 measured together.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from perfkit import units
+from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.facts import Facts
 from perfkit.findings.diagnosis import TOGETHER
 from perfkit.measure import budgets
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.statistics import Comparison
+from perfkit.measure.tick import Yielded
+from perfkit.measure.trial import Trial
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.statistics import Comparison
-    from perfkit.measure.tick import Yielded
-    from perfkit.measure.trial import Trial
-
-    _Work = Callable[[], Iterator[Yielded]]
-
-# A turn in the process that looks lasts so long, or so many steps; of long ones fewer,
-# once a turn is so long.
-_TURN_S, _STEPS, _FEWEST_STEPS, _LONG_TURN_S = 0.8, 5, 3, 1.5
+_Work = Callable[[], Iterator[Yielded]]
+# A turn in the process that looks lasts so long at least.
+_TURN_S = 0.8
 # Its first step, a new iterator and the ends of epochs come on top of it.
 _AROUND = 1.6
 # Turns that tell which group holds a training up, and which change of it does.
@@ -65,10 +58,7 @@ class Planned(NamedTuple):
 
 def turn_s(step_s: float) -> float:
     """Seconds of a turn in the process that looks, from when it is ready."""
-    if not step_s > 0:
-        return _TURN_S
-    steps = min(_STEPS, max(_FEWEST_STEPS, int(_LONG_TURN_S / step_s)))
-    return max(_TURN_S, steps * step_s)
+    return budgets.turn_s(step_s, _TURN_S)
 
 
 def trial_s(ready_s: float, step_s: float) -> float:
@@ -316,14 +306,20 @@ class Rounds:
         return (_ORDER.get(rounds, 2), not change.after, group, not plain, ratio)
 
     def _fitting(self, measured: Measurement) -> int:
-        """How many changes the next round may hold."""
+        """How many changes the next round may hold, to end in time."""
         last = max((trial.round for trial in measured.trials), default=0)
-        if not self._screened:
-            return min(self._most, _fitting(measured, self._budget))
+        each_s = self._each_s
+        if last > 1 or not self._screened:
+            trials = [trial for trial in measured.trials if trial.round == last]
+            begin_s = min((trial.started_s for trial in trials), default=0.0)
+            took_s = _spent_s(trials) - begin_s
+            if took_s <= 0:
+                return sys.maxsize if self._screened else self._most
+            each_s = took_s / len(trials)
         left = self._budget - _spent_s(measured.trials)
-        if last > 1:
-            return _fitting(measured, self._budget, 1, least=0)
-        return max(0, int(left / self._each_s) - 1)
+        if self._screened:
+            return max(0, int(left / each_s) - 1)
+        return min(self._most, max(1, int(left / each_s) - _ALWAYS))
 
     @property
     def given(self) -> Variant:
@@ -435,27 +431,13 @@ def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, .
 
 def _fails(measured: Measurement, *names: str) -> bool:
     """Whether one of these was tried and did not come through."""
-    tried = (trial for name in names for trial in measured.of(name))
-    return any(trial.outcome not in ("completed", "stopped") for trial in tried)
+    return any(trial.has_failed for name in names for trial in measured.of(name))
 
 
 def _known(measured: Measurement, name: str) -> bool:
     """Whether a round holds it, or it has been tried often enough without one."""
     # A trial that was too short for a rate, or whose counterpart was, says nothing.
     return bool(_rounds(measured, name)) or len(measured.of(name)) >= _TRIED
-
-
-def _fitting(
-    measured: Measurement, budget: float, always: int = _ALWAYS, least: int = 1
-) -> int:
-    """How many changes a round may hold besides what it always does, to end in time."""
-    last = max((trial.round for trial in measured.trials), default=0)
-    trials = [trial for trial in measured.trials if trial.round == last]
-    took = _spent_s(trials) - min((trial.started_s for trial in trials), default=0.0)
-    if took <= 0:
-        return sys.maxsize
-    left = budget - _spent_s(measured.trials)
-    return max(least, int(left / (took / len(trials))) - always)
 
 
 def _spent_s(trials: Iterable[Trial]) -> float:

@@ -6,31 +6,26 @@ is a ``fit`` of a second or of a few steps. Whole groups of changes are left out
 may help is then tried one by one. What this finds is confirmed in fresh processes.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import random
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis import changes, failure, own_callbacks
+from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.epochs import EPOCH_END, Block
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN, Screening, to_variants, turn_s
 from perfkit.diagnosis.training import Training, epochs_between
 from perfkit.diagnosis.trial import apply, epochs_for
+from perfkit.experiments.shared.loops import Told
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.one_process import OneProcess, failed, turn
 from perfkit.measure.tick import READY, Note, Pause
 from perfkit.measure.worker import stamp
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.experiments.shared.loops import Told
 
 # What of a model says how its steps are run, or is made for that.
 _VALIDATED = "_eval_epoch_iterator"
@@ -54,7 +49,7 @@ class _State:
     eager: bool
 
     @classmethod
-    def of(cls, model: Any, callbacks: list[Any]) -> _State:
+    def of(cls, model: Any, callbacks: list[Any]) -> "_State":
         """Take it from what nothing trains at the moment."""
         import tensorflow as tf
 
@@ -106,7 +101,7 @@ class Turns:
         self._unused: _State | None = None
         self._facts: Facts | None = None
         self._ends = 0.0
-        self._changes: dict[str, Change] = {}
+        self._changes = dict[str, Change]()
         self._variants: dict[str, _Variant] = {}
         self._now = ""
         self._failed: dict[str, str] = {}

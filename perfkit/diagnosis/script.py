@@ -6,8 +6,6 @@ its steps found by reading the code, as if ``perfkit.steps`` stood there: ``Mark
 What the script writes lands in a folder of the trial (``layers``).
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib.util
@@ -17,9 +15,10 @@ import os
 import sys
 import types
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenlet import getcurrent, greenlet
 
@@ -28,10 +27,6 @@ from perfkit.diagnosis.source import FITS, called, fit_calls, parse
 from perfkit.diagnosis.training import KERAS_2, epochs_between
 from perfkit.errors import BadParameterError
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
 
 # One that nobody holds would be ended, and clean up behind it.
 _held: list[greenlet] = []

@@ -1,16 +1,13 @@
 """One diagnosis, from looking at a training to the saved record; or a recorded one."""
 
-from __future__ import annotations
-
-import datetime
 import functools
 import importlib.metadata
 import os
-import random
-import threading
 import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from perfkit.diagnosis import (
     changes,
@@ -21,6 +18,7 @@ from perfkit.diagnosis import (
     split,
     verdict,
 )
+from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
@@ -28,9 +26,9 @@ from perfkit.diagnosis.inference import Others, inferred
 from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
 from perfkit.diagnosis.trial import trial
-from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
+from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.experiments.replay import MEASURE, holder, place_of, read_all
-from perfkit.experiments.session import check_budget
+from perfkit.experiments.session import Keeper, Measurer, check_budget
 from perfkit.findings import store
 from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
 from perfkit.findings.record import Verdict
@@ -41,19 +39,11 @@ from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import Message, launcher
-from perfkit.measure.monitor import Monitor
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.one_process import Opening
-from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded, Tries
-from perfkit.measure.rounds import Run
+from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
+from perfkit.measure.tick import Yielded
 from perfkit.measure.trial import Limits, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-    from pathlib import Path
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
 
 _SLICE_S = 0.1
 _LONGEST_LOOK_S = 300.0
@@ -66,7 +56,7 @@ _CLOSING_S = 0.8
 LEAST_BUDGET_S = 10.0
 
 
-class DiagnosisSession:
+class DiagnosisSession(Measurer[Diagnosis]):
     """A diagnosis that can be watched and stopped, and that saves what it has.
 
     Args:
@@ -77,10 +67,6 @@ class DiagnosisSession:
         folder: Where it is saved; None for ``perfkit-findings`` here.
         only: The names of changes to apply all at once and measure again, in place of
             looking for causes; empty for a whole diagnosis.
-
-    Attributes:
-        finding: The diagnosis so far; None before the first trial has ended.
-        unsaved: Why it could not be saved, in a sentence; "" if it was.
 
     Raises:
         BadParameterError: What was given is no training, or the budget holds none.
@@ -98,17 +84,12 @@ class DiagnosisSession:
     ) -> None:
         if budget is not None:
             check_budget(budget, LEAST_BUDGET_S)
-        self.finding: Diagnosis | None = None
-        self.unsaved = ""
+        super().__init__(rounds.LONGEST_S if budget is None else budget, seed, folder)
         self._maker = maker(training)
         self._asked = budget
-        self._budget = rounds.LONGEST_S if budget is None else budget
         self._plan = ""
         self._opening: Opening | None = None
-        self._seed = random.randrange(2**31) if seed is None else seed
-        self._folder, self._only = folder, tuple(only)
-        self._path: Path | None = None
-        self._stopped = threading.Event()
+        self._only = tuple(only)
         self._facts = Facts()
         self._anatomy: dict[str, Any] = {}
         self._changes: tuple[Change, ...] = ()
@@ -120,37 +101,21 @@ class DiagnosisSession:
         if not self._variables:
             launcher().warm()
 
-    def stop(self) -> None:
-        """End the running trial and the diagnosis; callable from any thread."""
-        self._stopped.set()
-
     @property
     def variants(self) -> list[str]:
         """What may be measured, by name; the training as given first."""
         return [AS_GIVEN, *(one.name for one in self._changes), TOGETHER]
 
     @property
-    def budget(self) -> float:
-        """Seconds of all of it: known once the training was looked at."""
-        return self._budget
-
-    @property
     def _left(self) -> float:
         """Seconds of the budget that are left."""
         return self._began + self._budget - time.perf_counter()
 
-    def events(self) -> Generator[Event]:
-        """Diagnose, and tell what happens; at least one event every 0.25 s.
+    def _alone(self) -> Alone:
+        return Alone("a diagnosis", self._asked or 0.0)
 
-        Raises:
-            RunError: The training cannot be run; the sentence says why, and
-                a note holds the traceback of what its own code raised.
-        """
-        self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
-        alone = Alone("a diagnosis", self._asked or 0.0)
+    def _measure(self) -> Iterator[Event]:
         try:
-            for held in alone.wait(self._stopped):
-                yield Preparing(held)
             self._began = time.perf_counter()
             launcher().load_with(self._variables)
             self._machine = machine()
@@ -158,10 +123,9 @@ class DiagnosisSession:
             if self._facts.late:
                 yield Preparing(settings.late_in_words(self._facts.late))
             if not self._stopped.is_set():
-                yield from self._measure()
+                yield from self._compare()
         finally:
             launcher().load_with({})
-            alone.let_go()
 
     def _look(self) -> Iterator[Event]:
         while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
@@ -227,7 +191,7 @@ class DiagnosisSession:
                 )
             self._changes = tuple(s for s in self._changes if s.name in self._only)
 
-    def _measure(self) -> Iterator[Event]:
+    def _compare(self) -> Iterator[Event]:
         least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
         peaks = split.TAKES_S if split.can_be_told(self._facts) else 0.0
         left = max(1.0, least, self._left - peaks) - _CLOSING_S
@@ -244,32 +208,19 @@ class DiagnosisSession:
             self._facts.step_s,
             screened=self._opening is not None,
         )
-        run = Run(
-            Plan(
-                variants=(self._rounds.given,),
-                baseline=AS_GIVEN,
-                budget=left,
-                seed=self._seed,
-                in_turns=not self._machine.gpus,
-                overrun=1.0,
-                choose=self._rounds,
-                tries=self._peak,
-                opening=self._opening,
-                spread=spread.of_this_machine(),
-            ),
-            launcher(),
-            Monitor(),
-            stopped=self._stopped,
+        plan = Plan(
+            variants=(self._rounds.given,),
+            baseline=AS_GIVEN,
+            budget=left,
+            seed=self._seed,
+            in_turns=not self._machine.gpus,
+            overrun=1.0,
+            choose=self._rounds,
+            tries=lambda _: split.tries(self._facts, gpus=len(self._machine.gpus)),
+            opening=self._opening,
+            spread=spread.of_this_machine(),
         )
-        for event in run.events():
-            if isinstance(event, TrialEnded | Finished):
-                self._keep(event)
-            if isinstance(event, Finished):
-                spread.remember(event.measurement.seen)
-            yield event
-
-    def _peak(self, _: Measurement) -> Tries:
-        return split.tries(self._facts, gpus=len(self._machine.gpus))
+        yield from self._run(plan, launcher())
 
     def _work(self, of: Sequence[Change]) -> Callable[[], Iterator[Yielded]]:
         return functools.partial(trial, self._maker, self._facts, tuple(of))
@@ -282,15 +233,7 @@ class DiagnosisSession:
         nothing = not measured.trials and (stopped or not finished)
         if nothing or (known and not finished and known.trials == measured.trials):
             return
-        self.finding = self._diagnosis(
-            measured, stopped=stopped, unfinished=not finished
-        )
-        try:
-            self._path = store.save(self.finding, self._folder, self._path)
-            self.unsaved = ""
-        except PerfkitError as error:
-            # A full disk must not cost what was measured: it stays in memory.
-            self.unsaved = str(error)
+        self._save(self._diagnosis(measured, stopped=stopped, unfinished=not finished))
 
     def _diagnosis(
         self, measured: Measurement, *, stopped: bool, unfinished: bool
@@ -376,7 +319,7 @@ def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
     return max(fitting, key=lambda one: (not one.finding.ended_early, one.recorded))
 
 
-class Replay:
+class Replay(Keeper[Diagnosis]):
     """A recorded diagnosis in place of one that measures, watched as that is.
 
     It stands in for a training whose code is the same, word for word: what another one
@@ -389,21 +332,14 @@ class Replay:
     """
 
     def __init__(self, recorded: Diagnosis, folder: Path | None = None) -> None:
-        self.finding: Diagnosis | None = None
-        self.unsaved = ""
+        super().__init__(folder)
         self.variants: list[str] = []
         self.budget = recorded.budget_s
-        self._recorded, self._folder = recorded, folder
-
-    def stop(self) -> None:
-        """Do nothing: it is over at once."""
+        self._recorded = recorded
 
     def events(self) -> Generator[Event]:
         """Show the recording, and tell what it is."""
         # The recorded guess was somebody else's.
-        self.finding = replace(self._recorded, replayed=True, guess="")
-        try:
-            store.save(self.finding, self._folder)
-        except PerfkitError as error:
-            self.unsaved = str(error)
-        yield Preparing(self.finding.finding.stamp)
+        shown = replace(self._recorded, replayed=True, guess="")
+        self._save(shown)
+        yield Preparing(shown.finding.stamp)

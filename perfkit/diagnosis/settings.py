@@ -5,18 +5,14 @@ asked for. Those of TensorFlow's own that are kept for each thread apart are rea
 thread that trains.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 # Read when devices are first used, which is in the trial.
 _READ_LATE = "CUDA_"

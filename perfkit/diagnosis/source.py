@@ -1,18 +1,14 @@
 """Code that is read and never run: its tree, what binds its names, and calls of fit."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import json
 import linecache
 import tokenize
 from collections import defaultdict, deque
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -5,14 +5,14 @@ as sure as that. What is not shown is not known: it is a range, or nothing at al
 never 0. What the others leave is compute, so that parts add up to the step.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.change import Change, without_input
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared import benchmark_gpu as gpu
@@ -20,15 +20,8 @@ from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import Grade, Part, Seconds
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.plan import Tries, Try
+from perfkit.measure.statistics import Comparison
 from perfkit.measure.steady import Steady, steady
-from perfkit.units import is_known
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.measure.statistics import Comparison
-
 
 # The fact of a record that holds it.
 SHARE = "share_of_peak"
@@ -56,7 +49,7 @@ def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | 
     """What share of that rate a step as given reaches; None where nobody knows."""
     timed = [steady(trial) for trial in measured.of(NAME)]
     peak = max((one.rate for one in timed if one), default=None)
-    known = step and is_known(step.low, step.high) and can_be_told(facts)
+    known = step and units.is_known(step.low, step.high) and can_be_told(facts)
     if not (known and step and facts.flop and peak):
         return None
     return facts.flop / step.median_s / peak
@@ -94,7 +87,7 @@ def split(
         ``input``, ``transfer``, ``dispatch``, ``callbacks``, ``epoch ends``,
         ``compute`` and ``unexplained``.
     """
-    if step is None or not is_known(step.low, step.high):
+    if step is None or not units.is_known(step.low, step.high):
         return {}
     taken = _Taken(step.median_s, measured, facts.batch)
     found = {
@@ -123,7 +116,7 @@ class _Taken:
         compared = self.compared(change)
         if change is None or compared is None:
             return _unknown("not tested", f"{what} was not timed.")
-        known = is_known(compared.low, compared.high)
+        known = units.is_known(compared.low, compared.high)
         between = f" ({compared.low:.2f} to {compared.high:.2f})" if known else ""
         if compared.verdict == "faster":
             self._ends_gone_s += max(0.0, self._ends_s - self._ends_of(change.name))
@@ -265,7 +258,7 @@ def _part(
     """A part within these seconds; with an estimate only where they are narrow."""
     low = max(0.0, low)
     return Part(
-        seconds=middle if is_known(low, high) else None,
+        seconds=middle if units.is_known(low, high) else None,
         low=low,
         high=high if high < math.inf else None,
         grade=grade,

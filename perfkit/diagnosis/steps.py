@@ -6,17 +6,13 @@ training is diagnosed, whoever listens here hears of the steps, and says what da
 loop is given.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
 
 from perfkit import units
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 Batch = TypeVar("Batch")
 # Waiting for a device at every step would take from it what it does ahead.
@@ -46,7 +42,7 @@ def listening(listener: Listener) -> Iterator[None]:
         _Listening.to = before
 
 
-def steps(data: Iterable[Batch]) -> Steps[Batch]:
+def steps(data: Iterable[Batch]) -> "Steps[Batch]":
     """Mark the steps of a loop of your own: ``for batch in perfkit.steps(data): ...``.
 
     Args:

@@ -4,46 +4,28 @@ TensorFlow has no public count of it. The one place where it traces a function i
 wrapped here; where a version has no such place, nothing is counted, nothing is said.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect
 import itertools
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from perfkit.experiments.shared.loops import described
 from perfkit.measure.tick import READY, Note, Tick
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
 
 WAITED = "waiting"
 _NANO = 1e-9
 
 
-class Waiting(NamedTuple):
-    """Seconds of all threads together.
+def read(root: Path = Path("/")) -> tuple[float, float] | None:
+    """Seconds that all threads of this process ran, and stood ready without a core.
 
-    Attributes:
-        ran_s: They ran.
-        waited_s: They stood ready to run and got no core.
-    """
-
-    ran_s: float
-    waited_s: float
-
-
-def read(root: Path = Path("/")) -> Waiting | None:
-    """Read all threads of this process together; None where the system does not tell.
-
-    Args:
-        root: The folder that holds ``proc``.
+    None where the system, whose ``proc`` lies in a folder, does not tell.
     """
     ran = waited = 0.0
     for path in (root / "proc/self/task").glob("*/schedstat"):
@@ -53,7 +35,7 @@ def read(root: Path = Path("/")) -> Waiting | None:
         except (OSError, ValueError, IndexError):
             # A thread may end while it is read.
             continue
-    return Waiting(ran * _NANO, waited * _NANO) if ran else None
+    return (ran * _NANO, waited * _NANO) if ran else None
 
 
 NOTE = "tracing"
@@ -227,22 +209,20 @@ STEADY = "steady"
 def noted(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any]:
     """Pass ticks on, and tell what came with the first, second, fourth, ..."""
     passed, due, examples = 0, 1, 0
-    waited = read()
+    before = read()
     for tick in ticks:
         yield tick
         if tick == READY:
             traces.begin()
-            waited, examples = read(), 0
+            before, examples = read(), 0
         if not isinstance(tick, Tick):
             continue
         passed, examples = passed + 1, examples + tick.examples
         if passed >= due:
             told = {"steps": examples / batch, NOTE: traces.note()}
-            if waited and (now := read()):
-                told[WAITED] = {
-                    "ran_s": now.ran_s - waited.ran_s,
-                    "waited_s": now.waited_s - waited.waited_s,
-                }
+            if before and (now := read()):
+                ran_s, waited_s = now[0] - before[0], now[1] - before[1]
+                told[WAITED] = {"ran_s": ran_s, "waited_s": waited_s}
             yield Note(STEADY, told)
             due *= 2
 

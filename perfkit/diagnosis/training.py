@@ -4,8 +4,6 @@ The contract: a function that returns a compiled Keras model and its data, and i
 likes a dict of ``fit``'s arguments. What is wrong with it is said in one sentence.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -42,7 +40,7 @@ class Training:
     # Whether the user's own loop trains on the data, and there is no model.
     loop: ClassVar[bool] = False
 
-    model: keras.Model
+    model: "keras.Model"
     data: Any
     arguments: dict[str, Any] = field(default_factory=dict)
     epochs: int = 1
@@ -184,7 +182,7 @@ def first_batch(training: Training) -> Any:
         return tuple(item) if isinstance(item, list) else item
     if training.kind == "generator":
         return next(iter(training.data()))
-    return as_batches(_first(training.data, training.arguments["batch_size"]))
+    return as_batches(_part(training.data, slice(training.arguments["batch_size"])))
 
 
 def examples_in(batch: Any) -> int:
@@ -273,11 +271,6 @@ def _count(data: Any) -> int:
     return len(tf.nest.flatten(data)[0])
 
 
-def _first(data: Any, examples: int) -> Any:
-    """The first examples of arrays; lists become tuples, as ``tf.data`` wants them."""
-    return _part(data, slice(examples))
-
-
 def as_batches(data: Any) -> Any:
     """The same as ``fit`` hands it to a step: what is alone is in no tuple."""
     alone = isinstance(data, tuple) and len(data) == 1
@@ -287,10 +280,11 @@ def as_batches(data: Any) -> Any:
 def parted(data: Any, share: float) -> tuple[Any, Any]:
     """What is trained on and what is held back, as ``validation_split`` parts them."""
     trained = int(_count(data) * (1 - share))
-    return _first(data, trained), _part(data, slice(trained, None))
+    return _part(data, slice(trained)), _part(data, slice(trained, None))
 
 
 def _part(data: Any, which: slice) -> Any:
+    """Some examples of arrays; lists become tuples, as ``tf.data`` wants them."""
     if isinstance(data, tuple | list):
         return tuple(_part(part, which) for part in data)
     if isinstance(data, dict):

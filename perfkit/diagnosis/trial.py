@@ -1,25 +1,20 @@
 """The training as given, or with some things changed, as a trial runs it."""
 
-from __future__ import annotations
-
 import contextlib
 import math
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.epochs import Epochs, fitted
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.loop import Looping
 from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.pipeline.memory import Worth, fill_caches
 from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-
-    from perfkit.diagnosis.change import Change
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.experiments.shared.loops import Told
+from perfkit.experiments.shared.loops import Told
 
 # Steps of an epoch in a trial fill so many seconds, where real ones take longer.
 _EPOCH_S = 0.35

@@ -1,9 +1,7 @@
 """A diagnosis in words: what to change first, how much that brings, how sure it is."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.diagnosis import rounds, settings, split
@@ -18,11 +16,6 @@ from perfkit.findings.text import as_sentence
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.one_process import NO_TURNS
 from perfkit.measure.statistics import WORTH_KNOWING
-from perfkit.units import is_known
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 # What each cause means, after "this training ...:".
 MEANINGS = {
@@ -107,7 +100,7 @@ def _not_measured(found: Diagnosis) -> Verdict:
     ended = [
         trial.message or trial.outcome
         for trial in found.trials
-        if trial.variant == AS_GIVEN and trial.outcome not in ("completed", "stopped")
+        if trial.variant == AS_GIVEN and trial.has_failed
     ]
     runs = not ended and found.outcome in ("completed", "stopped")
     step_s = float(found.facts.get("step_s") or 0)
@@ -141,7 +134,7 @@ def _applied(found: Diagnosis) -> Verdict | None:
         "no difference shown": f"{what} changes nothing that shows.",
         "too noisy to say": f"Whether {what} makes it faster is not known yet.",
     }
-    known = compared.is_judged and is_known(compared.low, compared.high)
+    known = compared.is_judged and units.is_known(compared.low, compared.high)
     return Verdict(
         headline=headlines[compared.verdict],
         much=_much(found, gain(compared), "The training then") if known else "",
@@ -246,7 +239,7 @@ def _much(
     if gain.estimate < 1:
         said = f"{who} {takes} {units.times(1 / gain.estimate)} times as long"
     batch = int(found.facts.get("batch") or 0)
-    if not (found.step and is_known(found.step.low, found.step.high)):
+    if not (found.step and units.is_known(found.step.low, found.step.high)):
         return f"{said}."
     what = f"a step {takes}"
     if examples:
@@ -342,7 +335,7 @@ def because(found: Diagnosis) -> Iterator[str]:
 
 def _step(found: Diagnosis, *, whole: bool = False) -> str:
     step = found.step
-    if step is None or not is_known(step.low, step.high):
+    if step is None or not units.is_known(step.low, step.high):
         return "How long a step takes as it is is not known yet"
     if not whole:
         return f"A step takes {_short(step.median_s)}"
@@ -405,7 +398,7 @@ def _aside(found: Diagnosis) -> Iterator[str]:
         f'"{c.variant}" runs at {units.ratio(c.ratio)} the rate '
         f"({c.low:.2f} to {c.high:.2f})"
         for c in found.comparisons
-        if c.variant in found.aside and is_known(c.low, c.high)
+        if c.variant in found.aside and units.is_known(c.low, c.high)
     ]
     if gains:
         yield (
@@ -430,7 +423,7 @@ def _failures(found: Diagnosis) -> Iterator[str]:
     ended = {
         trial.variant: trial.message or trial.outcome
         for trial in found.trials
-        if trial.outcome not in ("completed", "stopped") and trial.variant != AS_GIVEN
+        if trial.has_failed and trial.variant != AS_GIVEN
     }
     for name, how in ended.items():
         yield f'"{name}" {how.rstrip(".")}.'

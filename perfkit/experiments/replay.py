@@ -9,17 +9,15 @@ import contextlib
 import heapq
 import itertools
 import os
-import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfkit.errors import BadFileError, MissingPartError, PerfkitError
+from perfkit.errors import BadFileError, MissingPartError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import parameters_of
-from perfkit.experiments.session import shareable
-from perfkit.findings import store
+from perfkit.experiments.session import Keeper, shareable
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
 from perfkit.findings.store import load_finding
@@ -147,7 +145,7 @@ _TOGETHER_S = 0.1
 Timed = tuple[float, Event]
 
 
-class Replay:
+class Replay(Keeper[Finding]):
     """A recorded run; it is watched as a ``Session`` is.
 
     Args:
@@ -158,8 +156,6 @@ class Replay:
             for ``perfkit-findings`` here.
 
     Attributes:
-        finding: What is shown; None before the events have begun.
-        unsaved: Why the copy could not be saved, in a sentence; "" if it was.
         budget: Seconds that the recorded run was given.
         machine: What was measured on.
     """
@@ -171,22 +167,15 @@ class Replay:
         guess: str = "",
         folder: Path | None = None,
     ) -> None:
+        super().__init__(folder)
         self.experiment = experiment
-        self.finding: Finding | None = None
-        self.unsaved = ""
         self.budget = recorded.budget_s
         self.machine = recorded.machine
         self._shown = replace(recorded, replayed=True, guess=guess)
-        self._folder = folder
-        self._stopped = threading.Event()
-
-    def stop(self) -> None:
-        """Tell no more; the finding is whole all the same."""
-        self._stopped.set()
 
     def events(self) -> Generator[Event]:
         """Tell the recorded run in the order of its clock."""
-        self._keep()
+        self._save(self._shown)
         yield Prepared(self._shown.notes)
         for at, event in heapq.merge(*_told(self._shown), key=lambda timed: timed[0]):
             if self._stopped.is_set():
@@ -197,13 +186,6 @@ class Replay:
         yield Finished(measurement(self._shown), self._shown.stopped)
         # What is said last stays: nobody is to take it for a run of this machine.
         yield Preparing(self._shown.stamp)
-
-    def _keep(self) -> None:
-        self.finding = self._shown
-        try:
-            store.save(self._shown, self._folder)
-        except PerfkitError as error:
-            self.unsaved = str(error)
 
 
 def _told(finding: Finding) -> Iterator[Iterator[Timed]]:

@@ -6,9 +6,9 @@ import importlib.metadata
 import importlib.util
 import random
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from perfkit import units
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError
@@ -27,8 +27,99 @@ from perfkit.measure.monitor import Monitor
 from perfkit.measure.plan import Event, Finished, Plan, Preparing, Starter, TrialEnded
 from perfkit.measure.rounds import Run
 
+Found = TypeVar("Found", bound=store.Recorded)
 
-class Session:
+
+class Keeper(Generic[Found]):
+    """Has what was found so far, saves it, and can be stopped.
+
+    Args:
+        folder: Where it is saved; None for ``perfkit-findings`` here.
+
+    Attributes:
+        finding: What has been found so far; None before the first trial has ended.
+        unsaved: Why it could not be saved, in a sentence; "" if it was.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.finding: Found | None = None
+        self.unsaved = ""
+        self._folder = folder
+        self._path: Path | None = None
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """End what is at work; callable from any thread."""
+        self._stopped.set()
+
+    def _save(self, finding: Found) -> None:
+        self.finding = finding
+        try:
+            self._path = store.save(finding, self._folder, self._path)
+            self.unsaved = ""
+        except PerfkitError as error:
+            # A full disk must not cost what was measured: it stays in memory.
+            self.unsaved = str(error)
+
+
+class Measurer(Keeper[Found]):
+    """Measures while nobody else does, and saves what it has at every trial.
+
+    Args:
+        budget: Seconds of it; it may be known better later.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where it is saved; None for ``perfkit-findings`` here.
+    """
+
+    def __init__(self, budget: float, seed: int | None, folder: Path | None) -> None:
+        super().__init__(folder)
+        self._budget = budget
+        self._seed = random.randrange(2**31) if seed is None else seed
+
+    @property
+    def budget(self) -> float:
+        """Seconds to spend; some know them once they have looked at a training."""
+        return self._budget
+
+    def events(self) -> Generator[Event]:
+        """Run, and tell what happens; at least one event every 0.25 s.
+
+        What was found is saved before the event that tells it is given out. Closing
+        the iterator ends the run and keeps every trial that finished.
+
+        Raises:
+            RunError: Nothing can be run; the sentence says why, and a note holds the
+                traceback of what code of the user's own raised.
+        """
+        self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
+        alone = self._alone()
+        try:
+            for held in alone.wait(self._stopped):
+                yield Preparing(held)
+            yield from self._measure()
+        finally:
+            alone.let_go()
+
+    def _alone(self) -> Alone:
+        raise NotImplementedError
+
+    def _measure(self) -> Iterator[Event]:
+        raise NotImplementedError
+
+    def _keep(self, event: TrialEnded | Finished) -> None:
+        raise NotImplementedError
+
+    def _run(self, plan: Plan, starter: Starter) -> Iterator[Event]:
+        run = Run(plan, starter, Monitor(), stopped=self._stopped)
+        for event in run.events():
+            if isinstance(event, TrialEnded | Finished):
+                self._keep(event)
+            if isinstance(event, Finished):
+                spread.remember(event.measurement.seen)
+            yield event
+
+
+class Session(Measurer[Finding]):
     """A run that can be watched and stopped, and that saves what it has at every trial.
 
     Args:
@@ -38,10 +129,6 @@ class Session:
         seed: Where random order and random numbers start; None draws one.
         folder: Where the finding is saved; None for ``perfkit-findings`` here.
         early: Whether it ends as soon as the experiment says that it is answered.
-
-    Attributes:
-        finding: What has been found so far; None before the first trial has ended.
-        unsaved: Why the finding could not be saved, in a sentence; "" if it was.
 
     Raises:
         BadParameterError: A budget that holds no measurement.
@@ -60,6 +147,7 @@ class Session:
         early: bool = False,
     ) -> None:
         check_budget(budget, 1.0)
+        super().__init__(budget, seed, folder)
         for library in experiment.needs:
             if library == "tensorflow":
                 check_trains()
@@ -69,34 +157,11 @@ class Session:
                     f"install it with `pip install {library}`."
                 )
         self.experiment = experiment
-        self.finding: Finding | None = None
-        self.unsaved = ""
-        self._budget = budget
-        self._guess = guess
-        self._seed = random.randrange(2**31) if seed is None else seed
-        self._folder = folder
-        self._early = early
-        self._path: Path | None = None
-        self._stopped = threading.Event()
+        self._guess, self._early = guess, early
         self._warm()
 
-    def events(self) -> Generator[Event]:
-        """Run, and tell what happens; at least one event every 0.25 s.
-
-        What was found is saved before the event that tells it is given out. Closing
-        the iterator ends the run and keeps every trial that finished.
-
-        Raises:
-            RunError: Preparing failed, or no trial could be started.
-        """
-        self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
-        alone = Alone(f"the run of {self.experiment.name}", self._budget)
-        try:
-            for held in alone.wait(self._stopped):
-                yield Preparing(held)
-            yield from self._measure()
-        finally:
-            alone.let_go()
+    def _alone(self) -> Alone:
+        return Alone(f"the run of {self.experiment.name}", self._budget)
 
     def _plan(self) -> Plan:
         variants = self.experiment.make_variants()
@@ -123,19 +188,8 @@ class Session:
     def _starter(self) -> Starter:
         return launcher()
 
-    def _measure(self) -> Generator[Event]:
-        run = Run(self._plan(), self._starter(), Monitor(), stopped=self._stopped)
-        for event in run.events():
-            if isinstance(event, TrialEnded | Finished):
-                self._keep(event)
-            if isinstance(event, Finished):
-                spread.remember(event.measurement.seen)
-            yield event
-
-    @property
-    def budget(self) -> float:
-        """Seconds to spend on trials; of a race, known once it looked at its sides."""
-        return self._budget
+    def _measure(self) -> Iterator[Event]:
+        return self._run(self._plan(), self._starter())
 
     @functools.cached_property
     def machine(self) -> Machine:
@@ -146,10 +200,6 @@ class Session:
     def _code(self) -> dict[str, str]:
         return self.experiment.code
 
-    def stop(self) -> None:
-        """End the running trial and the run; callable from any thread."""
-        self._stopped.set()
-
     def _keep(self, event: TrialEnded | Finished) -> None:
         measured, known = event.measurement, self.finding
         unfinished = isinstance(event, TrialEnded)
@@ -157,7 +207,7 @@ class Session:
             known and unfinished and known.trials == measured.trials
         ):
             return
-        self.finding = Finding(
+        finding = Finding(
             experiment=self.experiment.name,
             question=self.experiment.question,
             parameters=shareable(self.experiment),
@@ -182,12 +232,7 @@ class Session:
             unfinished=unfinished,
             seed=self._seed,
         )
-        try:
-            self._path = store.save(self.finding, self._folder, self._path)
-            self.unsaved = ""
-        except PerfkitError as error:
-            # A full disk must not cost what was measured: it stays in memory.
-            self.unsaved = str(error)
+        self._save(finding)
 
     def _verdict(self, measured: Measurement) -> Verdict:
         compares = any(one.against not in ("", one.name) for one in measured.variants)

@@ -6,22 +6,18 @@ lets go of it when its holder ends, in whatever way. The file says who holds it,
 until when.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import math
 import os
+import shutil
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfkit import units
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterator
 
 _SLICE_S = 0.1
 _LONGEST = 200
@@ -54,6 +50,17 @@ def private_folder(path: Path) -> None:
     missing = [one for one in path.parents if not one.exists()]
     for one in (*reversed(missing), path):
         one.mkdir(0o700, exist_ok=True)
+
+
+def remove_left(prefix: str, lock: str) -> None:
+    """Remove the temporary folders of processes that were killed, by their prefix.
+
+    Who still needs such a folder holds the file in it that is its lock.
+    """
+    for folder in filter(is_ours, Path(tempfile.gettempdir()).glob(f"{prefix}*")):
+        with contextlib.suppress(OSError), (folder / lock).open("rb+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Alone:

@@ -1,17 +1,10 @@
 """How a budget is spent: how many rounds, how many turns in each, of what."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
 
-from perfkit.measure.measurement import CONTROL
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from perfkit.measure.measurement import Measurement, Variant
-    from perfkit.measure.trial import Trial
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.trial import Trial
 
 # A turn is long enough for a few ticks and short against what disturbs a machine.
 TURN_S = 0.15
@@ -70,49 +63,31 @@ def turns(
     return max(1, min(wanted, fitting))
 
 
-def turn_s(tick_s: float) -> float:
-    """Seconds of a turn.
-
-    Args:
-        tick_s: The usual length of its ticks.
-    """
+def turn_s(tick_s: float, least_s: float = TURN_S) -> float:
+    """Seconds of a turn of ticks that usually take so long."""
     if not tick_s > 0:
-        return TURN_S
+        return least_s
     ticks = min(_TICKS_A_TURN, max(_FEWEST_TICKS, int(_LONG_TURN_S / tick_s)))
-    return max(TURN_S, ticks * tick_s)
+    return max(least_s, ticks * tick_s)
 
 
 def turns_of_a_choice(left: float, each: Sequence[float]) -> int:
     """How many turns each trial gets in a round whose variants are chosen, at least 1.
 
     Such a run learns from each round which variants the next one needs, so rounds are
-    short and many.
-
-    Args:
-        left: Seconds of the budget that are left.
-        each: Seconds of a turn of each trial.
+    short and many. A turn of each trial takes ``each`` seconds of those that are left.
     """
     wanted = max(_FEWEST_TURNS, round(_CHOSEN_S * len(each) / sum(each)))
     return max(1, min(wanted, int(left / sum(each))))
 
 
 def chosen_s(tick_s: float) -> float:
-    """Seconds that a trial works in all its turns of such a round.
-
-    Args:
-        tick_s: The usual length of its ticks.
-    """
+    """Seconds that a trial with such ticks works in all its turns of such a round."""
     return max(_CHOSEN_S, _FEWEST_TURNS * turn_s(tick_s))
 
 
 def one_go_s(tick_s: float, budget: float = math.inf, variants: int = 1) -> float:
-    """Seconds that a trial in one go works after its first call.
-
-    Args:
-        tick_s: The usual length of its ticks.
-        budget: Seconds of the whole run.
-        variants: That it has.
-    """
+    """Seconds that a trial in one go, with such ticks, works after its first call."""
     usual = min(ONE_GO_S, max(_SHORTEST_ONE_GO_S, budget / (_VISITS * variants)))
     return max(usual, min(_LONGEST_ONE_GO_S, 2 * _TICKS_A_TURN * tick_s))
 
@@ -120,11 +95,7 @@ def one_go_s(tick_s: float, budget: float = math.inf, variants: int = 1) -> floa
 def longest_warm_up_s(budget: float, variants: int, *, chosen: bool = False) -> float:
     """Seconds after which a trial that never settles is measured as it is.
 
-    Args:
-        budget: Of the whole run.
-        variants: That it has.
-        chosen: Whether the variants of each round are chosen: their trials warm up
-            before they are ready.
+    Where the variants of each round are chosen, trials warm up before they are ready.
     """
     if chosen:
         return 2 * SHORTEST_WARM_UP_S
@@ -134,13 +105,7 @@ def longest_warm_up_s(budget: float, variants: int, *, chosen: bool = False) -> 
 def shortest_round_s(
     names: Sequence[str], trials: Sequence[Trial], *, in_turns: bool
 ) -> float:
-    """Seconds that the shortest useful round takes, as far as rounds have shown.
-
-    Args:
-        names: The variants it would hold.
-        trials: What has been run.
-        in_turns: Whether its trials take turns.
-    """
+    """Seconds that the shortest useful round of these takes, as far as trials show."""
     last = {trial.variant: trial.setup_s or 0.0 for trial in trials}
     set_up = sum(last.get(name, 0.0) for name in names)
     each = SHORTEST_WARM_UP_S + _FEWEST_TURNS * TURN_S if in_turns else ONE_GO_S
@@ -148,13 +113,7 @@ def shortest_round_s(
 
 
 def overrun_s(budget: float, round: int, first: float) -> float:
-    """Seconds from the start after which even a running trial is cut.
-
-    Args:
-        budget: Seconds of the whole run.
-        round: 1 for the first.
-        first: Times the budget that the first round may take.
-    """
+    """Seconds after which even a running trial is cut; in round 1 ``first`` budgets."""
     return budget * (first if round == 1 else _OVERRUN)
 
 
@@ -177,13 +136,7 @@ def unclear(measured: Measurement, variants: Mapping[str, Variant]) -> set[str]:
 
 
 def wanted(round: int, unclear: set[str], variants: Mapping[str, Variant]) -> list[str]:
-    """Which variants a round holds: all of them twice, then what is still unclear.
-
-    Args:
-        round: 1 for the first.
-        unclear: What ``unclear`` says.
-        variants: All that can run, the control included.
-    """
+    """Which variants a round holds: all of them twice, then what is still unclear."""
     if round <= 2 or not unclear:
         return list(variants)
     against = {variants[name].against for name in unclear}

@@ -6,8 +6,6 @@ variables from its start. Nothing is installed there: what the other environment
 of perfkit it is lent, by a folder of links on its path.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json
@@ -18,22 +16,18 @@ import sys
 import tempfile
 import time
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle
 
 from perfkit.errors import BadParameterError, MissingPartError, RunError, remedy
 from perfkit.machine import software
-from perfkit.measure.launcher import Started, launcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from perfkit.measure.launcher import Message
-    from perfkit.measure.trial import Limits, Outcome
+from perfkit.measure.launcher import Message, Started, launcher
+from perfkit.measure.trial import Limits, Outcome
 
 # What a trial imports besides TensorFlow; those with parts in C fit one Python alone.
 _LENT = {"cloudpickle": False, "psutil": True, "greenlet": True}
@@ -149,10 +143,6 @@ def _in_short(error: Exception) -> str:
 class Host:
     """The launcher of a place that is another than this process.
 
-    Args:
-        place: Which.
-        environment: What it is.
-
     Attributes:
         log: What TensorFlow said when it was loaded; "" before that.
         loaded_s: Seconds that loading it took; None before that.
@@ -226,7 +216,7 @@ class Host:
 
     def start(
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
-    ) -> Hosted:
+    ) -> "Hosted":
         """Start a trial of ``work``, which makes the variant's generator.
 
         Raises:
@@ -339,10 +329,6 @@ class Launchers:
     """Starts each trial in its place; its work says which, as ``work.place``.
 
     One launcher of this process does for all where they share one place.
-
-    Args:
-        places: Of all trials to come.
-        environments: What each place is.
     """
 
     def __init__(

@@ -5,8 +5,6 @@ TensorFlow once and never runs an operation; elsewhere the same protocol runs ov
 ``spawn``, which imports it in every trial.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools
@@ -19,22 +17,20 @@ import tempfile
 import threading
 import time
 import types
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import connection
+from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle
 import psutil
 
 from perfkit.errors import RunError, remedy
+from perfkit.machine.limits import amounts_of
 from perfkit.measure import preload, worker
-from perfkit.measure.alone import is_ours
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from multiprocessing.context import BaseContext
-
-    from perfkit.measure.trial import Limits, Outcome
+from perfkit.measure.alone import remove_left
+from perfkit.measure.trial import Limits, Outcome
 
 _FOLDER = "perfkit-launcher-"
 # Who was not listened to for so long, though somebody wanted to listen: the one who
@@ -392,9 +388,8 @@ class Launcher:
         return probe.pid is not None and probe.exitcode == 0
 
     def _start_server(self) -> None:
-        from multiprocessing import forkserver
-
-        _remove_what_was_left()
+        # Servers that were killed left theirs.
+        remove_left(_FOLDER, preload.LOG)
         self._folder = tempfile.mkdtemp(prefix=_FOLDER)
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._context.set_forkserver_preload([preload.__name__])
@@ -407,7 +402,7 @@ class Launcher:
         os.environ.update(told)
         try:
             with _without_main():
-                forkserver.ensure_running()
+                _server().ensure_running()
             self._server = _server()._forkserver_pid
         finally:
             for name in told:
@@ -433,16 +428,6 @@ class Launcher:
 def launcher() -> Launcher:
     """Give this process's launcher."""
     return Launcher()
-
-
-def _remove_what_was_left() -> None:
-    """Remove the folders of servers that were killed with all that they belong to."""
-    import fcntl
-
-    for folder in filter(is_ours, Path(tempfile.gettempdir()).glob(f"{_FOLDER}*")):
-        with contextlib.suppress(OSError), (folder / preload.LOG).open() as log:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _nothing() -> None:
@@ -510,12 +495,7 @@ def _server_is_gone() -> bool:
 
 def _oom_kills() -> int:
     """How many processes of this control group the system has killed for memory."""
-    try:
-        with open("/sys/fs/cgroup/memory.events") as events:
-            counts = dict(line.split() for line in events)
-    except (OSError, ValueError):
-        return 0
-    return int(counts.get("oom_kill", 0))
+    return amounts_of(Path("/sys/fs/cgroup/memory.events")).get("oom_kill", 0)
 
 
 def _crash(

@@ -1,25 +1,17 @@
 """A trial while it runs: it is given turns, listened to, and in the end recorded."""
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.machine.environment import nameless
+from perfkit.measure.launcher import Message, Started
 from perfkit.measure.steady import awakening
-from perfkit.measure.trial import PROBLEM, TRACEBACK, Trial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from perfkit.measure.launcher import Message, Started
-    from perfkit.measure.trial import Outcome
-
+from perfkit.measure.trial import PROBLEM, TRACEBACK, Outcome, Trial
 
 _ASLEEP = "S"
 # A tick that is shorter holds no time in which somebody stood still.
@@ -80,6 +72,9 @@ class LiveTrial:
         zero_ns: The run's start, on the clock that stamps the ticks.
         clock: That clock: ``time.perf_counter_ns`` or a test's own.
         seed: What its random numbers started from.
+
+    Attributes:
+        notes: What it told so far, by name.
     """
 
     def __init__(
@@ -108,7 +103,7 @@ class LiveTrial:
         self._pauses: dict[str, list[float]] = {}
         self._recurring: dict[str, tuple[float, float]] = {}
         self._parts: list[dict[str, float]] = []
-        self._notes: dict[str, Any] = {}
+        self.notes: dict[str, Any] = {}
 
     @property
     def over(self) -> bool:
@@ -126,11 +121,6 @@ class LiveTrial:
         return (self._ticks[0][0] - self._zero_ns) / 1e9
 
     @property
-    def notes(self) -> dict[str, Any]:
-        """What it told so far, by name."""
-        return self._notes
-
-    @property
     def turns_done(self) -> int:
         """How many turns it has had."""
         return len(self._resumed_ns)
@@ -138,23 +128,22 @@ class LiveTrial:
     @property
     def costs(self) -> NDArray[np.float64]:
         """Seconds per example of each tick so far, shape (ticks,)."""
-        return np.array(
-            [
-                (at - before) / 1e9 / examples
-                for (before, _), (at, examples) in itertools.pairwise(self._ticks)
-                if examples
-            ]
-        )
+        return np.array([spent / examples for spent, examples in self._worked])
 
     @property
     def tick_s(self) -> float:
         """The usual length of a tick in seconds; 0.0 while there is none."""
-        spent = [
-            (at - before) / 1e9
+        spent = [seconds for seconds, _ in self._worked]
+        return float(np.median(spent)) if spent else 0.0
+
+    @property
+    def _worked(self) -> list[tuple[float, int]]:
+        """Seconds and examples of each tick so far."""
+        return [
+            ((at - before) / 1e9, examples)
             for (before, _), (at, examples) in itertools.pairwise(self._ticks)
             if examples
         ]
-        return float(np.median(spent)) if spent else 0.0
 
     @property
     def since_first_call_s(self) -> float:
@@ -204,7 +193,7 @@ class LiveTrial:
     def take(self, message: Message) -> None:
         """Keep what the process told."""
         if message[0] == "note":
-            self._notes[message[1]] = message[2]
+            self.notes[message[1]] = message[2]
             return
         for time_ns, examples, parts, label, *every in message[1]:
             if self._has_stood_still(time_ns):
@@ -274,7 +263,7 @@ class LiveTrial:
                 for name in sorted(names)
             },
             recurring=self._recurring,
-            notes={n: v for n, v in self._notes.items() if n not in _TOLD_ONCE},
+            notes={n: v for n, v in self.notes.items() if n not in _TOLD_ONCE},
             seed=self._seed,
         )
 

@@ -1,26 +1,19 @@
 """All that a run has measured so far, and what it says."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.measure import statistics
-from perfkit.measure.spread import Spread
-from perfkit.measure.steady import Usual, steady
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from perfkit.measure.spread import Seen
-    from perfkit.measure.statistics import Comparison, Rounds, Timing
-    from perfkit.measure.steady import Steady
-    from perfkit.measure.tick import Yielded
-    from perfkit.measure.trial import Trial
+from perfkit.measure.spread import Seen, Spread
+from perfkit.measure.statistics import Comparison, Rounds, Timing
+from perfkit.measure.steady import Steady, Usual, steady
+from perfkit.measure.tick import Yielded
+from perfkit.measure.trial import Trial
 
 # A variant's name, and the steady part of each of its rounds.
-_Timed = tuple[str, "dict[int, Steady]"]
+_Timed = tuple[str, dict[int, Steady]]
 # The baseline once more in each round: what two runs of one thing differ by here.
 # No variant of a reader's is likely to be called so.
 CONTROL = "control (A/A)"

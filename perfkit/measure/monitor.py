@@ -4,24 +4,19 @@ A thread of the parent samples five times a second. A reading that this system d
 give is absent, never 0, and one that fails does not take the others with it.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import os
-import re
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
+from perfkit.machine.limits import amounts_of
 from perfkit.machine.nvml import GpuReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 # About 1 ms of integer arithmetic on a core of 2020.
 _LINKS = 12_000
@@ -48,15 +43,10 @@ _READINGS = (OSError, psutil.Error, ValueError, KeyError, IndexError)
 
 
 class Monitor:
-    """Samples the machine until it is stopped.
+    """Samples the machine until it is stopped."""
 
-    Args:
-        core_speed: Whether to measure the speed of a core as well.
-    """
-
-    def __init__(self, *, core_speed: bool = True) -> None:
+    def __init__(self) -> None:
         self._zero_ns = 0
-        self._core_speed = core_speed
         self._trial: _Tree | None = None
         self._trees: dict[int, _Tree] = {}
         self._trial_cpu: dict[int, float] = {}
@@ -73,9 +63,7 @@ class Monitor:
     def start(self, zero_ns: int) -> None:
         """Begin to sample; a second call does nothing.
 
-        Args:
-            zero_ns: ``time.perf_counter_ns`` at the start of the run, from which
-                samples count.
+        Samples count from ``zero_ns`` of ``time.perf_counter_ns``.
         """
         if not self._thread.is_alive():
             self._zero_ns = zero_ns
@@ -130,7 +118,7 @@ class Monitor:
         if self._taken % _SLOW_EVERY == 0:
             self._slow = dict(self._slowly())
         sample |= self._slow | self._gpus.sample()
-        if self._core_speed and self._taken % _CORE_SPEED_EVERY == 0:
+        if self._taken % _CORE_SPEED_EVERY == 0:
             sample["core_speed"] = core_speed()
         return sample
 
@@ -254,9 +242,5 @@ def _stands_for_others(process: psutil.Process) -> bool:
 
 
 def _memory(process: psutil.Process) -> int:
-    try:
-        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-    except OSError:
-        return int(process.memory_info().rss)
-    pss = re.search(r"^Pss:\s+(\d+) kB$", rollup, re.MULTILINE)
-    return int(pss[1]) * 1024 if pss else int(process.memory_info().rss)
+    pss = amounts_of(Path(f"/proc/{process.pid}/smaps_rollup")).get("Pss")
+    return int(process.memory_info().rss) if pss is None else pss

@@ -5,21 +5,15 @@ turns are numbered, so that those of one number are held side by side. All of it
 as one round: what differs from process to process does not show in one.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from perfkit.measure.launcher import Message, Started
 from perfkit.measure.live import LiveTrial
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import Note, Pause
-from perfkit.measure.trial import ONE_PROCESS, PROBLEM
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from perfkit.measure.launcher import Message, Started
-    from perfkit.measure.measurement import Variant
-    from perfkit.measure.trial import Outcome, Trial
+from perfkit.measure.trial import ONE_PROCESS, PROBLEM, Outcome, Trial
 
 # Before the number of a turn and its variant, in the label of a pause.
 _TURN = "turn "
@@ -98,7 +92,6 @@ class OneProcess:
         self._made = (pid, started_ns, {} if stood is None else stood)
         self._zero_ns, self._clock, self._seed = zero_ns, clock, seed
         self._lives: dict[str, LiveTrial] = {}
-        self._parts: dict[str, _Part] = {}
         self._began_ns: dict[str, int] = {}
         self.at_work: LiveTrial | None = None
         self.turn, self.problem = 0, ""
@@ -136,12 +129,11 @@ class OneProcess:
 
     def _begin(self, variant: str, number: int, at_ns: int) -> None:
         if variant not in self._lives:
-            self._parts[variant] = _Part(*self._made)
             self._began_ns[variant] = at_ns
             self._lives[variant] = LiveTrial(
                 variant,
                 1,
-                cast("Started", self._parts[variant]),
+                cast("Started", _Part(*self._made)),
                 zero_ns=self._zero_ns,
                 clock=self._clock,
                 seed=self._seed,
@@ -150,8 +142,8 @@ class OneProcess:
         self.at_work.has_turn(at_ns, number)
 
     def _fail(self, variant: str, why: str) -> None:
-        if variant in self._parts:
-            part = self._parts[variant]
+        if variant in self._lives:
+            part = self._lives[variant].running
             part.outcome, part.message = "crashed", why
 
     def _trial(self, name: str, live: LiveTrial) -> Trial:

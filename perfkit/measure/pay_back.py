@@ -7,26 +7,20 @@ that of a ratio of two means, after Fieller (1954): it has no upper end where th
 could be next to nothing.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit import units
+from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import student
 from perfkit.measure.steady import steady
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.trial import Trial
+from perfkit.measure.trial import Trial
 
 Paying = Literal["pays back", "at once", "never", "not shown"]
-_LEVEL = 0.975
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +110,7 @@ def pay_back(
 ) -> PayBack | None:
     """Say after how many examples a variant has caught up; None where unknown.
 
-    Args:
-        measured: The run.
-        variant: The one in question.
-        baseline: The one it is held against.
-        line: What a trial took before its steady state, and for each example.
+    ``line`` says what a trial took before its steady state, and for each example.
     """
     compared = measured.compare(variant, baseline)
     if compared is None:
@@ -149,11 +139,8 @@ def _fieller(
     extra: NDArray[np.float64], saved: NDArray[np.float64]
 ) -> tuple[float, float | None]:
     """The 95 % interval of ``mean(extra) / mean(saved)``, where it is not negative."""
-    # Not with the module, which every trial imports: it takes most of a second.
-    from scipy import stats
-
     count, spread = len(extra), np.cov(extra, saved)
-    reach = float(stats.t.ppf(_LEVEL, count - 1)) ** 2 / count
+    reach = student(count - 1) ** 2 / count
     # All n with a n^2 - 2 b n + c <= 0: extra - n saved might be nothing there.
     a = saved.mean() ** 2 - reach * spread[1, 1]
     b = saved.mean() * extra.mean() - reach * spread[0, 1]

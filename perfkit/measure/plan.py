@@ -1,21 +1,16 @@
-"""What a run is to do, and what it needs from the world: trials and a watcher."""
-
-from __future__ import annotations
+"""What a run is to do, what it tells, and what starts its trials."""
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.spread import Spread
-from perfkit.measure.trial import Trial
+from perfkit.measure.trial import Limits, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from perfkit.measure.launcher import Started
-    from perfkit.measure.measurement import Measurement, Variant
     from perfkit.measure.one_process import Opening
-    from perfkit.measure.trial import Limits
 
 
 # The seconds that all tries of a run may take: a share of its budget, and never less
@@ -43,11 +38,6 @@ class Try:
 
 
 Tries = Generator[Try, Trial, None]
-
-
-def none(_: Measurement) -> Tries:
-    """Try nothing."""
-    yield from ()
 
 
 def seconds_for(budget: float) -> float:
@@ -154,24 +144,8 @@ class Starter(Protocol):
 
     def start(
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
-    ) -> Started:
+    ) -> "Started":
         """Start one."""
-
-
-class Watcher(Protocol):
-    """What samples the machine: the monitor, or a test's script."""
-
-    def start(self, zero_ns: int) -> None:
-        """Begin; samples count from ``zero_ns``."""
-
-    def stop(self) -> None:
-        """End."""
-
-    def watch(self, pid: int | None, others: Sequence[int] = ()) -> None:
-        """Say which process has its turn, and which stand still."""
-
-    def take(self) -> list[dict[str, float]]:
-        """The samples since the last call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,5 +184,5 @@ class Plan:
     overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Variant, ...]] | None = None
     answered: Callable[[Measurement], bool] | None = None
-    opening: Opening | None = None
+    opening: "Opening | None" = None
     spread: Spread = field(default_factory=Spread)

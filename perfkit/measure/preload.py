@@ -6,8 +6,6 @@ by itself that nobody needs it any more, so until then the system is asked to en
 with its parent.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes

@@ -1,19 +1,13 @@
 """Work in a fresh process that tells notes, and how that ended."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.errors import BadParameterError
 from perfkit.measure.launcher import launcher
-from perfkit.measure.trial import Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.measure.tick import Note
-    from perfkit.measure.trial import Outcome
+from perfkit.measure.tick import Note
+from perfkit.measure.trial import Limits, Outcome
 
 _SLICE_S = 0.1
 

@@ -7,16 +7,15 @@ keeps clear of it. Where memory is short, or a GPU is used that one process fill
 trial runs in one go instead.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import random
 import threading
 import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
@@ -27,28 +26,25 @@ from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
 from perfkit.measure.live import Asleep, LiveTrial
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.one_process import NO_TURNS, OneProcess
+from perfkit.measure.monitor import Monitor
+from perfkit.measure.one_process import NO_TURNS, OneProcess, Opening
 from perfkit.measure.plan import (
     Event,
     Finished,
+    Plan,
     Prepared,
     Preparing,
     Progress,
     Sampled,
+    Starter,
     Ticked,
     TrialEnded,
     TrialStarted,
+    Try,
 )
 from perfkit.measure.steady import settled
 from perfkit.measure.tick import REFUSED
-from perfkit.measure.trial import ONE_PROCESS, Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from perfkit.measure.one_process import Opening
-    from perfkit.measure.plan import Plan, Starter, Try, Watcher
-    from perfkit.measure.trial import Trial
+from perfkit.measure.trial import ONE_PROCESS, Limits, Trial
 
 # Once it has shown its pace, a trial without news for so long hangs.
 _SILENCE_S = 10.0
@@ -79,7 +75,7 @@ class Run:
 
     plan: Plan
     starter: Starter
-    watcher: Watcher
+    watcher: Monitor
     clock: Callable[[], int] = time.perf_counter_ns
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -296,7 +292,7 @@ class Run:
     def _turn(self, live: LiveTrial, lives: list[LiveTrial]) -> Iterator[Event]:
         if live.over or self._ending:
             return
-        seconds = self._turn_s(live)
+        seconds = budgets.turn_s(live.tick_s)
 
         def enough(spent: float, ticks: int) -> bool:
             # A turn without a single tick goes on until there is one, or it is a hang.
@@ -385,7 +381,7 @@ class Run:
         self._live = [live for live in self._live if live not in lives]
         self._trials += trials
         for trial in trials:
-            if trial.outcome not in ("completed", "stopped"):
+            if trial.has_failed:
                 self._failed(trial)
         # Trials in turns end together, and what they show is worked out once.
         measured = self.measurement
@@ -394,11 +390,8 @@ class Run:
 
     def _failed(self, trial: Trial) -> None:
         """Do not try again what failed twice, or what takes long to fail."""
-        failures = sum(
-            t.outcome not in ("completed", "stopped")
-            for t in self._trials
-            if t.variant == trial.variant
-        )
+        same = (t for t in self._trials if t.variant == trial.variant)
+        failures = sum(t.has_failed for t in same)
         if failures > 1 or trial.outcome == "timed-out":
             self._variants.pop(trial.variant, None)
             if trial.variant == self.plan.baseline:
@@ -506,11 +499,8 @@ class Run:
         twice = names and CONTROL in self._variants and not opened
         return [*names, CONTROL] if twice else names
 
-    def _turn_s(self, live: LiveTrial) -> float:
-        return budgets.turn_s(live.tick_s)
-
     def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
-        each = [self._turn_s(live) for live in lives if not live.over]
+        each = [budgets.turn_s(live.tick_s) for live in lives if not live.over]
         a_turn, left = sum(each), self.plan.budget - self._now()
         if self.plan.choose is not None:
             return budgets.turns_of_a_choice(left, each) if each else 0

@@ -6,22 +6,16 @@ trials tell goes back over it. When that is closed it ends with all it started, 
 the folder that it was lent, if any.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
 from dataclasses import replace
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import Connection
+from typing import Any
 
 from perfkit.errors import RunError
-from perfkit.measure.launcher import launcher
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-    from perfkit.measure.launcher import Running
+from perfkit.measure.launcher import Running, launcher
 
 _SLICE_S = 0.05
 _FOR_EVER = float("inf")

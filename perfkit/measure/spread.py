@@ -10,24 +10,19 @@ What is seen is kept in one small file a machine, in the user's folder for state
 needs it: without it, or where it cannot be read, a usual machine is assumed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
 import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.measure.alone import private_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 # A variance in the units above, and its degrees of freedom.
 Seen = tuple[float, int]
@@ -69,7 +64,7 @@ class Spread:
     turn: float = 0.0
 
     @classmethod
-    def learnt(cls, runs: Sequence[Sequence[Seen]]) -> Spread:
+    def learnt(cls, runs: Sequence[Sequence[Seen]]) -> "Spread":
         """What the variances of earlier runs let expect of the next one."""
         seen = [one for run in runs for one in run]
         if len(seen) < _FEW:
@@ -85,7 +80,7 @@ class Spread:
         scale = max(1.0, float(np.exp(logs.mean() + shift)))
         return cls(scale=round(scale, 3), freedom=round(float(freedom), 1))
 
-    def updated(self, run: Sequence[Seen], turn: float) -> Spread:
+    def updated(self, run: Sequence[Seen], turn: float) -> "Spread":
         """What the rounds of a run that is under way make of it."""
         told = sum(own for _, own in run)
         if not told:
@@ -106,7 +101,7 @@ class Spread:
         return {} if self == Spread() else {NOTE: known}
 
     @classmethod
-    def noted(cls, notes: Mapping[str, Any]) -> Spread:
+    def noted(cls, notes: Mapping[str, Any]) -> "Spread":
         """Read it from the notes of a run; a note that makes no sense is none."""
         with contextlib.suppress(TypeError, KeyError, ValueError, OverflowError):
             told = notes[NOTE]

@@ -10,25 +10,18 @@ comparison that varies beyond all that is expected of it stands by itself.
 A timing's interval mixes the spread of its trials with that of the other variants'.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.measure.spread import APART, LEAST
+from perfkit.measure.spread import APART, LEAST, Seen, Spread
+from perfkit.measure.steady import Steady
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from perfkit.measure.spread import Seen, Spread
-    from perfkit.measure.steady import Steady
-
-    _Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +144,7 @@ class Comparison:
         """Whether it says something: one round does where it leaves no doubt."""
         return self.rounds > 1 or self.verdict != "too noisy to say"
 
-    def after(self, rounds: int) -> Comparison:
+    def after(self, rounds: int) -> "Comparison":
         """The same, which says nothing before so many rounds."""
         if self.rounds >= rounds:
             return self
@@ -300,15 +293,7 @@ def rounds(
     *,
     one_process: bool = False,
 ) -> Rounds:
-    """Take the ratio of each round.
-
-    Args:
-        variant: The one in question.
-        baseline: The one it is held against.
-        pairs: Of each round: the variant's steady part and the baseline's.
-        shared: Variance of what is the same in all rounds.
-        one_process: Whether both took turns in one process in each round.
-    """
+    """Take the ratio of each round, from the steady parts of variant and baseline."""
     logs, within, turns = np.array([_log_ratio(*pair) for pair in pairs]).T
     return Rounds(variant, baseline, logs, within, turns, shared, one_process)
 

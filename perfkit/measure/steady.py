@@ -5,24 +5,16 @@ warming up; where it stops is found by the marginal standard error rule (MSER), 
 drops the beginning whose removal leaves the mean of the rest best known.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from perfkit.measure.trial import Trial
-
+from perfkit.measure.trial import Trial
 
 # The first of a turn this many times as slow as usual had to wait.
 _AWAKENING = 2.5
@@ -53,7 +45,6 @@ _FEW = 4
 _AGREE = 2.5
 # Pauses: the seconds of each, and of what comes between two of them.
 _Seen = Sequence[tuple[float, float]]
-_Some = TypeVar("_Some")
 
 
 def all_seen(trial: Trial) -> bool:
@@ -91,13 +82,13 @@ class _Beyond:
     error_s: float = 0.0
 
     @classmethod
-    def of(cls, groups: Sequence[Sequence[float]]) -> _Beyond:
+    def of(cls, groups: Sequence[Sequence[float]]) -> "_Beyond":
         """Take it from seconds beyond the shortest of each group.
 
         A pause that is alone is the shortest, and tells nothing of the others.
         """
         several = [group for group in groups if len(group) > 1]
-        seen = _together(several)
+        seen = [one for group in several for one in group]
         if not seen:
             return cls()
         # The shortest of few is no floor: so it is where tails fall off exponentially.
@@ -149,7 +140,7 @@ class _Pause:
     error_s: float
 
     @classmethod
-    def of(cls, pauses: _Seen, beyond: _Beyond) -> _Pause:
+    def of(cls, pauses: _Seen, beyond: _Beyond) -> "_Pause":
         """Take it from those that were seen, and from what is usual."""
         own = tuple(_beyond_shortest(pauses))
         shortest = min(one for one, _ in pauses)
@@ -248,7 +239,8 @@ def _usual(
     agrees = {o: _agrees(seen[o], [seen[p] for p in alike - {o}]) for o in alike}
     same = {o for o in alike if agrees[o] is not False and True in agrees.values()}
     # One object: what is not known of it is then the same for all of them.
-    pause = _Pause.of(_together(seen[s] for s in sorted(same)), usual) if same else None
+    together = [one for variant in sorted(same) for one in seen[variant]]
+    pause = _Pause.of(together, usual) if same else None
     for one, mine in seen.items():
         of_its = usual if one in alike else _Beyond.of([beyond[one]])
         its = pause if one in same else None
@@ -262,20 +254,17 @@ def _beyond_shortest(pauses: _Seen) -> list[float]:
 
 def _agrees(mine: _Seen, others: Iterable[_Seen]) -> bool | None:
     """Whether pauses are on average as long as those of others; None of few others."""
-    own, other = ([s for s, _ in some] for some in (mine, _together(others)))
+    own = [seconds for seconds, _ in mine]
+    other = [seconds for each in others for seconds, _ in each]
     if len(other) < _FEW:
         return None
     error = statistics.stdev(other) * math.sqrt(1 / len(own) + 1 / len(other))
     return abs(statistics.fmean(own) - statistics.fmean(other)) <= _AGREE * error
 
 
-def _together(some: Iterable[Sequence[_Some]]) -> list[_Some]:
-    return [one for each in some for one in each]
-
-
 def _is_apart(one: Sequence[float], others: Iterable[Sequence[float]]) -> bool:
     """Whether most of one lie on the same side of most of the others (a rank sum)."""
-    other = _together(each for each in others if len(each) >= _FEW)
+    other = [one for each in others if len(each) >= _FEW for one in each]
     above = sum((a > b) - (a < b) for a in one for b in other) / 2
     n, m = len(one), len(other)
     return abs(above) > _APART * math.sqrt(n * m * (n + m + 1) / 12)
@@ -349,7 +338,7 @@ class Steady:
         """Seconds of an example, as ``seconds`` has them."""
         return float(self.seconds.sum() / self.examples.sum())
 
-    def with_pauses(self, pauses_s: float) -> Steady:
+    def with_pauses(self, pauses_s: float) -> "Steady":
         """The same with pauses of so many seconds an example shared out over it."""
         if not pauses_s:
             return self

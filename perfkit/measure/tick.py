@@ -6,14 +6,10 @@ finished them*. The trial stamps every yield with a monotonic clock; the variant
 holds no clock. ``every`` groups short steps into ticks long enough to time.
 """
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 # Long enough that stamping and synchronising do not show, short enough that a turn of a
 # sixth of a second holds half a dozen.

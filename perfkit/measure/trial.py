@@ -1,8 +1,11 @@
 """One variant, run once in one fresh process: what came of it."""
 
+<<<<<<< HEAD
 from __future__ import annotations
 
 import itertools
+=======
+>>>>>>> leana
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -80,6 +83,7 @@ class Trial:
         return self.round == 0
 
     @property
+<<<<<<< HEAD
     def worked(self) -> list[tuple[float, float, int]]:
         """From when to when each of its ticks worked, and on how many examples."""
         return [
@@ -89,6 +93,13 @@ class Trial:
         ]
 
     def shares_process(self, other: Trial) -> bool:
+=======
+    def has_failed(self) -> bool:
+        """Whether it ended neither by itself nor because somebody stopped it."""
+        return self.outcome not in ("completed", "stopped")
+
+    def shares_process(self, other: "Trial") -> bool:
+>>>>>>> leana
         """Whether both took turns in one process."""
         one = ONE_PROCESS in self.notes and ONE_PROCESS in other.notes
         return one and self.round == other.round

@@ -1,7 +1,5 @@
 """The trial's side: runs one variant in a fresh process and streams what it yields."""
 
-from __future__ import annotations
-
 import fcntl
 import multiprocessing
 import os
@@ -14,15 +12,12 @@ import tempfile
 import threading
 import time
 import traceback
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import Connection
+from typing import Any
 
 from perfkit.errors import PerfkitError
 from perfkit.measure.tick import Note, Pause, Tick
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-    from perfkit.measure.trial import Limits
+from perfkit.measure.trial import Limits
 
 # Ticks travel in chunks, so that sending them does not show in the training.
 _CHUNK_S = 0.05

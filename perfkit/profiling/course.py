@@ -232,12 +232,7 @@ _ENDLESS = 10**9
 
 
 def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]:
-    """Make the training, run it, and trace some of its steps.
-
-    Args:
-        maker: Makes the training, or runs a loop marked by ``perfkit.steps``.
-        steps: To trace.
-        folder: Where the trace goes.
+    """Make the training, run it, and trace so many of its steps into a folder.
 
     Yields:
         The note ``"stepped"``, or what was raised, as ``failure.as_notes`` has it.
@@ -319,9 +314,6 @@ def _fit(training: Training, course: Course) -> None:
 
 class Looped:
     """Hears of the steps of a loop of the user's own, which never gets to its end.
-
-    Args:
-        course: What its steps are for.
 
     Attributes:
         begun: Whether there is a loop at all.

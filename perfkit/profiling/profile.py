@@ -50,22 +50,8 @@ def save(profile: Profile, path: str | Path) -> Path:
     return store.write_as(path, to_json(profile).encode(), profile.kind)
 
 
-def load(path: str | Path) -> Profile:
-    """Read a profile from its file.
-
-    Raises:
-        BadFileError: There is no such file, or it is not a profile that this perfkit
-            can read.
-    """
-    return store.read(path, parse)
-
-
 def parse(data: bytes, name: str) -> Profile:
-    """Read a profile from the bytes of a file.
-
-    Args:
-        data: All of it.
-        name: What errors call it.
+    """Read a profile from the bytes of a file, by the name that errors call it.
 
     Raises:
         BadFileError: It is anything but a profile; the sentence says what.
@@ -129,7 +115,7 @@ def profile(
         BadFileError: A file that is no profile.
     """
     if str(make_training).endswith(".json") and isinstance(make_training, str | Path):
-        return load(make_training)
+        return store.read(make_training, parse)
     _check(steps, timeout)
     made = maker(make_training)
     if where := replay_from(replay):

@@ -12,12 +12,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfkit.errors import BadParameterError
-from perfkit.measure.alone import is_ours
+from perfkit.measure.alone import remove_left
 
 _PREFIX = "perfkit-commit-"
 _LOCK = "lock"
@@ -123,7 +122,7 @@ def checked_out(revision: str, script: Path) -> Commit:
     Raises:
         BadParameterError: There is no git, repository or commit.
     """
-    _remove_what_was_left()
+    remove_left(_PREFIX, _LOCK)
     where = script.resolve().parent
     top = Path(_git(where, "rev-parse", "--show-toplevel")).resolve()
     # What begins with a dash would be an option.
@@ -205,15 +204,3 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
             f"git {arguments[0]} took longer than {_GIT_S:.0f} s."
         ) from None
     return os.fsdecode(ran.stdout).strip("\n")
-
-
-def _remove_what_was_left() -> None:
-    """Remove the folders of races that were killed."""
-    for folder in filter(is_ours, Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")):
-        with suppress(OSError):
-            lock = os.open(folder / _LOCK, os.O_RDWR)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)

@@ -5,10 +5,12 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perfkit.diagnosis.change import nothing
 from perfkit.diagnosis.maker import InFile, maker, name_of
 from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
@@ -87,7 +89,7 @@ class Entrants:
     """
 
     sides: tuple[Side, ...]
-    close: tuple[Callable[[], None], ...] = field(default=())
+    close: Callable[[], object] = nothing
 
 
 def entrants(asked: Asked) -> Entrants:
@@ -118,8 +120,7 @@ def entrants(asked: Asked) -> Entrants:
     made = _ENTRANTS[given[0]](asked)
     names = [side.name for side in made.sides]
     if len(made.sides) > _MOST or len(set(names)) < len(names):
-        for close in made.close:
-            close()
+        made.close()
         why = f"at most {_MOST} sides" if len(names) > _MOST else "each side once"
         raise BadParameterError(f"A race has {why}; these are {', '.join(names)}.")
     return made
@@ -141,21 +142,18 @@ def _of_commits(asked: Asked) -> Entrants:
     made = asked._maker(asked.trainings[0])
     if not isinstance(made, Script | InFile):
         raise BadParameterError("--commit needs a file, such as train.py.")
-    path, sides, close = Path(made.path), [], []
-    try:
+    path, sides = Path(made.path), []
+    with ExitStack() as refused:
         for revision in asked.commit:
             commit = checked_out(revision, path)
-            close.append(commit.close)
+            refused.callback(commit.close)
             there = replace(made, path=str(commit.path_of(path)))
             if isinstance(there, Script):
                 there = replace(there, folder=_folder_in(commit, there.folder))
             sides.append(Side(name=commit.name, maker=there, moved=commit.moved))
-    except BaseException:
-        for each in close:
-            each()
-        raise
+        close = refused.pop_all().close
     now = Side(name=_NOW, maker=made, changes="The files as they are now.")
-    return Entrants((*sides, now), tuple(close))
+    return Entrants((*sides, now), close)
 
 
 def _folder_in(commit: Any, folder: str) -> str:

@@ -42,10 +42,7 @@ class Difference:
 def differences(one: Facts, other: Facts, *, batch: int = 0) -> tuple[Difference, ...]:
     """What ``one`` does otherwise than ``other``, by what they were seen to be.
 
-    Args:
-        one: Facts of a side.
-        other: Of the one that it is held against.
-        batch: Examples of its step, where they were chosen by hand: that is known.
+    A ``batch`` that was chosen by hand is known, and no difference.
     """
     return tuple(_differences(one, other, by_hand=bool(batch)))
 
@@ -75,7 +72,8 @@ def _differences(one: Facts, other: Facts, *, by_hand: bool) -> Iterator[Differe
         yield Difference(said, other_work=True)
     if one.batch != other.batch and not by_hand:
         yield Difference(f"a step holds {one.batch} examples instead of {other.batch}")
-    mine_, theirs_ = (_epoch(facts) for facts in (one, other))
+    # Examples of an epoch; 0 where nobody knows.
+    mine_, theirs_ = ((each.steps or 0) * each.batch for each in (one, other))
     # The last batch of an epoch may be dropped or not.
     most = max(one.batch, other.batch)
     if mine_ and theirs_ and abs(mine_ - theirs_) > most:
@@ -165,11 +163,6 @@ def _inputs(facts: Facts, *, sizes: bool) -> tuple[str, ...]:
 
 def _listed(shapes: tuple[str, ...]) -> str:
     return " and ".join(f"({one})" if "," in one else one for one in shapes) or "none"
-
-
-def _epoch(facts: Facts) -> int:
-    """Examples of an epoch; 0 where nobody knows."""
-    return (facts.steps or 0) * facts.batch
 
 
 def _count(number: float) -> str:

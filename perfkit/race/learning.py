@@ -142,12 +142,8 @@ class TimeToLoss(Shown):
     def _headline(self) -> str:
         goal, first = f"a loss of {units.significant(self.loss)}", self.sides[0].side
         best, other = self.best, plain(first, 60)
-        if best is None:
-            return (
-                f"Whether any side reaches {goal} sooner than {other} is not known yet."
-            )
-        one = plain(best.variant, 60)
-        if best.verdict == "too noisy to say":
+        one = plain(best.variant, 60) if best else "any side"
+        if best is None or best.verdict == "too noisy to say":
             return f"Whether {one} reaches {goal} sooner than {other} is not known yet."
         if best.verdict == "no difference shown":
             return f"{one} and {other} are not shown to reach {goal} at other times."

@@ -2,6 +2,7 @@
 
 import dis
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -120,25 +121,21 @@ def open_race(
     home = home_of(folder)
     made = entrants(asked)
     race = Race(of=made.sides, typed=asked.typed)
-    try:
-        told = open_replay(race, replay, guess, home)
-        if told:
-            for close in made.close:
-                close()
+    with ExitStack() as unused:
+        unused.callback(made.close)
+        if told := open_replay(race, replay, guess, home):
             return told
-        return RaceSession(
+        session = RaceSession(
             race,
             budget=in_seconds(budget),
             guess=guess,
             seed=seed,
             folder=home,
             worse=worse,
-            closing=made.close,
+            close=made.close,
         )
-    except BaseException:
-        for close in made.close:
-            close()
-        raise
+        unused.pop_all()
+    return session
 
 
 def asked_for(trainings: Sequence[Any], fit: int = 0, **given: Any) -> Asked:

@@ -3,12 +3,13 @@
 import contextlib
 import os
 import platform
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from perfkit.diagnosis import look
+from perfkit.diagnosis.change import nothing
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.maker import InFile, assigned, name_of
 from perfkit.diagnosis.script import Script
@@ -41,7 +42,7 @@ class RaceSession(Session):
         folder: Where the finding is saved; None for ``perfkit-findings`` here.
         worse: The share from which on a side counts as slower; a race that has decided
             that is over. None where nobody asked.
-        closing: Called when it is over.
+        close: Called when it is over.
 
     Raises:
         BadParameterError: A budget that holds no measurement, or a place that is none.
@@ -57,7 +58,7 @@ class RaceSession(Session):
         seed: int | None = None,
         folder: Path | None = None,
         worse: float | None = None,
-        closing: Sequence[Callable[[], None]] = (),
+        close: Callable[[], object] = nothing,
     ) -> None:
         if budget is not None:
             check_budget(budget, LEAST_BUDGET_S)
@@ -65,7 +66,7 @@ class RaceSession(Session):
             raise BadParameterError(
                 f"--worse is {worse!r}; give a share below 100 %, such as 5%."
             )
-        self._asked, self._worse, self._closing = budget, worse, closing
+        self._asked, self._worse, self._close = budget, worse, close
         # What a script sets before it imports TensorFlow is set in its place.
         self._race = replace(race, of=tuple(map(_with_variables, race.sides)))
         places = {side.place for side in self._race.sides}
@@ -112,10 +113,9 @@ class RaceSession(Session):
         try:
             yield from super().events()
         finally:
-            for close in self._closing:
-                close()
+            self._close()
 
-    def _measure(self) -> Generator[Event]:
+    def _measure(self) -> Iterator[Event]:
         places = {side.place for side in self._race.sides}
         self._launchers = Launchers(places, self._environments)
         with contextlib.closing(self._launchers):

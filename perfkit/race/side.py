@@ -131,13 +131,7 @@ class Work:
 
 
 class Learning:
-    """Makes a training, and notes when that was done and how it learns from then on.
-
-    Args:
-        side: Whose.
-        batch: Examples of a step.
-        clock: Seconds.
-    """
+    """Makes a training, and notes when that was done and how it learns from then on."""
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ import pytest
 
 import perfkit
 from perfkit.diagnosis import tracing
-from perfkit.diagnosis.tracing import Traced, Tracing, Waiting
+from perfkit.diagnosis.tracing import Traced, Tracing
 from perfkit.measure.tick import READY, Tick
 
 
@@ -70,10 +70,10 @@ def threads(root, **told):
     [
         (
             {"t1": "2000000000 500000000 7\n", "t2": "1000000000 250000000 3\n"},
-            Waiting(ran_s=3.0, waited_s=0.75),
+            (3.0, 0.75),
         ),
         # A thread that ended meanwhile is passed over.
-        ({"t1": "2000000000 500000000 7\n", "t2": ""}, Waiting(2.0, 0.5)),
+        ({"t1": "2000000000 500000000 7\n", "t2": ""}, (2.0, 0.5)),
         # A system that does not tell is no zero.
         ({}, None),
     ],
@@ -84,7 +84,7 @@ def test_all_threads_are_added_up(tmp_path, told, added):
 
 
 def test_what_came_between_two_readings_is_kept(monkeypatch):
-    readings = iter([Waiting(1.0, 1.0), Waiting(3.0, 1.5), Waiting(5.0, 2.0)])
+    readings = iter([(1.0, 1.0), (3.0, 1.5), (5.0, 2.0)])
     monkeypatch.setattr(tracing, "read", lambda: next(readings))
     *_, told = tracing.noted([READY, Tick(1)], Tracing(), 1)
     assert told.value[tracing.WAITED] == {"ran_s": 2.0, "waited_s": 0.5}

@@ -119,7 +119,7 @@ def test_a_replay_is_given_in_place_of_a_run_and_says_so(folder, tmp_path):
 @pytest.mark.measures
 def test_a_variable_turns_every_run_into_a_replay(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
-    monkeypatch.setattr(experiments_replay.store, "FOLDER", str(tmp_path / "here"))
+    monkeypatch.setattr(store, "FOLDER", str(tmp_path / "here"))
     assert perfkit.run(Loops()).replayed
     assert perfkit.run(Loops(), replay="", budget=1, folder=tmp_path).replayed is False
 

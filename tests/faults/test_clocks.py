@@ -14,8 +14,7 @@ HOUSE = Path(perfkit.__file__).parent
 OF_DAY = {"time.time", "time.time_ns", "datetime.now", "datetime.today", "date.today"}
 # Who asks it, and what for.
 DATES = {
-    "diagnosis/session.py": "when a diagnosis was recorded",
-    "experiments/session.py": "when a finding was recorded",
+    "experiments/session.py": "when a finding or a diagnosis was recorded",
     "experiments/shared/cache.py": "whether what a killed run left is a day old",
     "findings/store.py": "the name of a file whose finding has no date",
     "fleet/members.py": "the name of a passport's file",

@@ -83,7 +83,7 @@ def test_a_machine_without_a_gpu_is_told_so(made):
 
 
 def test_what_was_really_traced_is_read_again_as_it_was(made, tmp_path):
-    assert profile.load(profile.save(made, tmp_path / "steps.json")) == made
+    assert perfkit.load(profile.save(made, tmp_path / "steps.json")) == made
 
 
 def test_a_loop_of_ones_own_is_traced_and_never_comes_to_its_end(tmp_path):

@@ -300,7 +300,7 @@ def race_of():
 
     def race_of(*trainings, **options):
         made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
-        close.extend(made.close)
+        close.append(made.close)
         return made.sides
 
     def close_all():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from perfkit.diagnosis.change import nothing
 from perfkit.diagnosis.maker import InFile
 from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
@@ -37,7 +38,7 @@ def another():
 
 def sides(*trainings, **options):
     made = entrants(Asked(trainings=trainings, **options))
-    assert made.close == ()
+    assert made.close is nothing
     return made.sides
 
 

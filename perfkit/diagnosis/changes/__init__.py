@@ -1,8 +1,6 @@
 """The changes, a file per kind: each says from the facts which of them apply."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from perfkit.diagnosis.change import Change, Untested
 from perfkit.diagnosis.changes import (
@@ -13,11 +11,7 @@ from perfkit.diagnosis.changes import (
     resident,
     settings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.facts import Facts
 
 # In the order in which they are tried where time is short.
 _KINDS: tuple[Callable[[Facts], Iterator[Change | Untested]], ...] = (

@@ -1,11 +1,10 @@
 """How steps are run: many at a time, compiled, in larger batches, in shorter floats."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis import tracing
@@ -25,10 +24,6 @@ from perfkit.experiments.shared.precision import (
     Precision,
     expected,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 
 _MANY = 16
 # The way back to Python takes a few milliseconds at most.

@@ -5,22 +5,15 @@ where the rate is a tenth higher without it, metrics and the progress bar where 
 half as high again.
 """
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from perfkit.diagnosis.change import Change, Untested
 from perfkit.diagnosis.changes.settings import with_option
 from perfkit.diagnosis.epochs import SHORTENED
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.own_callbacks import LEFT_OUT
 from perfkit.diagnosis.training import Training, epochs_between, parted, steps_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.diagnosis.facts import Facts
-
 
 GROUP = "without observers"
 _CAUSE = "callback"

@@ -1,13 +1,13 @@
 """Padding that is computed with: less of it in each batch, by length or by bucket."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from perfkit.diagnosis.change import Change, Untested, of_data
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.chain import PADS, again, kind, rebuilt
 from perfkit.diagnosis.training import (
     Training,
@@ -17,11 +17,6 @@ from perfkit.diagnosis.training import (
     parted,
 )
 from perfkit.errors import BadParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.diagnosis.facts import Facts
 
 _CAUSE, _BUCKETS = "padding", "buckets of similar length"
 # So many batches tell where lengths are parted, into so many buckets.

@@ -1,19 +1,20 @@
 """The stages of a pipeline: parallel, ahead, kept, reordered, and without Python."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.change import Change, Untested, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.chain import (
     again,
     chain,
     describe,
+    is_serial,
     kind,
     rebuilt,
     stacked,
@@ -29,15 +30,9 @@ from perfkit.diagnosis.pipeline.memory import (
     kept_after,
     per_step,
 )
+from perfkit.diagnosis.training import Training
 from perfkit.diagnosis.trial import epochs_for
 from perfkit.errors import BadParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.training import Training
-
 
 # Where no epoch has an end that anybody knows, so many seconds' worth.
 _WORTH_S = 0.5
@@ -58,7 +53,6 @@ _CAUSES = (
     *("serial-map", "slow-read", "python-input", "no-cache", "no-prefetch"),
     *("per-example-map", "late-shuffle", "padding"),
 )
-_SERIAL = ("map", "interleave")
 # A cache may take this share of the memory that is free.
 _ROOM = 0.5
 _defect = functools.partial(Change, kind="defect", after=CEILING)
@@ -74,7 +68,7 @@ def untold(facts: Facts) -> Iterator[Untested]:
 
 def serial_map(facts: Facts) -> Iterator[Change | Untested]:
     """Every map and interleave that does one element at a time, parallel."""
-    serial = [one for one in facts.stages if _is_serial(one)]
+    serial = [one for one in facts.stages if is_serial(one)]
     if not serial:
         return
     # TensorFlow does the same by itself where it is sure that nobody can tell.
@@ -164,7 +158,7 @@ def in_parallel(training: Training) -> None:
     import tensorflow as tf
 
     def change(place: int, one: Any, before: Any) -> Any:
-        if not _is_serial(stage(one).as_facts()):
+        if not is_serial(stage(one).as_facts()):
             return None
         return again(one, before, num_parallel_calls=tf.data.AUTOTUNE)
 
@@ -190,10 +184,6 @@ def copied_ahead(dataset: Any) -> Any:
     import tensorflow as tf
 
     return dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))
-
-
-def _is_serial(stage: dict[str, Any]) -> bool:
-    return stage["kind"] in _SERIAL and not stage["parallel"]
 
 
 _LATE = "late-shuffle"

@@ -1,13 +1,13 @@
 """The training without its input: one real batch, resident, again and again."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from perfkit.diagnosis.change import Change, Untested
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.loop import (
     BATCHES,
     ITERATORS,
@@ -18,14 +18,7 @@ from perfkit.diagnosis.loop import (
 )
 from perfkit.diagnosis.training import Training, first_batch, steps_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from perfkit.diagnosis.facts import Facts
-
-    _Real = Callable[[Any], Iterator[Any]]
-
-
+_Real = Callable[[Any], Iterator[Any]]
 NAME = "without input"
 _REAL = "_perfkit_real"
 # Input that is made on the same cores always takes a part of them: no change shows that
@@ -171,12 +164,12 @@ def parts_as_graphs(training: Training) -> None:
 
 def one_iterator(training: Training) -> None:
     """Let a dataset that is iterated anew go on where it was left."""
-    _iterate(_going_on)
+    _iterate(lambda data, real: real(data.repeat()))
 
 
 def one_batch(training: Training) -> None:
     """Give the first batch of a dataset, and of an iterator, again and again."""
-    _iterate(_resident)
+    _iterate(lambda data, real: itertools.cycle([*itertools.islice(real(data), 1)]))
     first = dict[int, Any]()
 
     def resident(real: _Real, iterator: Any) -> Any:
@@ -186,16 +179,6 @@ def one_batch(training: Training) -> None:
         return first[id(iterator)][1]
 
     _replace(iterator_class(), "__next__", resident)
-
-
-def _going_on(data: Any, real: _Real) -> Iterator[Any]:
-    """The batches of a dataset; who asks anew gets those that follow."""
-    return real(data.repeat())
-
-
-def _resident(data: Any, real: _Real) -> Iterator[Any]:
-    """The first batch of a dataset, again and again."""
-    return itertools.cycle([*itertools.islice(real(data), 1)])
 
 
 def _iterate(how: Callable[[Any, _Real], Iterator[Any]]) -> None:

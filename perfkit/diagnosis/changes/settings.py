@@ -1,21 +1,17 @@
 """Settings that slow a training, left off: what is for debugging, threads, repeats."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis import settings
 from perfkit.diagnosis.change import Change, Judged, Untested, nothing, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.training import Training
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.pipeline.chain import AT_ONCE
+from perfkit.diagnosis.training import Training
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,8 @@ _LEFT = {
         "What is under @tf.function is traced once and run as a graph: without {}.",
     ),
 }
-_ORDERED = ("map", "interleave")
+# The causes, by the names of the changes.
+LEFT_OFF = {left.name: cause for cause, left in _LEFT.items()}
 # What is about the pipeline alone explains an input that is slow.
 _OF_INPUT = ("tf.data.", "options.")
 _POOL = "threading.private_threadpool_size"
@@ -86,7 +83,7 @@ def left_off(facts: Facts) -> Iterator[Change]:
 
 def any_order(facts: Facts) -> Iterator[Change | Untested]:
     """Elements that are ready first given first, where several are made at a time."""
-    if not any(s["kind"] in _ORDERED and s["parallel"] for s in facts.stages):
+    if not any(s["kind"] in AT_ONCE and s["parallel"] for s in facts.stages):
         return
     if facts.pipeline.get("deterministic") is False:
         yield Untested("determinism", "the pipeline gives its elements in any order")

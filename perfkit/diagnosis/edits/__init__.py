@@ -4,28 +4,23 @@ The code is read anew, and a change of it is told only where its place is certai
 changes that are a matter of typing make a patch that ``git apply`` takes.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import functools
 import json
 import tokenize
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis.edits.places import Places, Unsure
 from perfkit.diagnosis.edits.table import row, shown
 from perfkit.diagnosis.hints import line_of
 from perfkit.diagnosis.maker import Source, source_of
 from perfkit.diagnosis.source import UNREADABLE
+from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.record import Edit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from perfkit.findings.diagnosis import Cause, Diagnosis
 
 # What does not change while a diagnosis runs.
 _FACTS = (

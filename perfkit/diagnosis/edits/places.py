@@ -3,16 +3,16 @@
 Whatever is not certain is not found: a wrong line costs a reader more than none.
 """
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from perfkit.diagnosis.edits.text import Text, nodes_in
 from perfkit.diagnosis.hints.chains import UNSEEN, Chain
 from perfkit.diagnosis.hints.code import Code
+from perfkit.diagnosis.maker import Source
 from perfkit.diagnosis.source import (
     Function,
     Import,
@@ -24,11 +24,6 @@ from perfkit.diagnosis.source import (
     own,
     receiver,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from perfkit.diagnosis.maker import Source
 
 T = TypeVar("T")
 # Of Keras 3, in the order in which fit takes them without their names.
@@ -93,10 +88,6 @@ class Fit:
 
 class Places:
     """The source of a training, and the places in it that fixes are about.
-
-    Args:
-        source: The code of the training.
-        facts: What is known of the training; see ``perfkit.diagnosis.facts``.
 
     Attributes:
         pipeline: The facts of its pipeline; nothing where there is none.

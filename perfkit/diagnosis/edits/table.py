@@ -5,15 +5,14 @@ A function yields what it does to the text. Where it is not sure of the place it
 whose fix is more than a line.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
+from perfkit.diagnosis.changes.settings import LEFT_OFF
 from perfkit.diagnosis.edits.places import (
     FIT_ARGUMENTS,
     Places,
@@ -24,6 +23,7 @@ from perfkit.diagnosis.edits.places import (
     value_at,
 )
 from perfkit.diagnosis.edits.text import Splice
+from perfkit.diagnosis.pipeline.chain import is_serial
 from perfkit.diagnosis.source import (
     Import,
     called,
@@ -35,12 +35,10 @@ from perfkit.diagnosis.source import (
     of_kind,
     receiver,
 )
-
-if TYPE_CHECKING:
-    from perfkit.findings.diagnosis import Cause
+from perfkit.findings.diagnosis import Cause
 
 Row = Callable[[Places, re.Match[str]], Iterator[Splice]]
-Shown = Callable[[Places, "Cause"], ast.AST | None]
+Shown = Callable[[Places, Cause], ast.AST | None]
 _SELDOM = 5
 _SERIAL = {
     "map": ("map_func", "num_parallel_calls"),
@@ -49,13 +47,6 @@ _SERIAL = {
 # As many arguments of compile stand in front of those that are set here.
 _COMPILED_BY_PLACE = 5
 _TO_GPU = '{}.data.experimental.prefetch_to_device("/GPU:0")'
-# The causes of the settings that are left off, by the names of the changes.
-_SETTINGS = {
-    "without debugging": "debugging",
-    "default threads": "threads",
-    "without determinism": "determinism",
-    "float32": "float64",
-}
 # Where Keras has its policies, by the module that was imported.
 _POLICIES = {
     "keras": "config",
@@ -71,11 +62,6 @@ def row(change: str) -> tuple[int, Row, re.Match[str]] | None:
         if found:
             return place, function, found
     return None
-
-
-def _is_serial(stage: dict[str, Any]) -> bool:
-    """Whether a stage that may work on several elements works on one at a time."""
-    return stage["kind"] in _SERIAL and not stage["parallel"]
 
 
 def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
@@ -122,11 +108,6 @@ def _compiled(name: str, value: str) -> Row:
     return compiled
 
 
-def _fitted_with(name: str, value: str) -> Row:
-    """Give fit an argument."""
-    return lambda places, _: _fitted(places, name, value)
-
-
 def _appended(place: str, method: str) -> Row:
     """Call one more method of a dataset; ``{}`` in it is what TensorFlow is called."""
 
@@ -139,7 +120,7 @@ def _appended(place: str, method: str) -> Row:
 
 def _left_off(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
-    cause = _SETTINGS[match[0]]
+    cause = LEFT_OFF[match[0]]
     listed = list((places.facts.get("settings") or {}).get(cause) or ())
     if cause == "threads" and places.pipeline.get("threads"):
         listed.append("private_threadpool_size")
@@ -202,7 +183,7 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 def _parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Let every stage that works on one element at a time work on several."""
     for place, stage in enumerate(places.ran):
-        if _is_serial(stage):
+        if is_serial(stage):
             call, name = places.stages[place], "num_parallel_calls"
             autotune = f"{places.tensorflow(call)}.data.AUTOTUNE"
             yield from _set(places, call, name, autotune, _SERIAL[stage["kind"]])
@@ -297,8 +278,8 @@ _TABLE: tuple[tuple[str, Row], ...] = (
     (r"tf\.function", _as_graphs),
     ("XLA", _compiled("jit_compile", "True")),
     (r"(\d+) steps at a time", _compiled("steps_per_execution", r"\1")),
-    ("without progress bar", _fitted_with("verbose", "2")),
-    ("|".join(_SETTINGS), _left_off),
+    ("without progress bar", lambda places, _: _fitted(places, "verbose", "2")),
+    ("|".join(LEFT_OFF), _left_off),
     ("not unrolled", _rolled),
     (r"without validation|validation every \d+ epochs", _validate_seldom),
     (r"without (\w+)(?: \((\d+)\))?", _without_callback),
@@ -456,7 +437,7 @@ _SHOWN: dict[str, Shown] = {
     "no-prefetch": lambda places, _: places.data,
     "python-input": _python,
     "retracing": _retraced,
-    "serial-map": _first(_is_serial),
+    "serial-map": _first(is_serial),
     "slow-read": _first(itemgetter("records")),
     "step-overhead": lambda places, _: places.compile,
     "validation": lambda places, _: places.fit.within if places.fit else None,

@@ -1,15 +1,10 @@
 """Source text that is changed in a few places, found by its tree; all else stays."""
 
-from __future__ import annotations
-
 import ast
 import io
 import tokenize
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 # From where to where, in characters of the source, and what goes there instead.
 Splice = tuple[int, int, str]

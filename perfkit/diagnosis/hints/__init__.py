@@ -4,22 +4,17 @@ The code is read, never run. What cannot be read tells nothing. A rule that is n
 is silent: whoever gets one wrong hint reads no other.
 """
 
-from __future__ import annotations
-
+import ast
 import functools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis.hints import options, pipelines, steps
 from perfkit.diagnosis.hints.code import Code, Hinted
 from perfkit.diagnosis.maker import source_of
 from perfkit.diagnosis.source import UNREADABLE
 from perfkit.findings.diagnosis import Hint
-
-if TYPE_CHECKING:
-    import ast
-    from collections.abc import Callable, Iterator
-
 
 # What each kind of hint is about: the causes that are tried first where it found some.
 _KINDS: dict[Callable[[Code], Iterator[Hinted]], tuple[str, ...]] = {

@@ -1,8 +1,7 @@
 """The pipelines that a code makes, by following it from top to bottom."""
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,6 @@ from perfkit.diagnosis.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from perfkit.diagnosis.hints.code import Code
 
 SOURCES = {
@@ -76,7 +73,7 @@ class Chains:
         listed: Calls of ``list`` with the pipeline that each is given.
     """
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: "Code") -> None:
         self._code, self._deep, self._left = code, 0, _MOST
         self._seen: dict[Chain, None] = {}
         self._used: dict[Chain, None] = {}

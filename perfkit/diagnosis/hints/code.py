@@ -1,11 +1,9 @@
 """Source code as a training runs it: what of it can run, and what stands where."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.hints.chains import Chains
 from perfkit.diagnosis.source import (
@@ -20,9 +18,6 @@ from perfkit.diagnosis.source import (
     of_kind,
     parameters,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Hinted = tuple[ast.AST, str]
 _DEEPEST = 8

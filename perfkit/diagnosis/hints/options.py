@@ -1,10 +1,9 @@
 """Arguments and settings whose values are often left over, or are a mistake."""
 
-from __future__ import annotations
-
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from perfkit.diagnosis.hints.code import Code, Hinted
 from perfkit.diagnosis.source import (
     Import,
     called,
@@ -12,11 +11,6 @@ from perfkit.diagnosis.source import (
     is_literal,
     keyword,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.diagnosis.hints.code import Code, Hinted
 
 _SAYS = {
     "eager": "run_eagerly=True runs each step uncompiled, and is for finding mistakes; "

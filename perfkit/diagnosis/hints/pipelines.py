@@ -1,12 +1,11 @@
 """Pipelines: stages in an order that is often a mistake, and what they map."""
 
-from __future__ import annotations
-
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from perfkit.diagnosis.hints.chains import SOURCES, Chain
+from perfkit.diagnosis.hints.code import Code, Hinted
 from perfkit.diagnosis.source import (
     Function,
     called,
@@ -19,11 +18,6 @@ from perfkit.diagnosis.source import (
     of_kind,
     receiver,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.diagnosis.hints.code import Code, Hinted
 
 _SAYS = {
     "early prefetch": "prefetch stands before {0}: it makes ready what {0} is given, "

@@ -1,9 +1,7 @@
 """What a loop of one's own does at each of its steps."""
 
-from __future__ import annotations
-
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from perfkit.diagnosis.hints.code import Code, Hinted, is_tf_function
 from perfkit.diagnosis.hints.options import is_per_batch
@@ -20,10 +18,6 @@ from perfkit.diagnosis.source import (
     stored_in,
     values_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _SAYS = {
     "tape": "This tape runs its operations one by one from Python at each step; put "

@@ -5,14 +5,9 @@ arguments. None of that is public. What is not known here ends the chain: that s
 and all before it count as the source, which nobody takes apart.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
+from typing import Any
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
 # the class, ours for the kind, the method that makes one, and its arguments.
@@ -263,6 +258,15 @@ class Stage:
     def as_facts(self) -> dict[str, Any]:
         """As a JSON object."""
         return asdict(self)
+
+
+# Stages that can be told to work on several elements at a time.
+AT_ONCE = ("map", "interleave")
+
+
+def is_serial(stage: dict[str, Any]) -> bool:
+    """Whether a stage that may work on several elements works on one at a time."""
+    return stage["kind"] in AT_ONCE and not stage["parallel"]
 
 
 def stage(dataset: Any, *, source: bool = False) -> Stage:

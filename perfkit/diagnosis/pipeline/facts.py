@@ -1,15 +1,15 @@
 """What is known of the data of a training: its stages, and what they do."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from perfkit.diagnosis.pipeline.chain import (
     PADS,
@@ -24,15 +24,8 @@ from perfkit.diagnosis.pipeline.chain import (
 )
 from perfkit.diagnosis.pipeline.memory import CachePoint, cache_point
 from perfkit.diagnosis.settings import other_than_cores
+from perfkit.diagnosis.training import Training
 from perfkit.experiments.shared import anatomy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from perfkit.diagnosis.training import Training
-
 
 _LOOKED_AT = 8
 # What gives an element for each that it is given.

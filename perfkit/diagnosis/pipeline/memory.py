@@ -1,25 +1,20 @@
 """What a pipeline keeps in memory: elements behind a stage, or the files it reads."""
 
-from __future__ import annotations
-
 import math
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.pipeline.chain import chain, kind, rebuilt, stacked
+from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
 from perfkit.measure.worker import MARK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from perfkit.diagnosis.training import Training
 
 _MOVED = ("shuffle", "repeat")
 _BATCHES = ("batch", "padded batch")

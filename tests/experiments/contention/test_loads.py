@@ -154,7 +154,7 @@ def test_a_trial_whose_load_was_killed_ends_with_a_sentence(trial):
 
 def test_the_monitor_counts_a_load_as_other_programs(trial):
     running, _ = trial
-    monitor = Monitor(core_speed=False)
+    monitor = Monitor()
     try:
         monitor.watch(running.pid)
         monitor.start(0)
