@@ -22,12 +22,6 @@ from perfkit.measure.tick import REFUSED
 from tests.measure.scripted import Clock, NoWatcher, Script, Starter, Weather, play
 
 
-@pytest.fixture(autouse=True)
-def _roomy(monkeypatch):
-    # The scripted trials have no process whose memory could be looked at.
-    monkeypatch.setattr(Run, "_room_for_another", lambda *_: True)
-
-
 def measured(scripts, **plan):
     run, _ = play(scripts, **plan)
     return list(run.events())[-1].measurement
