@@ -20,19 +20,6 @@ WAVERING = 3 * (700.0, 1400.0)
 FUNCTION = "def make_training():\n    return 1, 2\n"
 
 
-class NobodyElse:
-    """Answers like the lock of a machine on which nothing else measures."""
-
-    def __init__(self, *what):
-        pass
-
-    def wait(self, stopped):
-        return ()
-
-    def let_go(self):
-        pass
-
-
 def ended(rates, *, worse=0.05, of=None, **known):
     """A session whose race has been run."""
     session = RaceSession(question(of, **known), worse=worse)
@@ -133,8 +120,6 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
     session = open_race(asked)
     (folder,) = temporary.iterdir()
     monkeypatch.setattr(RaceSession, "_measure", lambda self: iter(()))
-    # Nothing is measured, so nobody has to wait.
-    monkeypatch.setattr("perfkit.experiments.session.Alone", NobodyElse)
     list(session.events())
     assert not folder.exists()
 
