@@ -115,13 +115,8 @@ def scripted(tmp_path):
     return start
 
 
-@pytest.fixture(scope="module")
-def real():
-    """What the TensorFlow of this environment does."""
-    return started()
-
-
-def test_tensorflow_starts_here_computes_right_and_its_whole_log_is_explained(real):
+def test_tensorflow_starts_here_computes_right_and_its_whole_log_is_explained():
+    real = started()
     assert real.problem == ""
     assert real.seconds > 0
     assert "CPU:0" in real.devices

@@ -3,7 +3,6 @@
 import errno
 import itertools
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -442,18 +441,12 @@ def test_memory_that_is_too_short_for_tensorflow_is_said(tmp_path):
     assert "ended before it was ready (MemoryError: too little)" in done.stdout
 
 
-@pytest.fixture
-def odd_folder():
-    """A short one: a socket of the launcher has to have its place below it."""
-    folder = Path(tempfile.mkdtemp(prefix="ä 数"))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.mark.fault("launcher", "path", sees="Trials start, as in any other folder.")
-def test_a_launcher_works_in_a_folder_with_an_odd_name(odd_folder):
-    leave_files("over", odd_folder)
-    assert left_in(odd_folder) == []
+def test_a_launcher_works_in_a_folder_with_an_odd_name():
+    # A short one: a socket of the launcher has to have its place below it.
+    with tempfile.TemporaryDirectory(prefix="ä 数") as folder:
+        leave_files("over", folder)
+        assert left_in(Path(folder)) == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import importlib.metadata
 import json
 import tempfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -160,15 +161,10 @@ def scripted(monkeypatch, tmp_path):
     monkeypatch.setattr(profile, "in_process", process)
     monkeypatch.setattr(profile.traces, "read", lambda folder: (found, failed))
     monkeypatch.setattr(profile, "machine", lambda: MACHINE)
-    monkeypatch.setattr(profile, "launcher", lambda: _Warm())
+    monkeypatch.setattr(profile, "launcher", Mock)
     # Where no other run holds the lock.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return folders
-
-
-class _Warm:
-    def warm(self):
-        pass
 
 
 def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):

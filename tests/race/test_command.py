@@ -44,12 +44,6 @@ model.save("trained.keras")
 """
 
 
-@pytest.fixture
-def train(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path, train_py=SCRIPT, other_py=SCRIPT)
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -69,7 +63,9 @@ def train(tmp_path, monkeypatch):
         ("race train.py other.py --json nowhere/at/all.json", "nowhere/at/all.json"),
     ],
 )
-def test_bad_usage_is_said_in_one_line(train, capsys, tmp_path, line, said):
+def test_bad_usage_is_said_in_one_line(capsys, tmp_path, monkeypatch, line, said):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, train_py=SCRIPT, other_py=SCRIPT)
     assert cli.main(line.split()) == cli.BAD_USAGE
     told = capsys.readouterr()
     assert told.out == ""

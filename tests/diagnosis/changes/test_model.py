@@ -105,14 +105,9 @@ def test_an_eager_training_is_tried_as_a_graph_and_in_no_other_way():
     assert list(named(model.execution, eager=True)) == ["graph"]
 
 
-@pytest.fixture
-def eager_functions():
+def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
+    request.addfinalizer(lambda: tf.config.run_functions_eagerly(False))
     tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(eager_functions):
     made = training(batches(2))
     assert facts_of(made).eager
     model.as_graph(made)
