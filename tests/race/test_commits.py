@@ -15,7 +15,7 @@ from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
 from perfkit.race.commits import Moved, checked_out
 from perfkit.race.entrants import Asked, entrants
-from tests.race.repositories import SCRIPT, git, state, write
+from tests.race.repositories import SCRIPT, commit_all, git, state, write
 
 
 @pytest.fixture
@@ -27,18 +27,9 @@ def temporary(tmp_path, monkeypatch):
     return folder
 
 
-def commit_all(top, name):
-    """Commit all that lies in a folder, which may be no repository yet."""
-    top.mkdir(exist_ok=True)
-    git(top, "init", "-q", "-b", "main")
-    git(top, "add", ".")
-    git(top, "commit", "-qm", name)
-
-
 @pytest.fixture(scope="module")
 def shared_repository(tmp_path_factory):
     top = tmp_path_factory.mktemp("shared") / "mine"
-    top.mkdir()
     write(
         top,
         train_py=SCRIPT,

@@ -14,7 +14,7 @@ from perfkit.race.session import RaceSession
 from tests.findings.made import of_run
 from tests.race.built import NEW, OLD, make_training, measured, sides
 from tests.race.built import race as question
-from tests.race.repositories import SCRIPT, git, write
+from tests.race.repositories import SCRIPT, commit_all, write
 
 WAVERING = 3 * (700.0, 1400.0)
 FUNCTION = "def make_training():\n    return 1, 2\n"
@@ -106,9 +106,7 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
     top, temporary = tmp_path / "mine", tmp_path / "temporary"
     temporary.mkdir()
     write(top, train_py=SCRIPT)
-    git(top, "init", "-q", "-b", "main")
-    git(top, "add", ".")
-    git(top, "commit", "-qm", "one")
+    commit_all(top, "one")
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     asked = Asked(trainings=(top / "train.py",), commit=("main",))
     for options in ({"budget": 5}, {"budget": "soon"}):
