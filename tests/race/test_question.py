@@ -1,20 +1,18 @@
-import io
 import re
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from perfkit.diagnosis.maker import digest
 from perfkit.findings import store
-from perfkit.findings.report import Fold, Table, write
+from perfkit.findings.report import Fold, Table
 from perfkit.measure.trial import LOSSES
 from perfkit.race.side import COMPILED, LEFT, Side
 from tests.findings.made import failed, of_run
-from tests.race.built import NEW, OLD, make_training, measured, race, sides
+from tests.findings.test_report import written
+from tests.race.built import NEW, OLD, WAVERING, make_training, measured, race, sides
 
 THIRD = "third.py"
-WAVERING = 3 * (700.0, 1400.0)
 # After so many examples.
 FALLING = [(10, 2.0), (20, 1.9), (30, 1.7), (40, 1.75), (50, 1.5), (70, 1.2)]
 
@@ -277,10 +275,7 @@ EIGHT = {f"batch {2**n}": 1000.0 + 50 * n for n in range(3, 10)}
     ids=["faster", "open", "other work", "eight sides"],
 )
 def test_the_report_fits_a_terminal(made):
-    file = io.StringIO()
-    console = Console(file=file, width=100, color_system=None, force_terminal=True)
-    write(made.report, console)
-    shown = file.getvalue().splitlines()
+    shown = written(made, terminal=True).splitlines()
     assert len(shown) <= 25
     assert max(map(len, shown)) <= 100
     assert made.verdict.headline.startswith(shown[0].rstrip())

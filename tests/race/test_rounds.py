@@ -5,10 +5,7 @@ from perfkit.measure.statistics import Comparison
 from perfkit.race import rounds
 from perfkit.race.rounds import Rounds, budget_for, ceilings, decided, without
 from tests.findings.made import failed, trial
-from tests.race.built import NEW, OLD, facts, measured, sides
-
-# Twice as fast in one round as in the next.
-WAVERING = 3 * (700.0, 1400.0)
+from tests.race.built import NEW, OLD, WAVERING, facts, measured, sides
 
 
 def rounds_of(of=None, **options):

@@ -12,11 +12,10 @@ from perfkit.race.entrants import Asked
 from perfkit.race.race import is_unwritten, open_race, race
 from perfkit.race.session import RaceSession
 from tests.findings.made import of_run
-from tests.race.built import NEW, OLD, make_training, measured, sides
+from tests.race.built import NEW, OLD, WAVERING, make_training, measured, sides
 from tests.race.built import race as question
 from tests.race.repositories import SCRIPT, commit_all, write
 
-WAVERING = 3 * (700.0, 1400.0)
 FUNCTION = "def make_training():\n    return 1, 2\n"
 
 
