@@ -16,7 +16,7 @@ from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import maker
 from perfkit.findings.report import in_text
 from tests.diagnosis.diagnosed import cause, diagnosis
-from tests.diagnosis.worded import versions
+from tests.diagnosis.hints.seen import versions
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="it needs git")
 HEAD = "import keras\nimport tensorflow as tf\nmodel = keras.Sequential([])\n"
