@@ -210,8 +210,7 @@ CHANGES = {
     "a compile of one's own": case(OWN_COMPILE, "XLA"),
     **{f"eager: {name}": case(one + FIT, "graph") for name, one in EAGER.items()},
     "functions of a loop": case(
-        *(LOOP, "tf.function"),
-        eager_calls=["__main__:Trainer.step", "__main__:update"],
+        *(LOOP, "tf.function"), eager_calls=["__main__:Trainer.step", "__main__:update"]
     ),
     **{
         f"callback {n}": case(one, "without CSVLogger", callbacks=ran)

@@ -94,11 +94,7 @@ def test_what_a_script_sets_itself_is_set_in_its_place(tmp_path):
         )._race.sides
     ]
     # What is asked for by hand counts more.
-    assert found == [
-        (("TF_A", "1"),),
-        (("TF_A", "2"),),
-        (("TF_A", "1"), ("TF_B", "3")),
-    ]
+    assert found == [(("TF_A", "1"),), (("TF_A", "2"),), (("TF_A", "1"), ("TF_B", "3"))]
 
 
 def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch):

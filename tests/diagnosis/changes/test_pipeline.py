@@ -194,10 +194,7 @@ ALIKE = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8))
         (pipeline.late_shuffle, images().shuffle(12).map(halved).batch(4)),
         (pipeline.late_shuffle, images().map(halved).cache().shuffle(12).batch(4)),
         (pipeline.late_shuffle, images().batch(4).shuffle(3)),
-        (
-            pipeline.serial_map,
-            DATA.range(10).map(drawn, num_parallel_calls=2).batch(2),
-        ),
+        (pipeline.serial_map, DATA.range(10).map(drawn, num_parallel_calls=2).batch(2)),
         (pipeline.slow_read, DATA.range(3)),
         # Other data than a pipeline have no stages.
         *(
