@@ -516,17 +516,6 @@ def test_nothing_to_change_is_an_empty_patch_and_a_sentence(tmp_path):
     assert patch(diagnosed, made, tmp_path).text == b""
 
 
-def test_a_line_to_delete_is_the_headline(tmp_path):
-    hinted = diagnosis(causes=(cause("eager", "graph", 3.0),), facts={})
-    path = written(tmp_path, HEAD + "\n" * 8 + "model.run_eagerly = True\n" + FIT)
-    there = locate(hinted, maker(str(path)))
-    shown = replace(there, verdict=verdict.verdict_of(there))
-    assert shown.verdict.headline == "Delete line 12, `model.run_eagerly = True`."
-    for said in (repr(shown), shown._repr_html_()):
-        assert "train.py, line 12" in said
-        assert "- model.run_eagerly = True" in said
-
-
 def test_a_saved_diagnosis_without_lines_is_read(tmp_path):
     from perfkit.findings import store
     from perfkit.findings.reading import parse_diagnosis
