@@ -14,15 +14,6 @@ from perfkit.measure.trial import Trial
 BATCH = 4
 
 
-class Clock:
-    """Stands still but where a callback lets time pass."""
-
-    now = 0.0
-
-    def perf_counter(self):
-        return self.now
-
-
 class Costs(keras.callbacks.Callback):
     """Lets a known time pass for each step, epoch's end and step of validation."""
 

@@ -19,18 +19,13 @@ from perfkit.passports import passport
 from tests.experiments import references
 from tests.findings import made, parts
 from tests.findings.made import MACHINE
-from tests.measure.scripted import Session
+from tests.measure.scripted import Seconds, Session
 
 HOME = str(Path.home())
 
 
-class Clock:
-    """Gives seconds that pass only where the script says so."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
+class Clock(Seconds):
+    """That of a machine whose runs take as long as the script says."""
 
     def session(self, finding, *told, each=1.0):
         """A run that takes so long for each event."""

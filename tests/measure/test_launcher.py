@@ -11,7 +11,6 @@ import threading
 import time
 from multiprocessing import forkserver
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import psutil
@@ -25,6 +24,7 @@ from perfkit.measure.launcher import Launcher, Started, launcher
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.trial import Limits
 from tests.measure import trials, workloads
+from tests.measure.scripted import Seconds
 
 launcher_alone = pytest.mark.parametrize("start", ["launcher"], indirect=True)
 
@@ -167,8 +167,7 @@ class Suspended(Started):
 @pytest.fixture
 def clock(monkeypatch):
     """The launcher's clock, at ``now`` seconds."""
-    clock = SimpleNamespace(now=0.0)
-    clock.perf_counter = lambda: clock.now
+    clock = Seconds()
     monkeypatch.setattr(measure_launcher, "time", clock)
     return clock
 
