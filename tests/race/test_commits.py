@@ -73,9 +73,9 @@ def take():
             commit.close()
 
 
-@pytest.fixture
-def inner(repository, tmp_path):
-    """A repository within the other; "v2" knows its first commit."""
+def test_a_submodule_is_there_unless_it_is_at_another_commit(
+    repository, tmp_path, take
+):
     other = tmp_path / "other"
     write(other, layers_py="LAYERS = 1\n")
     commit_all(other, "one")
@@ -83,20 +83,14 @@ def inner(repository, tmp_path):
     git(repository, *local, "submodule", "add", "-q", str(other), "other")
     git(repository, "commit", "-qm", "three")
     git(repository, "tag", "v2")
-    return repository / "other"
-
-
-def test_a_submodule_that_is_as_the_commit_knows_it_is_there(repository, inner, take):
     commit = take("v2", repository / "train.py")
     assert (commit.tree / "other" / "layers.py").read_text() == "LAYERS = 1\n"
-    take("v1", repository / "train.py")
-
-
-def test_a_submodule_at_another_commit_is_refused(repository, inner, take):
-    write(inner, layers_py="LAYERS = 2\n")
-    git(inner, "commit", "-qam", "two")
+    write(repository / "other", layers_py="LAYERS = 2\n")
+    git(repository / "other", "commit", "-qam", "two")
     with pytest.raises(BadParameterError, match="submodule other is at another commit"):
         take("v2", repository / "train.py")
+    # A commit that knows of none has none.
+    take("v1", repository / "train.py")
 
 
 def test_a_commit_has_its_own_files_and_not_those_of_today(repository, take):

@@ -64,10 +64,6 @@ def test_two_files_are_two_sides(tmp_path):
     assert first.place == other.place == Place()
 
 
-def test_functions_race_by_their_names():
-    assert names(make_training, another) == ["make_training", "another"]
-
-
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
     files = [write(tmp_path / folder / "train.py") for folder in ("before", "after")]
     assert names(*files) == ["before/train.py", "after/train.py"]
@@ -237,7 +233,8 @@ def test_a_file_that_is_not_there_is_refused(train, tmp_path):
     assert said.startswith("There is no file nowhere.py")
 
 
-def test_functions_are_typed_as_they_are_called():
+def test_functions_race_by_their_names_and_are_typed_as_they_are_called():
+    assert names(make_training, another) == ["make_training", "another"]
     assert typed(make_training, another) == "perfkit.race(make_training, another)"
 
 

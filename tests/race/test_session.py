@@ -45,17 +45,13 @@ def test_a_batch_by_hand_may_be_worse():
     assert ended({OLD: 1000.0, "batch 40": 500.0}, of=of).is_worse is True
 
 
-def test_a_side_that_never_ran_leaves_it_open():
+def test_what_nobody_asked_or_found_and_a_side_that_never_ran_leave_it_open():
     assert ended({OLD: 1000.0}).is_worse is None
     of = sides(OLD, NEW, "third.py")
     assert ended({OLD: 1000.0, NEW: 1000.0}, of=of).is_worse is None
     assert ended({OLD: 1000.0, NEW: 500.0}, of=of).is_worse is True
-
-
-def test_nobody_asked_and_nothing_found_are_no_answers():
     assert ended({OLD: 1000.0, NEW: 500.0}, worse=None).is_worse is None
-    session = RaceSession(question(), worse=0.05)
-    assert session.is_worse is None
+    assert RaceSession(question(), worse=0.05).is_worse is None
 
 
 @pytest.mark.parametrize("worse", [0.0, 1.0, -0.05, 5.0, "5%"])
