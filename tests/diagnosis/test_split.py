@@ -8,8 +8,8 @@ from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import part_in_words
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.trial import Trial
 from tests.diagnosis.measurements import BATCH, change, stepping
+from tests.findings.made import completed
 
 CHANGES = (
     change("without input", "input-bound", ceiling=True),
@@ -198,8 +198,7 @@ STEP = Seconds(median_s=0.01, low=0.009, high=0.011)
 def product_at(rate):
     """The product timed at so many operations per second."""
     ticks = tuple((1 + tick / 10, int(rate / 10) if tick else 0) for tick in range(20))
-    one = Trial(variant=split.NAME, round=0, outcome="completed", ticks=ticks)
-    return Measurement(variants=(), trials=(one,))
+    return Measurement(variants=(), trials=(completed(split.NAME, 0, ticks),))
 
 
 def test_the_share_is_the_rate_of_the_step_over_that_of_the_product():
