@@ -226,15 +226,6 @@ def test_nothing_of_the_users_is_touched_and_no_hook_runs(repository, take, temp
     assert list(temporary.iterdir()) == []
 
 
-def test_closing_leaves_what_was_linked(repository, take):
-    commit = take("main", repository / "train.py")
-    assert (commit.tree / "data").is_symlink()
-    commit.close()
-    assert not commit.folder.exists()
-    assert (repository / "data" / "images").read_text() == "pixels"
-    assert (repository / "inner" / "cache.bin").read_bytes() == b"\0\1"
-
-
 _HOLDS = """
 import sys, tempfile, time
 from pathlib import Path

@@ -56,15 +56,6 @@ def seconds():
     return itertools.count().__next__
 
 
-def test_losses_are_told_of_single_steps_though_keras_tells_means():
-    learning, losses = learning_of(clock=seconds()), [4.0, 2.0, 3.0, 1.0, 5.0]
-    for step in range(1, 6):
-        learning.reach(step, {"loss": np.mean(losses[:step])})
-    assert told(learning)[LOSSES] == [
-        (step, pytest.approx(loss)) for step, loss in enumerate(losses, 1)
-    ]
-
-
 def test_losses_come_ever_more_seldom_as_means_since_the_last():
     learning, losses = learning_of(), np.arange(1.0, 1001.0)
     for step in range(1, 1001):
