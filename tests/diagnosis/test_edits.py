@@ -14,6 +14,8 @@ from perfkit.diagnosis import verdict
 from perfkit.diagnosis.edits import locate, patch
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import maker
+from perfkit.findings import store
+from perfkit.findings.reading import parse_diagnosis
 from perfkit.findings.report import in_text
 from tests.diagnosis.diagnosed import cause, diagnosis
 from tests.diagnosis.hints.seen import versions
@@ -517,9 +519,6 @@ def test_nothing_to_change_is_an_empty_patch_and_a_sentence(tmp_path):
 
 
 def test_a_saved_diagnosis_without_lines_is_read(tmp_path):
-    from perfkit.findings import store
-    from perfkit.findings.reading import parse_diagnosis
-
     data = json.loads(store.to_json(found("graph")))
     for one in data["causes"]:
         one.pop("edits", None)

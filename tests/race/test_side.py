@@ -6,7 +6,7 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.measure.trial import FIRST_STEP_S, LOSSES, NEW_EXAMPLES
-from perfkit.race.side import COMPILED, MADE_S, Learning, Side
+from perfkit.race.side import COMPILED, MADE_S, Learning, Side, _compiled
 from tests.race.built import facts, sides
 
 
@@ -181,8 +181,6 @@ def test_a_list_of_keras_stays_one():
     ],
 )
 def test_how_a_model_was_compiled_is_words_and_numbers(optimizer, loss, rate, said):
-    from perfkit.race.side import _compiled
-
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile(optimizer, loss)
     found = _compiled(model)
