@@ -22,6 +22,11 @@ def change(name, cause, kind="defect", **more):
     )
 
 
+CEILING = change("without input", "input-bound", ceiling=True)
+MAP = change("parallel map", "serial-map", after="without input")
+XLA = change("XLA", "xla", "opportunity")
+
+
 def measured(rounds=3, trials=(), **gains):
     """So many rounds of the training as given, and of changes with these gains."""
     names = {name.replace("_", " "): gain for name, gain in gains.items()}

@@ -8,11 +8,11 @@ from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import part_in_words
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from tests.diagnosis.measurements import BATCH, change, stepping
+from tests.diagnosis.measurements import BATCH, CEILING, change, stepping
 from tests.findings.made import completed
 
 CHANGES = (
-    change("without input", "input-bound", ceiling=True),
+    CEILING,
     change("16 steps at a time", "step-overhead", steps=16),
     change("without CSVLogger", "callback"),
 )
