@@ -327,10 +327,7 @@ def test_a_launcher_that_cannot_start_says_so():
     done = trials.program("""
         from multiprocessing import spawn
         spawn.set_executable("/bin/false")
-        try:
-            wait()
-        except RunError as error:
-            print(error)
+        tries(wait)
     """)
     assert "ended before it was ready" in done.stdout
     assert "python -c 'import tensorflow'" in done.stdout
@@ -387,8 +384,7 @@ _LOSES = """
     running, no_fork = started(), Path(os.environ["NO_FORK"])
     if sys.argv[1].startswith("killed"):
         os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
-        while running.outcome is None:
-            running.poll(0.1)
+        trials.to_the_end(running)
         print(running.outcome, running.message)
     if sys.argv[1] == "killed just before":
         # As if it had still been there a moment ago: Python then starts it anew.
@@ -397,10 +393,7 @@ _LOSES = """
         module._server_is_gone = lambda: False
     elif sys.argv[1] == "no fork":
         no_fork.touch()
-    try:
-        launcher().start(workloads.count, 1, Limits())
-    except RunError as error:
-        print(error)
+    tries(launcher().start, workloads.count, 1, Limits())
     no_fork.unlink(missing_ok=True)
     print(started().outcome)
 """
@@ -430,13 +423,8 @@ def left_in(folder):
 @pytest.mark.fault("launcher", "memory limit", sees="Why TensorFlow was not loaded.")
 def test_memory_that_is_too_short_for_tensorflow_is_said(tmp_path):
     (tmp_path / "keras.py").write_text("raise MemoryError('too little')")
-    code = """
-        try:
-            wait()
-        except RunError as error:
-            print(error)
-    """
-    done = trials.program(code, PYTHONPATH=str(tmp_path), TMPDIR=str(tmp_path))
+    mine = {"PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = trials.program("tries(wait)", **mine)
     assert "ended before it was ready (MemoryError: too little)" in done.stdout
 
 
@@ -484,8 +472,7 @@ _LEAVES = """
         yield 1
 
     running = wait().start(leave, 0, Limits())
-    while running.outcome is None:
-        running.poll(1)
+    trials.to_the_end(running)
     print(running.tail, flush=True)
     if sys.argv[1] == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -522,8 +509,7 @@ _LOADS = """
 
     def seen():
         running = wait().start(look, 0, Limits())
-        while running.outcome is None:
-            running.poll(1)
+        trials.to_the_end(running)
         print(launcher()._folder, running.tail, flush=True)
 
     seen()
