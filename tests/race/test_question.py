@@ -7,12 +7,13 @@ from perfkit.diagnosis.maker import digest
 from perfkit.findings import store
 from perfkit.findings.report import Fold, Table
 from perfkit.measure.trial import LOSSES
-from perfkit.race.side import COMPILED, LEFT, Side
+from perfkit.race.side import COMPILED, LEFT
 from tests.findings.made import failed, of_run
 from tests.findings.test_report import written
 from tests.race.built import NEW, OLD, WAVERING, make_training, measured, race, sides
 
 THIRD = "third.py"
+THREE = sides(OLD, NEW, THIRD)
 # After so many examples.
 FALLING = [(10, 2.0), (20, 1.9), (30, 1.7), (40, 1.75), (50, 1.5), (70, 1.2)]
 
@@ -150,9 +151,8 @@ def test_how_a_side_learns_comes_first_too():
     [({"batch": 40}, "batch 40"), ({"policy": "mixed_bfloat16"}, "mixed_bfloat16")],
 )
 def test_what_was_asked_for_by_hand_is_no_surprise_but_learns_otherwise(side, name):
-    of = (Side(name=OLD, maker=make_training), *sides(OLD, name, **side)[1:])
     told = {OLD: {COMPILED: {"loss": "mse"}}, name: {COMPILED: {"loss": "mae"}}}
-    found = verdict({OLD: 1000.0, name: 2000.0}, of, told)
+    found = verdict({OLD: 1000.0, name: 2000.0}, sides(OLD, name, **side), told)
     assert found.headline == f"{name} runs 2.0 times as fast as {OLD}."
     assert found.winner == name
     (warning,) = found.warnings
@@ -162,15 +162,13 @@ def test_what_was_asked_for_by_hand_is_no_surprise_but_learns_otherwise(side, na
 
 
 def test_of_three_the_fastest_is_named():
-    of = sides(OLD, NEW, THIRD)
-    found = verdict({OLD: 1000.0, NEW: 1300.0, THIRD: 2000.0}, of)
+    found = verdict({OLD: 1000.0, NEW: 1300.0, THIRD: 2000.0}, THREE)
     assert found.headline == "third.py runs 2.0 times as fast as old.py."
     assert found.winner == THIRD
 
 
 def test_where_none_of_three_is_faster_the_numbers_are_of_the_nearest():
-    of = sides(OLD, NEW, THIRD)
-    found = verdict({OLD: 1000.0, NEW: 500.0, THIRD: 200.0}, of)
+    found = verdict({OLD: 1000.0, NEW: 500.0, THIRD: 200.0}, THREE)
     assert found.headline == (
         "None of these is shown to be faster than old.py: new.py, third.py."
     )
@@ -184,20 +182,18 @@ def test_where_none_of_three_is_faster_the_numbers_are_of_the_nearest():
 @pytest.mark.parametrize("rate", [200.0, 900.0])
 @pytest.mark.parametrize("new_rate", [500.0, 1500.0])
 def test_of_three_each_that_does_another_job_is_said(rate, new_rate):
-    of = sides(OLD, NEW, THIRD)
     rates = {OLD: 1000.0, NEW: new_rate, THIRD: rate}
-    found = verdict(rates, of, third={"parameters": 7})
+    found = verdict(rates, THREE, third={"parameters": 7})
     assert found.winner == (NEW if new_rate > 1000 else "")
     said = "third.py does another job than old.py: its model has 7 parameters instead"
     assert [warning.startswith(said) for warning in found.warnings] == [True]
-    assert THIRD not in [warning[:8] for warning in verdict(rates, of).warnings]
+    assert THIRD not in [warning[:8] for warning in verdict(rates, THREE).warnings]
 
 
 def test_a_side_that_failed_is_said_and_the_rest_is_told():
-    of = sides(OLD, NEW, THIRD)
     broken = failed(THIRD, "crashed", "raised ValueError: no data")
     run = measured({OLD: 1000.0, NEW: 2000.0}, trials=[broken])
-    found = race(of).verdict(run)
+    found = race(THREE).verdict(run)
     assert found.headline == "new.py runs 2.0 times as fast as old.py."
     assert '"third.py" raised ValueError: no data.' in found.because
 
