@@ -2,15 +2,14 @@
 
 import pytest
 
+from tests.measure.scripted import Seconds
+
 
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that stands still but where a callback lets time pass."""
-    from perfkit.diagnosis import epochs
-    from tests.diagnosis.fits import Clock
-
-    made = Clock()
-    monkeypatch.setattr(epochs, "time", made)
+    made = Seconds()
+    monkeypatch.setattr("perfkit.diagnosis.epochs.time", made)
     return made
 
 

@@ -9,18 +9,9 @@ import tensorflow as tf
 from perfkit.diagnosis.epochs import fitted
 from perfkit.diagnosis.training import handed_over
 from perfkit.measure.tick import Note, Pause
-from perfkit.measure.trial import Trial
+from tests.findings.made import completed
 
 BATCH = 4
-
-
-class Clock:
-    """Stands still but where a callback lets time pass."""
-
-    now = 0.0
-
-    def perf_counter(self):
-        return self.now
 
 
 class Costs(keras.callbacks.Callback):
@@ -80,12 +71,6 @@ def trial(making, epochs, clock, most=60):
         ticks.append((clock.now, 0 if isinstance(what, Pause) else what.examples))
         last = clock.now
     told.close()
-    return Trial(
-        variant="as given",
-        round=1,
-        outcome="completed",
-        ticks=tuple(ticks),
-        pauses={label: tuple(spent) for label, spent in pauses.items()},
-        recurring=recurring,
-        notes=notes,
-    )
+    known = {label: tuple(spent) for label, spent in pauses.items()}
+    told = {"recurring": recurring, "notes": notes}
+    return completed("as given", 1, ticks, pauses=known, **told)

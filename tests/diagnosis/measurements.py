@@ -4,8 +4,7 @@ from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.trial import Trial
-from tests.findings.made import trial
+from tests.findings.made import completed, trial
 
 # Examples of a step, where nothing else is said.
 BATCH = 10
@@ -21,6 +20,11 @@ def change(name, cause, kind="defect", **more):
         apply=lambda training: None,
         **more,
     )
+
+
+CEILING = change("without input", "input-bound", ceiling=True)
+MAP = change("parallel map", "serial-map", after="without input")
+XLA = change("XLA", "xla", "opportunity")
 
 
 def measured(rounds=3, trials=(), **gains):
@@ -45,11 +49,5 @@ def stepping(variant, number, step_s, ends=(), **more):
     if ends := [end for end in ends if end]:
         known["recurring"] = {EPOCH_END: (100.0 * BATCH, float(BATCH))}
         known["pauses"] = {EPOCH_END: tuple(end + step_s for end in ends)}
-    return Trial(
-        variant=variant,
-        round=number,
-        outcome="completed",
-        ticks=tuple((1.0 + step_s * k, BATCH if k else 0) for k in range(40)),
-        **known,
-        **more,
-    )
+    ticks = [(1.0 + step_s * k, BATCH if k else 0) for k in range(40)]
+    return completed(variant, number, ticks, **known, **more)

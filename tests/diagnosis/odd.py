@@ -55,22 +55,14 @@ def fail(*_, **__):
     raise RuntimeError("the disk went away")
 
 
-def is_interrupted():
-    raise KeyboardInterrupt
-
-
 def reads_where_nothing_is():
     import ctypes
 
     ctypes.string_at(0)
 
 
-def finds_no_room():
-    raise OSError(28, "No space left on device")
-
-
-def asks_for_too_much_memory():
-    raise MemoryError("not enough of it")
+def throws(error):
+    raise error
 
 
 def allocates_without_an_end():

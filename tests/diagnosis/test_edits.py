@@ -14,9 +14,11 @@ from perfkit.diagnosis import verdict
 from perfkit.diagnosis.edits import locate, patch
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import maker
+from perfkit.findings import store
+from perfkit.findings.reading import parse_diagnosis
 from perfkit.findings.report import in_text
 from tests.diagnosis.diagnosed import cause, diagnosis
-from tests.diagnosis.worded import versions
+from tests.diagnosis.hints.seen import versions
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="it needs git")
 HEAD = "import keras\nimport tensorflow as tf\nmodel = keras.Sequential([])\n"
@@ -210,8 +212,7 @@ CHANGES = {
     "a compile of one's own": case(OWN_COMPILE, "XLA"),
     **{f"eager: {name}": case(one + FIT, "graph") for name, one in EAGER.items()},
     "functions of a loop": case(
-        *(LOOP, "tf.function"),
-        eager_calls=["__main__:Trainer.step", "__main__:update"],
+        *(LOOP, "tf.function"), eager_calls=["__main__:Trainer.step", "__main__:update"]
     ),
     **{
         f"callback {n}": case(one, "without CSVLogger", callbacks=ran)
@@ -517,21 +518,7 @@ def test_nothing_to_change_is_an_empty_patch_and_a_sentence(tmp_path):
     assert patch(diagnosed, made, tmp_path).text == b""
 
 
-def test_a_line_to_delete_is_the_headline(tmp_path):
-    hinted = diagnosis(causes=(cause("eager", "graph", 3.0),), facts={})
-    path = written(tmp_path, HEAD + "\n" * 8 + "model.run_eagerly = True\n" + FIT)
-    there = locate(hinted, maker(str(path)))
-    shown = replace(there, verdict=verdict.verdict_of(there))
-    assert shown.verdict.headline == "Delete line 12, `model.run_eagerly = True`."
-    for said in (repr(shown), shown._repr_html_()):
-        assert "train.py, line 12" in said
-        assert "- model.run_eagerly = True" in said
-
-
 def test_a_saved_diagnosis_without_lines_is_read(tmp_path):
-    from perfkit.findings import store
-    from perfkit.findings.reading import parse_diagnosis
-
     data = json.loads(store.to_json(found("graph")))
     for one in data["causes"]:
         one.pop("edits", None)

@@ -5,6 +5,7 @@ import pytest
 
 import perfkit
 from perfkit.diagnosis import failure
+from perfkit.diagnosis.maker import InFile
 from perfkit.errors import RunError
 
 
@@ -17,8 +18,6 @@ def caught(call):
 
 
 def test_the_lines_of_the_user_are_told_and_none_of_perfkits():
-    from perfkit.diagnosis.maker import InFile
-
     # perfkit opens the file that is not there: its frames are left out.
     note = caught(InFile("/no/such/file.py", "make_training"))
     package = Path(perfkit.__file__).parent

@@ -2,11 +2,9 @@ from dataclasses import replace
 
 from perfkit.diagnosis import gains
 from tests.diagnosis.diagnosed import cause
-from tests.diagnosis.measurements import change, measured
+from tests.diagnosis.measurements import CEILING, MAP, change, measured
 from tests.findings.made import trial
 
-CEILING = change("without input", "input-bound", ceiling=True)
-MAP = change("parallel map", "serial-map", after="without input")
 LOGGER = change("without logger", "callback")
 BATCH = change("batch", "small-batch", "opportunity", combines=False)
 ENDLESS = change("endless", "epoch-boundary", "by gain", own_pauses=True)

@@ -5,7 +5,7 @@ from perfkit.diagnosis.inference import inferred
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
 from perfkit.measure.measurement import CONTROL, Measurement
-from perfkit.measure.trial import Trial
+from tests.findings.made import completed
 
 STEP = Seconds(median_s=0.01, low=0.009, high=0.011)
 KNOWN = {"changed": {}, "because": [], "traces": 9, "seconds": 1.0, "made_anew": True}
@@ -14,12 +14,11 @@ KNOWN = {"changed": {}, "because": [], "traces": 9, "seconds": 1.0, "made_anew":
 def trials(waited=1.0, traced=(0.0, 0.0, 0.0), variant=AS_GIVEN):
     """Three trials of two seconds each, one after another, at work all the time."""
     return [
-        Trial(
-            variant=variant,
-            round=number + 1,
-            outcome="completed",
+        completed(
+            variant,
+            number + 1,
+            ((1.0, 0), (2.0, 10), (3.0, 10)),
             started_s=10.0 * number,
-            ticks=((1.0, 0), (2.0, 10), (3.0, 10)),
             notes={
                 "steady": {
                     "steps": 100,
@@ -88,15 +87,8 @@ def busy_then_quiet(number, slow):
     """Two seconds beside others, then two without: half the steps, then all."""
     ticks = [(1.0 + tick / 10, 10) for tick in range(41)]
     ticks = [(at, slow if at <= 3.0 else 10) for at, _ in ticks]
-    notes = trials()[0].notes
-    return Trial(
-        variant=AS_GIVEN,
-        round=number + 1,
-        outcome="completed",
-        started_s=10.0 * number,
-        ticks=((ticks[0][0], 0), *ticks[1:]),
-        notes=notes,
-    )
+    told = {"started_s": 10.0 * number, "notes": trials()[0].notes}
+    return completed(AS_GIVEN, number + 1, [(ticks[0][0], 0), *ticks[1:]], **told)
 
 
 def beside(slow):

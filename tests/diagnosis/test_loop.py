@@ -9,6 +9,7 @@ from perfkit.diagnosis.epochs import EPOCH_END, Epochs
 from perfkit.diagnosis.facts import facts_of_loop
 from perfkit.diagnosis.loop import LoopCalls, Looping
 from perfkit.diagnosis.steps import steps
+from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Left
 from perfkit.measure.tick import Pause, Tick
 
@@ -125,16 +126,12 @@ def test_a_change_changes_the_data_once_and_for_every_epoch():
 
 
 def test_a_loop_without_data_is_refused():
-    from perfkit.errors import BadParameterError
-
-    looping = Looping(Epochs(batch=1))
-
     def function():
         for _ in steps([]):
             pass
 
     with pytest.raises(BadParameterError, match="made no step"):
-        looping.made(function, Turnstile(1))
+        Looping(Epochs(batch=1)).made(function, Turnstile(1))
 
 
 SCRIPT = """

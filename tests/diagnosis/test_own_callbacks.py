@@ -11,15 +11,6 @@ from tests.diagnosis.fits import BATCH, Costs, batches, training, trial
 EPOCHS = Epochs(batch=BATCH, steps=2, examples=2 * BATCH)
 
 
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    """The folder for temporary files, and one that is the user's."""
-    for name in ("temporary", "mine"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    return tmp_path / "temporary", tmp_path / "mine"
-
-
 def run(clock, *callbacks, **arguments):
     given = [*callbacks, Costs(clock, 0.02)]
     return trial(
@@ -31,8 +22,11 @@ def files(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_what_keras_writes_lies_in_a_folder_of_the_trial(elsewhere, clock):
-    temporary, mine = elsewhere
+def test_what_keras_writes_lies_in_a_folder_of_the_trial(tmp_path, monkeypatch, clock):
+    temporary, mine = tmp_path / "temporary", tmp_path / "mine"
+    temporary.mkdir()
+    mine.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     run(
         clock,
         keras.callbacks.ModelCheckpoint(mine / "at-{epoch}-{loss:.2f}.keras"),

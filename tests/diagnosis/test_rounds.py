@@ -4,14 +4,11 @@ import pytest
 
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, unmeasured
 from perfkit.findings.diagnosis import TOGETHER
-from tests.diagnosis.measurements import change, measured
+from tests.diagnosis.measurements import CEILING, MAP, XLA, change, measured
 from tests.findings.made import failed
 
-CEILING = change("without input", "input-bound", ceiling=True)
-MAP = change("parallel map", "serial-map", after="without input")
 LOGGER = change("logger off", "callback")
 GRAPH = change("graph", "eager")
-XLA = change("XLA", "xla", "opportunity")
 ALL = (CEILING, MAP, LOGGER, GRAPH, XLA)
 
 

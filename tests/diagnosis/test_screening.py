@@ -12,7 +12,7 @@ from perfkit.diagnosis.screening import Turns
 from perfkit.measure.one_process import FAILED
 from perfkit.measure.tick import READY, Note, Tick
 from tests.diagnosis import fits
-from tests.diagnosis.measurements import change, measured
+from tests.diagnosis.measurements import CEILING, MAP, XLA, change, measured
 
 STEPS = 6
 
@@ -151,12 +151,9 @@ def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_a
 
 # Whose turn it is.
 
-CEILING = change("without input", "input-bound", ceiling=True)
 WATCHING = change("without observers", "callback", ceiling=True)
-MAP = change("parallel maps", "serial-map", after="without input")
 CACHE = change("cache", "no-cache", after="without input")
 LOGGER = change("without CSVLogger", "callback", after="without observers")
-XLA = change("XLA", "xla", "opportunity")
 ALL = (XLA, LOGGER, CACHE, MAP, WATCHING, CEILING)
 
 

@@ -423,9 +423,7 @@ def test_what_is_handed_over_finds_its_files():
             hand_over(Path(folder, "data"))
 
     assert run_until_held(work).read_text() == "rows"
-
-
-def test_a_script_that_ends_hands_over_nothing():
+    # A script that ends hands over nothing.
     assert run_until_held(lambda: None) is None
 
 

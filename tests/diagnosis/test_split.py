@@ -1,5 +1,6 @@
 import pytest
 
+import perfkit
 from perfkit.diagnosis import split
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.gains import ceiling, step_of
@@ -7,11 +8,11 @@ from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import part_in_words
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.trial import Trial
-from tests.diagnosis.measurements import BATCH, change, stepping
+from tests.diagnosis.measurements import BATCH, CEILING, change, stepping
+from tests.findings.made import completed
 
 CHANGES = (
-    change("without input", "input-bound", ceiling=True),
+    CEILING,
     change("16 steps at a time", "step-overhead", steps=16),
     change("without CSVLogger", "callback"),
 )
@@ -154,14 +155,50 @@ def test_what_was_not_timed_says_so_and_is_unknown():
     assert parts(given, gpus=1)[0]["transfer"].grade == "not tested"
 
 
+def several(tf):
+    import keras
+    from keras import layers
+
+    from perfkit.diagnosis.facts import flop_of
+
+    def of(shape, *stack):
+        model = keras.Sequential([keras.Input(shape), *stack])
+        model.compile("sgd", "mse")
+        features = tf.zeros((4, *shape))
+        return flop_of(model, (features, model(features)))
+
+    return {
+        "dense": of((128,), layers.Dense(256), layers.Dense(64)),
+        "convolutions": of(
+            (20, 20, 3), layers.Conv2D(16, 3, padding="same"), layers.Conv2D(8, 3)
+        ),
+        "einsum": of((5, 6), layers.EinsumDense("abc,cd->abd", (5, 7))),
+        "recurrent": of((5, 6), layers.LSTM(3)),
+        "no labels": flop_of(None, tf.zeros(3)),
+    }
+
+
+def test_the_products_of_a_step_are_counted_as_far_as_its_graph_shows_them():
+    first, second = 20 * 20 * 16 * (3 * 3 * 3), 18 * 18 * 8 * (3 * 3 * 16)
+    assert perfkit.fresh(several) == {
+        # Forward, for the kernel, and for what came in, which the first does not need.
+        "dense": 2 * 4 * (2 * 128 * 256 + 3 * 256 * 64),
+        # Each place of the kernel counts.
+        "convolutions": 2 * 4 * (2 * first + 3 * second),
+        # Each letter counts.
+        "einsum": 2 * 2 * (4 * 5 * 6 * 7),
+        "recurrent": None,
+        "no labels": None,
+    }
+
+
 STEP = Seconds(median_s=0.01, low=0.009, high=0.011)
 
 
 def product_at(rate):
     """The product timed at so many operations per second."""
     ticks = tuple((1 + tick / 10, int(rate / 10) if tick else 0) for tick in range(20))
-    one = Trial(variant=split.NAME, round=0, outcome="completed", ticks=ticks)
-    return Measurement(variants=(), trials=(one,))
+    return Measurement(variants=(), trials=(completed(split.NAME, 0, ticks),))
 
 
 def test_the_share_is_the_rate_of_the_step_over_that_of_the_product():

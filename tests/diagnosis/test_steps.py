@@ -4,16 +4,7 @@ import sys
 import pytest
 
 from perfkit.diagnosis.steps import Steps, listening, steps
-
-
-class Clock:
-    """A clock that only moves where the test says so."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
+from tests.measure.scripted import Seconds
 
 
 def slow(clock, waits):
@@ -23,7 +14,7 @@ def slow(clock, waits):
 
 
 def test_the_wait_and_the_body_are_told_apart_and_the_first_step_left_out():
-    clock = Clock()
+    clock = Seconds()
     marked = Steps(slow(clock, [1.0, 0.03, 0.05]), clock)
     for body, _ in zip([2.0, 0.01, 0.01], iter(marked), strict=False):
         clock.now += body
@@ -34,7 +25,7 @@ def test_the_wait_and_the_body_are_told_apart_and_the_first_step_left_out():
 
 
 def test_what_it_says_names_both_shares():
-    clock = Clock()
+    clock = Seconds()
     marked = Steps(slow(clock, [1.0, 0.003, 0.003]), clock)
     for _ in marked:
         clock.now += 0.001
@@ -47,7 +38,7 @@ def test_what_it_says_names_both_shares():
 
 
 def test_a_loop_that_is_left_early_keeps_its_last_step():
-    clock = Clock()
+    clock = Seconds()
     marked = Steps(slow(clock, [0.5, 0.25, 0.25, 0.25]), clock)
     for number, _ in enumerate(marked):
         clock.now += 0.25

@@ -288,12 +288,7 @@ def test_a_change_that_fails_is_told_and_the_rest_stands():
 @pytest.mark.parametrize(
     ("verdict", "rates", "headline", "much"),
     [
-        (
-            "faster",
-            (2.0, 1.9, 2.1),
-            'Keep "XLA"',
-            "runs 2.0 times as fast: a step",
-        ),
+        ("faster", (2.0, 1.9, 2.1), 'Keep "XLA"', "runs 2.0 times as fast: a step"),
         ("slower", (0.5, 0.4, 0.6), 'Do without "XLA"', "takes 2.0 times as long"),
         ("no difference shown", (1.0, 0.98, 1.02), '"XLA" changes nothing', "runs 1"),
         ("too noisy to say", (1.0, 0.2, 4.0), "Whether", ""),

@@ -1,19 +1,16 @@
 """Examinations made by hand."""
 
+from dataclasses import replace
+
 from perfkit.doctor.examination import Examination
 from perfkit.machine import record
 from perfkit.machine.checks.base import Check, fine
 from perfkit.machine.gpu import Driver, Gpu, Link, Power
 from perfkit.machine.record import Machine, Proof, Said
+from tests.findings.made import MACHINE
 
-BARE = Machine(
-    cpu="Intel Xeon Platinum 8481C",
-    cores=8,
-    cores_granted=2.0,
-    memory=16 * 10**9,
-    system="Linux 6.1",
-    python="3.11.7",
-    no_gpu="No NVIDIA driver is installed.",
+BARE = replace(
+    MACHINE, versions={}, environment={}, no_gpu="No NVIDIA driver is installed."
 )
 CARD = Gpu(
     name="NVIDIA RTX 4090",

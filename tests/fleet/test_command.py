@@ -26,14 +26,6 @@ def fleet(monkeypatch, tmp_path):
     return fleet
 
 
-@pytest.fixture
-def interruptible():
-    """A shell that starts tests in the background has them ignore interrupts."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 BROKEN = [(1, ("failed", "It has no perfkit."))]
 
 
@@ -60,8 +52,10 @@ def test_the_code_tells_that_nothing_came_home(fleet, capsys):
     assert fleet.asked[0][0].experiment == ""
 
 
-@pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_stops_all_and_keeps_what_comes_home(fleet, capsys):
+def test_an_interrupt_stops_all_and_keeps_what_comes_home(fleet, capsys, request):
+    # A shell that starts tests in the background has them ignore interrupts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     fleet.scripts = {"w1": [(3, scripted.sent(how="stopped"))]}
     begin = fleet.begin
 

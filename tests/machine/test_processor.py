@@ -14,11 +14,7 @@ from tests.machine.trees import AMX, AVX2, computer, counters, cpuinfo, grow, sc
         (trees.OLD, {"avx", "sse4_2"}, {"avx2", "fma"}),
         (AVX2, {"avx2", "fma"}, {"avx512f"}),
         (trees.AVX512, {"avx512f", "avx512_vnni"}, {"avx512_bf16"}),
-        (
-            AMX,
-            {"amx_tile", "amx_bf16", "avx512_fp16", "avx512_bf16"},
-            {"sse", "ht"},
-        ),
+        (AMX, {"amx_tile", "amx_bf16", "avx512_fp16", "avx512_bf16"}, {"sse", "ht"}),
     ],
 )
 def test_the_instruction_sets_that_matter_are_told(tmp_path, flags, known, unknown):

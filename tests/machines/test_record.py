@@ -1,11 +1,14 @@
+import datetime
+import hashlib
 import json
 from unittest.mock import Mock
 
 import pytest
 
+import perfkit
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.passports import passport as machines_passport
-from perfkit.passports.passport import BenchmarkRate, Part, Training
+from perfkit.passports.passport import FOLDER, PASSPORT, BenchmarkRate, Part, Training
 from tests.machines.passports import passport, training
 
 
@@ -120,3 +123,37 @@ def test_what_cannot_be_read_again_is_never_written(tmp_path, monkeypatch):
     with pytest.raises(PerfkitError, match="No space left"):
         machines_passport.save(passport(label="other"), path)
     assert path.read_bytes() == before
+
+
+# What perfkit brings along was measured, and is as it was written.
+
+FILES = sorted(path for path in FOLDER.glob("*/*.json"))
+
+
+def name_of(path):
+    return f"{path.parent.name}/{path.name}"
+
+
+def test_every_recorded_machine_has_a_passport():
+    assert set(perfkit.recorded()) == {path.parent.name for path in FILES} != set()
+    # A passport is small enough for a class.
+    sizes = [path.stat().st_size for path in FILES if path.name == PASSPORT]
+    assert max(sizes) < 50_000
+
+
+@pytest.mark.parametrize("machine", perfkit.recorded())
+def test_a_passport_says_when_where_and_how_it_was_recorded(machine):
+    found = perfkit.recorded()[machine]
+    assert datetime.datetime.fromisoformat(found.recorded).tzinfo
+    assert found.machine.cpu
+    assert found.budget_s >= 60
+    told = ("label", "perfkit", "parameters", "whole", "microbenchmarks", "trainings")
+    assert [name for name in told if not getattr(found, name)] == []
+    assert found.host == found.user == ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_no_file_was_changed_since_it_was_recorded(path):
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    sums = (FOLDER / "SHA256SUMS").read_text().splitlines()
+    assert f"{digest}  {name_of(path)}" in sums

@@ -19,26 +19,31 @@ from perfkit.passports import passport
 from tests.experiments import references
 from tests.findings import made, parts
 from tests.findings.made import MACHINE
-from tests.measure.scripted import Session
+from tests.measure.scripted import Seconds, Session
 
 HOME = str(Path.home())
 
 
-class Clock:
-    """Gives seconds that pass only where the script says so."""
+class Scripted(Seconds):
+    """A machine on which every run does what its script says, and takes as long."""
 
-    now = 0.0
+    def __init__(self):
+        self.scripts, self.asked = {}, {}
 
-    def __call__(self):
-        return self.now
-
-    def session(self, finding, *told, each=1.0):
-        """A run that takes so long for each event."""
+    def script(self, name, finding, *told, each=1.0):
+        """Let a run find this, and take so long for each event."""
 
         def passes():
             self.now += each
 
-        return Session(*told, finding=finding, passes=passes)
+        self.scripts[name] = Session(*told, finding=finding, passes=passes)
+
+    def open_session(self, experiment, budget):
+        self.asked[experiment.name] = budget
+        found = self.scripts[experiment.name]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 def climbed():
@@ -58,29 +63,16 @@ STEP = plan.Progress(1.0, 2.0)
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine on which every run does what its script says."""
-    clock = Clock()
-    told = (plan.TrialStarted("a", 1, 0.5), STEP)
-    scripts = {
-        MICROBENCHMARKS: clock.session(climbed(), *told),
-        TRAININGS: clock.session(trained(), *told),
-    }
-    asked = {}
-
-    def open_session(experiment, budget):
-        asked[experiment.name] = budget
-        found = scripts[experiment.name]
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    monkeypatch.setattr(recording.runs, "open_session", open_session)
+    scripted = Scripted()
+    for name, found in ((MICROBENCHMARKS, climbed()), (TRAININGS, trained())):
+        scripted.script(name, found, plan.TrialStarted("a", 1, 0.5), STEP)
+    monkeypatch.setattr(recording.runs, "open_session", scripted.open_session)
     monkeypatch.setattr("perfkit.machines.recording.machine", lambda: MACHINE)
-    return clock, scripts, asked
+    return scripted
 
 
 def record(machine, path=None, *, budget=60.0, **more):
-    being = Making(budget, "lab 7", path, clock=machine[0], **more)
+    being = Making(budget, "lab 7", path, clock=machine, **more)
     being.make(Display())
     return being
 
@@ -101,7 +93,7 @@ def test_a_passport_holds_what_both_measurements_found(machine, tmp_path):
 
 
 def test_both_measurements_lie_on_one_clock(machine):
-    machine[0].now = 100.0
+    machine.now = 100.0
     found = record(machine).passport()
     # The first trial began 0.5 s after its clock, and a second had passed.
     assert found.phases[MICROBENCHMARKS][0] == pytest.approx(0.5)
@@ -111,9 +103,8 @@ def test_both_measurements_lie_on_one_clock(machine):
 
 def test_the_trainings_get_what_the_microbenchmarks_leave(machine):
     record(machine)
-    _, _, asked = machine
-    assert asked[MICROBENCHMARKS] < 0.6 * 60
-    assert asked[TRAININGS] == pytest.approx(60 - 2 - 3)
+    assert machine.asked[MICROBENCHMARKS] < 0.6 * 60
+    assert machine.asked[TRAININGS] == pytest.approx(60 - 2 - 3)
 
 
 @pytest.mark.parametrize(("outcome", "visits"), [("completed", 4), ("stopped", 2)])
@@ -121,46 +112,42 @@ def test_where_no_training_is_ready_the_next_has_the_rest(
     machine, monkeypatch, outcome, visits
 ):
     monkeypatch.setattr("perfkit.machines.recording.started", lambda _: None)
-    clock, scripts, asked = machine
-    found = scripts[TRAININGS].finding
+    found = machine.scripts[TRAININGS].finding
     trials = tuple(replace(trial, outcome=outcome) for trial in found.trials)
-    scripts[TRAININGS] = clock.session(replace(found, trials=trials), STEP)
+    machine.script(TRAININGS, replace(found, trials=trials), STEP)
     being = record(machine, budget=200.0)
     assert len(being.visits[TRAININGS]) == visits
     left = 200 - sum(len(told) for told in being.visits.values())
-    assert asked[TRAININGS] == pytest.approx(left, abs=10)
+    assert machine.asked[TRAININGS] == pytest.approx(left, abs=10)
 
 
 def test_a_measurement_that_takes_too_long_is_ended(machine):
-    clock, scripts, _ = machine
-    scripts[MICROBENCHMARKS] = clock.session(climbed(), *[STEP] * 500)
+    machine.script(MICROBENCHMARKS, climbed(), *[STEP] * 500)
     found = record(machine).passport()
-    assert scripts[MICROBENCHMARKS].stopped
-    assert clock.now <= 60 * 1.1
+    assert machine.scripts[MICROBENCHMARKS].stopped
+    assert machine.now <= 60 * 1.1
     assert not found.stopped
 
 
 def test_waiting_for_another_run_is_not_in_the_budget(machine):
-    clock, scripts, asked = machine
     waiting = plan.Preparing("Waiting for another run")
-    scripts[MICROBENCHMARKS] = clock.session(climbed(), *[waiting] * 500, STEP)
+    machine.script(MICROBENCHMARKS, climbed(), *[waiting] * 500, STEP)
     record(machine)
-    assert not scripts[MICROBENCHMARKS].stopped
-    assert asked[TRAININGS] == pytest.approx(60 - 1 - 3)
+    assert not machine.scripts[MICROBENCHMARKS].stopped
+    assert machine.asked[TRAININGS] == pytest.approx(60 - 1 - 3)
 
 
 def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
-    clock, scripts, asked = machine
-    scripts[MICROBENCHMARKS] = clock.session(climbed(), signal.SIGINT, STEP, STEP)
+    machine.script(MICROBENCHMARKS, climbed(), signal.SIGINT, STEP, STEP)
     found = record(machine, tmp_path / "a.json").passport()
-    assert scripts[MICROBENCHMARKS].stopped
-    assert TRAININGS not in asked
+    assert machine.scripts[MICROBENCHMARKS].stopped
+    assert TRAININGS not in machine.asked
     kept = passport.load(tmp_path / "a.json")
     assert kept.stopped
     rates = [r.rate for r in found.microbenchmarks]
     assert [r.rate for r in kept.microbenchmarks] == pytest.approx(rates, rel=1e-5)
     # So does the command, which ends with 130.
-    scripts[MICROBENCHMARKS] = clock.session(climbed(), signal.SIGINT, STEP)
+    machine.script(MICROBENCHMARKS, climbed(), signal.SIGINT, STEP)
     path = tmp_path / "b.json"
     assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
     assert "stopped before it was whole" in capsys.readouterr().out
@@ -168,17 +155,15 @@ def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
 
 
 def test_it_can_be_stopped_before_it_has_begun(machine):
-    being = Making(60.0, "lab 7", clock=machine[0])
+    being = Making(60.0, "lab 7", clock=machine)
     being.stop()
     being.make(Display())
-    _, _, asked = machine
-    assert asked == {}
+    assert machine.asked == {}
     assert being.passport().stopped
 
 
 def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
-    clock, scripts, _ = machine
-    scripts[TRAININGS] = clock.session(None, SystemExit())
+    machine.script(TRAININGS, None, SystemExit())
     with pytest.raises(SystemExit):
         record(machine, tmp_path / "a.json")
     kept = passport.load(tmp_path / "a.json")
@@ -188,10 +173,9 @@ def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
 
 
 def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
-    clock, scripts, _ = machine
     fell = RunError("It fell in /home/ada/x.")
-    scripts[MICROBENCHMARKS] = clock.session(None, fell)
-    scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
+    machine.script(MICROBENCHMARKS, None, fell)
+    machine.scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
     found = record(machine).passport()
     said = '"machine-ladder" was not measured to its end: It fell in <path>'
     assert said in str(found.missed)
@@ -201,17 +185,16 @@ def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
 
 
 def test_a_budget_that_is_gone_is_said(machine):
-    clock, scripts, asked = machine
-    scripts[MICROBENCHMARKS] = clock.session(climbed(), STEP, each=70.0)
+    machine.script(MICROBENCHMARKS, climbed(), STEP, each=70.0)
     found = record(machine).passport()
-    assert TRAININGS not in asked
+    assert TRAININGS not in machine.asked
     assert found.missed[-1] == 'The budget ended before "reference-trainings".'
 
 
 def test_a_file_that_cannot_be_written_costs_nothing_else(machine, tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
-    being = Making(60.0, "lab", folder / "a.json", clock=machine[0])
+    being = Making(60.0, "lab", folder / "a.json", clock=machine)
     folder.rmdir()
     folder.write_text("a file")
     being.make(Display())
@@ -229,7 +212,7 @@ def test_no_name_and_no_path_of_this_machine_is_in_the_file(tmp_path, monkeypatc
 
     monkeypatch.setattr(recording.runs, "open_session", opened)
     path = tmp_path / "a.json"
-    Making(60.0, "lab", path, clock=Clock()).make(Display())
+    Making(60.0, "lab", path, clock=Seconds()).make(Display())
     text = path.read_text()
     assert "XLA_FLAGS" in text
     assert HOME not in text

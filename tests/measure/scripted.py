@@ -6,6 +6,7 @@ Nothing here waits: listening to a trial moves the clock on.
 import math
 import random
 import signal
+from dataclasses import dataclass
 
 from perfkit.measure.measurement import Variant
 from perfkit.measure.plan import Plan, Progress
@@ -26,6 +27,17 @@ class Clock:
         self.now_ns += round(seconds * 1e9)
 
 
+class Seconds:
+    """A clock that goes on only where the test says so."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    perf_counter = __call__
+
+
 class Weather:
     """What the whole machine does: slow and fast spells that last for seconds."""
 
@@ -44,6 +56,7 @@ class Weather:
         return math.exp(self._level)
 
 
+@dataclass(eq=False)
 class Script:
     """What one variant's trials do.
 
@@ -57,23 +70,16 @@ class Script:
         hangs_after: Ticks after which nothing more comes.
     """
 
-    def __init__(
-        self,
-        tick_s=0.03,
-        set_up_s=0.3,
-        spread=0.0,
-        jitter=0.0,
-        first_s=None,
-        ends=None,
-        hangs_after=None,
-        warm_up=(),
-        examples=10,
-        notes=(),
-    ):
-        self.tick_s, self.set_up_s = tick_s, set_up_s
-        self.spread, self.jitter = spread, jitter
-        self.first_s, self.ends, self.hangs_after = first_s, ends, hangs_after
-        self.warm_up, self.examples, self.notes = warm_up, examples, notes
+    tick_s: float = 0.03
+    set_up_s: float = 0.3
+    spread: float = 0.0
+    jitter: float = 0.0
+    first_s: float | None = None
+    ends: tuple | None = None
+    hangs_after: int | None = None
+    warm_up: tuple = ()
+    examples: int = 10
+    notes: tuple = ()
 
     def __call__(self):
         raise AssertionError("a script is played by the starter, never run")

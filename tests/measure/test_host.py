@@ -50,9 +50,8 @@ def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host):
     cores = sorted(os.sched_getaffinity(0))
     one = host(("OF_ONE", "a b=c"), cores=(cores[-1],))
     other = host(("TF_OF_OTHER", ""))
-    seen = [
-        trials.notes_of(start(each, workloads.where_it_runs)) for each in (one, other)
-    ]
+    work = workloads.what_it_sees
+    seen = [trials.notes_of(start(each, work)) for each in (one, other)]
     assert [found["cores"] for found in seen] == [[cores[-1]], cores]
     assert seen[0]["variables"]["OF_ONE"] == "a b=c"
     assert "TF_OF_OTHER" not in seen[0]["variables"]

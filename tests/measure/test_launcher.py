@@ -3,7 +3,6 @@
 import errno
 import itertools
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -12,7 +11,6 @@ import threading
 import time
 from multiprocessing import forkserver
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import psutil
@@ -26,6 +24,7 @@ from perfkit.measure.launcher import Launcher, Started, launcher
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.trial import Limits
 from tests.measure import trials, workloads
+from tests.measure.scripted import Seconds
 
 launcher_alone = pytest.mark.parametrize("start", ["launcher"], indirect=True)
 
@@ -168,8 +167,7 @@ class Suspended(Started):
 @pytest.fixture
 def clock(monkeypatch):
     """The launcher's clock, at ``now`` seconds."""
-    clock = SimpleNamespace(now=0.0)
-    clock.perf_counter = lambda: clock.now
+    clock = Seconds()
     monkeypatch.setattr(measure_launcher, "time", clock)
     return clock
 
@@ -329,10 +327,7 @@ def test_a_launcher_that_cannot_start_says_so():
     done = trials.program("""
         from multiprocessing import spawn
         spawn.set_executable("/bin/false")
-        try:
-            wait()
-        except RunError as error:
-            print(error)
+        tries(wait)
     """)
     assert "ended before it was ready" in done.stdout
     assert "python -c 'import tensorflow'" in done.stdout
@@ -389,8 +384,7 @@ _LOSES = """
     running, no_fork = started(), Path(os.environ["NO_FORK"])
     if sys.argv[1].startswith("killed"):
         os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
-        while running.outcome is None:
-            running.poll(0.1)
+        trials.to_the_end(running)
         print(running.outcome, running.message)
     if sys.argv[1] == "killed just before":
         # As if it had still been there a moment ago: Python then starts it anew.
@@ -399,10 +393,7 @@ _LOSES = """
         module._server_is_gone = lambda: False
     elif sys.argv[1] == "no fork":
         no_fork.touch()
-    try:
-        launcher().start(workloads.count, 1, Limits())
-    except RunError as error:
-        print(error)
+    tries(launcher().start, workloads.count, 1, Limits())
     no_fork.unlink(missing_ok=True)
     print(started().outcome)
 """
@@ -432,28 +423,17 @@ def left_in(folder):
 @pytest.mark.fault("launcher", "memory limit", sees="Why TensorFlow was not loaded.")
 def test_memory_that_is_too_short_for_tensorflow_is_said(tmp_path):
     (tmp_path / "keras.py").write_text("raise MemoryError('too little')")
-    code = """
-        try:
-            wait()
-        except RunError as error:
-            print(error)
-    """
-    done = trials.program(code, PYTHONPATH=str(tmp_path), TMPDIR=str(tmp_path))
+    mine = {"PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = trials.program("tries(wait)", **mine)
     assert "ended before it was ready (MemoryError: too little)" in done.stdout
 
 
-@pytest.fixture
-def odd_folder():
-    """A short one: a socket of the launcher has to have its place below it."""
-    folder = Path(tempfile.mkdtemp(prefix="ä 数"))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.mark.fault("launcher", "path", sees="Trials start, as in any other folder.")
-def test_a_launcher_works_in_a_folder_with_an_odd_name(odd_folder):
-    leave_files("over", odd_folder)
-    assert left_in(odd_folder) == []
+def test_a_launcher_works_in_a_folder_with_an_odd_name():
+    # A short one: a socket of the launcher has to have its place below it.
+    with tempfile.TemporaryDirectory(prefix="ä 数") as folder:
+        leave_files("over", folder)
+        assert left_in(Path(folder)) == []
 
 
 @pytest.mark.parametrize(
@@ -492,8 +472,7 @@ _LEAVES = """
         yield 1
 
     running = wait().start(leave, 0, Limits())
-    while running.outcome is None:
-        running.poll(1)
+    trials.to_the_end(running)
     print(running.tail, flush=True)
     if sys.argv[1] == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -530,8 +509,7 @@ _LOADS = """
 
     def seen():
         running = wait().start(look, 0, Limits())
-        while running.outcome is None:
-            running.poll(1)
+        trials.to_the_end(running)
         print(launcher()._folder, running.tail, flush=True)
 
     seen()

@@ -1,10 +1,39 @@
-"""What a trial records of what its process tells while it has its turns."""
+"""What a process tells of its steps, and what its trial records of that."""
 
 import pytest
 
-from perfkit.measure.live import LiveTrial
+from perfkit.measure.live import Asleep, LiveTrial
+from perfkit.measure.tick import READY, Note, Pause, Tick, every
+from tests.machine.trees import grow
+from tests.measure.scripted import Clock
 
 MS = 1_000_000
+
+
+def test_short_steps_are_grouped_until_a_tick_is_long_enough(monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr("perfkit.measure.tick.time.perf_counter", lambda: next(clock))
+    assert list(every([3, 3, 3, 3, 3], seconds=2)) == [Tick(6), Tick(6), Tick(3)]
+
+
+def test_the_device_is_awaited_once_a_tick():
+    awaited = []
+    ticks = list(every([1] * 4, seconds=0, sync=lambda: awaited.append(True)))
+    assert len(awaited) == len(ticks) == 4
+
+
+def test_parts_of_steps_add_up_in_their_tick():
+    steps = [Tick(2, {"input": 0.25}), 1, Tick(2, {"input": 0.5, "copy": 1.0})]
+    assert list(every(steps, seconds=1e9)) == [Tick(5, {"input": 0.75, "copy": 1.0})]
+    # A pause ends the tick before it and is passed on.
+    steps = [READY, 1, 1, Note("plan", []), Pause("end of epoch"), 1]
+    assert list(every(steps, seconds=1e9)) == [
+        READY,
+        Tick(2),
+        Note("plan", []),
+        Pause("end of epoch"),
+        Tick(1),
+    ]
 
 
 class Telling:
@@ -111,3 +140,35 @@ def test_a_change_that_is_the_first_of_a_turn_counts_unless_it_had_to_wait(stage
         stage.stand(5000)
     seconds = (0.025, 0.02, 0.03, 0.035, 0.02)
     assert stage.record().pauses["change"] == pytest.approx(seconds)
+
+
+def looks(root, *states):
+    """Seconds asleep at each look, two apart, by threads as ``(state, worked)``."""
+    clock = Clock()
+    asleep, seconds = Asleep(7, clock, root), []
+    for threads in states:
+        for number, (state, worked) in enumerate(threads):
+            rest = f"{state} {' 0' * 10} {worked} 0 0"
+            stat = f"{number} (a (odd) name) {rest}"
+            grow(root, {f"proc/7/task/{number}/stat": stat})
+        seconds.append(asleep.seconds())
+        clock.forward(2)
+    return seconds
+
+
+@pytest.mark.parametrize(
+    ("states", "seconds"),
+    [
+        # All threads sleep.
+        ([[("S", 5), ("S", 0)]] * 2, [0, 2]),
+        # One that waits for a core keeps it awake.
+        ([[("S", 5), ("R", 0)]] * 2, [0, 0]),
+        # Work between two looks is seen.
+        ([[("S", 5)], [("S", 6)], [("S", 6)]], [0, 0, 2]),
+        # One that nobody can see is not asleep.
+        ([[]] * 2, [0, 0]),
+    ],
+    ids=["asleep", "waits", "works", "not seen"],
+)
+def test_a_process_is_asleep_whose_threads_all_sleep(tmp_path, states, seconds):
+    assert looks(tmp_path, *states) == seconds

@@ -7,7 +7,7 @@ from scipy import stats
 
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.pay_back import PayBack, line, pay_back, typical
-from perfkit.measure.trial import Trial
+from tests.findings.made import completed
 
 BATCH = 10
 
@@ -19,9 +19,8 @@ def trial(variant, round, first, step):
     """
     stamps = [0.5, 0.5 + first]
     stamps += [stamps[-1] + 4 * step * number for number in range(1, 31)]
-    ticks = tuple(zip(stamps, [0, BATCH, *[4 * BATCH] * 30], strict=True))
-    names = {"variant": variant, "round": round, "outcome": "completed"}
-    return Trial(setup_s=0.5, ticks=ticks, **names)
+    ticks = zip(stamps, [0, BATCH, *[4 * BATCH] * 30], strict=True)
+    return completed(variant, round, ticks, setup_s=0.5)
 
 
 def measured(**costs):

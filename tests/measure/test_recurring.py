@@ -8,15 +8,16 @@ import pytest
 
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.steady import Usual, seen_s, steady
-from perfkit.measure.trial import ONE_PROCESS, Trial
+from perfkit.measure.trial import ONE_PROCESS
+from tests.findings.made import completed
 
 # 1,000 examples/s in ticks of 10 ms, after a first call of a second.
 TICKS = ((0.0, 0), (1.0, 10), *((1 + 0.01 * n, 10) for n in range(1, 101)))
 
 
-def trial_with(pauses, recurring, **more):
-    fields = {"variant": "v", "round": 1, "outcome": "completed", "ticks": TICKS}
-    return Trial(**fields | {"pauses": pauses, "recurring": recurring} | more)
+def trial_with(pauses, recurring, variant="v", round=1, ticks=TICKS):
+    told = {"pauses": pauses, "recurring": recurring}
+    return completed(variant, round, ticks, **told)
 
 
 def pausing(*seconds, done=0, **more):
@@ -197,16 +198,12 @@ def in_turns(draw, of, turns, long):
                 pauses.append(0.28 if draw.random() < long else 0.03)
                 at += pauses[-1]
         at += 1.0
-    return Trial(
-        variant=of,
-        round=1,
-        outcome="completed",
-        ticks=tuple(ticks),
-        turns=tuple(begins),
-        pauses={"epoch end": tuple(pauses)},
-        recurring={"epoch end": (2048, 32)},
-        notes={ONE_PROCESS: True},
-    )
+    told = {
+        "pauses": {"epoch end": tuple(pauses)},
+        "recurring": {"epoch end": (2048, 32)},
+        "notes": {ONE_PROCESS: True},
+    }
+    return completed(of, 1, ticks, turns=tuple(begins), **told)
 
 
 @pytest.mark.parametrize("long", [0.1, 0.4])

@@ -1,12 +1,14 @@
 """The engine on a scripted machine with a clock of its own."""
 
 import time
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from perfkit.errors import RunError
+from perfkit.measure import rounds as measure_rounds
 from perfkit.measure.measurement import CONTROL, Variant
 from perfkit.measure.plan import (
     Finished,
@@ -20,12 +22,6 @@ from perfkit.measure.plan import (
 from perfkit.measure.rounds import Run
 from perfkit.measure.tick import REFUSED
 from tests.measure.scripted import Clock, NoWatcher, Script, Starter, Weather, play
-
-
-@pytest.fixture(autouse=True)
-def _roomy(monkeypatch):
-    # The scripted trials have no process whose memory could be looked at.
-    monkeypatch.setattr(Run, "_room_for_another", lambda *_: True)
 
 
 def measured(scripts, **plan):
@@ -237,6 +233,32 @@ def test_short_memory_makes_the_trials_run_in_one_go(monkeypatch):
     found = measured({"base": Script(), "slow": Script(0.06)}, budget=30)
     assert found.compare("slow", "base").verdict == "slower"
     assert all(t.turns == () for t in found.trials)
+
+
+@pytest.mark.parametrize(
+    ("present", "free", "fits"),
+    [(25e9, 25e9, True), (25e9, 1e9, False), (1e9, 1e9, False)],
+)
+def test_trials_take_turns_where_all_have_room(present, free, fits, monkeypatch):
+    own = SimpleNamespace(rss=300 * 10**6, shared=0)
+    process = SimpleNamespace(memory_info=lambda: own)
+    memory = SimpleNamespace(available=present)
+    monkeypatch.setattr(measure_rounds.psutil, "Process", lambda _: process)
+    monkeypatch.setattr(measure_rounds.psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(
+        measure_rounds, "memory_free", lambda _, available: min(available, free)
+    )
+    run, _ = play({"base": Script()})
+    live = SimpleNamespace(running=SimpleNamespace(pid=1))
+    assert run._room_for_another([live], 4) is fits
+
+
+def test_short_visits_take_the_place_of_one_that_is_long():
+    budgets = measure_rounds.budgets
+    assert budgets.one_go_s(0.025) == budgets.ONE_GO_S
+    assert budgets.one_go_s(0.025, budget=20, variants=25) == 0.5
+    assert budgets.one_go_s(0.025, budget=60, variants=25) == pytest.approx(1.2)
+    assert budgets.one_go_s(0.2, budget=20, variants=25) == pytest.approx(2.0)
 
 
 def test_ticks_that_span_anothers_turn_are_in_no_rate():

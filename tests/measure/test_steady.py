@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from perfkit.measure.steady import steady, warm_up_ticks
-from perfkit.measure.trial import Trial
+from tests.findings.made import completed
 
 
 def trial(spent, *, examples=10, turns=(), ready=1.0, gaps=()):
@@ -14,12 +14,7 @@ def trial(spent, *, examples=10, turns=(), ready=1.0, gaps=()):
             ticks.append((at, 0))
         at += seconds
         ticks.append((at, examples))
-    return of_ticks(ticks, turns, setup_s=ready)
-
-
-def of_ticks(ticks, turns, **more):
-    names = {"variant": "v", "round": 1, "outcome": "completed"}
-    return Trial(ticks=tuple(ticks), turns=tuple(turns), **names, **more)
+    return completed("v", 1, ticks, ready, turns=turns)
 
 
 def test_the_rate_is_all_examples_over_all_steady_seconds():
@@ -75,7 +70,7 @@ def in_turns(first, ticks=5):
         for spent in (first, *[0.1] * (ticks - 1)):
             at += spent
             stamps.append((at, 10))
-    return of_ticks(stamps, began)
+    return completed("v", 1, stamps, turns=tuple(began))
 
 
 @pytest.mark.parametrize(

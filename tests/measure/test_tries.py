@@ -11,11 +11,6 @@ DONE = (3, "completed", "")
 FULL = (3, "out-of-memory", "ran out of memory: 3 GB")
 
 
-@pytest.fixture(autouse=True)
-def _roomy(monkeypatch):
-    monkeypatch.setattr("perfkit.measure.rounds.Run._room_for_another", lambda *_: True)
-
-
 def one(name="x", ends=DONE, **more):
     """A try whose work ends so."""
     return Try(name=name, work=Script(ends=ends), **more)

@@ -22,12 +22,18 @@ from perfkit.errors import RunError
 from perfkit.measure.host import Environment, Host, Place
 from perfkit.measure.launcher import Launcher, launcher
 from perfkit.measure.trial import Limits
-from tests.measure import workloads
+from tests.measure import trials, workloads
 
 def wait(by=launcher()):
     while not by.wait(1):
         pass
     return by
+
+def tries(call, *given):
+    try:
+        return call(*given)
+    except RunError as error:
+        print(error)
 """
 
 

@@ -118,19 +118,13 @@ def nothing():
 
 
 def what_it_sees():
-    """Note what a fresh process must not share with another."""
+    """Note what a trial was given, and what it must not share with another."""
     import random
 
     yield READY
     yield Note("random", random.random())
     yield Note("pid", os.getpid())
     yield Note("group", os.getpgrp())
-    yield 1
-
-
-def where_it_runs():
-    """Note what a trial was given: its cores and its variables."""
-    yield READY
     yield Note("cores", sorted(os.sched_getaffinity(0)))
     yield Note("variables", dict(os.environ))
     yield 1
@@ -143,4 +137,4 @@ class Placed:
     place: Place
 
     def __call__(self):
-        return where_it_runs()
+        return what_it_sees()

@@ -5,19 +5,21 @@ import importlib.metadata
 import json
 import tempfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 import perfkit
 from perfkit import cli
 from perfkit.diagnosis.failure import PROBLEM
-from perfkit.errors import BadParameterError, RunError
+from perfkit.errors import BadFileError, BadParameterError, PerfkitError, RunError
 from perfkit.measure.processes import Ended, in_process
 from perfkit.profiling import profile, traces
 from perfkit.profiling.course import STEPPED, stepped
 from perfkit.profiling.traces import gathered
 from tests.findings.made import MACHINE
 from tests.profiling import profiled, trainings
+from tests.profiling.profiled import HELD, KERNEL
 
 HERE = Path(trainings.__file__)
 
@@ -160,15 +162,10 @@ def scripted(monkeypatch, tmp_path):
     monkeypatch.setattr(profile, "in_process", process)
     monkeypatch.setattr(profile.traces, "read", lambda folder: (found, failed))
     monkeypatch.setattr(profile, "machine", lambda: MACHINE)
-    monkeypatch.setattr(profile, "launcher", lambda: _Warm())
+    monkeypatch.setattr(profile, "launcher", Mock)
     # Where no other run holds the lock.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return folders
-
-
-class _Warm:
-    def warm(self):
-        pass
 
 
 def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
@@ -195,6 +192,44 @@ def test_the_command_line_shows_a_profile_and_writes_it(scripted, tmp_path, caps
     assert json.loads(capsys.readouterr().out)["kind"] == "profile"
 
 
-def test_a_bad_value_ends_the_command_with_two(capsys):
-    assert cli.main(["profile", f"{HERE}:empty", "--steps", "99"]) == 2
-    assert "whole number from 1 to 10" in capsys.readouterr().err
+# As a file: the same again, or a sentence.
+
+
+def test_what_is_saved_is_read_again_as_it_was(tmp_path):
+    made = profiled.profile(launched=(KERNEL,), held=(HELD,), missing={})
+    path = profile.save(made, tmp_path / "new" / "steps.json")
+    assert perfkit.profile(path) == made
+    assert perfkit.profile(str(path)) == made
+
+
+def changed(**changes):
+    told = json.loads(profile.to_json(profiled.profile()))
+    return json.dumps(told | changes).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (changed(kind="finding"), "not a profile but a finding"),
+        (changed(schema=2), "written by a newer perfkit"),
+        (changed(traced_s=["1"]), r"not a sound profile: .*traced_s\[0\]"),
+        (changed(traced_s=[]), "it has no times"),
+        (changed(untraced_s=[0.0]), "a time is not above 0"),
+        (changed(traced_s=[1.0] * 1001), "more than 1000 entries in traced_s"),
+        (changed(steps=[{"name": "a", "seconds": -1, "parts": {}}]), "below 0"),
+    ],
+)
+def test_what_is_no_sound_profile_is_refused_in_a_sentence(data, why):
+    with pytest.raises(BadFileError, match=why):
+        profile.parse(data, "steps.json")
+
+
+def test_a_file_that_is_not_there_is_a_sentence(tmp_path):
+    with pytest.raises(BadFileError, match="There is no file"):
+        perfkit.profile(tmp_path / "none.json")
+
+
+def test_a_folder_that_cannot_be_written_costs_no_profile(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PerfkitError, match="The profile could not be saved"):
+        profile.save(profiled.profile(), tmp_path / "file" / "steps.json")

@@ -81,9 +81,7 @@ def test_a_step_keeps_all_its_parts_in_seconds():
     assert first.parts == pytest.approx(parts | {"all other": 0.0005})
     assert second.seconds == pytest.approx(0.007)
     assert sum(second.parts.values()) == pytest.approx(second.seconds)
-
-
-def test_a_part_that_a_later_xprof_tells_is_kept_under_its_own_name():
+    # A part that a later xprof tells has its own name.
     made = profiled.steps_table((4.0, 1.0))
     made[1] = profiled.table(
         [{"stepnum": "train 0", "sparseTimeMs": 2.0, "stepTimeMs": 2.0}]

@@ -8,6 +8,8 @@ from tests.findings.made import trial
 
 BATCH = 10
 OLD, NEW = "old.py", "new.py"
+# A rate twice as fast in one round as in the next.
+WAVERING = 3 * (700.0, 1400.0)
 
 
 def make_training():

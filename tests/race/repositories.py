@@ -36,6 +36,13 @@ def write(folder, **files):
         path.write_text(text)
 
 
+def commit_all(top, name):
+    """Commit all that lies in a folder, which may be no repository yet."""
+    git(top, "init", "-q", "-b", "main")
+    git(top, "add", ".")
+    git(top, "commit", "-qm", name)
+
+
 def state(top):
     """All that a race must leave as it is: every file, and what git says of them."""
     every = {}

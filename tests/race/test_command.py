@@ -13,7 +13,7 @@ from perfkit import cli
 from perfkit.findings import store
 from perfkit.race.session import RaceSession
 from tests.findings import made
-from tests.race.repositories import SCRIPT, WHO, git, state, write
+from tests.race.repositories import SCRIPT, WHO, commit_all, git, state, write
 
 ROOT = Path(__file__).parents[2]
 TRAINING = """
@@ -44,12 +44,6 @@ model.save("trained.keras")
 """
 
 
-@pytest.fixture
-def train(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path, train_py=SCRIPT, other_py=SCRIPT)
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -69,7 +63,9 @@ def train(tmp_path, monkeypatch):
         ("race train.py other.py --json nowhere/at/all.json", "nowhere/at/all.json"),
     ],
 )
-def test_bad_usage_is_said_in_one_line(train, capsys, tmp_path, line, said):
+def test_bad_usage_is_said_in_one_line(capsys, tmp_path, monkeypatch, line, said):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, train_py=SCRIPT, other_py=SCRIPT)
     assert cli.main(line.split()) == cli.BAD_USAGE
     told = capsys.readouterr()
     assert told.out == ""
@@ -174,12 +170,9 @@ def test_the_help_says_what_each_code_means(capsys):
 @pytest.mark.measures
 def test_a_commit_made_slower_is_never_let_pass_and_no_file_is_left(tmp_path):
     top = tmp_path / "mine"
-    top.mkdir()
-    git(top, "init", "-q", "-b", "main")
     for name, pause in (("slower", 0.030), ("usual", 0.005)):
         write(top, train_py=TRAINING.format(pause=pause), inner__x_py="")
-        git(top, "add", ".")
-        git(top, "commit", "-qm", name)
+        commit_all(top, name)
         git(top, "tag", name)
     before = state(top)
     checked_out = set(Path(tempfile.gettempdir()).glob("perfkit-commit-*"))

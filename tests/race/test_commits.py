@@ -15,7 +15,7 @@ from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
 from perfkit.race.commits import Moved, checked_out
 from perfkit.race.entrants import Asked, entrants
-from tests.race.repositories import SCRIPT, git, state, write
+from tests.race.repositories import SCRIPT, commit_all, git, state, write
 
 
 @pytest.fixture
@@ -27,18 +27,9 @@ def temporary(tmp_path, monkeypatch):
     return folder
 
 
-def commit_all(top, name):
-    """Commit all that lies in a folder, which may be no repository yet."""
-    top.mkdir(exist_ok=True)
-    git(top, "init", "-q", "-b", "main")
-    git(top, "add", ".")
-    git(top, "commit", "-qm", name)
-
-
 @pytest.fixture(scope="module")
 def shared_repository(tmp_path_factory):
     top = tmp_path_factory.mktemp("shared") / "mine"
-    top.mkdir()
     write(
         top,
         train_py=SCRIPT,
@@ -82,9 +73,9 @@ def take():
             commit.close()
 
 
-@pytest.fixture
-def inner(repository, tmp_path):
-    """A repository within the other; "v2" knows its first commit."""
+def test_a_submodule_is_there_unless_it_is_at_another_commit(
+    repository, tmp_path, take
+):
     other = tmp_path / "other"
     write(other, layers_py="LAYERS = 1\n")
     commit_all(other, "one")
@@ -92,20 +83,14 @@ def inner(repository, tmp_path):
     git(repository, *local, "submodule", "add", "-q", str(other), "other")
     git(repository, "commit", "-qm", "three")
     git(repository, "tag", "v2")
-    return repository / "other"
-
-
-def test_a_submodule_that_is_as_the_commit_knows_it_is_there(repository, inner, take):
     commit = take("v2", repository / "train.py")
     assert (commit.tree / "other" / "layers.py").read_text() == "LAYERS = 1\n"
-    take("v1", repository / "train.py")
-
-
-def test_a_submodule_at_another_commit_is_refused(repository, inner, take):
-    write(inner, layers_py="LAYERS = 2\n")
-    git(inner, "commit", "-qam", "two")
+    write(repository / "other", layers_py="LAYERS = 2\n")
+    git(repository / "other", "commit", "-qam", "two")
     with pytest.raises(BadParameterError, match="submodule other is at another commit"):
         take("v2", repository / "train.py")
+    # A commit that knows of none has none.
+    take("v1", repository / "train.py")
 
 
 def test_a_commit_has_its_own_files_and_not_those_of_today(repository, take):
@@ -239,15 +224,6 @@ def test_nothing_of_the_users_is_touched_and_no_hook_runs(repository, take, temp
         commit.close()
     assert state(repository) == before
     assert list(temporary.iterdir()) == []
-
-
-def test_closing_leaves_what_was_linked(repository, take):
-    commit = take("main", repository / "train.py")
-    assert (commit.tree / "data").is_symlink()
-    commit.close()
-    assert not commit.folder.exists()
-    assert (repository / "data" / "images").read_text() == "pixels"
-    assert (repository / "inner" / "cache.bin").read_bytes() == b"\0\1"
 
 
 _HOLDS = """

@@ -65,10 +65,6 @@ def test_two_files_are_two_sides(tmp_path):
     assert first.place == other.place == Place()
 
 
-def test_functions_race_by_their_names():
-    assert names(make_training, another) == ["make_training", "another"]
-
-
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
     files = [write(tmp_path / folder / "train.py") for folder in ("before", "after")]
     assert names(*files) == ["before/train.py", "after/train.py"]
@@ -104,9 +100,7 @@ def test_variables_make_a_side_each(train):
     assert other.name == "TF_ENABLE_ONEDNN_OPTS=0"
     assert other.place.variables == (("TF_ENABLE_ONEDNN_OPTS", "0"),)
     assert here.maker == one.maker == other.maker
-
-
-def test_a_variable_may_be_set_to_nothing_and_hold_an_equals_sign(train):
+    # One may be set to nothing, or hold an equals sign.
     (place,) = (side.place for side in sides(train, env=("XLA_FLAGS= TF_A=b=c",))[1:])
     assert place.variables == (("XLA_FLAGS", ""), ("TF_A", "b=c"))
 
@@ -238,7 +232,8 @@ def test_a_file_that_is_not_there_is_refused(train, tmp_path):
     assert said.startswith("There is no file nowhere.py")
 
 
-def test_functions_are_typed_as_they_are_called():
+def test_functions_race_by_their_names_and_are_typed_as_they_are_called():
+    assert names(make_training, another) == ["make_training", "another"]
     assert typed(make_training, another) == "perfkit.race(make_training, another)"
 
 

@@ -146,10 +146,7 @@ def test_how_the_models_are_compiled_is_held_against_each_other():
     assert learning({COMPILED: schedule}, {COMPILED: TOLD}) == [
         "its learning rate is a schedule instead of 0.01"
     ]
-
-
-def test_a_learning_rate_is_said_without_its_rounding():
-    # Keras keeps them as float32.
+    # A rate is said without its rounding: Keras keeps them as float32.
     one, other = 0.0010000000474974513, 0.009999999776482582
     notes = [{COMPILED: TOLD | {"learning rate": rate}} for rate in (one, other)]
     assert learning(*notes) == ["its learning rate is 0.001 instead of 0.01"]

@@ -5,10 +5,7 @@ from perfkit.measure.statistics import Comparison
 from perfkit.race import rounds
 from perfkit.race.rounds import Rounds, budget_for, ceilings, decided, without
 from tests.findings.made import failed, trial
-from tests.race.built import NEW, OLD, facts, measured, sides
-
-# Twice as fast in one round as in the next.
-WAVERING = 3 * (700.0, 1400.0)
+from tests.race.built import NEW, OLD, WAVERING, facts, measured, sides
 
 
 def rounds_of(of=None, **options):
@@ -60,11 +57,8 @@ def test_each_side_is_held_against_the_first():
     assert [one.work.side.name for one in (first, *others)] == [OLD, NEW, "third.py"]
 
 
-def test_sides_that_are_alike_are_enough_once_that_is_plain():
+def test_an_open_answer_gets_more_rounds_and_sides_that_are_plainly_alike_none():
     assert names(rounds_of(), measured()) == []
-
-
-def test_an_open_answer_gets_more_rounds_of_the_sides():
     open_ = measured({OLD: 1000.0, NEW: WAVERING})
     assert names(rounds_of(), open_) == [OLD, NEW]
 

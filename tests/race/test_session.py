@@ -12,25 +12,11 @@ from perfkit.race.entrants import Asked
 from perfkit.race.race import is_unwritten, open_race, race
 from perfkit.race.session import RaceSession
 from tests.findings.made import of_run
-from tests.race.built import NEW, OLD, make_training, measured, sides
+from tests.race.built import NEW, OLD, WAVERING, make_training, measured, sides
 from tests.race.built import race as question
-from tests.race.repositories import SCRIPT, git, write
+from tests.race.repositories import SCRIPT, commit_all, write
 
-WAVERING = 3 * (700.0, 1400.0)
 FUNCTION = "def make_training():\n    return 1, 2\n"
-
-
-class NobodyElse:
-    """Answers like the lock of a machine on which nothing else measures."""
-
-    def __init__(self, *what):
-        pass
-
-    def wait(self, stopped):
-        return ()
-
-    def let_go(self):
-        pass
 
 
 def ended(rates, *, worse=0.05, of=None, **known):
@@ -59,17 +45,13 @@ def test_a_batch_by_hand_may_be_worse():
     assert ended({OLD: 1000.0, "batch 40": 500.0}, of=of).is_worse is True
 
 
-def test_a_side_that_never_ran_leaves_it_open():
+def test_what_nobody_asked_or_found_and_a_side_that_never_ran_leave_it_open():
     assert ended({OLD: 1000.0}).is_worse is None
     of = sides(OLD, NEW, "third.py")
     assert ended({OLD: 1000.0, NEW: 1000.0}, of=of).is_worse is None
     assert ended({OLD: 1000.0, NEW: 500.0}, of=of).is_worse is True
-
-
-def test_nobody_asked_and_nothing_found_are_no_answers():
     assert ended({OLD: 1000.0, NEW: 500.0}, worse=None).is_worse is None
-    session = RaceSession(question(), worse=0.05)
-    assert session.is_worse is None
+    assert RaceSession(question(), worse=0.05).is_worse is None
 
 
 @pytest.mark.parametrize("worse", [0.0, 1.0, -0.05, 5.0, "5%"])
@@ -108,20 +90,14 @@ def test_what_a_script_sets_itself_is_set_in_its_place(tmp_path):
         )._race.sides
     ]
     # What is asked for by hand counts more.
-    assert found == [
-        (("TF_A", "1"),),
-        (("TF_A", "2"),),
-        (("TF_A", "1"), ("TF_B", "3")),
-    ]
+    assert found == [(("TF_A", "1"),), (("TF_A", "2"),), (("TF_A", "1"), ("TF_B", "3"))]
 
 
 def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch):
     top, temporary = tmp_path / "mine", tmp_path / "temporary"
     temporary.mkdir()
     write(top, train_py=SCRIPT)
-    git(top, "init", "-q", "-b", "main")
-    git(top, "add", ".")
-    git(top, "commit", "-qm", "one")
+    commit_all(top, "one")
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     asked = Asked(trainings=(top / "train.py",), commit=("main",))
     for options in ({"budget": 5}, {"budget": "soon"}):
@@ -133,8 +109,6 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
     session = open_race(asked)
     (folder,) = temporary.iterdir()
     monkeypatch.setattr(RaceSession, "_measure", lambda self: iter(()))
-    # Nothing is measured, so nobody has to wait.
-    monkeypatch.setattr("perfkit.experiments.session.Alone", NobodyElse)
     list(session.events())
     assert not folder.exists()
 

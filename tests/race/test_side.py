@@ -6,7 +6,7 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.measure.trial import FIRST_STEP_S, LOSSES, NEW_EXAMPLES
-from perfkit.race.side import COMPILED, MADE_S, Learning, Side
+from perfkit.race.side import COMPILED, MADE_S, Learning, Side, _compiled
 from tests.race.built import facts, sides
 
 
@@ -54,15 +54,6 @@ def learning_of(maker=lambda: None, **options):
 def seconds():
     """A clock that shows one second more each time it is asked."""
     return itertools.count().__next__
-
-
-def test_losses_are_told_of_single_steps_though_keras_tells_means():
-    learning, losses = learning_of(clock=seconds()), [4.0, 2.0, 3.0, 1.0, 5.0]
-    for step in range(1, 6):
-        learning.reach(step, {"loss": np.mean(losses[:step])})
-    assert told(learning)[LOSSES] == [
-        (step, pytest.approx(loss)) for step, loss in enumerate(losses, 1)
-    ]
 
 
 def test_losses_come_ever_more_seldom_as_means_since_the_last():
@@ -190,8 +181,6 @@ def test_a_list_of_keras_stays_one():
     ],
 )
 def test_how_a_model_was_compiled_is_words_and_numbers(optimizer, loss, rate, said):
-    from perfkit.race.side import _compiled
-
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile(optimizer, loss)
     found = _compiled(model)

@@ -1,4 +1,4 @@
-"""Batches, executions, precisions and traces: what is changed in the model."""
+"""What is changed in the model, and what takes the place of its input."""
 
 import functools
 import itertools
@@ -105,14 +105,9 @@ def test_an_eager_training_is_tried_as_a_graph_and_in_no_other_way():
     assert list(named(model.execution, eager=True)) == ["graph"]
 
 
-@pytest.fixture
-def eager_functions():
+def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
+    request.addfinalizer(lambda: tf.config.run_functions_eagerly(False))
     tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(eager_functions):
     made = training(batches(2))
     assert facts_of(made).eager
     model.as_graph(made)
@@ -283,6 +278,48 @@ def test_a_loop_leaves_out_what_needs_fit_and_says_so():
     untested = {one.cause for one in found if isinstance(one, Untested)}
     assert untested == set(resident.NEED_FIT)
     assert list(resident.without_fit(changes, Facts())) == changes
+
+
+def validated(made):
+    found = facts_of(made)
+    return found.validated, found.validation_steps
+
+
+def test_without_input_what_is_held_back_is_validated_as_before():
+    features, labels = rows(10)
+    labels[:] = np.arange(len(labels))
+    made = training((features, labels), batch_size=8, validation_split=0.4)
+    before, steps = validated(made), steps_of(made)
+    resident.keep_one_batch(made)
+    assert validated(made) == before == (1.0, 2)
+    assert steps_of(made) == steps == 3
+    assert list(made.arguments["validation_data"][1]) == list(range(24, 40))
+
+
+def test_without_input_a_validation_has_batches_as_large_as_before():
+    made = training(rows(10), batch_size=20, validation_data=rows(10))
+    before = validated(made)
+    resident.keep_one_batch(made)
+    assert validated(made) == before == (1.0, 2)
+    # An epoch is as long.
+    assert steps_of(made) == 2
+    assert len(made.data.element_spec) == 2
+
+
+def test_without_input_an_item_that_is_a_list_is_a_batch():
+    class Listed(keras.utils.PyDataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return list(rows(1))
+
+    made = training(Listed())
+    resident.keep_one_batch(made)
+    assert [tuple(part.shape) for part in made.data.element_spec] == [
+        (BATCH, 2),
+        (BATCH,),
+    ]
 
 
 def one_shape(tf):

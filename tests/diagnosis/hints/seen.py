@@ -1,11 +1,20 @@
 """How the tests of hints look at a mistake and at the nearest right code."""
 
+import re
+
 import pytest
 
 from perfkit.diagnosis.hints import hints_in
-from tests.diagnosis.worded import versions
 
 HERE = " # here"
+GOES, COMES = r"\[-(.*?)-\]", r"\{\+(.*?)\+\}"
+
+
+def versions(difference):
+    """The code before and after it: of [-goes-]{+comes+} first "goes", then "comes"."""
+    for kept, left in ((GOES, COMES), (COMES, GOES)):
+        code = re.sub(left, "", difference, flags=re.DOTALL)
+        yield re.sub(kept, r"\1", code, flags=re.DOTALL)
 
 
 def only_here(mistake, said):

@@ -8,8 +8,6 @@ from IPython.core.compilerop import CachingCompiler
 
 from perfkit.diagnosis.hints import hints, hints_in
 from perfkit.diagnosis.maker import InFile
-from perfkit.findings.report import in_text
-from tests.diagnosis.diagnosed import diagnosis
 
 GUILTY = Path(__file__).resolve().parents[2] / "guilty"
 HEALTHY = sorted((GUILTY / "healthy").glob("[!_]*.py"))
@@ -168,13 +166,3 @@ def test_there_are_no_more_hints_than_a_reader_reads():
     assert [hint.line for hint in found] == list(range(1, 31))
     (wide,) = hints_in(f"m.compile(run_eagerly=True, x='{'x' * 5000}')")
     assert len(wide.code) == 160
-
-
-def test_hints_are_shown_with_their_lines():
-    (hint,) = hints_in("\n" * 40 + "m.compile(run_eagerly=True)")
-    found = diagnosis(hints=(hint,))
-    shown, text = found._repr_html_(), in_text(found.report, whole=True)
-    for words in ("Seen in the code, not measured", "line 41", hint.code):
-        assert words in shown
-        assert words in text
-    assert hint.says in shown

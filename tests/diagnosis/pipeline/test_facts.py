@@ -38,9 +38,7 @@ def test_a_shuffle_that_holds_all_hides_what_is_before_it():
     iterator = iter(shuffled())
     next(iterator)
     assert tells_too_little(anatomy.plan(iterator))
-
-
-def test_a_plan_without_stages_cannot_be_told_better_by_driving():
+    # One without stages cannot be told better by driving.
     assert not tells_too_little({"missing": "AUTOTUNE is off here."})
 
 

@@ -192,10 +192,15 @@ def says(rule, machine, expected, *pieces):
 
 
 def by_rule(told):
-    """Tests of each rule by its cases, ``(machine, expected, *pieces)`` as ``says``."""
+    """A test of rules by their cases, ``(machine, expected, *pieces)`` as ``says``."""
     cases = [
         pytest.param(rule, case, id=f"{rule.__name__} {case[1]}".strip())
         for rule, cases in told.items()
         for case in cases
     ]
-    return pytest.mark.parametrize(("rule", "case"), cases)
+
+    @pytest.mark.parametrize(("rule", "case"), cases)
+    def test_a_rule(rule, case):
+        says(rule, *case)
+
+    return test_a_rule

@@ -1,22 +1,29 @@
-"""Each fault alone is named first, among the quirks that healthy machines have."""
+"""Each fault alone is named first, among the quirks that healthy machines have.
 
-from dataclasses import dataclass, replace
+A machine is a record, or files and a driver's script, which the collectors then read.
+"""
+
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from perfkit.machine.checks import checks
 from perfkit.machine.gpu import Driver, Holder, Power
 from perfkit.machine.load import observed
-from perfkit.machine.record import Machine, Processor, Said
-from tests.machine.checks import collected, computers
+from perfkit.machine.record import Machine, Processor, Said, Start
+from perfkit.machine.starting.log import said
+from tests.machine import trees
+from tests.machine.checks import computers
 from tests.machine.checks.computers import (
     GB,
     card,
     changed,
     libraries,
+    proved,
     started,
     with_card,
 )
+from tests.machine.trees import CPU, battery, computer, container, scaling
 
 ORDER = {"fail": 0, "warn": 0, "unknown": 0, "ok": 1}
 WITH, WITHOUT = computers.workstation(), computers.without_card()
@@ -60,7 +67,7 @@ TOO_NEW = Said(
     weight="matters",
 )
 SHADOWED = replace(libraries()[-1], origin="search path", version="8.9")
-# What no files and no driver's script can show; the rest is in ``collected``.
+# What no files and no driver's script can show; the rest is ``FAULTY``.
 ILL = (
     (OLD_DRIVER, "driver-too-old", "sudo ubuntu-drivers install"),
     (MISSING_LIBRARY, "missing-library", "tensorflow[and-cuda]==2.21.0"),
@@ -133,6 +140,157 @@ class Recorded:
         return checks(self.machine)
 
 
+# A computer with a card in it.
+TOWER = computer() | trees.nvidia_card() | scaling()
+PROCESSOR_BUILD = trees.tensorflow(CPU, name="tensorflow-cpu")
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A machine that does not exist.
+
+    Attributes:
+        name: Of the machine; of a faulty one the rule that must be named first.
+        files: Of ``proc`` and ``sys``.
+        card: The driver's script; "" where there is no driver.
+        remedy: A piece of what must be told to type.
+        log: What TensorFlow logs as it starts; None where it is not started.
+        more: What ``trees.described`` takes besides.
+    """
+
+    name: str
+    files: dict = field(default_factory=computer)
+    card: str = ""
+    remedy: str = ""
+    log: str | None = None
+    more: dict = field(default_factory=dict)
+
+    def read(self, root, driver_says):
+        """Collect it; ``driver_says`` is the driver's answer by script."""
+        driver, gpus, why = driver_says.get(self.card, (None, (), trees.NO_DRIVER))
+        told = {"libraries": libraries() if gpus else ()} | self.more
+        machine = trees.described(
+            root, self.files, driver=driver, gpus=gpus, no_gpu=why, **told
+        )
+        if self.log is None:
+            return checks(machine)
+        start = Start(devices=("CPU:0",), said=said(self.log), proofs=proved("CPU:0"))
+        return checks(replace(machine, start=start))
+
+
+def with_variables(**variables):
+    return {"variables": variables}
+
+
+HEALTHY = (
+    Scripted("a card at work in a data centre", TOWER, "data_centre"),
+    Scripted("two Hoppers at rest", TOWER, "hopper"),
+    Scripted("an Ampere in a container with all it may want",
+     TOWER | container() | trees.quota_v2(8, 32, used=3), "ampere"),
+    Scripted("a gaming card whose link sleeps", TOWER, "idle_link"),
+    Scripted("a gaming card at work", TOWER, "gaming"),
+    Scripted("a small card for the screen beside a large one", TOWER, "two_unlike"),
+    Scripted("a small card alone", TOWER, "small_card"),
+    Scripted("a laptop on mains", TOWER | battery("Charging", plugged=True),
+     "laptop"),
+    Scripted("WSL with a card", computer(release=trees.WSL2), "wsl"),
+    Scripted("a server without a card",
+     computer(cores=64, gigabytes=256) | scaling(64, governor="performance"),
+     log="I0000 00:00:1 1 x.cc:31] Could not find cuda drivers on your machine, GPU "
+     "will not be used."),
+    Scripted("a laptop without a card",
+     computer(gigabytes=16) | battery("Full", plugged=True) | scaling(),
+     more={"packages": PROCESSOR_BUILD}),
+    Scripted("a Mac", {},
+     more={"kind": "Darwin", "system": "macOS 15.1", "packages": PROCESSOR_BUILD}),
+    Scripted("Windows", {},
+     more={"kind": "Windows", "system": "Windows 11", "packages": PROCESSOR_BUILD}),
+)  # fmt: skip
+
+FAULTY = (
+    Scripted("no-driver", TOWER, remedy="sudo ubuntu-drivers install"),
+    Scripted("no-driver", TOWER | container(), remedy="docker run --gpus all"),
+    Scripted("no-driver", computer(release=trees.WSL2), remedy="wsl --shutdown",
+     more={"packages": trees.tensorflow() | trees.package("nvidia-cuda-runtime-cu12",
+     "12.5.82")}),
+    Scripted("driver-mismatch", TOWER, "version_mismatch", "sudo reboot"),
+    Scripted("driver-not-loaded", TOWER, "not_loaded", "sudo modprobe nvidia"),
+    Scripted("driver-refused", TOWER, "no_permission", "usermod -aG"),
+    Scripted("driver-silent", TOWER, "no_card", "nvidia-smi"),
+    Scripted("lost-card", TOWER, "card_gone", "sudo reboot"),
+    Scripted("cpu-only-build", TOWER, "idle_link",
+     'python -m pip install "tensorflow[and-cuda]==2.21.0"',
+     more={"packages": PROCESSOR_BUILD}),
+    Scripted("two-tensorflows", TOWER, "idle_link", "uninstall -y",
+     more={"packages": trees.tensorflow() | PROCESSOR_BUILD}),
+    Scripted("no-tensorflow", remedy="pip install", more={"packages": {}}),
+    Scripted("missing-library", TOWER, "gaming", "tensorflow[and-cuda]",
+     log="W0000 00:00:1 1 gpu_device.cc:2342] Cannot dlopen some GPU libraries. "
+     "Skipping registering GPU devices...",
+     more={"libraries": libraries("not found", missing=("libcudnn.so.9",))}),
+    Scripted("no-libcuda", TOWER | container(), "gaming",
+     "NVIDIA_DRIVER_CAPABILITIES=compute",
+     log="E0000 00:00:1 1 cuda_platform.cc:52] failed call to cuInit: INTERNAL: "
+     "CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)",
+     more={"libraries": libraries("not found", missing=("libcuda.so.1",))}),
+    Scripted("wrong-cudnn", TOWER, "idle_link", "tensorflow[and-cuda]",
+     more={"packages": trees.tensorflow() | trees.package("nvidia-cudnn-cu12",
+     "9.1.0.70")}),
+    Scripted("hidden-gpu", TOWER, "idle_link", "unset CUDA_VISIBLE_DEVICES",
+     more=with_variables(CUDA_VISIBLE_DEVICES="-1")),
+    Scripted("small-gpu", TOWER, "small_card",
+     "export TF_MIN_GPU_MULTIPROCESSOR_COUNT=3",
+     more=with_variables(TF_MIN_GPU_MULTIPROCESSOR_COUNT="8")),
+    Scripted("native-windows", {}, "wsl", "wsl --install", more={"kind": "Windows",
+     "system": "Windows 11", "packages": trees.tensorflow(CPU)}),
+    Scripted("wsl-1", computer(release=trees.WSL1), remedy="wsl --set-version"),
+    Scripted("slow-link", TOWER, "gaming_x8", "BIOS"),
+    Scripted("throttled", TOWER, "laptop_throttled", "nvidia-smi -i 0 -q"),
+    Scripted("shared-gpu", TOWER, "held", "nvidia-smi -i 0"),
+    Scripted("mig", TOWER, "mig_slice", "-i 0000:07:00.0 -mig 0"),
+    Scripted("exclusive-gpu", TOWER, "exclusive", "-c DEFAULT"),
+    Scripted("start-log", TOWER, "idle_link", "sudo reboot",
+     log="E0000 00:00:1 1 cuda_driver.cc:1] failed call to cuInit: INTERNAL: "
+     "CUDA error: Failed call to cuInit: CUDA_ERROR_UNKNOWN"),
+    Scripted("few-cores", TOWER | container() | trees.quota_v2(2, 32, used=3),
+     "ampere", "docker update --cpus 8"),
+    Scripted("few-cores", computer() | trees.quota_v1(1.5, 32, used=3),
+     remedy="docker update --cpus 8"),
+    Scripted("few-cores",
+     computer() | {"proc/self/status": "Cpus_allowed_list:\t0-1\n"},
+     remedy="taskset -cp 0-7"),
+    Scripted("battery", TOWER | battery(), "idle_link", "charger"),
+    Scripted("governor",
+     computer() | scaling(driver="acpi-cpufreq", energy_performance_preference=None),
+     remedy="sudo cpupower frequency-set -g performance"),
+    Scripted("limited-frequency", computer() | scaling(scaling_max_freq="1400000"),
+     remedy="-u 4200MHz"),
+    Scripted("swapping", computer(gigabytes=16) | {"proc/meminfo": trees.meminfo(16,
+     available=1.8, swap=8, swap_free=1)}, remedy="top -o %MEM"),
+    Scripted("little-memory", computer() | container() | trees.quota_v2(8, 2),
+     remedy="docker update --memory"),
+    Scripted("busy-cores", computer(), remedy="top",
+     more={"later": trees.busy(others=(("stress", 110), ("chrome", 12)))}),
+    Scripted("stolen-time", computer(), remedy="machine type",
+     more={"later": trees.busy(steal=60)}),
+    Scripted("launch-blocking", TOWER, "gaming", "unset CUDA_LAUNCH_BLOCKING",
+     more=with_variables(CUDA_LAUNCH_BLOCKING="1")),
+    Scripted("deterministic", TOWER, "hopper", "unset TF_DETERMINISTIC_OPS",
+     more=with_variables(TF_DETERMINISTIC_OPS="1")),
+    Scripted("onednn-off", computer(), remedy="unset TF_ENABLE_ONEDNN_OPTS",
+     more=with_variables(TF_ENABLE_ONEDNN_OPTS="0")),
+    Scripted("few-threads", computer(), remedy="unset TF_NUM_INTRAOP_THREADS",
+     more=with_variables(TF_NUM_INTRAOP_THREADS="1")),
+    Scripted("keras-backend", computer(), remedy="export KERAS_BACKEND=tensorflow",
+     more=with_variables(KERAS_BACKEND="torch")),
+    Scripted("set-too-late", computer(), remedy="restart the kernel",
+     more={"loaded": ("tensorflow",), "seen": {"TF_GPU_THREAD_MODE": "global"},
+     "variables": {"TF_GPU_THREAD_MODE": "gpu_private"}}),
+    Scripted("other-environment", computer(), remedy="ipykernel install",
+     more=with_variables(VIRTUAL_ENV="/opt/course")),
+)  # fmt: skip
+
+
 def check_all(found):
     """What costs most comes first; what is well comes last and needs no remedy."""
     keys = [(ORDER[check.status], -check.cost) for check in found]
@@ -148,10 +306,10 @@ def check_all(found):
 
 
 by_name = {"ids": lambda machine: machine.name}
-HEALTHY = [Recorded(machine, name) for name, machine in WELL.items()]
+RECORDED = [Recorded(machine, name) for name, machine in WELL.items()]
 
 
-@pytest.mark.parametrize("machine", [*HEALTHY, *collected.HEALTHY], **by_name)
+@pytest.mark.parametrize("machine", [*RECORDED, *HEALTHY], **by_name)
 def test_nothing_is_said_against_a_healthy_machine(machine, tmp_path, described):
     found = machine.read(tmp_path, described)
     statuses = {check.status for check in found}
@@ -160,10 +318,10 @@ def test_nothing_is_said_against_a_healthy_machine(machine, tmp_path, described)
     check_all(found)
 
 
-FAULTY = [Recorded(*row) for row in ILL]
+RECORDED_ILL = [Recorded(*row) for row in ILL]
 
 
-@pytest.mark.parametrize("machine", [*FAULTY, *collected.FAULTY], **by_name)
+@pytest.mark.parametrize("machine", [*RECORDED_ILL, *FAULTY], **by_name)
 def test_what_was_planted_is_named_first_with_what_to_type(
     machine, tmp_path, described
 ):

@@ -139,10 +139,7 @@ CASES = {
     ],
 }  # fmt: skip
 
-
-@by_rule(CASES)
-def test_cores_memory_and_disk_are_judged_by_what_is_known_of_them(rule, case):
-    says(rule, *case)
+test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule(CASES)
 
 
 @pytest.mark.parametrize("processor", [None, Processor()])

@@ -287,10 +287,7 @@ CASES = {
     ],
 }  # fmt: skip
 
-
-@by_rule(CASES)
-def test_software_is_judged_by_what_is_known_of_it(rule, case):
-    says(rule, *case)
+test_software_is_judged_by_what_is_known_of_it = by_rule(CASES)
 
 
 @pytest.mark.parametrize("cards", [None, 0])
