@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# Read when devices are first used, which is in the trial.
-_READ_LATE = "CUDA_"
+# Read when devices are first used, which is in the trial; and what only chooses what
+# is printed, which many scripts set behind the import.
+_NEVER_LATE = ("CUDA_", "TF_CPP_")
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,7 @@ def set_late(before: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         name
         for name in names
-        if before.get(name) != now.get(name) and not name.startswith(_READ_LATE)
+        if before.get(name) != now.get(name) and not name.startswith(_NEVER_LATE)
     )
 
 
