@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MANY = 16
 # The way back to Python takes a few milliseconds at most.
-_LONG_S = 0.2
+_LONG_S = 0.1
 _MOST_NAMES = 3
 
 
