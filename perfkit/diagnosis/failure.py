@@ -20,6 +20,8 @@ _RUNNERS = (
 )
 # How libraries say that nobody answers.
 _REACHED_NOBODY = re.compile(r"resol|unreachable|connect|URL", re.IGNORECASE)
+# What Keras writes around words that are to be bold in a terminal.
+_BOLD = re.compile(r"\x1b\[\d*m")
 _MOST_FRAMES = 30
 _LONGEST = 4000
 # What TensorFlow says of where in a graph it was, before and behind what is wrong.
@@ -83,7 +85,7 @@ def note_of(error: BaseException) -> dict[str, Any]:
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(_RUNNERS)
     ]
-    said = "".join(traceback.format_exception_only(error)).strip()
+    said = _BOLD.sub("", "".join(traceback.format_exception_only(error)).strip())
     if len(said) > _LONGEST:
         # What is wrong stands first or last, never in the middle.
         half = _LONGEST // 2 - 1
@@ -94,8 +96,8 @@ def note_of(error: BaseException) -> dict[str, Any]:
 def in_short(error: BaseException) -> str:
     """The error's name and the first thing that it says, in a line."""
     # Keras says first in which call, then in bold what is wrong there.
-    words = re.sub(r"\x1b\[\d*m", "", str(error))
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    words = _BOLD.sub("", str(error)).splitlines()
+    lines = [line.strip() for line in words if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
         lines.pop(0)
     if lines and lines[0].startswith(_PLACES):

@@ -236,11 +236,13 @@ class Turns:
         assert self._facts is not None
         if not self._ready_s or self._ticks < _TICKS:
             return False
-        spent = time.perf_counter() - self._ready_s
-        usual = turn_s(self._facts.step_s)
+        spent, step_s = time.perf_counter() - self._ready_s, self._facts.step_s
+        usual = turn_s(step_s)
         epochs = self._variants[self._now].block.epochs
         ends = epochs.trial_steps is not None and not epochs.whole
-        over = not ends or EPOCH_END in self._seen or spent > _PATIENCE * usual
+        # Many steps in one call make longer epochs.
+        longest = _PATIENCE * max(usual, (epochs.trial_steps or 0) * step_s / 2)
+        over = not ends or EPOCH_END in self._seen or spent > longest
         return over and spent >= usual
 
     def _measured(self) -> Measurement:

@@ -14,8 +14,9 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
-# Read when devices are first used, which is in the trial.
-_READ_LATE = "CUDA_"
+# Read when devices are first used, which is in the trial; and what only chooses what
+# is printed, which many scripts set behind the import.
+_NEVER_LATE = ("CUDA_", "TF_CPP_")
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ def set_late(before: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         name
         for name in names
-        if before.get(name) != now.get(name) and not name.startswith(_READ_LATE)
+        if before.get(name) != now.get(name) and not name.startswith(_NEVER_LATE)
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from perfkit import units
 from perfkit.diagnosis import rounds, settings, split
+from perfkit.diagnosis.changes.resident import PARTS
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.gains import OF_INPUT, gain
 from perfkit.diagnosis.maker import uncontained_in_words
@@ -163,6 +164,7 @@ def _to_do(found: Diagnosis) -> Verdict | None:
         would=cause.is_ceiling or cause.grade != "measured here" or not cause.change,
         # A step of a larger batch is another one.
         examples=cause.cause == "small-batch",
+        least=cause.change == PARTS,
     )
     if cause.is_ceiling and all(one.is_ceiling for one in found.causes):
         much += " How is not known yet."
@@ -230,9 +232,12 @@ def _much(
     *,
     would: bool = False,
     examples: bool = False,
+    least: bool = False,
 ) -> str:
     """How many times as fast, and how long a step takes then."""
     runs, takes = ("would run", "would take") if would else ("runs", "takes")
+    if least:
+        runs, takes = f"{runs} at least", f"{takes} at most"
     if not gain.is_known:
         return f"{who} {runs} faster; by how much is not known yet."
     said = f"{who} {runs} {gain.brief}"

@@ -137,11 +137,21 @@ class Measurement:
     def _completed(self) -> dict[str, dict[int, tuple[Trial, Steady]]]:
         found: dict[str, dict[int, tuple[Trial, Steady]]] = {}
         for trial in self.trials:
-            if trial.is_try or trial.outcome != "completed":
+            if trial.is_try or trial.outcome != "completed" or self._misses(trial):
                 continue
             if (part := steady(trial)) is not None:
                 found.setdefault(trial.variant, {})[trial.round] = trial, part
         return found
+
+    def _misses(self, trial: Trial) -> bool:
+        """Whether its turns in one process met no end of an epoch, as the baseline's.
+
+        Its rate would have been spared what the others are charged with.
+        """
+        if trial.recurring or trial.variant in self._own:
+            return False
+        given = self.of(self.baseline)
+        return any(one.recurring and one.shares_process(trial) for one in given)
 
     @functools.cached_property
     def _own(self) -> set[str]:

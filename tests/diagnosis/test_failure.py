@@ -27,6 +27,13 @@ def test_the_lines_of_the_user_are_told_and_none_of_perfkits():
     assert note["said"].startswith("FileNotFoundError: ")
 
 
+def test_what_keras_writes_in_bold_is_told_without_what_makes_it_so():
+    def fails():
+        raise ValueError("A call failed.\n\x1b[1mNo such padding.\x1b[0m\n")
+
+    assert caught(fails)["said"] == "ValueError: A call failed.\nNo such padding."
+
+
 def test_a_cell_shows_its_lines_although_another_process_ran_it():
     cell = "def make_training():\n    return 1 / 0\n"
     names = {}

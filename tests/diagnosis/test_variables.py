@@ -69,6 +69,7 @@ def at_top_level():
 def test_what_is_set_too_late_is_said_by_name(environ):
     loaded = read_early(environ)
     environ |= {"TF_LATE": "1", "CUDA_VISIBLE_DEVICES": "", "DATA": "x"}
+    environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
     del environ["KMP_BLOCKTIME"]
     late = set_late(loaded)
     assert late == ("KMP_BLOCKTIME", "TF_LATE")

@@ -48,6 +48,25 @@ def test_the_change_that_brings_most_is_the_answer_with_its_gain():
     assert [r for r in reasons if not any(grade in r for grade in grades)] == []
 
 
+def test_what_shows_only_a_part_of_the_gain_says_at_least():
+    parts = cause("eager", resident.PARTS, 2.5)
+    assert verdict_of(diagnosis(causes=(parts,))).much == (
+        "The training then runs at least 2.5 times as fast: a step takes at most 13 "
+        "instead of 32 ms."
+    )
+
+
+def test_eager_steps_that_only_their_author_can_change_are_not_called_healthy():
+    untested = {"eager": "its steps compute in no function. Use one"}
+    found = diagnosis(
+        causes=(), healthy=True, untested=untested, unmeasured=("tf.function",)
+    )
+    said = verdict_of(found)
+    assert said.headline == "Whether anything slows this training is not known yet."
+    assert '"tf.function"' in said.much
+    assert said.next == "Its steps compute in no function. Use one."
+
+
 @pytest.mark.parametrize(
     ("edits", "headline"),
     [

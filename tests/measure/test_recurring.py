@@ -46,6 +46,21 @@ def test_a_trial_that_never_saw_its_pause_has_no_rate():
     assert steady(trial_with({}, {"end": (1000, 0)})) is None
 
 
+def test_turns_in_one_process_that_met_no_end_of_an_epoch_are_not_compared():
+    together = {"notes": {ONE_PROCESS: True}}
+    trials = [
+        pausing(0.4, variant="given", **together),
+        pausing(0.4, variant="met", **together),
+        # Where its turns were over before, its rate is spared what it takes.
+        trial_with({}, {}, variant="missed", **together),
+        trial_with({}, {}, variant="fresh"),
+    ]
+    names = ("given", "met", "missed", "fresh")
+    variants = tuple(Variant(name, iter, "", "given") for name in names)
+    measured = Measurement(variants=variants, trials=tuple(trials), baseline="given")
+    assert [one.variant for one in measured.comparisons] == ["met", "fresh"]
+
+
 def added(usual, name, trial):
     return 1000 * usual.usual_s(name, trial, 0.001)
 

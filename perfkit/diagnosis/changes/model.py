@@ -27,7 +27,7 @@ from perfkit.experiments.shared.precision import (
 
 _MANY = 16
 # The way back to Python takes a few milliseconds at most.
-_LONG_S = 0.2
+_LONG_S = 0.1
 _MOST_NAMES = 3
 
 
