@@ -1,11 +1,6 @@
 """One variant, run once in one fresh process: what came of it."""
 
-<<<<<<< HEAD
-from __future__ import annotations
-
 import itertools
-=======
->>>>>>> leana
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -83,7 +78,6 @@ class Trial:
         return self.round == 0
 
     @property
-<<<<<<< HEAD
     def worked(self) -> list[tuple[float, float, int]]:
         """From when to when each of its ticks worked, and on how many examples."""
         return [
@@ -92,14 +86,12 @@ class Trial:
             if examples
         ]
 
-    def shares_process(self, other: Trial) -> bool:
-=======
+    @property
     def has_failed(self) -> bool:
         """Whether it ended neither by itself nor because somebody stopped it."""
         return self.outcome not in ("completed", "stopped")
 
     def shares_process(self, other: "Trial") -> bool:
->>>>>>> leana
         """Whether both took turns in one process."""
         one = ONE_PROCESS in self.notes and ONE_PROCESS in other.notes
         return one and self.round == other.round

@@ -283,8 +283,7 @@ class RacePanel(Panel):
     def __init__(self, asked: Asked, *, folder: str | Path | None, **set_: Any) -> None:
         self._asked = asked
         sides = entrants(asked)
-        for close in sides.close:
-            close()
+        sides.close()
         race = Race(of=sides.sides, typed=asked.typed)
         super().__init__(race, folder=folder, **set_)
 
