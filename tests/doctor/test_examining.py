@@ -42,9 +42,9 @@ def stage(monkeypatch, tmp_path):
     made_up = Stage(tmp_path)
     machine = replace(looked.BARE, gpus=(looked.CARD,))
     for name, does in {
-        "machine.collect.machine": lambda: made_up.does("machine", machine),
-        "machine.disk.disk": lambda folder: made_up.does(f"disk {folder}", READ),
-        "machine.starting.started": lambda limit: made_up.does("start", made_up.start),
+        "doctor.examination.machine": lambda: made_up.does("machine", machine),
+        "doctor.examination.disk": lambda folder: made_up.does(f"disk {folder}", READ),
+        "doctor.examination.started": lambda _: made_up.does("start", made_up.start),
         "runs.open_session": made_up.open_session,
         "runs.watch": lambda *_: made_up.does("parts", made_up.finding),
     }.items():

@@ -15,9 +15,9 @@ from tests.findings.made import completed
 TICKS = ((0.0, 0), (1.0, 10), *((1 + 0.01 * n, 10) for n in range(1, 101)))
 
 
-def trial_with(pauses, recurring, variant="v", round=1, ticks=TICKS):
+def trial_with(pauses, recurring, variant="v", round=1, ticks=TICKS, **more):
     told = {"pauses": pauses, "recurring": recurring}
-    return completed(variant, round, ticks, **told)
+    return completed(variant, round, ticks, **told, **more)
 
 
 def pausing(*seconds, done=0, **more):
