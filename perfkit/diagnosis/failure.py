@@ -1,13 +1,14 @@
 """What a training raised: the lines of its own code, and none of perfkit's."""
 
 import concurrent.futures
+import contextlib
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfkit.diagnosis import layers
+from perfkit.diagnosis import layers, source
 from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.tick import Note
 from perfkit.measure.trial import PROBLEM, TRACEBACK, Outcome
@@ -113,9 +114,17 @@ def in_short(error: BaseException) -> str:
 def in_text(note: dict[str, Any]) -> str:
     """The traceback as Python prints it, with the lines of this notebook's cells."""
     # Lines are looked up here: the other process does not have the notebook's cells.
-    frames = [
-        traceback.FrameSummary(str(file), int(line), str(name))
-        for file, line, name in note["frames"]
-    ]
+    frames = [_frame(str(file), int(line), name) for file, line, name in note["frames"]]
     lines = traceback.StackSummary.from_list(frames).format()
     return "".join(["Traceback (most recent call last):\n", *lines, str(note["said"])])
+
+
+def _frame(file: str, line: int, name: str) -> traceback.FrameSummary:
+    """A frame with its line; that of a notebook's file is counted in its cell."""
+    if file.endswith(".ipynb"):
+        with contextlib.suppress(OSError, ValueError, SyntaxError, IndexError):
+            starts = [start for start in source.cells_of(file) if start <= line]
+            code = source.text_of(file).splitlines()[line - 1]
+            cell, in_cell = f"{file}, code cell {len(starts)}", line - starts[-1] + 1
+            return traceback.FrameSummary(cell, in_cell, name, line=code)
+    return traceback.FrameSummary(file, line, name)

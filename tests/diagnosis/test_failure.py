@@ -1,7 +1,9 @@
 import linecache
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 import perfkit
 from perfkit.diagnosis import failure
@@ -47,6 +49,19 @@ def test_a_cell_shows_its_lines_although_another_process_ran_it():
         '  File "<cell 7>", line 2, in make_training',
         "    return 1 / 0",
         "ZeroDivisionError: division by zero",
+    ]
+
+
+def test_lines_of_a_notebooks_file_are_those_of_its_cells(tmp_path):
+    path = tmp_path / "train.ipynb"
+    cells = [new_code_cell("x = 1\ny = 2"), new_code_cell("z = x / 0\nprint(z)")]
+    nbformat.write(new_notebook(cells=cells), path)
+    frames = [[str(path), 3, "<module>"], [str(tmp_path / "no.ipynb"), 1, "f"]]
+    said = failure.in_text({"frames": frames, "said": "ZeroDivisionError: by zero"})
+    assert said.splitlines()[1:4] == [
+        f'  File "{path}, code cell 2", line 1, in <module>',
+        "    z = x / 0",
+        f'  File "{tmp_path / "no.ipynb"}", line 1, in f',
     ]
 
 
