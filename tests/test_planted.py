@@ -181,8 +181,7 @@ def test_a_race_of_commits_tells_neither_author_nor_folder(home):
     trainings, arguments = (str(home / "train.py"),), (str(home), MARK)
     asked = Asked(trainings=trainings, commit=("HEAD",), arguments=arguments)
     made = entrants(asked)
-    for close in made.close:
-        close()
+    made.close()
     texts = [(side.name, f"{side.name} {side.changes}") for side in made.sides]
     assert list(leaks([*texts, ("command", asked.typed)])) == []
 
