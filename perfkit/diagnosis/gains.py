@@ -80,7 +80,9 @@ def _found(
     return [
         (one, compared)
         for one in changes
-        if (compared := measured.compare(one.name, AS_GIVEN)) and claimed(compared)
+        if (compared := measured.compare(one.name, AS_GIVEN))
+        and claimed(compared)
+        and (compared.stands_out or _kind(one, compared) == "defect")
     ]
 
 
@@ -88,15 +90,16 @@ def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     """The same causes, the largest gain first; what can be done before what cannot.
 
     The training without its input is nothing that anybody can have: it comes behind the
-    best change of the input, where there is one that brings something plain. A
+    best change of the input, where there is one that brings something plain, and behind
+    all else where nothing is wrong with its input. A
     callback that is left out does nothing any more: it comes behind what stops its
     tracing, where that may bring as much.
     """
 
-    def place(one: Cause) -> tuple[float, bool]:
+    def place(one: Cause) -> tuple[bool, float, bool]:
         better = [o.speedup.estimate for o in causes if _is_better_done(o, one)]
-        gain = one.speedup.estimate
-        return -min(gain, max(better, default=gain)), bool(better)
+        gain, limit = one.speedup.estimate, one.is_ceiling and one.kind != "defect"
+        return limit, -min(gain, max(better, default=gain)), bool(better)
 
     return tuple(sorted(causes, key=place))
 

@@ -38,8 +38,9 @@ _LOOP_ROUNDS = 5
 # was seen that only a fresh process can leave off, so much that one round fits.
 _MOST_OF_IT, _SEEN_SHARE = 0.4, 0.6
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
-# What was planned, among the facts of a diagnosis.
-PLAN = "planned"
+# Among the facts of a diagnosis: what was planned, and the changes that it was about
+# where nothing else was looked for.
+PLAN, ONLY = "planned", "only"
 
 
 class Planned(NamedTuple):

@@ -269,7 +269,8 @@ class DiagnosisSession(Measurer[Diagnosis]):
             hints=hints(self._maker),
             anatomy=self._anatomy,
             facts=self._facts.as_note()
-            | {split.SHARE: reached, rounds.PLAN: self._plan},
+            | {split.SHARE: reached, rounds.PLAN: self._plan}
+            | ({rounds.ONLY: [*self._only]} if self._only else {}),
             outcome=verdict.outcome(measured),
             code=digest(self._maker),
             trials=measured.trials,

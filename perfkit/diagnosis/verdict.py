@@ -124,7 +124,7 @@ def _not_measured(found: Diagnosis) -> Verdict:
 
 def _applied(found: Diagnosis) -> Verdict | None:
     """What chosen changes brought, where nothing else was looked for."""
-    if len(found.comparisons) != 1 or found.ceiling or found.unmeasured:
+    if len(found.comparisons) != 1 or rounds.ONLY not in found.facts:
         return None
     (compared,) = found.comparisons
     together = found.together if compared.variant == TOGETHER else None

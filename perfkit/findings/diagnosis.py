@@ -318,7 +318,7 @@ class Diagnosis(Saved):
             c.variant
             for c in self.comparisons
             if c.variant not in told
-            and c.verdict == "too noisy to say"
+            and (c.verdict == "too noisy to say" or not c.stands_out)
             and c.high > MUCH
             and (c.is_judged or c.ratio > _HOPELESS)
         )

@@ -406,7 +406,7 @@ def _to_change(found: Diagnosis) -> Table:
         (
             cause.do,
             cause.edits[0].where if cause.edits else "",
-            _gain(cause.speedup),
+            "at most " * cause.is_ceiling + _gain(cause.speedup),
             found.how_sure(cause),
         )
         for cause in found.causes[:3]

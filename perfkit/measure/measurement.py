@@ -99,10 +99,7 @@ class Measurement:
     @functools.cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Each variant against the one it is compared with."""
-        return tuple(
-            statistics.comparison(rounds, self._usual, self.noise_floor)
-            for rounds in self._compared
-        )
+        return tuple(self._comparison(rounds) for rounds in self._compared)
 
     def compare(self, variant: str, baseline: str) -> Comparison | None:
         """Any two variants, from the rounds that hold both; None if there are none."""
@@ -110,9 +107,12 @@ class Measurement:
             if (known.variant, known.baseline) == (variant, baseline):
                 return known
         rounds = self._rounds(variant, baseline)
-        if rounds is None:
-            return None
-        return statistics.comparison(rounds, self._usual, self.noise_floor)
+        return None if rounds is None else self._comparison(rounds)
+
+    def _comparison(self, rounds: Rounds) -> Comparison:
+        return statistics.comparison(
+            rounds, self._usual, self.noise_floor, max(1, len(self._compared))
+        )
 
     def fastest(self, among: tuple[str, ...] = ()) -> tuple[Timing, ...]:
         """The fastest variant, then those it is not shown to beat; best rate first.
@@ -234,6 +234,7 @@ class Measurement:
                 self._trial(variant, r).shares_process(self._trial(baseline, r))
                 for r in common
             ),
+            same=self._repeats(variant) == self._repeats(baseline),
         )
 
     def _trial(self, variant: str, number: int) -> Trial:

@@ -119,6 +119,9 @@ class Comparison:
         verdict: ``faster`` or ``slower`` only where the interval leaves out 1 and the
             ratio lies beyond the noise floor.
         rounds: How many rounds it rests on.
+        stands_out: Whether it would still be claimed with an interval so wide that
+            none of all the run's comparisons misses the truth, at 95 %. The largest of
+            many differences is large by chance, too.
     """
 
     variant: str
@@ -128,6 +131,7 @@ class Comparison:
     high: float
     verdict: Comparing
     rounds: int
+    stands_out: bool = True
 
     @property
     def is_noise(self) -> bool:
@@ -168,12 +172,16 @@ class Comparison:
 
     @property
     def sure(self) -> Sure:
-        """How sure its verdict is; one round, or a wide interval, is likely at most."""
+        """How sure its verdict is.
+
+        One round, a wide interval or what is the largest of many by chance is likely at
+        most.
+        """
         known = units.is_known(self.low, self.high)
         if self.verdict == "too noisy to say" or not known:
             return "not known yet"
         narrow = self.high <= _SURE * self.low
-        return "sure" if narrow and self.rounds > 1 else "likely"
+        return "sure" if narrow and self.rounds > 1 and self.stands_out else "likely"
 
     @property
     def ends(self) -> str:
@@ -251,6 +259,7 @@ class Rounds:
         turns: How many turns that rests on, shape (rounds,).
         shared: Variance of what is the same in all rounds, and no mean makes smaller.
         one_process: Whether both took turns in one process in each of the rounds.
+        same: Whether both are known to do the same: the log of their ratio is 0.
     """
 
     variant: str
@@ -260,11 +269,12 @@ class Rounds:
     turns: _Floats
     shared: float = 0.0
     one_process: bool = False
+    same: bool = False
 
     @property
     def freedom(self) -> int:
         """Degrees of freedom of how much the rounds vary."""
-        return len(self.logs) - 1
+        return len(self.logs) - (not self.same)
 
     def summed_up(self, turn: float) -> tuple[float, float, float]:
         """What the rounds say together; those that wavered have less of a say.
@@ -281,7 +291,8 @@ class Rounds:
         within = (own * self.within + _TURNS * usual) / (own + _TURNS)
         weights = 1 / (LEAST**2 + within)
         middle = float(np.average(self.logs, weights=weights))
-        squares = float(weights @ (self.logs - middle) ** 2)
+        around = 0.0 if self.same else middle
+        squares = float(weights @ (self.logs - around) ** 2)
         return middle, float(1 / weights.sum()), squares / max(1, self.freedom)
 
 
@@ -292,10 +303,11 @@ def rounds(
     shared: float = 0.0,
     *,
     one_process: bool = False,
+    same: bool = False,
 ) -> Rounds:
     """Take the ratio of each round, from the steady parts of variant and baseline."""
     logs, within, turns = np.array([_log_ratio(*pair) for pair in pairs]).T
-    return Rounds(variant, baseline, logs, within, turns, shared, one_process)
+    return Rounds(variant, baseline, logs, within, turns, shared, one_process, same)
 
 
 def seen(every: Sequence[Rounds]) -> list[Seen]:
@@ -316,25 +328,31 @@ def _usual_turn(every: Sequence[Rounds]) -> float:
     return float(min(each.mean(), _WILD * np.median(each)))
 
 
-def comparison(of: Rounds, usual: Spread, floor: float | None) -> Comparison:
+def comparison(
+    of: Rounds, usual: Spread, floor: float | None, among: int = 1
+) -> Comparison:
     """Say what the rounds show.
 
     Args:
         of: The ratios, at least one.
         usual: What ``usual`` says of the whole run.
         floor: The noise floor, a ratio of at least 1; None while it is unknown.
+        among: How many comparisons the run makes.
     """
     middle, error, freedom = _moderated(of, usual)
     half = min(student(freedom) * error, _WIDEST)
     low, high = middle - half, middle + half
+    verdict = judge(low, middle, high, np.log(floor) if floor else 0.0)
+    claimed = verdict in ("faster", "slower")
     return Comparison(
         variant=of.variant,
         baseline=of.baseline,
         ratio=float(np.exp(middle)),
         low=float(np.exp(low)),
         high=float(np.exp(high)),
-        verdict=judge(low, middle, high, np.log(floor) if floor else 0.0),
+        verdict=verdict,
         rounds=len(of.logs),
+        stands_out=not claimed or abs(middle) > student(freedom, among) * error,
     )
 
 
@@ -407,8 +425,8 @@ def _variance(shares: _Floats) -> float:
     return float((shares**2).sum() * count / (count - 1)) if count > 1 else 0.0
 
 
-def student(freedom: float) -> float:
-    """How many standard errors an interval reaches."""
+def student(freedom: float, among: int = 1) -> float:
+    """How many standard errors an interval reaches, and so many of them together."""
     from scipy import special
 
-    return float(special.stdtrit(freedom, _LEVEL))
+    return float(special.stdtrit(freedom, 1 - (1 - _LEVEL) / among))

@@ -28,6 +28,14 @@ def test_the_ceiling_gives_way_to_what_names_the_reason():
     assert named(without_input=3.0, endless=2.0) == ["epoch-boundary"]
 
 
+def test_a_ceiling_of_an_input_with_which_nothing_is_wrong_comes_last():
+    limit = cause("input-bound", "without input", 2.0, "opportunity")
+    steps = cause("step-overhead", "16 steps at a time", 1.4, "opportunity")
+    assert gains.rank((limit, steps)) == (steps, limit)
+    slow = replace(limit, kind="defect")
+    assert gains.rank((steps, slow)) == (slow, steps)
+
+
 def test_the_ends_of_epochs_explain_no_more_than_is_shown_of_them():
     made = measured(without_input=3.0, endless=2.0)
     # As fast in two rounds as in none: the mean is plain, its interval is not.
@@ -54,6 +62,23 @@ def test_what_changes_the_learning_waits_for_a_defect():
     assert named(batch=3.0, without_logger=1.4) == ["callback"]
     assert named(batch=9.0, without_logger=1.3) == ["small-batch", "callback"]
     assert named(batch=1.7) == ["small-batch"]
+
+
+def test_an_opportunity_that_is_the_largest_of_many_by_chance_is_not_named():
+    def found(name, *others):
+        made = measured(**{name: 1.0}, **dict.fromkeys(others, 1.0))
+        by_chance = {1: 1.15, 2: 1.25, 3: 1.35}
+        trials = [
+            trial(name, 1000 * by_chance[t.round], t.round) if t.variant == name else t
+            for t in made.trials
+        ]
+        return gains.causes(ALL, replace(made, trials=tuple(trials)))
+
+    others = [f"another {number}" for number in range(8)]
+    assert [cause.change for cause in found("batch")] == ["batch"]
+    assert found("batch", *others) == ()
+    # What would be wrong with the training is named, as likely.
+    assert len(found("without logger", *others)) == 1
 
 
 def test_what_changes_the_learning_does_not_wait_for_itself():

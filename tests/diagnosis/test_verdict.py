@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.diagnosis import gains, verdict
+from perfkit.diagnosis import gains, rounds, verdict
 from perfkit.diagnosis.changes import observers, resident
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.diagnosis.verdict import recovered, verdict_of
@@ -320,8 +320,12 @@ def test_what_was_applied_alone_is_told_for_what_it_brought(
     changed = dict(zip(named, rates, strict=True), verdict=verdict)
     found = with_xla(diagnosis(causes=(), ceiling=None, together=None), **changed)
     found = replace(found, comparisons=(found.compared("XLA"),))
-    assert verdict_of(found).headline.startswith(headline)
-    assert much in verdict_of(found).much
+    alone = replace(found, facts=found.facts | {rounds.ONLY: ["XLA"]})
+    assert verdict_of(alone).headline.startswith(headline)
+    assert much in verdict_of(alone).much
+    # A diagnosis that found no more than that to compare asks for the change.
+    only = verdict_of(replace(found, causes=(XLA,))).headline
+    assert only.endswith("ompile the steps with XLA.")
 
 
 def test_the_ceiling_is_told_with_what_of_it_was_got_back():

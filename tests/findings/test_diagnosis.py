@@ -102,7 +102,7 @@ def test_the_report_has_the_verdict_first_and_then_what_to_change():
             "train.py, line 12 | 2.50× (2.38 to 2.62) | sure"
         ),
         "Leave `CSVLogger` out, or let it do less": " | 1.30× (1.23 to 1.37) | sure",
-        "Together: parallel map + without CSVLogger": " | 2.93× (2.78 to 3.09) | sure",
+        "Together: parallel map + without CSVLogger": " | 2.93× (2.78 to 3.08) | sure",
     }
 
 

@@ -58,7 +58,7 @@ class Machine:
             for number, part in enumerate(parts):
                 told[number].append((part, parts[0]))
         return [
-            statistics.rounds(str(number), "0", pairs)
+            statistics.rounds(str(number), "0", pairs, same=number == 1)
             for number, pairs in enumerate(told)
             if number
         ]
@@ -73,18 +73,23 @@ class Machine:
         return Steady(keys, rate * seconds, seconds, 0.1, 0.2, 0.0)
 
     def compared(self, runs, known=0):
-        """Comparisons of so many runs, which know of so many others before them."""
+        """Comparisons of each of so many runs, which know of others before them."""
         machine = [statistics.seen(self.run()) for _ in range(known)]
         for _ in range(runs):
             every = self.run()
             usual = statistics.usual(Spread.learnt(machine[-30:]), every)
             floor = statistics.noise_floor(every[0], usual)
             machine += [statistics.seen(every)] * bool(known)
-            yield from (statistics.comparison(one, usual, floor) for one in every)
+            others = len(every) - 1
+            yield [statistics.comparison(o, usual, floor, others) for o in every]
 
 
 def is_slow(number):
     return number > 1 and number % 2 == 1
+
+
+def flat(runs):
+    return [one for run in runs for one in run]
 
 
 def shares(found):
@@ -109,23 +114,30 @@ def shares(found):
         Machine(rounds=3, wild=0.15),
         Machine(variants=2),
         Machine(variants=10),
+        Machine(rounds=1, processes=0.08, variants=8),
     ],
     ids=str,
 )
 def test_intervals_hold_the_truth_and_copies_are_not_called_different(machine, known):
-    held, copies, _ = shares(list(machine.compared(40, known)))
+    runs = list(machine.compared(80, known))
+    held, copies, _ = shares(flat(runs))
     # A run's comparisons share a baseline, so that these are known to three percent.
     assert held >= 0.90
-    assert copies <= 0.05
+    assert copies <= 0.06
+    # The largest of many differences is large by chance: that stands out in few runs.
+    lucky = [
+        c for run in runs for c in run if not (c.is_noise or is_slow(int(c.variant)))
+    ]
+    assert sum(c.stands_out for c in lucky) <= 0.05 * len(runs)
 
 
 def test_a_machine_that_is_known_is_more_readily_believed():
-    fresh, known = (list(Machine().compared(80, number)) for number in (0, 15))
+    fresh, known = (flat(Machine().compared(80, number)) for number in (0, 15))
     assert shares(known)[2] > shares(fresh)[2] + 0.05
     narrower = np.median([c.half_width for c in known])
     assert narrower < 0.85 * np.median([c.half_width for c in fresh])
     # Three rounds on a known machine find fifteen percent.
-    held, _, slow = shares(list(Machine(rounds=3).compared(80, 15)))
+    held, _, slow = shares(flat(Machine(rounds=3).compared(80, 15)))
     assert slow >= 0.9
     assert held <= 0.99
 

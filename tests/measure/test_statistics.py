@@ -106,6 +106,22 @@ def test_a_comparison_is_judged_by_its_interval(of, others, more, judgement):
     assert compared(of, *others, **more).judgement == judgement
 
 
+def test_what_is_the_largest_of_many_by_chance_is_likely_at_most():
+    usual = statistics.usual(KNOWN, [of := rounds([0.10, 0.12])])
+    alone, of_many = (statistics.comparison(of, usual, 1.0, k) for k in (1, 12))
+    assert (alone.verdict, alone.sure) == ("faster", "sure")
+    assert of_many == replace(alone, stands_out=False)
+    assert of_many.sure == "likely"
+
+
+def test_the_control_tells_of_noise_from_its_first_round_on():
+    # It does what the baseline does: what the two differ is noise, and all of it.
+    change, control = once(1.5), replace(once(1.3), same=True)
+    assert compared(change).verdict == "faster"
+    assert compared(change, control).verdict == "too noisy to say"
+    assert statistics.seen([control]) == [(pytest.approx(np.log(1.3) ** 2 / 5e-4), 1)]
+
+
 def test_a_round_that_wavered_has_less_of_a_say():
     of = rounds([0.0, 0.4])
     of.within[:] = 0.0001, 0.04

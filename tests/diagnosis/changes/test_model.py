@@ -285,6 +285,15 @@ def validated(made):
     return found.validated, found.validation_steps
 
 
+def test_arrays_in_memory_are_nothing_that_is_wrong_with_the_input():
+    (arrays,), (pipeline,) = (
+        resident.resident(Facts(data=data)) for data in ("arrays", "tf.data")
+    )
+    assert (arrays.kind, pipeline.kind) == ("opportunity", "by gain")
+    assert "in memory already" in arrays.fix
+    assert "slowest stage" in pipeline.fix
+
+
 def test_without_input_what_is_held_back_is_validated_as_before():
     features, labels = rows(10)
     labels[:] = np.arange(len(labels))
