@@ -141,6 +141,7 @@ class Facts:
         flop: Multiplications and additions of a step; None where nobody knows.
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
+        between_s: Of such a loop: seconds of its own code between two epochs.
         late: Variables of the environment that it set after TensorFlow had been loaded.
         uncontained: Why it is not kept from the user's files; "" where it is.
         unrolled: Names of its recurrent layers that are unrolled.
@@ -178,6 +179,7 @@ class Facts:
     pipeline: dict[str, Any] = field(default_factory=dict)
     loop: bool = False
     epochs: int = 1
+    between_s: float = 0.0
     retraced: dict[str, dict[str, Any]] = field(default_factory=dict)
     open_shapes: bool = False
     flop: float | None = None
@@ -337,6 +339,8 @@ def _lengths(rows: NDArray[np.int_], *, front: bool) -> NDArray[np.int_]:
 
 # Another epoch is waited for so long: its beginning tells that there are more.
 _WAIT_S = 2.0
+# Trials that had to wait longer from epoch to epoch would see little else.
+LONG_BETWEEN_S = 5.0
 
 
 def some_epochs(running: Iterator[object], looping: Looping) -> None:
@@ -363,6 +367,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
     training = looping.training
     assert training is not None
     batch, calls = looping.first, looping.calls
+    repeated = looping.repeated and looping.between_s <= LONG_BETWEEN_S
     return Facts(
         model="a loop of your own",
         steps=looping.length or steps_of(training),
@@ -371,7 +376,8 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         eager_calls=calls.eager() if calls else (),
         computes=calls.computes() if calls else "",
         drawn=calls.drawn() if calls else {},
-        epochs=min(looping.begun, looping.most) if looping.repeated else 1,
+        epochs=min(looping.begun, looping.most) if repeated else 1,
+        between_s=looping.between_s,
         **_of_data(training, batch),
         **seen,
     )

@@ -260,6 +260,7 @@ class Looping:
         length: Steps of an epoch that ended by itself; None while none has.
         hurry: End the epoch after the next step, and do not end the last.
         calls: Hears what the steps call; None where nobody wants to know.
+        between_s: Seconds of the user's code between two epochs; 0.0 before a second.
     """
 
     epochs: Epochs
@@ -273,6 +274,8 @@ class Looping:
     hurry: bool = False
     calls: LoopCalls | None = None
     counter: StepCounter | None = None
+    between_s: float = 0.0
+    _ended: float | None = None
     _made: int = 0
     _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
@@ -300,6 +303,8 @@ class Looping:
     def batches(self, data: Any) -> Iterator[Any]:
         """Give the batches of an epoch; each that is asked for ends the step before."""
         self.begun += 1
+        if self._ended is not None:
+            self.between_s = time.perf_counter() - self._ended
         if self.calls:
             self.calls.begin()
         self.training = self.training or in_loop(data)
@@ -321,12 +326,12 @@ class Looping:
                     self.calls.step()
                 counter.step()
                 if not last and (self.hurry or step == self.epochs.trial_steps):
-                    counter.end_epoch()
-                    return
+                    break
         except GeneratorExit:
             # The user's own code left the loop.
             self.length = self.length or step
         counter.end_epoch()
+        self._ended = time.perf_counter()
 
     def _flow(self, training: InLoop, counter: StepCounter, most: int) -> Iterator[Any]:
         """All batches of an epoch; of the last one without an end."""

@@ -7,6 +7,7 @@ confirmed, and what needs a training made anew is tried. Near the end the best a
 measured together.
 """
 
+import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -72,6 +73,11 @@ def round_s(facts: Facts) -> float:
     return _CONFIRMED * trial_s(facts.ready_s, facts.step_s)
 
 
+def _to_give(budget_s: float) -> str:
+    """A budget as it is typed, in full tens of seconds."""
+    return f"--budget {10 * math.ceil(budget_s / 10)}"
+
+
 def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
     """Plan what is left of a budget once the first look has spent so much of it.
 
@@ -96,6 +102,18 @@ def without_turns_s(facts: Facts) -> float:
     return min(LONGEST_S, max(_SHORTEST_S, needed))
 
 
+def without_turns_in_words(facts: Facts, budget_s: float) -> str:
+    """What such a training needs, where its budget is smaller; "" where it is not."""
+    needed = without_turns_s(facts)
+    if budget_s >= needed:
+        return ""
+    step, first = units.seconds(facts.step_s), units.seconds(facts.ready_s)
+    return (
+        f"A step takes about {step}, and setting up {first}, in each fresh process: to "
+        f"see what helps, give {_to_give(needed)}."
+    )
+
+
 def in_words(facts: Facts, plan: Planned) -> str:
     """The plan in a sentence or two."""
     step, first = units.seconds(facts.step_s), 4 * _AROUND * turn_s(facts.step_s)
@@ -106,8 +124,8 @@ def in_words(facts: Facts, plan: Planned) -> str:
         "the earliest"
     )
     if not plan.fresh_s:
-        again = units.seconds(plan.budget_s + 2 * round_s(facts))
-        return f"{said}. To confirm it in fresh processes, give --budget {again}."
+        again = _to_give(plan.budget_s + 2 * round_s(facts))
+        return f"{said}. To confirm it in fresh processes, give {again}."
     return f"{said}, and what helps is confirmed in fresh processes afterwards."
 
 

@@ -229,7 +229,8 @@ class Script:
         code = compile(tree, self.path, "exec")
         main = self._main()
         real, taken = keras.Model.fit, None
-        keras.Model.fit = _taking(real, self.path, line)
+        passed = set[int]()
+        keras.Model.fit = _taking(real, self.path, line, passed)
         try:
             taken = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
@@ -238,6 +239,14 @@ class Script:
                     f"{Path(self.path).name} ended itself with {ended.code!r} before "
                     "it trained; if it needs arguments, give them behind `--`."
                 ) from None
+        except Exception as error:
+            # What stands behind a training may need what that has learnt.
+            if last := max(passed, default=0):
+                error.add_note(
+                    f"perfkit passed over the calls of fit up to number {last}, whose "
+                    f"histories are zeros here: give --fit {last} to diagnose that one."
+                )
+            raise
         finally:
             keras.Model.fit = real
         if taken is None and not (marked and marked.count):
@@ -349,13 +358,14 @@ class _NotTrained:
         self.history.update({name: nothing.copy() for name in names})
 
 
-def _taking(real: Any, path: str, line: int) -> Any:
+def _taking(real: Any, path: str, line: int, passed: set[int]) -> Any:
     """What takes the place of Keras's own ``fit``.
 
     It holds the script where that trains in ``line``, in any if that is 0, and passes
-    over other calls.
+    over other calls, whose numbers it adds to ``passed``.
     """
     signature = inspect.signature(real)
+    calls = fit_calls(parse(path))
 
     @functools.wraps(real)
     def taking(*args: Any, **kwargs: Any) -> Any:
@@ -363,7 +373,9 @@ def _taking(real: Any, path: str, line: int) -> Any:
         here = frame.f_code.co_filename == path
         given = dict(signature.bind(*args, **kwargs).arguments)
         given |= given.pop("kwargs", {})
-        if line and here and not _stands_at(frame.f_lineno, line, path):
+        at = [n for n, call in enumerate(calls, 1) if _holds(call, frame.f_lineno)]
+        if line and here and not any(calls[n - 1].lineno == line for n in at):
+            passed.update(at)
             return _passed_over(real, given)
         model, x = given.pop("self"), given.pop("x", None)
         y, weight = given.pop("y", None), given.pop("sample_weight", None)
@@ -393,7 +405,6 @@ def _as_data(data: Any, y: Any) -> Any:
     return data
 
 
-def _stands_at(now: int, line: int, path: str) -> bool:
-    """Whether a call that began in ``line`` is the one that runs ``now``."""
-    call = next(c for c in fit_calls(parse(path)) if c.lineno == line)
-    return line <= now <= (call.end_lineno or line)
+def _holds(call: ast.Call, line: int) -> bool:
+    """Whether a line is one of a call's."""
+    return call.lineno <= line <= (call.end_lineno or call.lineno)

@@ -176,6 +176,9 @@ class DiagnosisSession(Measurer[Diagnosis]):
             yield Preparing(self._plan)
         elif self._asked is None:
             self._budget = rounds.without_turns_s(self._facts)
+        elif needs := rounds.without_turns_in_words(self._facts, self._asked):
+            self._plan = needs
+            yield Preparing(needs)
 
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str

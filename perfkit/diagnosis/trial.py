@@ -75,13 +75,19 @@ def _loop_epochs(facts: Facts) -> Epochs:
     # The one epoch of a loop that has no more never ends in a trial.
     if facts.epochs == 1 or not facts.steps:
         return Epochs(batch=facts.batch)
-    fitting = max(_FEWEST, round(_EPOCH_S / (facts.step_s or _EPOCH_S)))
+    fitting = _steps_in(facts.step_s or _EPOCH_S)
     whole = facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER
     return Epochs(
         batch=facts.batch,
         steps=facts.steps,
         trial_steps=None if whole else fitting,
     )
+
+
+def _steps_in(step_s: float, at_a_time: int = 1) -> int:
+    """Steps of an epoch of a trial."""
+    fewest = _FEWEST if step_s < _LONG_S else _FEWEST_LONG
+    return max(fewest * at_a_time, round(_EPOCH_S / step_s))
 
 
 def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
@@ -101,8 +107,7 @@ def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
     if not steps:
         return epochs
     step_s = facts.step_s * times or _EPOCH_S
-    fewest = _FEWEST if step_s < _LONG_S else _FEWEST_LONG
-    fitting = max(fewest * at_a_time, round(_EPOCH_S / step_s))
+    fitting = _steps_in(step_s, at_a_time)
     if facts.pipeline.get("hidden cache") or fitting >= steps / _SHORTER:
         # An epoch of few executions has no ticks but its own.
         whole = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time

@@ -7,6 +7,7 @@ from perfkit import units
 from perfkit.diagnosis import rounds, settings, split
 from perfkit.diagnosis.changes.resident import PARTS
 from perfkit.diagnosis.epochs import EPOCH_END
+from perfkit.diagnosis.facts import LONG_BETWEEN_S
 from perfkit.diagnosis.gains import OF_INPUT, gain
 from perfkit.diagnosis.maker import uncontained_in_words
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
@@ -113,12 +114,17 @@ def _not_measured(found: Diagnosis) -> Verdict:
         much = "The training made too few steps within the budget."
     if runs and step_s:
         much = f"A step takes about {_short(step_s)}. {much}"
+    plan = str(found.facts.get(rounds.PLAN) or "")
+    then = _REMEDIES.get(found.outcome, _REMEDIES["completed"])
+    if runs and not found.stopped:
+        # Trials that the budget's end has cut off were stopped, too.
+        then = plan if "--budget" in plan else _REMEDIES["completed"]
     return Verdict(
         headline=_NOT_KNOWN if runs else "This training could not be run.",
         much=much,
         sure="not known yet" if runs else "",
-        because=tuple(_remarks(found)),
-        next=_REMEDIES.get(found.outcome, _REMEDIES["completed"]),
+        because=(*filter(None, [plan]), *_remarks(found)),
+        next=then,
     )
 
 
@@ -147,7 +153,7 @@ def _applied(found: Diagnosis) -> Verdict | None:
 
 def _to_do(found: Diagnosis) -> Verdict | None:
     """What brings most; a little of the input that may be spared is nothing to do."""
-    causes = [c for c in found.causes if not c.is_ceiling or c.kind == "defect"]
+    causes = [c for c in found.best if not c.is_ceiling or c.kind == "defect"]
     if not causes:
         return None
     cause, *others = causes
@@ -414,6 +420,12 @@ def _aside(found: Diagnosis) -> Iterator[str]:
 
 def _remarks(found: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
+    between_s = float(found.facts.get("between_s") or 0)
+    if between_s > LONG_BETWEEN_S:
+        yield (
+            f"Between two epochs its own code took {_short(between_s)}: no trial "
+            f"waited for that, and no rate here counts it {_MEASURED}."
+        )
     if why := found.facts.get("uncontained"):
         yield uncontained_in_words(str(why))
     names = [str(name) for name in found.facts.get("late") or ()]

@@ -84,6 +84,8 @@ _MIND = {
     "determinism": "Two runs then differ.",
     "float32": "Results then have 7 digits instead of 16.",
     "buckets of similar length": "Examples of similar length are then learnt together.",
+    "tf.function": "What it does besides computing, such as counting or printing in "
+    "Python, then happens only once.",
 }
 
 
@@ -309,6 +311,14 @@ class Diagnosis(Saved):
         if compared is None or cause.grade != "measured here":
             return "likely"
         return compared.sure
+
+    @property
+    def best(self) -> tuple[Cause, ...]:
+        """Of the changes that proved a cause the best; a callback is one of its own."""
+        best: dict[str, Cause] = {}
+        for one in self.causes:
+            best.setdefault(one.change if one.cause == "callback" else one.cause, one)
+        return tuple(best.values())
 
     @property
     def left_open(self) -> tuple[str, ...]:

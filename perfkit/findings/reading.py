@@ -188,8 +188,9 @@ def _values(data: bytes) -> int:
 
 
 def _broken(reason: str, data: bytes, noun: str) -> str:
-    # Half a surrogate, too, is called truncated.
-    if "truncated" in reason and not data.rstrip().endswith(b"}"):
+    # Half a surrogate, too, is called truncated; half a number is called no number.
+    half = f"number (byte {len(data)})" in reason
+    if half or ("truncated" in reason and not data.rstrip().endswith(b"}")):
         return "cut off: its end is missing"
     if "recursion" in reason:
         return f"not a {noun}: its lists are nested too deeply"

@@ -1,7 +1,8 @@
 """A finding: one question, asked of one machine, with everything that answers it."""
 
+import itertools
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -27,7 +28,8 @@ class Edit:
         cell: Of a notebook: which of its cells of code, from 1, and ``line`` counts in
             it; 0 for all else.
         line: The first of the old lines, from 1; 0 for code that is an example.
-        old: What stands there; where lines are only added, the one that they follow.
+        old: What stands there; where lines are only added, the one that they follow,
+            or precede where nothing is in front of them.
         new: What to write there; "" where lines are only deleted, and None where the
             place is known and what to write is not.
     """
@@ -61,18 +63,25 @@ class Edit:
         # Deeply nested code keeps its shape, not its distance from the margin.
         shown = textwrap.dedent("\n".join([*old, *new])).split("\n")
         before, after = shown[: len(old)], shown[len(old) :] if self.new else []
-        pairs = enumerate(zip(before, after, strict=False))
-        shorter = min(len(before), len(after))
-        kept = next((i for i, (one, other) in pairs if one != other), shorter)
+        kept = _alike(before, after)
+        behind = _alike(before[kept:][::-1], after[kept:][::-1])
+        end, last = len(before) - behind, len(after) - behind
         yield from ((" ", line) for line in before[:kept])
         gone = " " if self.new is None else "-"
-        yield from ((gone, line) for line in before[kept:])
-        yield from (("+", line) for line in after[kept:])
+        yield from ((gone, line) for line in before[kept:end])
+        yield from (("+", line) for line in after[kept:last])
+        yield from ((" ", line) for line in before[end:])
 
     def __str__(self) -> str:
         """The place, and under it what goes and what comes."""
         lines = [f"  {sign} {line}" for sign, line in self.signed()]
         return "\n".join([self.where, *lines] if self.where else lines)
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines are the same before the first that is not."""
+    same = (a == b for a, b in zip(one, other, strict=False))
+    return len(list(itertools.takewhile(bool, same)))
 
 
 def cell_in_words(cell: int) -> str:

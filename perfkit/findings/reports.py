@@ -409,7 +409,7 @@ def _to_change(found: Diagnosis) -> Table:
             "at most " * cause.is_ceiling + _gain(cause.speedup),
             found.how_sure(cause),
         )
-        for cause in found.causes[:3]
+        for cause in found.best[:3]
     ]
     if found.together:
         compared = found.compared(TOGETHER)

@@ -495,6 +495,20 @@ def test_a_notebook_is_told_by_cell_and_line(tmp_path):
     assert any("notebook" in sentence for sentence in said.says)
 
 
+def test_what_is_added_on_top_is_told_with_the_line_that_follows_in_its_cell(tmp_path):
+    step = "def step(batch):\n    tape = tf.GradientTape()\n"
+    loop = "for batch in data:\n    step(batch)\n"
+    facts = {"eager_calls": ["__main__:step"]}
+    path = notebook(tmp_path, HEAD, step, loop)
+    there = locate(found("tf.function", **facts), maker(str(path)))
+    assert str(there.causes[0].edits[0]) == (
+        "train.ipynb, code cell 2, line 1\n  + @tf.function\n    def step(batch):"
+    )
+    script = written(tmp_path, f"{HEAD}\n\n{step}{loop}")
+    there = locate(found("tf.function", **facts), maker(str(script)))
+    assert "\n  + @tf.function\n    def step(batch):" in str(there.causes[0].edits[0])
+
+
 def test_a_hint_in_a_notebook_is_told_by_cell_and_line(tmp_path):
     path = notebook(tmp_path, HEAD, "# eager\nmodel.run_eagerly = True\n", FIT)
     (hint,) = hints(maker(str(path)))

@@ -205,8 +205,8 @@ def test_a_script_that_comes_to_no_training_says_why(script, text, said):
 
 def test_of_several_fits_the_longest_is_taken_or_the_one_that_is_asked_for(script):
     text = f"""{MODEL}
-LONG = 9
 before = model.fit(x, y, batch_size=8, epochs=2, validation_split=0.1)
+LONG = 9
 assert list(before.history) == ["loss", "val_loss"]
 assert len(before.epoch) == len(before.history["loss"]) == 2
 assert len(model.get_weights()) == 2, "the first fit builds the model"
@@ -218,6 +218,11 @@ model.fit(
     path = script(text)
     assert facts_of(maker(path)).batch == 64
     assert facts_of(maker(path, fit=1)).batch == 8
+    # What needs what a training has learnt does not run behind one passed over.
+    path = script(text.replace("LONG = 9", "9 / before.history['loss'][0]; LONG = 9"))
+    with pytest.raises(ZeroDivisionError) as raised:
+        maker(path)()
+    assert "give --fit 1" in raised.value.__notes__[0]
 
 
 def test_a_function_that_makes_a_training_stays_what_it_was(script):

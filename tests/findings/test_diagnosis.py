@@ -89,6 +89,16 @@ def rows(found, title):
     return {row[0]: row[1:] for t in every if t.title == title for row in t.rows}
 
 
+def test_of_several_ways_to_mend_one_cause_the_best_is_told():
+    seldom = cause("validation", "validation every 5 epochs", 1.4)
+    never = cause("validation", "without validation", 1.5)
+    writer = cause("callback", "without Writer", 1.2)
+    found = diagnosis(causes=(never, seldom, LOGGER, writer))
+    assert found.best == (never, LOGGER, writer)
+    told = rows(found, "What to change")
+    assert [what for what in told if "alidat" in what] == ["Validate less often"]
+
+
 def test_the_report_has_the_verdict_first_and_then_what_to_change():
     edits = (Edit(file="train.py", line=12, old="ds.map(f)", new="ds.map(f, 8)"),)
     found = diagnosis(causes=(replace(SLOW_MAP, edits=edits), LOGGER))

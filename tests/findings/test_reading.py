@@ -64,6 +64,10 @@ def test_a_file_that_is_cut_off_says_so(share):
     assert "cut off" in refused(sound()[: int(len(sound()) * share)])
 
 
+def test_a_file_that_is_cut_off_within_a_number_says_so():
+    assert "cut off" in refused(sound()[: sound().index(b".") + 1])
+
+
 MANY = dict.fromkeys(map(str, range(501)), "none here")
 
 

@@ -89,8 +89,7 @@ def loops(facts: Facts) -> Iterator[Change | Untested]:
             cause="eager",
             kind="defect",
             changes=f"{listed} is traced once and run as a graph.",
-            fix=f"@tf.function in the line above {listed}. What it does besides "
-            "computing, such as counting in Python, then happens only once.",
+            fix=f"@tf.function in the line above {listed}.",
             apply=functools.partial(as_graphs, functions=functions),
         )
     elif facts.computes == OPERATIONS:
