@@ -160,7 +160,7 @@ def _to_do(found: Diagnosis) -> Verdict | None:
     headline = f"{_to_delete(cause) or cause.do}."
     if found.healthy and not (found.left_open or found.unmeasured):
         headline = (
-            f"Nothing is wrong in this training. For more speed, {_low(headline)}"
+            f"Nothing is wrong in {_what(found)}. For more speed, {_low(headline)}"
         )
     shown = "Without it the training" if cause.change[:7] == "without" else ""
     much = _much(
@@ -189,7 +189,7 @@ def _to_do(found: Diagnosis) -> Verdict | None:
 
 def _nothing_to_do(found: Diagnosis) -> Verdict:
     open_yet = (*found.left_open, *found.unmeasured)
-    step, others = _step(found), tuple(_others(found))
+    step, others = _step(found), (*_between(found), *_others(found))
     if open_yet or not found.healthy:
         much = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
         then = f"Run again with `budget={2 * found.budget_s:.0f}`."
@@ -211,7 +211,7 @@ def _nothing_to_do(found: Diagnosis) -> Verdict:
     is_sure = all(c.sure == "sure" for c in found.comparisons)
     work = "Most of a step is its own work: only less of that makes it faster."
     return Verdict(
-        headline="Nothing is wrong in this training.",
+        headline=f"Nothing is wrong in {_what(found)}.",
         much=much,
         sure="sure" if is_sure else "likely",
         warnings=others,
@@ -276,8 +276,26 @@ def _warnings(found: Diagnosis, cause: Cause) -> Iterator[str]:
         yield f"It keeps {units.size(kept)} in memory."
     if cause.mind:
         yield cause.mind
+    yield from _between(found)
     if cause.cause != "contention":
         yield from _others(found)
+
+
+def _what(found: Diagnosis) -> str:
+    return "its steps" if any(_between(found)) else "this training"
+
+
+def _between(found: Diagnosis) -> Iterator[str]:
+    """What a loop does from epoch to epoch, where that took too long to wait for."""
+    between_s = float(found.facts.get("between_s") or 0)
+    if between_s > LONG_BETWEEN_S:
+        step_s = found.step.median_s if found.step else 0.0
+        steps_s = step_s * int(found.facts.get("steps") or 0)
+        beside = f", beside {_short(steps_s)} of steps" if steps_s else ""
+        yield (
+            f"From epoch to epoch its own code took {_short(between_s)}{beside}: no "
+            "rate here counts that, and no change of it was tried."
+        )
 
 
 def _others(found: Diagnosis) -> Iterator[str]:
@@ -420,12 +438,6 @@ def _aside(found: Diagnosis) -> Iterator[str]:
 
 def _remarks(found: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
-    between_s = float(found.facts.get("between_s") or 0)
-    if between_s > LONG_BETWEEN_S:
-        yield (
-            f"Between two epochs its own code took {_short(between_s)}: no trial "
-            f"waited for that, and no rate here counts it {_MEASURED}."
-        )
     if why := found.facts.get("uncontained"):
         yield uncontained_in_words(str(why))
     names = [str(name) for name in found.facts.get("late") or ()]

@@ -223,6 +223,10 @@ class Measurement:
         common = sorted(one.keys() & other.keys())
         if not common:
             return None
+        one_process = all(
+            self._trial(variant, r).shares_process(self._trial(baseline, r))
+            for r in common
+        )
         return statistics.rounds(
             variant,
             baseline,
@@ -230,11 +234,9 @@ class Measurement:
             shared=self._pauses_variance(
                 (variant, one), (baseline, other), common, own=own
             ),
-            one_process=all(
-                self._trial(variant, r).shares_process(self._trial(baseline, r))
-                for r in common
-            ),
-            same=self._repeats(variant) == self._repeats(baseline),
+            one_process=one_process,
+            # What turns in one process differ by, the turns themselves tell.
+            same=variant == CONTROL and baseline == self.baseline and not one_process,
         )
 
     def _trial(self, variant: str, number: int) -> Trial:

@@ -74,6 +74,24 @@ def test_epochs_end_early_and_the_last_one_does_not_end():
     assert told == [Pause("set-up"), *[Tick(8)] * 2, end, *[Tick(8)] * 6]
 
 
+def test_a_loop_that_takes_long_between_its_epochs_has_one_in_a_trial(monkeypatch):
+    now = iter(range(0, 10_000, 10))
+    clock = types.SimpleNamespace(perf_counter=lambda: next(now))
+    monkeypatch.setattr("perfkit.diagnosis.loop.time", clock)
+
+    def function():
+        for _ in range(3):
+            for _ in steps([[1.0], [2.0]]):
+                pass
+
+    _, looping = looped(function, Epochs(batch=1))
+    facts = facts_of_loop(looping)
+    assert facts.between_s >= 10
+    assert (looping.repeated, facts.epochs) == (True, 1)
+    looping.between_s = 0.1
+    assert facts_of_loop(looping).epochs == 3
+
+
 def test_epochs_are_seen_through_a_function_that_makes_one():
     def epoch():
         for _ in steps([1, 2]):

@@ -48,6 +48,19 @@ def test_the_change_that_brings_most_is_the_answer_with_its_gain():
     assert [r for r in reasons if not any(grade in r for grade in grades)] == []
 
 
+def test_what_a_loop_does_for_long_between_epochs_is_said_beside_its_steps():
+    found = diagnosis(causes=())
+    quick = replace(found, facts=found.facts | {"between_s": 0.5, "steps": 100})
+    slow = replace(found, facts=found.facts | {"between_s": 14.2, "steps": 100})
+    assert verdict_of(quick).warnings == ()
+    (said,) = verdict_of(slow).warnings
+    assert said.startswith(
+        "From epoch to epoch its own code took 14 s, beside 3.2 s of"
+    )
+    helped = replace(slow, causes=(SLOW_MAP,))
+    assert said in verdict_of(helped).warnings
+
+
 def test_what_shows_only_a_part_of_the_gain_says_at_least():
     parts = cause("eager", resident.PARTS, 2.5)
     assert verdict_of(diagnosis(causes=(parts,))).much == (
