@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perfkit.diagnosis.training import Training
+from perfkit.measure.statistics import Comparison
 
 Kind = Literal["defect", "opportunity"]
 # A defect or an opportunity by how much it brings: what a gain below 2x says of a model
@@ -76,6 +77,17 @@ class Change:
     def in_place(self) -> bool:
         """Whether it can be changed in a training that has been made."""
         return self.before is nothing
+
+    def kind_at(self, ratio: float) -> Kind:
+        """What it is where it brings so much."""
+        if self.kind != "by gain":
+            return self.kind
+        return "defect" if ratio >= self.defect_from else "opportunity"
+
+    def helps(self, compared: Comparison) -> bool:
+        """Whether it is shown to be faster; an opportunity, beyond what luck brings."""
+        defect = self.kind_at(compared.ratio) == "defect"
+        return compared.verdict == "faster" and (defect or compared.stands_out)
 
 
 @dataclass(frozen=True)

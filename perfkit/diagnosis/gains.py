@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from perfkit.diagnosis.change import Change, Kind, without_input
+from perfkit.diagnosis.change import Change, without_input
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.experiments.shared.words import rounds
@@ -61,7 +61,7 @@ def set_aside(changes: Sequence[Change], measured: Measurement) -> tuple[str, ..
     """
     found = _found(changes, measured)
     plain = [(s, c) for s, c in found if s.combines and not s.ceiling]
-    defects = [(s, c) for s, c in plain if _kind(s, c) == "defect"]
+    defects = [(s, c) for s, c in plain if s.kind_at(c.ratio) == "defect"]
     return tuple(
         one.name
         for one, compared in found
@@ -81,8 +81,8 @@ def _found(
         (one, compared)
         for one in changes
         if (compared := measured.compare(one.name, AS_GIVEN))
-        and claimed(compared)
-        and (compared.stands_out or _kind(one, compared) == "defect")
+        and one.helps(compared)
+        and compared.ratio >= CLAIMED
     ]
 
 
@@ -110,11 +110,6 @@ def _is_better_done(other: Cause, one: Cause) -> bool:
         return other.cause in OF_INPUT and other.speedup.estimate >= _PLAIN
     as_much = other.speedup.high >= one.speedup.low
     return one.cause == "callback" and other.cause == _RETRACING and as_much
-
-
-def claimed(compared: Comparison) -> bool:
-    """Whether a gain is shown, and worth a change."""
-    return compared.verdict == "faster" and compared.ratio >= CLAIMED
 
 
 def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
@@ -153,7 +148,7 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
     return Cause(
         cause=change.cause,
         change=change.name,
-        kind=_kind(change, compared),
+        kind=change.kind_at(compared.ratio),
         speedup=gain(compared),
         evidence=f"{change.changes} That runs {_how_fast(compared)}.",
         fix=change.fix,
@@ -168,12 +163,6 @@ def _how_fast(compared: Comparison) -> str:
         f"at {compared.ratio:.2f}× the rate (95 % interval {compared.low:.2f} to "
         f"{compared.high:.2f}, {rounds(compared)})"
     )
-
-
-def _kind(change: Change, compared: Comparison) -> Kind:
-    if change.kind != "by gain":
-        return change.kind
-    return "defect" if compared.ratio >= change.defect_from else "opportunity"
 
 
 def ceiling(changes: Sequence[Change], measured: Measurement) -> Gain | None:

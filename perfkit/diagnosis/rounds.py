@@ -427,8 +427,7 @@ def combined(changes: Sequence[Change], measured: Measurement) -> tuple[Change, 
             continue
         # Each callback is a thing of its own; of two ways to read one is taken.
         key = change.name if change.cause == "callback" else change.cause
-        helps = compared.verdict == "faster"
-        if helps and compared.ratio > best.get(key, (CLAIMED,))[0]:
+        if change.helps(compared) and compared.ratio > best.get(key, (CLAIMED,))[0]:
             best[key] = compared.ratio, change
     return tuple(one for _, one in best.values())
 

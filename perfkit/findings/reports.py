@@ -411,7 +411,9 @@ def _to_change(found: Diagnosis) -> Table:
         )
         for cause in found.best[:3]
     ]
-    if found.together:
+    alone = max((one.speedup.estimate for one in found.best), default=0.0)
+    # What brings no more than one of them by itself is nothing to do.
+    if found.together and found.together.speedup.estimate > alone:
         compared = found.compared(TOGETHER)
         rows.append(
             (

@@ -99,6 +99,14 @@ def test_of_several_ways_to_mend_one_cause_the_best_is_told():
     assert [what for what in told if "alidat" in what] == ["Validate less often"]
 
 
+def test_what_all_of_it_brings_is_told_where_that_is_more_than_the_best_alone():
+    found = diagnosis()
+    assert any(what.startswith("Together") for what in rows(found, "What to change"))
+    best = cause("serial-map", "parallel map", found.together.speedup.estimate)
+    less = rows(replace(found, causes=(best, LOGGER)), "What to change")
+    assert not any(what.startswith("Together") for what in less)
+
+
 def test_the_report_has_the_verdict_first_and_then_what_to_change():
     edits = (Edit(file="train.py", line=12, old="ds.map(f)", new="ds.map(f, 8)"),)
     found = diagnosis(causes=(replace(SLOW_MAP, edits=edits), LOGGER))
