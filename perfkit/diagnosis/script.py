@@ -353,6 +353,7 @@ class _NotTrained:
             names += [f"val_{name}" for name in names]
         self.model = model
         self.epoch = list(range(int(given.get("epochs") or 1)))
+        self.params = {"verbose": 0, "epochs": len(self.epoch), "steps": None}
         nothing = [0.0] * len(self.epoch)
         self.history: dict[str, list[float]] = defaultdict(nothing.copy)
         self.history.update({name: nothing.copy() for name in names})

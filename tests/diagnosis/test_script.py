@@ -209,6 +209,7 @@ before = model.fit(x, y, batch_size=8, epochs=2, validation_split=0.1)
 LONG = 9
 assert list(before.history) == ["loss", "val_loss"]
 assert len(before.epoch) == len(before.history["loss"]) == 2
+assert before.params["epochs"] == 2
 assert len(model.get_weights()) == 2, "the first fit builds the model"
 model.fit(
     x, y,
