@@ -15,7 +15,7 @@ from typing import NamedTuple
 from perfkit import units
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.facts import Facts
-from perfkit.findings.diagnosis import TOGETHER
+from perfkit.findings.diagnosis import MUCH, TOGETHER
 from perfkit.measure import budgets
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.statistics import Comparison
@@ -39,6 +39,8 @@ _LOOP_ROUNDS = 5
 # was seen that only a fresh process can leave off, so much that one round fits.
 _MOST_OF_IT, _SEEN_SHARE = 0.4, 0.6
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
+# What is open then may take so many times as long as was planned.
+_LONGER = 3.0
 # Among the facts of a diagnosis: what was planned, and the changes that it was about
 # where nothing else was looked for.
 PLAN, ONLY = "planned", "only"
@@ -51,11 +53,13 @@ class Planned(NamedTuple):
         budget_s: All of it, the first look included.
         turns_s: Turns in one process.
         fresh_s: Rounds in fresh processes; 0.0 where none fits.
+        longest_s: All of it where that leaves open what helps.
     """
 
     budget_s: float
     turns_s: float
     fresh_s: float
+    longest_s: float
 
 
 def turn_s(step_s: float) -> float:
@@ -84,16 +88,18 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
     A budget that is None is what the training needs, at most ten minutes.
     """
     turns_s, fresh_s = _TURNS * _AROUND * turn_s(facts.step_s), round_s(facts)
+    longest = budget
     if budget is None:
         needed = spent_s + turns_s + 2 * fresh_s
         budget = min(LONGEST_S, max(_SHORTEST_S, needed))
+        longest = min(LONGEST_S, _LONGER * budget)
     left = max(0.0, budget - spent_s)
     kept = min(2 * fresh_s, _MOST_OF_IT * left)
     if kept < fresh_s:
         # Half a round claims nothing that the turns do not show.
         pair_s = 2 * trial_s(facts.ready_s, facts.step_s)
         kept = pair_s if facts.settings and pair_s <= _SEEN_SHARE * left else 0.0
-    return Planned(budget, left - kept, kept)
+    return Planned(budget, left - kept, kept, longest or budget)
 
 
 def without_turns_s(facts: Facts) -> float:
@@ -126,7 +132,11 @@ def in_words(facts: Facts, plan: Planned) -> str:
     if not plan.fresh_s:
         again = _to_give(plan.budget_s + 2 * round_s(facts))
         return f"{said}. To confirm it in fresh processes, give {again}."
-    return f"{said}, and what helps is confirmed in fresh processes afterwards."
+    said += ", and what helps is confirmed in fresh processes afterwards"
+    if plan.longest_s > plan.budget_s:
+        longest = units.seconds(round(plan.longest_s, -1))
+        said += f". What is open then is measured on, {longest} in all at most"
+    return f"{said}."
 
 
 AS_GIVEN = "as given"
@@ -263,6 +273,8 @@ class Rounds:
         step_s: Seconds of a step, about.
         screened: Whether the first round was one process in which what can be changed
             there took turns.
+        usual_s: Seconds after which it ends unless it is still open what helps; None
+            where the whole budget is to be spent.
 
     Attributes:
         together: What is applied together; empty until that is measured.
@@ -277,9 +289,10 @@ class Rounds:
         step_s: float = 0.0,
         *,
         screened: bool = False,
+        usual_s: float | None = None,
     ) -> None:
         self._changes, self._work, self._budget = changes, work, budget
-        self._screened = screened
+        self._screened, self._usual_s = screened, usual_s or budget
         until_s = ready_s + WARM_UP_S
         self._each_s = trial_s(ready_s, step_s)
         # One round leaves much in doubt: no more are begun than two rounds can hold.
@@ -335,9 +348,15 @@ class Rounds:
             if took_s <= 0:
                 return sys.maxsize if self._screened else self._most
             each_s = took_s / len(trials)
-        left = self._budget - _spent_s(measured.trials)
+        spent_s = _spent_s(measured.trials)
+        left = self._usual_s - spent_s
         if self._screened:
-            return max(0, int(left / each_s) - 1)
+            most = int(left / each_s) - 1
+            if most < 1 and self._is_open(measured):
+                # It is measured on, the likeliest alone.
+                longest = int((self._budget - spent_s) / each_s) - 1
+                most = min(_CONFIRMED, longest)
+            return max(0, most)
         return min(self._most, max(1, int(left / each_s) - _ALWAYS))
 
     @property
@@ -375,10 +394,21 @@ class Rounds:
             return compared.ratio > CLAIMED and not (change.ceiling and best > CLAIMED)
         return not _clear(measured, change.name)
 
+    def _is_open(self, measured: Measurement) -> bool:
+        """Whether nothing is sure to help, and something may help much."""
+        each = [(one, _given(measured, one.name)) for one in self._changes]
+        known = [(one, compared) for one, compared in each if compared]
+        found = any(
+            one.helps(c) and c.sure == "sure" and c.ratio >= CLAIMED and not one.ceiling
+            for one, c in known
+        )
+        may = (c.high > MUCH and c.ratio > _HOPELESS for _, c in known if c.is_noise)
+        return not found and any(may)
+
     def _together(self, measured: Measurement) -> Iterator[Variant]:
         if (
             not self.together
-            and _spent_s(measured.trials) > _TOGETHER_AFTER * self._budget
+            and _spent_s(measured.trials) > _TOGETHER_AFTER * self._usual_s
         ):
             found = combined(self._changes, measured)
             self.together = found if len(found) > 1 else ()

@@ -87,7 +87,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         super().__init__(rounds.LONGEST_S if budget is None else budget, seed, folder)
         self._maker = maker(training)
         self._asked = budget
-        self._plan = ""
+        self._plan, self._longest = "", 0.0
         self._opening: Opening | None = None
         self._only = tuple(only)
         self._facts = Facts()
@@ -167,7 +167,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if known:
             spent_s = float(notes[look.SPENT])
             plan = rounds.planned(self._facts, spent_s, self._asked)
-            self._budget = plan.budget_s
+            self._budget, self._longest = plan.budget_s, plan.longest_s
             self._plan = rounds.in_words(self._facts, plan)
             after = next(i for i, m in enumerate(heard) if m[1] == look.SPENT)
             self._opening = Opening(
@@ -201,24 +201,27 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if self._opening:
             # The process that looked has run since before.
             left += time.perf_counter() - self._opening.running.started_ns / 1e9
+        longest = left + max(0.0, self._longest - self._budget)
         self._others = Others()
         kind = RoundsTogether if self._only else Rounds
         self._rounds = kind(
             self._changes,
             self._work,
-            left,
+            longest,
             self._facts.ready_s,
             self._facts.step_s,
             screened=self._opening is not None,
+            usual_s=left,
         )
         plan = Plan(
             variants=(self._rounds.given,),
             baseline=AS_GIVEN,
-            budget=left,
+            budget=longest,
             seed=self._seed,
             in_turns=not self._machine.gpus,
             overrun=1.0,
             choose=self._rounds,
+            usual=left,
             tries=lambda _: split.tries(self._facts, gpus=len(self._machine.gpus)),
             opening=self._opening,
             spread=spread.of_this_machine(),
@@ -236,6 +239,9 @@ class DiagnosisSession(Measurer[Diagnosis]):
         nothing = not measured.trials and (stopped or not finished)
         if nothing or (known and not finished and known.trials == measured.trials):
             return
+        if self._asked is None:
+            # What was open after what was planned was measured on.
+            self._budget = max(self._budget, time.perf_counter() - self._began)
         self._save(self._diagnosis(measured, stopped=stopped, unfinished=not finished))
 
     def _diagnosis(

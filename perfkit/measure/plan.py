@@ -166,6 +166,7 @@ class Plan:
         choose: Names the variants of the next round from what has been measured, none
             to end; it may add new ones. None leaves the choice to how narrow
             the intervals are.
+        usual: Seconds after which ``choose`` mostly ends it; None for the budget.
         answered: Says from what has been measured whether the run may end before its
             budget does; None where it is to be spent.
         opening: A process at work whose variants are the first round; its time counts
@@ -183,6 +184,7 @@ class Plan:
     tries: Callable[[Measurement], Tries] | None = None
     overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Variant, ...]] | None = None
+    usual: float | None = None
     answered: Callable[[Measurement], bool] | None = None
     opening: "Opening | None" = None
     spread: Spread = field(default_factory=Spread)

@@ -461,7 +461,8 @@ class Run:
         if self._tries_end is not None:
             return self._tries_end
         budget = self.plan.budget
-        return budget + (measure_plan.seconds_for(budget) if self.plan.tries else 0.0)
+        usual = budget if self.plan.usual is None else self.plan.usual
+        return usual + (measure_plan.seconds_for(budget) if self.plan.tries else 0.0)
 
     def _next_round_fits(self) -> bool:
         if not self._variants or self.stopped.is_set():

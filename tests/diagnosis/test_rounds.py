@@ -5,7 +5,7 @@ import pytest
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, unmeasured
 from perfkit.findings.diagnosis import TOGETHER
 from tests.diagnosis.measurements import CEILING, MAP, XLA, change, measured
-from tests.findings.made import failed
+from tests.findings.made import failed, trial
 
 LOGGER = change("logger off", "callback")
 GRAPH = change("graph", "eager")
@@ -37,6 +37,24 @@ def test_the_first_round_holds_all_that_waits_for_nothing():
 def test_where_nothing_took_turns_fresh_processes_look_for_themselves():
     nothing = measured(rounds=0)
     assert chosen(nothing, screened=True) == chosen(nothing)
+
+
+def test_what_is_open_once_the_planned_time_is_over_is_measured_on():
+    over = {"budget": 600.0, "screened": True, "usual_s": 5.0}
+    sure = measured(rounds=2, logger_off=2.0)
+    uneven = {1: 0.8, 2: 2.4}
+    trials = [
+        trial(LOGGER.name, 1000 * uneven[t.round], t.round, started=10 * t.round)
+        if t.variant == LOGGER.name
+        else t
+        for t in sure.trials
+    ]
+    open_yet = replace(sure, trials=tuple(trials))
+    assert LOGGER.name in chosen(open_yet, **over)
+    assert chosen(open_yet, **over | {"budget": 5.0}) == []
+    assert chosen(sure, **over) == []
+    # Within the time that was planned it goes on all the same.
+    assert LOGGER.name in chosen(sure, **over | {"usual_s": 300.0})
 
 
 def test_no_more_variants_are_begun_than_long_steps_leave_time_for_twice():
