@@ -135,6 +135,8 @@ NOTHING = {"without_input": 1.0, "graph": 1.0}
         ),
         # What waited for something that brings nothing is known.
         (NOTHING | {"logger_off": 1.0}, (), ("XLA",)),
+        # And so is what waited for something that brings little at most.
+        (NOTHING | {"without_input": 1.15, "logger_off": 1.0}, (), ("XLA",)),
         # An opportunity that cannot run is none; all else that cannot is open.
         (NOTHING | {"logger_off": 1.0}, ("XLA",), ()),
         (NOTHING | {"XLA": 1.0}, ("logger off",), ("logger off",)),
