@@ -85,15 +85,16 @@ _REST = "unexplained"
 
 
 def has_split(found: Diagnosis) -> bool:
-    """Whether the step was measured and taken apart."""
-    return found.step is not None and bool(found.split)
+    """Whether the step was measured and taken apart, and some part is known."""
+    known = (part.seconds or part.high for part in found.split.values())
+    return found.step is not None and any(known)
 
 
 @canvas.fitting
 def split(found: Diagnosis) -> Figure:
     """Draw the parts of a step as steps of a stair; hatched is what is but bounded."""
     title = f"{plain(found.training, 60)}: where the time of a step goes"
-    if found.step is None or not found.split:
+    if found.step is None or not has_split(found):
         return canvas.message(title, "The step was not taken apart.")
     parts = list(found.split.items())[:_MOST]
     parts.sort(key=lambda part: part[0] == _REST)
@@ -204,7 +205,7 @@ def _bars(found: Diagnosis) -> Iterator[_Bar]:
         yield _Bar(cause.change or cause.cause, cause.kind, cause.speedup)
     if found.together:
         yield _Bar("the best together", "together", found.together.speedup)
-    if found.ceiling:
+    if found.ceiling and not any(one.cause == "input-bound" for one in found.causes):
         yield _Bar("without input", "ceiling", found.ceiling)
 
 

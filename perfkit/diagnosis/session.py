@@ -241,7 +241,8 @@ class DiagnosisSession(Measurer[Diagnosis]):
             return
         if self._asked is None:
             # What was open after what was planned was measured on.
-            self._budget = max(self._budget, time.perf_counter() - self._began)
+            spent_s = time.perf_counter() - self._began
+            self._budget = float(max(self._budget, round(spent_s)))
         self._save(self._diagnosis(measured, stopped=stopped, unfinished=not finished))
 
     def _diagnosis(

@@ -301,7 +301,7 @@ def _method(finding: Finding) -> Iterator[str]:
 def _repeat(finding: Finding, training: str = "") -> str:
     """What to type for the same once more; ``training`` is what was diagnosed."""
     of = {"budget": f"{finding.budget_s:g}", "seed": str(finding.seed)}
-    if training and ".py" not in training:
+    if training and not re.search(r"\.(py|ipynb)\b", training):
         options = ", ".join(f"{name}={value}" for name, value in of.items())
         command = f"perfkit.diagnose({training}, {options})"
     elif typed := finding.parameters.get(TYPED):

@@ -169,6 +169,7 @@ def test_the_table_has_a_row_for_each_change_claimed_or_not():
     [
         ("train.py", "`perfkit diagnose train.py --budget=120 --seed=3`"),
         ("a.py:make", "`perfkit diagnose a.py:make --budget=120 --seed=3`"),
+        ("a.ipynb", "`perfkit diagnose a.ipynb --budget=120 --seed=3`"),
         ("make", "`perfkit.diagnose(make, budget=120, seed=3)`"),
     ],
 )
