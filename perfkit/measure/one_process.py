@@ -124,8 +124,10 @@ class OneProcess:
         return new
 
     def trials(self) -> tuple[Trial, ...]:
-        """What each variant has measured so far."""
-        return tuple(self._trial(name, live) for name, live in self._lives.items())
+        """What each variant has measured so far; with no step done it is none."""
+        made = [(live, self._trial(name, live)) for name, live in self._lives.items()]
+        # A turn that was cut off before its first step is told as one that crashed.
+        return tuple(one for live, one in made if one.outcome == live.running.outcome)
 
     def _begin(self, variant: str, number: int, at_ns: int) -> None:
         if variant not in self._lives:

@@ -95,6 +95,14 @@ def test_a_variant_that_cannot_run_says_why_and_the_others_go_on():
     assert outcomes["a"][0] == "completed"
 
 
+def test_a_turn_that_has_only_begun_is_no_trial_that_crashed():
+    found = told({"a": 100}, (1, 2))
+    found.turn("b", 2, 100, steps=0)
+    assert [t.variant for t in found.heard.trials()] == ["a"]
+    found.turn("b", 3, 100)
+    assert [t.outcome for t in found.heard.trials()] == ["completed"] * 2
+
+
 # As the first round of a run.
 
 
