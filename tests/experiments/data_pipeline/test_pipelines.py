@@ -3,10 +3,12 @@ import itertools
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from perfkit.experiments.data_pipeline import variants, work
 from perfkit.experiments.data_pipeline.variants import GROUPS, VARIANTS, Again
 from perfkit.experiments.data_pipeline.work import files, schedule
+from perfkit.experiments.shared.images import look_at
 
 
 def batches(method, task, count):
@@ -48,15 +50,10 @@ def test_a_cache_augments_anew_and_the_trap_does_not(method, differ, task):
 
 
 def test_a_png_goes_through_the_way_that_decodes_only_a_square(run, tmp_path):
-    from PIL import Image
-
-    from perfkit.experiments.data_pipeline.work import Task
-    from perfkit.experiments.shared.images import look_at
-
     pixels = np.random.default_rng(1).integers(0, 255, (70, 90, 3), "uint8")
     Image.fromarray(pixels).save(tmp_path / "a.png")
     images = run(look_at(tmp_path, count=1, side=64))[1]
-    task = Task(images=images, side=64, batch=3)
+    task = work.Task(images=images, side=64, batch=3)
     assert work.differences([VARIANTS["crop while decoding"]], task) == {}
 
 
