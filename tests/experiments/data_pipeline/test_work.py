@@ -4,6 +4,7 @@ import json
 import os
 
 import numpy as np
+import psutil
 import pytest
 import tensorflow as tf
 
@@ -91,8 +92,6 @@ def test_a_cache_is_full_before_the_first_step(task):
 
 
 def test_a_cache_that_does_not_fit_is_refused_with_the_numbers(task, monkeypatch):
-    import psutil
-
     free = psutil.virtual_memory()._replace(available=6_000_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     with pytest.raises(MemoryError, match=r"decoded take 6\.75 MB, and 6 MB are free"):
