@@ -43,12 +43,10 @@ def test_ticks_hold_every_example_that_fit_has_trained_on(at_once):
 
 def test_whole_epochs_are_counted_once_their_validation_is_done():
     seen = []
-
-    class Watching(keras.callbacks.Callback):
-        def on_test_end(self, logs=None):
-            seen.append("validated")
-
-    asked = {"callbacks": [Watching()], "validation_data": JOB.first(2).batches()}
+    watching = keras.callbacks.LambdaCallback(
+        on_test_end=lambda logs: seen.append("validated")
+    )
+    asked = {"callbacks": [watching], "validation_data": JOB.first(2).batches()}
     fit = fitting(compiled(), 10, epochs=3, **asked)
     for tick in loops.ticks(fit, examples=8, whole_epochs=10):
         seen.append(tick.examples // 80)
