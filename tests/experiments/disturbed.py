@@ -3,12 +3,9 @@
 import itertools
 import math
 import random
-import threading
 
 from perfkit.experiments import experiment
-from perfkit.experiments.contention import loads
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.tick import READY, Note
 from tests.experiments.races import ROUNDS
 from tests.findings.made import completed, of_run
 
@@ -72,17 +69,6 @@ def found(measured, **parameters):
     known = {"question": asked.question, "parameters": asked.parameters}
     known |= {"samples": measured.samples, "verdict": asked.verdict(measured)}
     return of_run(measured, experiment="contention", **known)
-
-
-def beside_burners():
-    """Wait between its steps while two processes burn."""
-    with loads.at_work(loads.LOADS[loads.CPU], 2) as working:
-        yield Note("pids", [each.pid for each in working])
-        yield READY
-        while True:
-            threading.Event().wait(0.02)
-            loads.check(working)
-            yield 1
 
 
 def _trial(name, shows, number, started, noise):
