@@ -44,12 +44,8 @@ def test_questions_leave_nothing_behind_that_misses_them(tmp_path, number):
     assert MISSING.keys() == ROOMS.keys(), "more questions need more houses"
     gone = {room for room, houses in MISSING.items() if number in houses}
     house = tmp_path / "perfkit"
-    shutil.copytree(
-        HOUSE,
-        house,
-        copy_function=os.link,
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    made = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(HOUSE, house, copy_function=os.link, ignore=made)
     for room in gone:
         place = house / "experiments" / room
         shutil.rmtree(place) if place.is_dir() else place.with_suffix(".py").unlink()
