@@ -54,7 +54,7 @@ def test_a_network_that_lies_elsewhere_is_not_timed():
     def look(_):
         trainings.built(Device("GPU", GPU, lambda: None), trainings.dense(4))
 
-    with pytest.raises(RunError, match="The network lies on|InvalidArgumentError"):
+    with pytest.raises(RunError, match=r"The network lies on|InvalidArgumentError"):
         perfkit.fresh(look)
 
 

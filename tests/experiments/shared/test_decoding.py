@@ -17,7 +17,7 @@ from perfkit.measure.tick import READY
 
 
 def decoded(path, decoder):
-    """Decode in a process of its own; how many did, what they did, how many are left."""
+    """Decode in a process of its own; how many did, what they did, who is left."""
     path.write_bytes(b"12345")
 
     def look(_):
