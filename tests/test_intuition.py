@@ -60,11 +60,10 @@ def test_a_guess_is_judged(tmp_path, made, held, factor, measured):
 def test_a_guess_that_is_no_ratio_and_no_name_is_not_called_noise(tmp_path):
     store.save(finding(RATES, guess="about twice"), tmp_path)
     intuition.keep("two machines", "twice", "half as fast", folder=tmp_path)
-    found = perfkit.guesses(tmp_path)
-    assert found.report.verdict.headline.startswith("No guess could be read")
-    assert {row[-1] for row in found.report.table.rows} == {
-        "not read: write 2x, or a name"
-    }
+    report = perfkit.guesses(tmp_path).report
+    assert report.verdict.headline.startswith("No guess could be read")
+    said = {row[-1] for row in report.table.rows}
+    assert said == {"not read: write 2x, or a name"}
 
 
 def test_a_guess_is_listed_by_its_question(tmp_path):

@@ -153,7 +153,8 @@ def box(figure):
 
 def test_a_stamp_lies_above_the_picture_inside_the_view_in_several_lines():
     plain = rates(finding())
-    made = stamped(plain, "Recorded on a day, a machine; not run here.")
+    said = "Recorded on a day, a machine; not run here."
+    made = stamped(plain, said)
     root, (left, top, width, height) = box(made)
     _, (old_left, old_top, old_width, old_height) = box(plain)
     assert (left, width) == (old_left, old_width)
@@ -162,9 +163,7 @@ def test_a_stamp_lies_above_the_picture_inside_the_view_in_several_lines():
     assert float(root.get("height")) == height
     band = root[-1]
     assert all(top < float(part.get("y")) <= old_top for part in band)
-    assert [part.text for part in band][1:] == [
-        "Recorded on a day, a machine; not run here."
-    ]
+    assert [part.text for part in band][1:] == [said]
     made = stamped(rates(finding()), "word " * 60)
     root, (_, top, _, _) = box(made)
     lines = root[-1][1:]

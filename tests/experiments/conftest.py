@@ -1,11 +1,13 @@
-"""A dozen photographs in a cache of their own, drawn once for all tests."""
+"""What several questions share: played GPUs, and photographs that are drawn once."""
 
 import pytest
 
+from perfkit.experiments import cpu_or_gpu, microbenchmarks, scaling
 from perfkit.experiments.data_pipeline import work
-from perfkit.experiments.shared import cache
+from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import look_at
+from perfkit.machine.gpu import Gpu
 
 COUNT = 12
 SIDE = 64
@@ -34,6 +36,20 @@ def _shared_cache(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _own_cache(_shared_cache, monkeypatch):
     monkeypatch.setenv(cache.VARIABLE, str(_shared_cache))
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Lets questions find so many GPUs and cores; at first none and eight."""
+
+    def have(count, cores=8):
+        found = (Gpu(name="NVIDIA A10"),) * count, "No NVIDIA driver here."
+        for question in (cpu_or_gpu, microbenchmarks, scaling):
+            monkeypatch.setattr(question, "gpus_here", lambda: found)
+        monkeypatch.setattr(benchmark, "granted", lambda: cores)
+
+    have(0)
+    return have
 
 
 @pytest.fixture(scope="session")

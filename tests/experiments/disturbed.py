@@ -3,12 +3,9 @@
 import itertools
 import math
 import random
-import threading
 
 from perfkit.experiments import experiment
-from perfkit.experiments.contention import loads
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.tick import READY, Note
 from tests.experiments.races import ROUNDS
 from tests.findings.made import completed, of_run
 
@@ -72,65 +69,6 @@ def found(measured, **parameters):
     known = {"question": asked.question, "parameters": asked.parameters}
     known |= {"samples": measured.samples, "verdict": asked.verdict(measured)}
     return of_run(measured, experiment="contention", **known)
-
-
-def fed_batches(folder):
-    """What the training is given from memory and from the disk, in a process apart."""
-
-    def look(tf):
-        import os
-
-        os.environ["PERFKIT_CACHE"] = folder
-        loads._RECORDS = 40
-        list(loads.make())
-        return {
-            fed: str(loads._fed(loads.Job(BATCH, fed)).element_spec)
-            for fed in ("memory", "disk")
-        }, [
-            [tuple(one.shape), str(one.dtype), float(tf.reduce_max(tf.abs(one)))]
-            for one in next(iter(loads._fed(loads.Job(BATCH, "disk"))))
-        ]
-
-    return look
-
-
-def beside_burners():
-    """Wait between its steps while two processes burn."""
-    with loads.at_work(loads.LOADS[loads.CPU], 2) as working:
-        yield Note("pids", [each.pid for each in working])
-        yield READY
-        while True:
-            threading.Event().wait(0.02)
-            loads.check(working)
-            yield 1
-
-
-def decoded_batches():
-    """What a pipeline that decodes hands on, and how it fails, in a process apart."""
-
-    def look(tf):
-        from perfkit.experiments.shared import images as shared_images
-
-        loads._seconds_of_one = lambda work: 1e-4
-        pace = loads.Pace()
-
-        def read(jpeg):
-            batches = tf.data.Dataset.from_tensor_slices(
-                ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
-            )
-            batches = batches.map(loads._decoding(pace, 2, jpeg))
-            return [images.numpy().tolist() for images, _ in batches]
-
-        early = read(b"no picture")
-        for _ in range(5):
-            pace.saw(1e-4)
-        late = read(shared_images.jpeg(0, 0))
-        try:
-            return early, late, str(read(b"no picture"))
-        except tf.errors.InvalidArgumentError as error:
-            return early, late, type(error).__name__
-
-    return look
 
 
 def _trial(name, shows, number, started, noise):

@@ -1,33 +1,23 @@
 """The largest batch that fits: on paper, and with real processes and a real limit."""
 
-import functools
 import re
-import sys
 import time
 
-import cloudpickle
+import numpy as np
 import pytest
 
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size.numbers import found, search, step
 from perfkit.experiments.batch_size.verdict import why
-from perfkit.measure.launcher import launcher
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.plan import Try
 from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
 from tests.experiments.batches import driven, tried
 from tests.measure.scripted import Clock
+from tests.measure.trials import launched
 
 MB = 10**6
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _travels():
-    """Trials are forked from a process that does not know this file."""
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    yield
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 def answered(asking, outcome):
@@ -87,19 +77,9 @@ def test_a_crash_under_the_limit_is_tried_without_it_and_counts_if_that_is_none(
     assert not found([*trials, tried("68 without the limit", "crashed")]).by_limit
 
 
-def holds(each, size):
-    """Hold so many bytes for each of so many examples, as a training does."""
-    import numpy as np
-
-    yield READY
-    kept = np.ones(each * size, np.uint8)
-    yield int(kept[-1]) * size
-
-
 def ended(wanted):
     """Run a try as the engine does."""
-    launcher().wait(60)
-    running = launcher().start(wanted.work, 1, Limits(memory=wanted.memory))
+    running = launched().start(wanted.work, 1, Limits(memory=wanted.memory))
     clock = time.perf_counter_ns
     live = LiveTrial(wanted.name, 0, running, zero_ns=clock(), clock=clock, seed=1)
     while not live.over:
@@ -111,8 +91,12 @@ def test_under_a_real_limit_it_finds_what_brute_force_finds():
     each, limit = MB, 60 * MB
 
     def ask(size):
-        held = functools.partial(holds, each, size)
-        return Try(name=f"fits {size:,}?", work=held, memory=limit)
+        def holds():
+            yield READY
+            kept = np.ones(each * size, np.uint8)
+            yield int(kept[-1]) * size
+
+        return Try(name=f"fits {size:,}?", work=holds, memory=limit)
 
     trials = driven(search(8, ask), ended)
     result = found(trials)
@@ -144,24 +128,14 @@ TRACE, OVERHEAD, COST, COUNT = 0.8, 0.002, 1e-5, 1024
 SIZES = (4, 64, 1024)
 
 
-class Scripted:
-    """Costs a trace at its first call, whatever the size, and then what it costs."""
-
-    def __init__(self):
-        self.clock, self._traced = Clock(), False
-
-    def fit(self, size):
-        self.clock.forward(0 if self._traced else TRACE)
-        self._traced = True
-        self.clock.forward(COUNT / size * OVERHEAD + COUNT * COST)
-
-    def seconds(self):
-        return self.clock() / 1e9
-
-
 def told(sizes):
-    model = Scripted()
-    return dict(numbers.circulated(sizes, model.fit, COUNT, model.seconds))
+    """The rates of a fit that traces at its first call, whatever the size."""
+    clock, traces = Clock(), iter([TRACE])
+
+    def fit(size):
+        clock.forward(next(traces, 0) + COUNT / size * OVERHEAD + COUNT * COST)
+
+    return dict(numbers.circulated(sizes, fit, COUNT, lambda: clock() / 1e9))
 
 
 def fair(size):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import psutil
 import pytest
@@ -13,8 +14,8 @@ from perfkit.errors import RunError
 from perfkit.experiments.contention import loads
 from perfkit.experiments.contention.loads import CPU, DISK, LOADS, MEMORY, Load
 from perfkit.measure.monitor import Monitor
+from perfkit.measure.tick import READY, Note
 from perfkit.measure.trial import Limits
-from tests.experiments import disturbed
 from tests.measure.trials import are_gone, launched, until_ticks
 
 
@@ -108,7 +109,16 @@ def test_no_load_outlives_a_process_that_is_killed(frozen):
 
 @pytest.fixture
 def trial():
-    running = launched().start(disturbed.beside_burners, 1, Limits())
+    def beside_burners():
+        with loads.at_work(LOADS[CPU], 2) as working:
+            yield Note("pids", [each.pid for each in working])
+            yield READY
+            while True:
+                threading.Event().wait(0.02)
+                loads.check(working)
+                yield 1
+
+    running = launched().start(beside_burners, 1, Limits())
     (pids,) = [m[2] for m in until_ticks(running) if m[0] == "note"]
     yield running, [psutil.Process(pid) for pid in pids]
     running.kill("stopped", "the test is over")

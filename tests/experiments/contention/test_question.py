@@ -1,3 +1,4 @@
+import os
 import pickle
 import sys
 from dataclasses import replace
@@ -12,12 +13,12 @@ from perfkit.experiments.contention import Contention, loads, opened, signs
 from perfkit.experiments.contention.loads import LOADS
 from perfkit.experiments.contention.signs import suspects
 from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared import images as shared_images
 from perfkit.findings import store
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import words
-from tests.experiments import disturbed
 from tests.experiments.disturbed import ALL, SHOWS, found, run
 from tests.experiments.races import sayings
 from tests.measure.trials import launched, ticks_of, until_ticks
@@ -315,10 +316,25 @@ def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():
 
 
 def test_a_decoding_pipeline_really_decodes_and_leaves_batches_as_they_are():
-    early, late, broken = fresh(disturbed.decoded_batches())
-    assert early == late == [[1.0, 2.0], [3.0, 4.0]]
+    def look(tf):
+        loads._seconds_of_one = lambda work: 1e-4
+        pace, pairs = loads.Pace(), ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+
+        def read(jpeg):
+            batches = tf.data.Dataset.from_tensor_slices(pairs)
+            batches = batches.map(loads._decoding(pace, 2, jpeg))
+            return [images.numpy().tolist() for images, _ in batches]
+
+        early = read(b"no picture")
+        for _ in range(5):
+            pace.saw(1e-4)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            read(b"no picture")
+        return early, read(shared_images.jpeg(0, 0))
+
     # Before the pace is known nothing is decoded; then even what is no picture is.
-    assert broken == "InvalidArgumentError"
+    early, late = fresh(look)
+    assert early == late == [[1.0, 2.0], [3.0, 4.0]]
 
 
 @pytest.mark.parametrize("name", ["quiet", "cpu burners", *PIPELINES, "mystery"])
@@ -334,12 +350,21 @@ def test_every_variant_really_trains_and_tells_what_it_waits(name):
 
 
 def test_batches_from_the_disk_look_like_those_from_memory(tmp_path):
-    specs, batch = fresh(disturbed.fed_batches(str(tmp_path)))
-    assert specs["memory"].count("TensorSpec") == 2
-    images, labels = batch
-    assert images[:2] == [(32, 32, 32, 3), "<dtype: 'float32'>"]
+    def look(tf):
+        os.environ["PERFKIT_CACHE"] = str(tmp_path)
+        loads._RECORDS = 40
+        list(loads.make())
+        memory, disk = (loads._fed(loads.Job(32, fed)) for fed in ("memory", "disk"))
+        return len(memory.element_spec), [
+            (one.shape.as_list(), one.dtype.name, float(tf.reduce_max(tf.abs(one))))
+            for one in next(iter(disk))
+        ]
+
+    parts, (images, labels) = fresh(look)
+    assert parts == 2
+    assert images[:2] == ([32, 32, 32, 3], "float32")
     assert images[2] <= 1
-    assert labels[:2] == [(32,), "<dtype: 'int32'>"]
+    assert labels[:2] == ([32], "int32")
     assert labels[2] <= 9
 
 

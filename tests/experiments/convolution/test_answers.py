@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from perfkit.experiments.convolution import answers, library, problem
 from perfkit.experiments.convolution.problem import Problem, allowed, convolved
@@ -40,8 +41,6 @@ def by_hand(images, kernel, problem):
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_reference_is_the_definition_and_what_tensorflow_means_by_it(problem):
-    import tensorflow as tf
-
     images, kernel = problem.images(3), problem.weights(3)
     found = convolved(images, kernel, problem)
     assert found == pytest.approx(by_hand(images, kernel, problem), abs=1e-12)
@@ -51,8 +50,6 @@ def test_the_reference_is_the_definition_and_what_tensorflow_means_by_it(problem
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_every_way_gives_the_right_answer_at_every_size(name):
-    import tensorflow as tf
-
     method = VARIANTS[name]
     fitting = [problem for problem in PROBLEMS if not method.why_not(problem)]
     if name == "conv2d NCHW" and answers.try_method(method, BIG).why_not:
@@ -74,8 +71,6 @@ OTHERS = ("conv2d NCHW", "grouped")
     "name", [n for n, w in VARIANTS.items() if CALLED in w.code and n not in OTHERS]
 )
 def test_the_lines_that_are_shown_convolve_as_what_is_measured(name):
-    import tensorflow as tf
-
     images, kernel = BIG.images(1), BIG.weights(1)
     taps = list(np.ndindex(BIG.kernel, BIG.kernel))
     scope = {"tf": tf, "np": np, "images": images, "kernel": kernel, "taps": taps}
@@ -186,8 +181,6 @@ def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision):
 
 
 def _to_bfloat16(array):
-    import tensorflow as tf
-
     return array.astype(tf.bfloat16.as_numpy_dtype).astype(np.float32)
 
 

@@ -40,10 +40,13 @@ def typed(method, task):
 
 
 @pytest.mark.parametrize("name", [n for n, w in VARIANTS.items() if work.comparable(w)])
-def test_the_lines_that_are_shown_give_what_is_measured(name, task, forms):
+def test_a_way_and_its_shown_lines_give_the_images_that_all_ways_give(
+    name, task, forms
+):
     method = VARIANTS[name]
-    shown = dataclasses.replace(method, build=functools.partial(typed, method))
-    assert work.differences([shown], task) == {}
+    build = functools.partial(typed, method)
+    shown = dataclasses.replace(method, name="as shown", build=build)
+    assert work.differences([method, shown], task) == {}
 
 
 def why_not(function, task):

@@ -155,8 +155,11 @@ def test_what_the_input_costs_is_said_by_the_rate_without_any(rates, next):
     assert bool(said) is bool(next)
 
 
+FED = {"naive map": 400, "prefetch": 800}
+LIMIT = {"decode limit": 1000}
 ALONE = {"naive map, alone": 500, "prefetch, alone": 900, "cache, alone": 5000}
 ALONE |= {"crop while decoding, alone": 1200}
+DECODED = 'reach 1,000 images/s; "prefetch", which decodes them all, {} % ('
 
 
 @pytest.mark.parametrize(
@@ -164,25 +167,17 @@ ALONE |= {"crop while decoding, alone": 1200}
     [
         (
             "training",
-            {"naive map": 400, "prefetch": 800, "synthetic": 1000},
+            FED | {"synthetic": 1000},
             [
                 "one batch that stays in memory reaches 1,000 images/s",
                 '"prefetch" reaches 80 % (7',
             ],
         ),
-        (
-            "training",
-            {"naive map": 400, "prefetch": 800, "cache": 3000, "decode limit": 1000},
-            ['reach 1,000 images/s; "prefetch", which decodes them all, 80 % ('],
-        ),
-        (
-            "alone",
-            {"naive map": 500, "prefetch": 900, "decode limit": 1000},
-            ['reach 1,000 images/s; "prefetch", which decodes them all, 90 % ('],
-        ),
+        ("training", FED | {"cache": 3000} | LIMIT, [DECODED.format(80)]),
+        ("alone", {"naive map": 500, "prefetch": 900} | LIMIT, [DECODED.format(90)]),
         (
             "both",
-            {"naive map": 400, "prefetch": 800, "decode limit": 1000} | ALONE,
+            FED | LIMIT | ALONE,
             [
                 '"crop while decoding, alone", which decodes only the square it',
                 "needs, 120 % (",
@@ -222,14 +217,13 @@ def test_ceiling_and_limit_are_held_against_what_they_limit(feeding, rates, said
     ],
 )
 def test_a_fact_that_was_measured_is_told(more, fact):
-    assert fact in because(measured({"naive map": 400, "prefetch": 800}, **more))
+    assert fact in because(measured(FED, **more))
 
 
 def test_what_costs_nothing_or_has_no_notes_is_not_worth_a_sentence():
     pauses = {DROPPED: (0.001,), RESTARTED: (0.03,)}
     told = {"plan": {"missing": "AUTOTUNE is off."}}
-    rates = {"naive map": 400, "prefetch": 800}
-    text = because(measured(rates, pauses=pauses, told=told))
+    text = because(measured(FED, pauses=pauses, told=told))
     assert "epoch" not in text
     assert "own clock" not in text
     run = measured({"naive map": 400, "cache": 800, "synthetic": 900})

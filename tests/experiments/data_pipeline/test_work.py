@@ -4,29 +4,15 @@ import json
 import os
 
 import numpy as np
+import psutil
 import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.experiments.data_pipeline import work
-from perfkit.experiments.data_pipeline.variants import VARIANTS
+from perfkit.experiments.data_pipeline.variants import VARIANTS, Again
 from perfkit.experiments.shared import cache
 from perfkit.measure.tick import READY, Note, Pause, Tick
-
-
-class Guilty:
-    """A pipeline of which it is known how often it was opened and dropped."""
-
-    def __init__(self, task):
-        self.task = task
-        self.opened = self.closed = 0
-
-    def __iter__(self):
-        self.opened += 1
-        try:
-            yield from VARIANTS["python generator"].build(self.task)
-        finally:
-            self.closed += 1
 
 
 @pytest.fixture(autouse=True)
@@ -61,16 +47,20 @@ def test_a_trial_is_ready_works_ends_one_epoch_and_works_on(training, task):
 
 
 def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
-    pipelines = []
+    times = {"opened": 0, "dropped": 0}
+    method = VARIANTS["python generator"]
 
-    def build(task):
-        pipelines.append(Guilty(task))
-        return pipelines[-1]
+    def batches():
+        times["opened"] += 1
+        try:
+            yield from method.build(task)
+        finally:
+            times["dropped"] += 1
 
-    method = dataclasses.replace(VARIANTS["python generator"], build=build)
+    counted = dataclasses.replace(method, build=lambda _: Again(batches))
     seen = []
-    for item in work.feed(method, task, training=False):
-        seen.append((item, pipelines[0].opened, pipelines[0].closed))
+    for item in work.feed(counted, task, training=False):
+        seen.append((item, *times.values()))
         if item == Pause(work.RESTARTED):
             break
     at = {item.label: counts for item, *counts in seen if isinstance(item, Pause)}
@@ -102,8 +92,6 @@ def test_a_cache_is_full_before_the_first_step(task):
 
 
 def test_a_cache_that_does_not_fit_is_refused_with_the_numbers(task, monkeypatch):
-    import psutil
-
     free = psutil.virtual_memory()._replace(available=6_000_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     with pytest.raises(MemoryError, match=r"decoded take 6\.75 MB, and 6 MB are free"):

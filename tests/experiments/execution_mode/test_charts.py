@@ -9,30 +9,24 @@ from perfkit.experiments.execution_mode import charts as own_charts
 from perfkit.findings.record import Verdict
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import marks, texts, words
-from tests.findings.made import finding, trial
+from tests.experiments import races
+from tests.findings.made import finding, of_run
 
 STEPS = {"eager loop": 3200.0, "tf.function": 16_000.0, "fit eagerly": 1600.0}
 FIRSTS = {"eager loop": 0.11, "tf.function": 0.902, "fit eagerly": 0.3}
 
 
-def expensive(variant, rate, round, **more):
-    """A trial whose first tick is one step of 32 examples and takes its time."""
-    made = trial(variant, rate, round, noise=0.0, **more)
-    (ready, _), *rest = made.ticks
-    later = [(at + FIRSTS[variant], count) for at, count in rest]
-    return replace(made, ticks=((ready, 0), (ready + FIRSTS[variant], 32), *later))
-
-
 def modes(**more):
     """Steps of 10, 2 and 20 ms, after first calls that cost what is written above."""
-    trials = [expensive(n, rate, r) for r in (1, 2, 3) for n, rate in STEPS.items()]
-    made = finding(STEPS, against="eager loop", experiment="execution-mode")
-    return replace(made, trials=tuple(trials), parameters={"batch": 32}, **more)
+    run = races.measured(STEPS, firsts=FIRSTS, first=32, noise=0.0)
+    known = {"verdict": Verdict(headline="x", winner="tf.function")}
+    known |= {"experiment": "execution-mode", "parameters": {"batch": 32}}
+    return of_run(run, **known | more)
 
 
 def test_it_is_offered_for_modes_and_for_nothing_else():
     assert "break even" in gallery.kinds(modes())
-    assert "break even" not in gallery.kinds(replace(modes(), baseline="fit unwatched"))
+    assert "break even" not in gallery.kinds(modes(baseline="fit unwatched"))
 
 
 def test_the_crossing_is_marked_where_the_steps_add_up_to_it_and_none_without():
@@ -59,7 +53,7 @@ def test_without_a_winner_none_is_green_and_without_trials_there_is_no_line():
 
 
 def test_without_a_batch_an_example_is_a_step():
-    figure = gallery.chart(replace(modes(), parameters={"batch": "many"}), "break even")
+    figure = gallery.chart(modes(parameters={"batch": "many"}), "break even")
     assert "then 62.5 µs a step" in figure.alt
 
 

@@ -53,16 +53,13 @@ def test_a_bar_reaches_the_share_of_the_limit_and_stays_in_the_picture():
 
 
 def test_what_was_not_run_says_why():
-    notes = {
-        "microbenchmarks": parts.note()
-        | {"GPU microbenchmarks": {"unit": "calls", "group": "GPU"}}
-    }
+    told = parts.note() | {"GPU microbenchmarks": {"unit": "calls", "group": "GPU"}}
+    notes = {"microbenchmarks": told}
     why = {"GPU microbenchmarks": "No NVIDIA driver is installed."}
     figure = own_charts.each_part(parts.finding(notes=notes, unavailable=why))
-    assert "was not run: No NVIDIA driver is installed." in words(figure)
-    assert (
-        "GPU microbenchmarks was not run: No NVIDIA driver is installed" in figure.alt
-    )
+    said = "was not run: No NVIDIA driver is installed"
+    assert f"{said}." in words(figure)
+    assert f"GPU microbenchmarks {said}" in figure.alt
 
 
 def test_nothing_in_the_notes_becomes_markup():

@@ -11,23 +11,11 @@ from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.microbenchmarks.verdict import judge
 from perfkit.experiments.shared import benchmark
 from perfkit.findings import standing
-from perfkit.machine.gpu import Gpu
 from perfkit.measure.tick import REFUSED, Note
 from tests.findings import parts
 
+pytestmark = pytest.mark.usefixtures("gpus")
 TENSORFLOW = (2.2e11, "FLOP", "TensorFlow", 5e11)
-
-
-@pytest.fixture(autouse=True)
-def no_gpu(monkeypatch):
-    none = ((), "No NVIDIA driver is installed.")
-    monkeypatch.setattr(microbenchmarks, "gpus_here", lambda: none)
-
-
-@pytest.fixture
-def a_gpu(monkeypatch):
-    one = ((Gpu(name="NVIDIA A10"),), "")
-    monkeypatch.setattr(microbenchmarks, "gpus_here", lambda: one)
 
 
 @pytest.fixture
@@ -49,7 +37,8 @@ def test_every_part_is_tried_unless_told_otherwise():
     assert all(one.against == "" for one in variants.values())
 
 
-def test_a_gpu_has_its_microbenchmarks_and_is_heated_only_when_asked(a_gpu):
+def test_a_gpu_has_its_microbenchmarks_and_is_heated_only_when_asked(gpus):
+    gpus(1)
     variants = experiment("machine-ladder", parts=",".join(microbenchmarks._GROUPS))
     assert max(map(len, variants.make_variants())) <= 30
     variants = experiment("machine-ladder").make_variants()
@@ -74,7 +63,7 @@ def test_one_part_brings_the_product_that_tells_the_noise(benchmarks, names):
     variants = experiment("machine-ladder", parts=benchmarks).make_variants()
     assert list(variants) == names
     why = variants["GPU microbenchmarks"].unavailable if benchmarks == "gpu" else ""
-    assert why == "No NVIDIA driver is installed." * (benchmarks == "gpu")
+    assert why == "No NVIDIA driver here." * (benchmarks == "gpu")
 
 
 def test_without_tensorflow_the_rest_is_still_tried(monkeypatch):
@@ -116,7 +105,8 @@ def test_what_cannot_be_made_takes_no_other_with_it(prepared, monkeypatch):
     assert "Python loop" in standing.microbenchmarks(notes)
 
 
-def test_a_gpu_that_tensorflow_cannot_use_is_not_tried(prepared, a_gpu, monkeypatch):
+def test_a_gpu_that_tensorflow_cannot_use_is_not_tried(prepared, gpus, monkeypatch):
+    gpus(1)
     monkeypatch.setattr(microbenchmarks.gpu, "sees_one", lambda: False)
     refused = prepared(parts="gpu")[REFUSED]
     assert "GPU launch" in refused

@@ -1,5 +1,6 @@
 import ctypes
 import itertools
+from unittest.mock import Mock
 
 import pytest
 
@@ -89,10 +90,6 @@ def test_what_cuda_refuses_is_one_sentence(cuda):
 
 def test_a_missing_library_is_one_sentence_with_its_remedy(monkeypatch):
     monkeypatch.setattr(work.importlib.util, "find_spec", lambda _: None)
-
-    def missing(name):
-        raise OSError(name)
-
-    monkeypatch.setattr(work.ctypes, "CDLL", missing)
+    monkeypatch.setattr(work.ctypes, "CDLL", Mock(side_effect=OSError))
     with pytest.raises(RunError, match=r"pip install tensorflow\[and-cuda\]"):
         next(work.pinned(to_gpu=True))

@@ -10,6 +10,7 @@ from perfkit.experiments.mixed_precision.numbers import CURVE, SCALE, Layer, pai
 from perfkit.experiments.mixed_precision.verdict import beforehand
 from perfkit.experiments.mixed_precision.work import computing, expectations, too_slow
 from perfkit.experiments.shared import precision as formats
+from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import GROUPS, NO_TF32, PRECISIONS, Hardware
 from perfkit.measure.tick import REFUSED
 from perfkit.runs import run
@@ -300,10 +301,6 @@ def layer(**more):
 
 def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last():
     def look(tf):
-        from perfkit.experiments.mixed_precision import numbers
-        from perfkit.experiments.shared.models import MODELS
-        from perfkit.experiments.shared.precision import PRECISIONS
-
         PRECISIONS["mixed_bfloat16"].choose()
         return [vars(one) for one in numbers.layers(MODELS["small-cnn"].build())]
 

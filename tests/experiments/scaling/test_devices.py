@@ -3,6 +3,7 @@
 import os
 import threading
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -96,25 +97,18 @@ def test_two_devices_go_where_one_goes_unless_they_keep_their_gradients():
     assert apart > 10 * agreement.TOLERANCE
 
 
-def test_devices_that_do_not_answer_are_told_and_those_that_cannot_run_not(monkeypatch):
-    def hang(function, longest_s):
-        raise TimeoutError
-
-    monkeypatch.setattr(agreement, "call_or_none", hang)
-    assert "gave no answer within 90 s" in agreement.difference(TWO)
-    monkeypatch.setattr(agreement, "call_or_none", lambda function, longest_s: None)
-    assert agreement.difference(TWO) == ""
-
-
 @pytest.mark.parametrize(
     ("found", "words"),
     [
         ((0.5, False), "50 % of the way from where they should be"),
         ((0.001, True), ""),
+        # They cannot run, which their trials say themselves.
+        (None, ""),
+        (TimeoutError, "gave no answer within 90 s"),
     ],
 )
-def test_a_difference_is_told_with_its_size(monkeypatch, found, words):
-    monkeypatch.setattr(agreement, "call_or_none", lambda function, longest_s: found)
+def test_a_difference_and_a_silence_of_devices_are_told(monkeypatch, found, words):
+    monkeypatch.setattr(agreement, "call_or_none", Mock(side_effect=[found]))
     told = agreement.difference(TWO)
     assert words in told
     assert bool(told) == bool(words)

@@ -11,28 +11,12 @@ from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.experiments.scaling.numbers import LINK, SHARED
 from perfkit.experiments.scaling.verdict import ONE_GPU
 from perfkit.experiments.scaling.work import GPU, LOGICAL
-from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Pause, Tick
 from tests.experiments.races import sayings
 from tests.experiments.scalings import linked, measured, note, steps
 
 SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
-
-
-@pytest.fixture
-def no_gpu(monkeypatch):
-    monkeypatch.setattr(scaling, "gpus_here", lambda: ((), "No NVIDIA driver here."))
-    monkeypatch.setattr(scaling.benchmark, "granted", lambda: 8)
-
-
-@pytest.fixture
-def gpus(monkeypatch):
-    def have(count):
-        here = tuple(Gpu(name="A4000") for _ in range(count))
-        monkeypatch.setattr(scaling, "gpus_here", lambda: (here, ""))
-
-    return have
 
 
 verdict, said = sayings("scaling")
@@ -42,7 +26,7 @@ def variants_of(**asked):
     return experiment("scaling", **asked).make_variants()
 
 
-def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
+def test_without_a_gpu_devices_are_logical_and_every_name_says_so(gpus):
     variants = variants_of()
     assert [(one.name, one.against) for one in variants.values()] == [
         ("1 logical device", ""),
@@ -60,8 +44,8 @@ def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
 
 
 @pytest.mark.parametrize(("cores", "most"), [(1, 2), (2, 2), (3, 3), (64, 4)])
-def test_a_few_logical_devices_are_usual(no_gpu, monkeypatch, cores, most):
-    monkeypatch.setattr(scaling.benchmark, "granted", lambda: cores)
+def test_a_few_logical_devices_are_usual(gpus, cores, most):
+    gpus(0, cores)
     assert f"{most} logical devices, fed" in variants_of()
     assert f"{most + 1} logical devices" not in variants_of()
 
@@ -93,7 +77,7 @@ def test_more_gpus_than_there_are_are_not_run_and_say_how_many_there_are(gpus):
     ("asked", "batches"),
     [({"scaling": "weak"}, [8, 16, 32]), ({"scaling": "strong"}, [8, 8, 8])],
 )
-def test_devices_have_a_batch_each_or_share_one(no_gpu, asked, batches):
+def test_devices_have_a_batch_each_or_share_one(gpus, asked, batches):
     variants = variants_of(batch=8, **asked)
     jobs = [variants[name].work.args[0] for name in variants if name.endswith("fed")]
     assert [job.batch for job in jobs] == batches
@@ -106,7 +90,7 @@ def test_devices_have_a_batch_each_or_share_one(no_gpu, asked, batches):
         ({"batch": 6, "scaling": "strong"}, "4 devices are to share it evenly"),
     ],
 )
-def test_what_cannot_be_shared_out_is_refused(no_gpu, asked, why):
+def test_what_cannot_be_shared_out_is_refused(gpus, asked, why):
     with pytest.raises(BadParameterError, match=why):
         experiment("scaling", **asked)
 
@@ -209,7 +193,7 @@ def test_every_variant_trains(name):
     assert perfkit.fresh(look) == [Pause, Tick, Tick]
 
 
-def test_preparing_counts_what_is_summed_and_refuses_what_learns_otherwise(no_gpu):
+def test_preparing_counts_what_is_summed_and_refuses_what_learns_otherwise(gpus):
     notes = perfkit.fresh(lambda tf: {n.name: n.value for n in SMALL.prepare()})
     # 784 by 128 and 128 by 10, each with a bias.
     assert notes["scaling"]["weights"] == 785 * 128 + 129 * 10

@@ -17,24 +17,21 @@ def names(plan):
     return [stage["name"] for stage in plan["stages"]]
 
 
-def test_what_tensorflow_makes_of_naive_code_is_told(task):
-    assert "map" in names(plan_of(VARIANTS["naive as written"].build(task)))
-    rewritten = names(plan_of(VARIANTS["naive map"].build(task)))
-    assert "map" not in rewritten
-    assert "map and batch, fused" in rewritten
-
-
 @pytest.mark.parametrize(
     ("method", "parallelism", "tuned"),
     [("naive map", None, True), ("random in map", 1, False)],
 )
-def test_random_numbers_keep_a_map_serial(task, method, parallelism, tuned):
-    fused = plan_of(VARIANTS[method].build(task))["stages"][-1]
+def test_naive_code_is_rewritten_and_kept_serial_by_random_numbers(
+    task, method, parallelism, tuned
+):
+    plan = plan_of(VARIANTS[method].build(task))
+    assert "map" not in names(plan)
+    fused = plan["stages"][-1]
     assert (fused["name"], fused["tuned"]) == ("map and batch, fused", tuned)
     assert parallelism in (None, fused["parallelism"])
 
 
-def test_elements_are_counted_and_shares_add_up(task):
+def test_of_code_as_written_elements_are_counted_and_shares_add_up(task):
     plan = plan_of(VARIANTS["naive as written"].build(task), batches=3)
     elements = {stage["name"]: stage["elements"] for stage in plan["stages"]}
     assert (elements["batch"], elements["map"]) == (3, 3 * task.batch)

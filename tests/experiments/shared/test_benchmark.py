@@ -1,7 +1,4 @@
 import itertools
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -11,16 +8,6 @@ from perfkit.experiments.shared import benchmark
 from perfkit.machine import disk as disks
 from perfkit.measure.tick import READY, Pause, Tick
 from tests.machine.trees import grow
-
-ONE_CORE = """
-import os
-import numpy as np
-from perfkit.experiments.shared import benchmark
-benchmark.on_one_core()
-np.ones((600, 600)) @ np.ones((600, 600))
-threads = len(os.listdir("/proc/self/task"))
-print(len(os.sched_getaffinity(0)), threads)
-"""
 
 
 # A tick is 25 ms.
@@ -41,16 +28,6 @@ def test_as_many_calls_make_a_tick_as_take_long_enough(monkeypatch, seconds, cou
     assert calls[-1] == "sync"
     assert done == 7 * len(spent)
     assert len(spent) == count
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="no other system can")
-def test_a_process_keeps_to_one_core_with_one_thread_for_its_algebra():
-    run = [sys.executable, "-c", ONE_CORE]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
-    cores, threads = map(int, done.stdout.split())
-    assert cores == 1
-    # NumPy's library may have made its threads at import; it makes none for itself.
-    assert threads <= (os.cpu_count() or 1)
 
 
 def test_flop_are_multiplications_and_arrays_far_larger_than_the_caches(tmp_path):

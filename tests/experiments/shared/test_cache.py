@@ -3,6 +3,7 @@ import os
 import shutil
 import sys
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -109,10 +110,7 @@ def test_other_errors_are_not_hidden(run):
 
 def test_a_file_is_written_whole_or_not_at_all(own, monkeypatch):
     cache.write("lists/a.json", "old", what="a list")
-
-    def fails(self, target):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+    fails = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
     monkeypatch.setattr("pathlib.Path.replace", fails)
     with pytest.raises(MissingPartError, match="No room for a list"):
         cache.write("lists/a.json", "new", what="a list")

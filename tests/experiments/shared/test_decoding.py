@@ -1,61 +1,49 @@
 import itertools
 import mmap
-import subprocess
 import sys
+from types import SimpleNamespace
 
 import keras
 import numpy as np
+import psutil
 import pytest
 import tensorflow as tf
 
+import perfkit
+from perfkit.errors import RunError
 from perfkit.experiments.data_pipeline.variants import VARIANTS
 from perfkit.experiments.shared import benchmark, decoding
 from perfkit.measure.tick import READY
 
-# In a process of its own: TensorFlow's threads in this one must not meet a fork.
-SCRIPT = """
-import itertools
-from dataclasses import dataclass
-import psutil
-from perfkit.measure.tick import READY, Tick
-from perfkit.experiments.shared import decoding
 
-@dataclass
-class Images:
-    paths: tuple
-
-def decoder():
-    {decoder}
-
-limit = decoding.limit(Images(({path!r},) * 3), decoder)
-assert next(limit) is READY
-children = psutil.Process().children()
-ticks = list(itertools.islice(limit, 3))
-limit.close()
-left = psutil.Process().children()
-print(len(children), min(tick.examples for tick in ticks) > 0, len(left))
-"""
-
-
-def run(tmp_path, decoder):
-    path = tmp_path / "image"
+def decoded(path, decoder):
+    """Decode in a process of its own; how many did, what they did, who is left."""
     path.write_bytes(b"12345")
-    script = SCRIPT.format(path=str(path), decoder=decoder)
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
-    )
+
+    def look(_):
+        limit = decoding.limit(SimpleNamespace(paths=(path,) * 3), decoder)
+        ready, at_work = next(limit), psutil.Process().children()
+        ticks = list(itertools.islice(limit, 3))
+        limit.close()
+        assert ready == READY
+        done = min(tick.examples for tick in ticks)
+        return len(at_work), done, len(psutil.Process().children())
+
+    return perfkit.fresh(look)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads elsewhere")
 def test_every_core_decodes_and_no_process_is_left(tmp_path):
-    done = run(tmp_path, "return lambda file: bytes(reversed(file))")
-    assert done.stdout.split() == [str(benchmark.granted()), "True", "0"], done.stderr
+    image = tmp_path / "image"
+    at_work, done, left = decoded(image, lambda: lambda file: bytes(reversed(file)))
+    assert (at_work, left) == (benchmark.granted(), 0)
+    assert done > 0
 
 
-@pytest.mark.parametrize("decoder", ["return lambda file: 1 / 0", "return 1 / 0"])
+@pytest.mark.parametrize("decoder", [lambda: lambda file: 1 / 0, lambda: 1 / 0])
 def test_a_process_that_ends_early_is_said(tmp_path, decoder):
-    done = run(tmp_path, decoder)
-    assert "One of the processes that decode ended before its time." in done.stderr
+    with pytest.raises(RunError, match="that decode ended before its time"):
+        decoded(tmp_path / "image", decoder)
 
 
 def test_threads_do_the_same_where_there_is_no_fork(images, monkeypatch):

@@ -2,6 +2,7 @@ import itertools
 import statistics
 import threading
 import time
+from unittest.mock import create_autospec
 
 import keras
 import pytest
@@ -43,12 +44,10 @@ def test_ticks_hold_every_example_that_fit_has_trained_on(at_once):
 
 def test_whole_epochs_are_counted_once_their_validation_is_done():
     seen = []
-
-    class Watching(keras.callbacks.Callback):
-        def on_test_end(self, logs=None):
-            seen.append("validated")
-
-    asked = {"callbacks": [Watching()], "validation_data": JOB.first(2).batches()}
+    watching = keras.callbacks.LambdaCallback(
+        on_test_end=lambda logs: seen.append("validated")
+    )
+    asked = {"callbacks": [watching], "validation_data": JOB.first(2).batches()}
     fit = fitting(compiled(), 10, epochs=3, **asked)
     for tick in loops.ticks(fit, examples=8, whole_epochs=10):
         seen.append(tick.examples // 80)
@@ -108,20 +107,15 @@ def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
 
 @pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])
 def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeypatch):
-    asked = {}
-
-    def fit(self, *args, **options):
-        asked.update(options, compiled=self._compile_metrics is not None)
-        return real(self, *args, **options)
-
-    real = keras.Model.fit
+    fit = create_autospec(keras.Model.fit, side_effect=keras.Model.fit)
     monkeypatch.setattr(keras.Model, "fit", fit)
     ticks = VARIANTS[name].run(JOB, JOB.network())
     found = next(tick for tick in ticks if isinstance(tick, Tick))
     ticks.close()
     assert found.examples == JOB.epoch * JOB.batch
+    (fitted, *_), asked = fit.call_args
     changed = {
-        "metrics": asked["compiled"],
+        "metrics": fitted._compile_metrics is not None,
         "callback": len(asked["callbacks"]) == 2,
         "progress bar": asked["verbose"] == 1,
         "validation": "validation_data" in asked,

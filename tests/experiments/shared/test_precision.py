@@ -1,33 +1,16 @@
 import dataclasses
+import os
 import re
 
 import pytest
 
 import perfkit
 from perfkit.experiments.shared import precision
+from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import PRECISIONS, expected, unavailable
 from perfkit.machine.gpu import Gpu
 from perfkit.machine.record import Processor
 from tests.findings.made import MACHINE
-
-
-def chosen(name):
-    """What a network of a precision computes in and keeps, and its optimizer."""
-
-    def look(tf):
-        from perfkit.experiments.shared.models import MODELS
-        from perfkit.experiments.shared.precision import PRECISIONS
-
-        PRECISIONS[name].choose()
-        network = MODELS["small-cnn"].build()
-        return {
-            "computes": [layer.compute_dtype for layer in network.layers],
-            "keeps": {weight.dtype for weight in network.trainable_variables},
-            "optimizer": type(PRECISIONS[name].optimizer()).__name__,
-            "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
-        }
-
-    return perfkit.fresh(look)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +24,17 @@ def chosen(name):
     ],
 )
 def test_layers_compute_in_the_precision_but_the_last(name, computes, keeps, optimizer):
-    found = chosen(name)
+    def look(tf):
+        PRECISIONS[name].choose()
+        network = MODELS["small-cnn"].build()
+        return {
+            "computes": [layer.compute_dtype for layer in network.layers],
+            "keeps": {weight.dtype for weight in network.trainable_variables},
+            "optimizer": type(PRECISIONS[name].optimizer()).__name__,
+            "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
+        }
+
+    found = perfkit.fresh(look)
     *layers, last = found["computes"]
     assert set(layers) == {computes}
     assert last == "float32"
@@ -75,10 +68,6 @@ def test_a_loop_that_forgets_to_scale_the_loss_learns_next_to_nothing():
 def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):
     def kernel(name):
         def product(tf):
-            import os
-
-            from perfkit.experiments.shared.precision import PRECISIONS
-
             os.environ["ONEDNN_VERBOSE"] = "1"
             PRECISIONS[name].choose()
             numbers = tf.cast(tf.ones((64, 64)), "bfloat16")
