@@ -22,6 +22,7 @@ from perfkit.measure.launcher import launcher
 from perfkit.measure.trial import Limits
 from tests.diagnosis import odd
 from tests.guilty import retracing_callback
+from tests.measure.trials import launched
 
 # A trial that is heard nothing of for so long hangs, even on a busy machine.
 SILENCE = 40
@@ -37,9 +38,7 @@ def _carried_along():
 
 def heard(work, silence=SILENCE, enough=lambda notes, ticks: False):
     """Run work in a process of its own: its notes, its ticks, and how it ended."""
-    while not launcher().wait(1):
-        pass
-    running = launcher().start(work, 0, Limits(silence=silence))
+    running = launched().start(work, 0, Limits(silence=silence))
     notes, ticks = {}, []
     while running.outcome is None and not enough(notes, ticks):
         for message in running.poll(0.1):

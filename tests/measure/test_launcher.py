@@ -35,8 +35,7 @@ def start(request):
     by, started = launcher(), []
     if request.param == "host":
         by = Host(Place(variables=(trials.PATH,)), Environment("3.11.7"))
-    while not by.wait(1):
-        pass
+    trials.ready(by)
 
     def start(work, *, seed=1, **limits):
         started.append(by.start(work, seed, Limits(**limits)))
@@ -228,16 +227,7 @@ def test_a_trial_that_stays_stopped_is_given_up_and_that_is_said(clock, monkeypa
     assert trial.message == "was stopped from outside for 10 s and was ended"
 
 
-def test_standing_still_is_not_silence(start):
-    running = start(workloads.count, silence=0.5)
-    trials.until_ticks(running)
-    running.freeze()
-    running._frozen -= 3600  # as if it had stood still for an hour
-    running.resume()
-    trials.until_ticks(running)
-
-
-def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(start):
+def test_a_frozen_trial_does_nothing_and_its_silence_is_none(start):
     running = start(workloads.count, silence=30.0)
     trials.until_ticks(running)
     running.freeze()
@@ -248,6 +238,9 @@ def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(start):
     while running.poll(0.2):
         pass
     assert running.outcome is None
+    # As if all that were an hour ago.
+    running._frozen -= 3600
+    running._heard -= 3600
     running.resume()
     trials.until_ticks(running)
 
@@ -274,11 +267,10 @@ def test_every_trial_is_a_fresh_process_and_equal_seeds_give_equal_numbers(start
 
 
 def test_functions_of_a_notebook_cell_work(start):
-    scope = {}
-    exec("def work():\n    yield 0\n    yield offset", scope | {"offset": 7}, scope)
-    work = scope["work"]
-    work.__globals__["offset"] = 7
-    assert [n for _, n, *_ in trials.ticks_of(trials.to_the_end(start(work)))] == [0, 7]
+    cell = {"offset": 7}
+    exec("def work():\n    yield 0\n    yield offset", cell)
+    ticks = trials.ticks_of(trials.to_the_end(start(cell["work"])))
+    assert [examples for _, examples, *_ in ticks] == [0, 7]
 
 
 _PARENT = """
@@ -481,9 +473,8 @@ _LEAVES = """
 """
 
 
-@pytest.mark.parametrize("end", ["over", "killed"])
-def test_what_a_trial_leaves_behind_goes_with_the_launcher(end, tmp_path):
-    leave_files(end, tmp_path)
+def test_what_a_trial_leaves_behind_goes_with_the_launcher(tmp_path):
+    leave_files("killed", tmp_path)
     assert left_in(tmp_path) == []
 
 
