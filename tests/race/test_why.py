@@ -80,16 +80,20 @@ def test_without_the_parts_of_both_nothing_is_explained():
     assert why.where(sides(), FACTS, alone)[0] == ""
 
 
-def started(old, new, ends=(0.0, 0.0), rounds=5):
-    """Sides with these ``(made, first step, step)`` in seconds."""
+def started(old, new, ends=(0.0, 0.0), wavers=(0.0,) * 5):
+    """Sides with these ``(made, first step, step)`` in seconds.
+
+    In each round the first step of the first wavers by so much, of the other the other
+    way.
+    """
     trials = []
-    for number in range(1, rounds + 1):
-        for name, (made, first, step), end in (
-            (OLD, old, ends[0]),
-            (NEW, new, ends[1]),
-            (CONTROL, old, ends[0]),
+    for number, late in enumerate(wavers, 1):
+        for name, (made, first, step), end, later in (
+            (OLD, old, ends[0], late),
+            (NEW, new, ends[1], -late),
+            (CONTROL, old, ends[0], 0.0),
         ):
-            notes = {MADE_S: made, FIRST_STEP_S: first}
+            notes = {MADE_S: made, FIRST_STEP_S: first + later}
             trials.append(stepping(name, number, step, [end], setup_s=1.0, notes=notes))
     return Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
 
@@ -140,14 +144,8 @@ def test_who_pays_what_back_is_said(old, new, said):
 
 @pytest.mark.parametrize("later_s", [0.02, -0.02])
 def test_starts_that_waver_say_nothing_of_who_starts_later(later_s):
-    trials = []
-    for number, wavers in enumerate((-0.5, 0.5, 0.4, -0.4), 1):
-        first = {OLD: 1.0 + wavers, NEW: 1.0 - wavers + later_s, CONTROL: 1.0}
-        steps = {OLD: 0.010, NEW: 0.005, CONTROL: 0.010}
-        for name, step_s in steps.items():
-            notes = {MADE_S: 0.1, FIRST_STEP_S: first[name] + step_s}
-            trials.append(stepping(name, number, step_s, setup_s=1.0, notes=notes))
-    run = Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
+    old, new = (0.1, 1.0 + SLOW, SLOW), (0.1, 1.0 + later_s + FAST, FAST)
+    run = started(old, new, wavers=(-0.5, 0.5, 0.4, -0.4))
     assert run.compare(NEW, OLD).verdict == "faster"
     assert why.starting(sides(), FACTS, run).sentences == ()
 
