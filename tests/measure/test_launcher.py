@@ -408,7 +408,6 @@ def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(end, tmp_p
 
 
 def left_in(folder):
-    """What launchers have left there."""
     return list(folder.glob("perfkit-launcher-*"))
 
 

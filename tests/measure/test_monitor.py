@@ -20,7 +20,6 @@ LOST = {
 
 
 def samples(monitor, wanted):
-    """Take samples until there are as many as wanted."""
     found = []
     while len(found) < wanted:
         threading.Event().wait(0.02)

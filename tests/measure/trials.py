@@ -48,7 +48,6 @@ def launched():
 
 
 def to_the_end(running):
-    """All that a trial tells."""
     messages = []
     while running.outcome is None:
         messages += running.poll(0.1)

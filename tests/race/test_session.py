@@ -20,7 +20,6 @@ FUNCTION = "def make_training():\n    return 1, 2\n"
 
 
 def ended(rates, *, worse=0.05, of=None, **known):
-    """A session whose race has been run."""
     session = RaceSession(question(of, **known), worse=worse)
     session.finding = of_run(measured(rates), experiment="race")
     return session

@@ -27,7 +27,6 @@ def python(number):
 
 
 def one(offer, dataset, **more):
-    """The one thing that is offered."""
     (only,) = offered(offer, dataset, **more)
     return only
 
