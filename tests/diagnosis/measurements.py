@@ -29,17 +29,32 @@ XLA = change("XLA", "xla", "opportunity")
 
 def measured(rounds=3, trials=(), **gains):
     """So many rounds of the training as given, and of changes with these gains."""
-    names = {name.replace("_", " "): gain for name, gain in gains.items()}
-    rates = {AS_GIVEN: 1.0, CONTROL: 1.0} | names
-    variants = [Variant(name, lambda: iter(()), "", AS_GIVEN) for name in names]
+    names = {name.replace("_", " "): 1000.0 * gain for name, gain in gains.items()}
+    return at_rates({AS_GIVEN: 1000.0} | names, rounds, trials=trials)
+
+
+def at_rates(rates, rounds, notes=None, trials=()):
+    """Rounds of variants at these rates, of each round where one is a tuple.
+
+    The first is the baseline, which has a control. ``notes`` are those of all trials
+    of a variant, by its name; ``trials`` are more of them.
+    """
+    first = next(iter(rates))
     made = [
-        trial(name, 1000 * rate, number, started=10 * number, noise=0.001)
+        trial(
+            name,
+            rate[number - 1] if isinstance(rate, tuple) else rate,
+            number,
+            started=10.0 * number,
+            noise=0.001,
+            notes=(notes or {}).get(name, {}),
+        )
         for number in range(1, rounds + 1)
-        for name, rate in rates.items()
+        for name, rate in (rates | {CONTROL: rates[first]}).items()
     ]
-    given = Variant(AS_GIVEN, lambda: iter(()), "")
+    variants = (Variant(name, list, "", first * (name != first)) for name in rates)
     return Measurement(
-        variants=(given, *variants), trials=(*made, *trials), baseline=AS_GIVEN
+        variants=tuple(variants), trials=(*made, *trials), baseline=first
     )
 
 
