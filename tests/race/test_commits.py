@@ -1,5 +1,6 @@
 """Repositories made here: what a race reads of them, and that it leaves them alone."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -271,27 +272,22 @@ def test_a_killed_race_leaves_the_user_alone_and_the_next_one_tidies(
 
 @pytest.fixture
 def race_of():
-    """The sides of a race that is asked for; their commits are closed in the end."""
-    close = []
+    """Make the sides of races; their commits are closed in the end."""
+    with contextlib.ExitStack() as closing:
 
-    def race_of(*trainings, **options):
-        made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
-        close.append(made.close)
-        return made.sides
+        def race_of(*trainings, **options):
+            made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
+            closing.callback(made.close)
+            return made
 
-    def close_all():
-        while close:
-            close.pop()()
-
-    race_of.close = close_all
-    yield race_of
-    close_all()
+        yield race_of
 
 
 def test_a_race_holds_the_working_tree_against_a_commit(repository, race_of, temporary):
     # One commit by two names is two sides.
     commits = ("HEAD~1", "main", "HEAD")
-    then, main, head, now = race_of(repository / "train.py", commit=commits)
+    made = race_of(repository / "train.py", commit=commits)
+    then, main, head, now = made.sides
     old, new, _ = (n[:7] for n in git(repository, "rev-parse", *commits).split())
     assert [then.name, now.name] == [f"HEAD~1 ({old})", "the working tree"]
     assert [main.name, head.name] == [f"main ({new})", f"HEAD ({new})"]
@@ -300,7 +296,7 @@ def test_a_race_holds_the_working_tree_against_a_commit(repository, race_of, tem
     # Modules of the one are not taken from the other.
     assert then.moved == Moved(str(repository), str(Path(then.maker.path).parent))
     assert now.moved == Moved()
-    race_of.close()
+    made.close()
     assert list(temporary.iterdir()) == []
 
 
@@ -309,14 +305,14 @@ def test_a_script_runs_in_the_same_folder_of_the_commit(
     repository, race_of, temporary, monkeypatch, inside
 ):
     monkeypatch.chdir(repository / inside)
-    then, now = race_of(repository / "train.py", commit=("main",))
+    then, now = race_of(repository / "train.py", commit=("main",)).sides
     (top,) = temporary.glob("*/mine")
     assert isinstance(then.maker, Script)
     assert Path(now.maker.folder).resolve() == repository / inside
     assert Path(then.maker.folder) == top / inside
     # One that runs elsewhere goes on running there.
     monkeypatch.chdir(repository.parent)
-    then, now = race_of(repository / "train.py", commit=("main",))
+    then, now = race_of(repository / "train.py", commit=("main",)).sides
     assert then.maker.folder == now.maker.folder
 
 
