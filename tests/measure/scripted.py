@@ -89,7 +89,6 @@ class ScriptedTrial:
         self._ticks = 0
         self._frozen = False
         self._due_ns = clock() + round(script.set_up_s * 1e9)
-        self._left_ns = 0
         self._heard_ns = clock()
         self._notes = script.notes
         self.started_ns = clock()
@@ -100,13 +99,12 @@ class ScriptedTrial:
     def freeze(self):
         assert not self._frozen
         self._frozen = True
-        self._left_ns = self._due_ns - self._clock()
         self._frozen_ns = self._clock()
 
     def resume(self):
         assert self._frozen
         self._frozen = False
-        self._due_ns = self._clock() + self._left_ns
+        self._due_ns += self._clock() - self._frozen_ns
         self._heard_ns += self._clock() - self._frozen_ns
 
     def kill(self, outcome, message):

@@ -107,7 +107,10 @@ def test_a_commit_has_its_own_files_and_not_those_of_today(repository, take):
 
 
 def test_what_git_does_not_keep_is_the_same_for_both(repository, take):
-    commit = take("main", repository / "train.py")
+    # Any script of the tree finds its place.
+    script = repository / "inner" / "train.py"
+    commit = take("main", script)
+    assert commit.path_of(script) == commit.tree / "inner" / "train.py"
     for name in ("data", "notes", "new.py", "inner/weights.py", "inner/cache.bin"):
         assert (commit.tree / name).resolve() == repository / name
     assert (commit.tree / "data" / "images").read_text() == "pixels"
@@ -137,13 +140,6 @@ def test_a_commit_is_named_as_asked_and_by_its_number(repository, take, revision
     assert commit.name == f"{revision} ({number[:7]})"
     short = take(number[:10], repository / "train.py")
     assert short.name.endswith(f"({number[:7]})")
-
-
-@pytest.mark.parametrize("script", ["train.py", "inner/train.py"])
-def test_any_script_of_the_tree_finds_its_place(repository, take, script):
-    commit = take("main", repository / script)
-    assert commit.top == repository
-    assert commit.path_of(repository / script) == commit.tree / script
 
 
 @pytest.mark.parametrize(
