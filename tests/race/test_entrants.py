@@ -108,25 +108,11 @@ def test_values_that_no_name_holds_still_make_sides_of_their_own(train):
     assert len({side.name for side in found}) == 3
 
 
-@pytest.mark.parametrize(
-    "given", ["TF_A", "=1", "TF-A=1", "1A=2", "", "TF_A=1 x", 'TF_A="1']
-)
-def test_what_is_no_variable_is_refused(train, given):
-    said = refused(train, env=(given,))
-    assert said.startswith(f"--env is {given!r}; give NAME=VALUE")
-
-
 def test_cores_are_read_as_taskset_reads_them(train, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     found = sides(train, cores=("0-1,3", "2"))
     assert [side.name for side in found] == ["all cores", "cores 0-1,3", "cores 2"]
     assert [side.place.cores for side in found] == [(), (0, 1, 3), (2,)]
-
-
-@pytest.mark.parametrize("given", ["", "a", "0-", "-1", "0,,1", "3-1", "0-9", "12"])
-def test_cores_that_are_none_are_refused(train, monkeypatch, given):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert refused(train, cores=(given,)).startswith(f"--cores is {given!r}")
 
 
 def test_another_python_keeps_its_links_and_is_known_by_its_environment(
@@ -165,12 +151,16 @@ def test_what_a_diagnosis_can_change_is_chosen_by_hand(train):
     assert names(train, policy=("mixed_float16",)) == ["train.py", "mixed_float16"]
 
 
+NO_VARIABLES = ("TF_A", "=1", "TF-A=1", "1A=2", "", "TF_A=1 x", 'TF_A="1')
+NO_CORES = ("", "a", "0-", "-1", "0,,1", "3-1", "0-9", "12")
 ONCE = "A race has each side once; these are "
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        *(({"env": (n,)}, f"--env is {n!r}; give NAME=VALUE") for n in NO_VARIABLES),
+        *(({"cores": (given,)}, f"--cores is {given!r}") for given in NO_CORES),
         ({"batch": (0,)}, "--batch is 0; give numbers of examples, such as 64,128."),
         ({"batch": (64, -1)}, "--batch is -1; give numbers of examples, such as"),
         ({"batch": ("64",)}, "--batch is '64'; give numbers of examples, such as"),
@@ -183,7 +173,8 @@ ONCE = "A race has each side once; these are "
         ({}, "A race needs two sides: give a second file, or one of --commit, "),
     ],
 )
-def test_what_makes_no_race_is_refused_in_a_sentence(train, options, said):
+def test_what_makes_no_race_is_refused_in_a_sentence(train, monkeypatch, options, said):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert refused(train, **options).startswith(said)
 
 

@@ -51,16 +51,19 @@ def test_what_nobody_found_and_a_side_that_never_ran_leave_it_open():
     assert RaceSession(question(), worse=0.05).is_worse is None
 
 
-@pytest.mark.parametrize("worse", [0.0, 1.0, -0.05, 5.0, "5%"])
-def test_a_share_that_is_none_is_refused(worse):
-    with pytest.raises(BadParameterError, match=r"--worse is .*; give a share"):
-        RaceSession(question(), worse=worse)
+SHARE, SECONDS = "--worse is .*; give a share", "give seconds from 10 to 86400"
 
 
-@pytest.mark.parametrize("budget", [0, 9.9, 86_401, float("nan")])
-def test_a_budget_that_holds_no_race_is_refused(budget):
-    with pytest.raises(BadParameterError, match="give seconds from 10 to 86400"):
-        RaceSession(question(), budget=budget)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        *(({"worse": worse}, SHARE) for worse in (0.0, 1.0, -0.05, 5.0, "5%")),
+        *(({"budget": s}, SECONDS) for s in (0, 9.9, 86_401, float("nan"))),
+    ],
+)
+def test_a_share_or_a_budget_that_is_none_is_refused(options, said):
+    with pytest.raises(BadParameterError, match=said):
+        RaceSession(question(), **options)
 
 
 def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
