@@ -64,7 +64,7 @@ def in_turns(first, ticks=5):
     turn = [first, *[0.1] * (ticks - 1)]
     # Each has half a second before it, and begins at the end of that.
     begins = [2.499 + number * (0.5 + sum(turn)) for number in range(3)]
-    return trial([1.0, *turn * 3], turns=begins, gaps=range(1, 3 * ticks, ticks))
+    return trial([1.0, *turn * 3], turns=begins, gaps=range(1, 3 * ticks + 1, ticks))
 
 
 @pytest.mark.parametrize(
