@@ -113,14 +113,19 @@ class Counting(keras.callbacks.Callback):
         self.steps += 1
 
 
-def fitted(callbacks, **options):
+def network(optimizer, loss):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile(optimizer, loss)
+    return model
+
+
+def fitted(callbacks):
     """A real fit of two epochs of three steps; what was told, and the losses."""
     keras.utils.set_random_seed(1)
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    model.compile(keras.optimizers.Adam(0.01), "mse")
+    model, again = (network(keras.optimizers.Adam(0.01), "mse") for _ in "ab")
+    again.set_weights(model.get_weights())
     x = np.random.default_rng(1).normal(size=(30, 4)).astype("float32")
     y = x.sum(1)
-    weights = model.get_weights()
     given = {"epochs": 2, "batch_size": 10, "shuffle": False, "verbose": 0}
     if callbacks is not None:
         given["callbacks"] = callbacks
@@ -129,12 +134,8 @@ def fitted(callbacks, **options):
     model.fit(*data, **arguments)
     found = told(learning)
     # Another way: one batch after the other, by hand.
-    again = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    again.compile(keras.optimizers.Adam(0.01), "mse")
-    again.set_weights(weights)
-    batches = [slice(n, n + 10) for n in (0, 10, 20)]
     losses = []
-    for batch in batches * 2:
+    for batch in [slice(n, n + 10) for n in (0, 10, 20)] * 2:
         again.reset_metrics()
         losses.append(float(again.train_on_batch(x[batch], y[batch])))
     return found, losses, given
@@ -166,22 +167,12 @@ def test_a_list_of_keras_stays_one():
     assert len(listed.callbacks) == 2
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "loss", "rate", "said"),
-    [
-        (
-            keras.optimizers.SGD(
-                keras.optimizers.schedules.ExponentialDecay(0.1, 10, 1)
-            ),
-            keras.losses.MeanSquaredError(),
-            "ExponentialDecay from 0.1",
-            "MeanSquaredError",
-        ),
-        ("rmsprop", lambda y, p: (y - p) ** 2, pytest.approx(0.001), "function"),
-    ],
-)
-def test_how_a_model_was_compiled_is_words_and_numbers(optimizer, loss, rate, said):
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    model.compile(optimizer, loss)
-    found = _compiled(model)
-    assert (found["learning rate"], found["loss"]) == (rate, said)
+def test_how_a_model_was_compiled_is_words_and_numbers():
+    falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 1)
+    loss = keras.losses.MeanSquaredError()
+    found = _compiled(network(keras.optimizers.SGD(falling), loss))
+    assert found["learning rate"] == "ExponentialDecay from 0.1"
+    assert found["loss"] == "MeanSquaredError"
+    found = _compiled(network("rmsprop", lambda y, p: (y - p) ** 2))
+    assert found["learning rate"] == pytest.approx(0.001)
+    assert found["loss"] == "function"
