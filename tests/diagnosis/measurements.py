@@ -36,25 +36,34 @@ def measured(rounds=3, trials=(), **gains):
 def at_rates(rates, rounds, notes=None, trials=()):
     """Rounds of variants at these rates, of each round where one is a tuple.
 
-    The first is the baseline, which has a control. ``notes`` are those of all trials
-    of a variant, by its name; ``trials`` are more of them.
+    ``notes`` are those of all trials of a variant, by its name; ``trials`` are more.
     """
-    first = next(iter(rates))
+
+    def make(name, like, number):
+        rate = rates[like][number - 1] if isinstance(rates[like], tuple) else rates[like]
+        told = {"noise": 0.001, "notes": (notes or {}).get(name, {})}
+        return trial(name, rate, number, started=10.0 * number, **told)
+
+    return in_rounds(rates, make, rounds, trials)
+
+
+def in_rounds(names, make, rounds, trials=()):
+    """Rounds of variants, and of the control of the first, the baseline.
+
+    ``make(name, like, number)`` makes a trial, that of the control like the first.
+    """
+    first, *others = names
+    likes = {name: name for name in names} | {CONTROL: first}
     made = [
-        trial(
-            name,
-            rate[number - 1] if isinstance(rate, tuple) else rate,
-            number,
-            started=10.0 * number,
-            noise=0.001,
-            notes=(notes or {}).get(name, {}),
-        )
+        make(*pair, number)
         for number in range(1, rounds + 1)
-        for name, rate in (rates | {CONTROL: rates[first]}).items()
+        for pair in likes.items()
     ]
-    variants = (Variant(name, list, "", first * (name != first)) for name in rates)
+    against = {first: ""} | dict.fromkeys(others, first)
     return Measurement(
-        variants=tuple(variants), trials=(*made, *trials), baseline=first
+        variants=tuple(Variant(name, list, "", of) for name, of in against.items()),
+        trials=(*made, *trials),
+        baseline=first,
     )
 
 

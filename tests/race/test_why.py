@@ -3,12 +3,12 @@ import re
 import pytest
 
 from perfkit.measure.host import Environment, Place
-from perfkit.measure.measurement import CONTROL, Measurement
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.trial import FIRST_STEP_S
 from perfkit.race import why
 from perfkit.race.rounds import ceilings, without
 from perfkit.race.side import MADE_S, Side
-from tests.diagnosis.measurements import stepping
+from tests.diagnosis.measurements import in_rounds, stepping
 from tests.race.built import NEW, OLD, facts, make_training, measured, sides
 
 INPUT, MANY, WATCHED = "without input", "16 steps at a time", "without observers"
@@ -17,18 +17,15 @@ FACTS = {OLD: facts(), NEW: facts()}
 
 def split_up(**steps):
     """A run of both sides; seconds of a step as they are, then by what is left out."""
-    made = {OLD: steps["old"], NEW: steps["new"]}
-    seconds = {CONTROL: steps["old"][""]}
-    for side, known in made.items():
+    seconds = {}
+    for side, known in ((OLD, steps["old"]), (NEW, steps["new"])):
         changes = {one.name: without(side, one) for one in ceilings(FACTS[side])}
         seconds |= {changes.get(name, side): step_s for name, step_s in known.items()}
-    run = measured()
-    trials = [
-        stepping(name, number, step_s, setup_s=1.0)
-        for number in range(1, 5)
-        for name, step_s in seconds.items()
-    ]
-    return Measurement(variants=run.variants, trials=tuple(trials), baseline=OLD)
+
+    def make(name, like, number):
+        return stepping(name, number, seconds[like], setup_s=1.0)
+
+    return in_rounds(seconds, make, rounds=4)
 
 
 def rows(table):
@@ -86,16 +83,14 @@ def started(old, new, ends=(0.0, 0.0), wavers=(0.0,) * 5):
     In each round the first step of the first wavers by so much, of the other the other
     way.
     """
-    trials = []
-    for number, late in enumerate(wavers, 1):
-        for name, (made, first, step), end, later in (
-            (OLD, old, ends[0], late),
-            (NEW, new, ends[1], -late),
-            (CONTROL, old, ends[0], 0.0),
-        ):
-            notes = {MADE_S: made, FIRST_STEP_S: first + later}
-            trials.append(stepping(name, number, step, [end], setup_s=1.0, notes=notes))
-    return Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
+
+    def make(name, like, number):
+        (made, first, step), end = {OLD: (old, ends[0]), NEW: (new, ends[1])}[like]
+        first += {OLD: 1, NEW: -1}.get(name, 0) * wavers[number - 1]
+        notes = {MADE_S: made, FIRST_STEP_S: first}
+        return stepping(name, number, step, [end], setup_s=1.0, notes=notes)
+
+    return in_rounds((OLD, NEW), make, len(wavers))
 
 
 def test_set_up_first_step_step_and_end_of_an_epoch_are_told_apart():
