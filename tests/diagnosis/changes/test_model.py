@@ -17,7 +17,7 @@ from perfkit.diagnosis.training import Training, steps_of
 from perfkit.diagnosis.trial import epochs_for
 from perfkit.experiments.shared.precision import Hardware
 from tests.diagnosis.changes.offered import applied, named, offered, why
-from tests.diagnosis.fits import BATCH, batches, rows, training, trial
+from tests.diagnosis.fits import BATCH, Costs, batches, rows, training, trial
 
 
 class Items(keras.utils.PyDataset):
@@ -101,10 +101,6 @@ def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
     assert not any("at a time" in name for name in named(model.execution, steps=1))
 
 
-def test_an_eager_training_is_tried_as_a_graph_and_in_no_other_way():
-    assert list(named(model.execution, eager=True)) == ["graph"]
-
-
 def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
     request.addfinalizer(lambda: tf.config.run_functions_eagerly(False))
     tf.config.run_functions_eagerly(True)
@@ -112,32 +108,21 @@ def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
     assert facts_of(made).eager
     model.as_graph(made)
     assert not facts_of(made).eager
-
-
-class Seeing(keras.callbacks.Callback):
-    def __init__(self, clock):
-        super().__init__()
-        self.clock, self.begun, self.ended = clock, [], []
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self.begun.append(batch)
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.clock.now += 0.03
-        self.ended.append(batch)
+    # They are tried as a graph and in no other way.
+    assert list(named(model.execution, eager=True)) == ["graph"]
 
 
 def test_callbacks_see_every_step_of_an_execution(clock):
-    seeing = Seeing(clock)
-
-    def making():
-        made = training(batches(6), callbacks=[seeing])
-        model.many_steps(made, steps=4, epoch=6)
-        return made
-
-    trial(making, Epochs(batch=BATCH, steps=6, examples=6 * BATCH), clock, 5)
-    assert seeing.ended[:12] == [*range(6), *range(6)]
-    assert seeing.begun[:12] == [*range(6), *range(6)]
+    begun, ended = [], []
+    seeing = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda step, logs: begun.append(step),
+        on_train_batch_end=lambda step, logs: ended.append(step),
+    )
+    made = training(batches(6), callbacks=[seeing, Costs(clock, 0.03)])
+    model.many_steps(made, steps=4, epoch=6)
+    whole = Epochs(batch=BATCH, steps=6, examples=6 * BATCH)
+    trial(lambda: made, whole, clock, 5)
+    assert begun[:12] == ended[:12] == [*range(6), *range(6)]
 
 
 def test_a_step_that_is_traced_already_is_traced_anew():
