@@ -40,7 +40,8 @@ def at_rates(rates, rounds, notes=None, trials=()):
     """
 
     def make(name, like, number):
-        rate = rates[like][number - 1] if isinstance(rates[like], tuple) else rates[like]
+        rate = rates[like]
+        rate = rate[number - 1] if isinstance(rate, tuple) else rate
         told = {"noise": 0.001, "notes": (notes or {}).get(name, {})}
         return trial(name, rate, number, started=10.0 * number, **told)
 
@@ -55,9 +56,7 @@ def in_rounds(names, make, rounds, trials=()):
     first, *others = names
     likes = {name: name for name in names} | {CONTROL: first}
     made = [
-        make(*pair, number)
-        for number in range(1, rounds + 1)
-        for pair in likes.items()
+        make(*pair, number) for number in range(1, rounds + 1) for pair in likes.items()
     ]
     against = {first: ""} | dict.fromkeys(others, first)
     return Measurement(

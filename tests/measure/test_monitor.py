@@ -32,7 +32,7 @@ PERIOD_S = 0.05
 
 @pytest.fixture
 def monitor(monkeypatch):
-    """One that takes more samples than it does in a run, so that tests are over soon."""
+    """One that takes more samples than in a run, so that tests are over soon."""
     monkeypatch.setattr(measure_monitor, "PERIOD_S", PERIOD_S)
     watching = Monitor()
     yield watching
