@@ -119,34 +119,24 @@ def network(optimizer, loss):
     return model
 
 
-def fitted(callbacks):
-    """A real fit of two epochs of three steps; what was told, and the losses."""
+def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
     keras.utils.set_random_seed(1)
-    model, again = (network(keras.optimizers.Adam(0.01), "mse") for _ in "ab")
-    again.set_weights(model.get_weights())
+    one, other = (network(keras.optimizers.Adam(0.01), "mse") for _ in "ab")
+    other.set_weights(one.get_weights())
     x = np.random.default_rng(1).normal(size=(30, 4)).astype("float32")
-    y = x.sum(1)
+    y, counting = x.sum(1), Counting()
     given = {"epochs": 2, "batch_size": 10, "shuffle": False, "verbose": 0}
-    if callbacks is not None:
-        given["callbacks"] = callbacks
-    learning = learning_of(lambda: (model, (x, y), given), clock=seconds())
+    given["callbacks"] = [counting]
+    learning = learning_of(lambda: (one, (x, y), given), clock=seconds())
     model, data, arguments = learning()
     model.fit(*data, **arguments)
-    found = told(learning)
+    assert counting.steps == 6
     # Another way: one batch after the other, by hand.
     losses = []
     for batch in [slice(n, n + 10) for n in (0, 10, 20)] * 2:
-        again.reset_metrics()
-        losses.append(float(again.train_on_batch(x[batch], y[batch])))
-    return found, losses, given
-
-
-@pytest.mark.parametrize("callbacks", [None, "one", "list", "tuple"])
-def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks(callbacks):
-    counting = Counting()
-    kinds = {None: None, "one": counting, "list": [counting], "tuple": (counting,)}
-    found, losses, given = fitted(kinds[callbacks])
-    assert counting.steps == (0 if callbacks is None else 6)
+        other.reset_metrics()
+        losses.append(float(other.train_on_batch(x[batch], y[batch])))
+    found = told(learning)
     assert found[LOSSES] == [
         (n, pytest.approx(loss, rel=1e-3)) for n, loss in enumerate(losses[:5], 1)
     ]
@@ -154,8 +144,21 @@ def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks(callbacks):
     assert found[COMPILED]["optimizer"] == "Adam"
     assert found[COMPILED]["learning rate"] == pytest.approx(0.01)
     assert found[COMPILED]["loss"] == "mse"
+
+
+ONE = Counting()
+
+
+@pytest.mark.parametrize("given", [None, ONE, [ONE], (ONE,)])
+def test_callbacks_are_kept_however_they_are_given(given):
+    arguments = {} if given is None else {"callbacks": given}
+    *_, made = learning_of(lambda: (1, 2, arguments))()
+    *kept, mine = made["callbacks"]
+    assert kept == [ONE] * (given is not None)
+    assert isinstance(mine, keras.callbacks.LambdaCallback)
     # What was handed over is the user's: nothing is put into it.
-    assert given.get("callbacks") is kinds[callbacks]
+    assert arguments.get("callbacks") is given
+    assert given in (None, ONE, [ONE], (ONE,))
 
 
 def test_a_list_of_keras_stays_one():
