@@ -242,6 +242,7 @@ def test_a_frozen_trial_does_nothing_and_its_silence_is_none(start):
     running._frozen -= 3600
     running._heard -= 3600
     running.resume()
+    running.poll(0)
     trials.until_ticks(running)
 
 
