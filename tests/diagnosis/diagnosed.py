@@ -22,6 +22,11 @@ RATES = {
     "without input": 3600.0,
     TOGETHER: 3000.0,
 }
+# What a diagnosis has of the finding of its rates.
+SHARED = (
+    *("recorded", "perfkit", "machine", "trials", "samples", "timings", "comparisons"),
+    *("noise_floor", "baseline"),
+)
 
 
 def gain(estimate, spread=0.05):
@@ -49,11 +54,8 @@ LOGGER = cause("callback", "without CSVLogger", 1.3)
 def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
     """A diagnosis of a step of 32 ms whose variants have known rates."""
     found = made.finding(rates or RATES, against=AS_GIVEN)
-    fields = {
+    fields = {name: getattr(found, name) for name in SHARED} | {
         "training": "train.py:make_training",
-        "recorded": found.recorded,
-        "perfkit": found.perfkit,
-        "machine": found.machine,
         "step": Seconds(median_s=0.032, low=0.031, high=0.0335),
         "verdict": Verdict(
             headline="Let the maps work on several elements at a time.",
@@ -74,12 +76,6 @@ def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
         "ceiling": _gain_of(found, "without input"),
         "untested": {"no-cache": "the pipeline is random"},
         "hints": (Hint(line=12, code="ds.map(f)", says="It maps one by one."),),
-        "trials": found.trials,
-        "samples": found.samples,
-        "timings": found.timings,
-        "comparisons": found.comparisons,
-        "noise_floor": found.noise_floor,
-        "baseline": AS_GIVEN,
         "budget_s": 120.0,
     }
     return Diagnosis(**fields | more)

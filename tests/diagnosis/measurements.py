@@ -29,17 +29,40 @@ XLA = change("XLA", "xla", "opportunity")
 
 def measured(rounds=3, trials=(), **gains):
     """So many rounds of the training as given, and of changes with these gains."""
-    names = {name.replace("_", " "): gain for name, gain in gains.items()}
-    rates = {AS_GIVEN: 1.0, CONTROL: 1.0} | names
-    variants = [Variant(name, lambda: iter(()), "", AS_GIVEN) for name in names]
+    names = {name.replace("_", " "): 1000.0 * gain for name, gain in gains.items()}
+    return at_rates({AS_GIVEN: 1000.0} | names, rounds, trials=trials)
+
+
+def at_rates(rates, rounds, notes=None, trials=()):
+    """Rounds of variants at these rates, of each round where one is a tuple.
+
+    ``notes`` are those of all trials of a variant, by its name; ``trials`` are more.
+    """
+
+    def make(name, like, number):
+        rate = rates[like]
+        rate = rate[number - 1] if isinstance(rate, tuple) else rate
+        told = {"noise": 0.001, "notes": (notes or {}).get(name, {})}
+        return trial(name, rate, number, started=10.0 * number, **told)
+
+    return in_rounds(rates, make, rounds, trials)
+
+
+def in_rounds(names, make, rounds, trials=()):
+    """Rounds of variants, and of the control of the first, the baseline.
+
+    ``make(name, like, number)`` makes a trial, that of the control like the first.
+    """
+    first, *others = names
+    likes = {name: name for name in names} | {CONTROL: first}
     made = [
-        trial(name, 1000 * rate, number, started=10 * number, noise=0.001)
-        for number in range(1, rounds + 1)
-        for name, rate in rates.items()
+        make(*pair, number) for number in range(1, rounds + 1) for pair in likes.items()
     ]
-    given = Variant(AS_GIVEN, lambda: iter(()), "")
+    against = {first: ""} | dict.fromkeys(others, first)
     return Measurement(
-        variants=(given, *variants), trials=(*made, *trials), baseline=AS_GIVEN
+        variants=tuple(Variant(name, list, "", of) for name, of in against.items()),
+        trials=(*made, *trials),
+        baseline=first,
     )
 
 

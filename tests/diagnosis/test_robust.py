@@ -22,6 +22,7 @@ from perfkit.measure.launcher import launcher
 from perfkit.measure.trial import Limits
 from tests.diagnosis import odd
 from tests.guilty import retracing_callback
+from tests.measure.trials import launched
 
 # A trial that is heard nothing of for so long hangs, even on a busy machine.
 SILENCE = 40
@@ -30,16 +31,16 @@ SILENCE = 40
 @pytest.fixture(autouse=True)
 def _carried_along():
     """The process that trials are forked from does not know this folder."""
-    cloudpickle.register_pickle_by_value(odd)
+    for module in (odd, retracing_callback):
+        cloudpickle.register_pickle_by_value(module)
     yield
-    cloudpickle.unregister_pickle_by_value(odd)
+    for module in (odd, retracing_callback):
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def heard(work, silence=SILENCE, enough=lambda notes, ticks: False):
     """Run work in a process of its own: its notes, its ticks, and how it ended."""
-    while not launcher().wait(1):
-        pass
-    running = launcher().start(work, 0, Limits(silence=silence))
+    running = launched().start(work, 0, Limits(silence=silence))
     notes, ticks = {}, []
     while running.outcome is None and not enough(notes, ticks):
         for message in running.poll(0.1):
@@ -119,15 +120,13 @@ def test_a_training_that_ends_its_process_is_told_by_how_it_did(said, maker):
     assert said in running.message
 
 
-HANGING = {
-    "made": odd.hangs,
-    "in its first step": lambda: odd.hooked(on_train_batch_begin=odd.hangs),
-}
-
-
-@pytest.mark.parametrize("when", HANGING)
-def test_a_training_that_hangs_is_ended(when):
-    _, running = looked(HANGING[when], silence=1)
+@pytest.mark.parametrize(
+    "maker",
+    [odd.hangs, lambda: odd.hooked(on_train_batch_begin=odd.hangs)],
+    ids=["made", "in its first step"],
+)
+def test_a_training_that_hangs_is_ended(maker):
+    _, running = looked(maker, silence=1)
     assert running.outcome == "timed-out"
     assert not psutil.pid_exists(running.pid)
 
@@ -314,10 +313,8 @@ def test_time_that_loading_took_up_is_told(alone_here, tmp_path, monkeypatch):
     ids=["once", "anew"],
 )
 def test_what_is_traced_anew_for_each_value_takes_no_turns(maker, turns):
-    """What one turn had traced would be known in the next."""
-    cloudpickle.register_pickle_by_value(retracing_callback)
+    # What one turn had traced would be known in the next.
     work = functools.partial(look.look, maker, 60.0, screens=True)
     notes, *_ = heard(work, enough=lambda notes, ticks: look.SPENT in notes)
-    cloudpickle.unregister_pickle_by_value(retracing_callback)
     assert bool(notes[look.FACTS]["retraced"]) != turns
     assert (look.SPENT in notes) == turns

@@ -157,8 +157,10 @@ LOGGER = change("without CSVLogger", "callback", after="without observers")
 ALL = (XLA, LOGGER, CACHE, MAP, WATCHING, CEILING)
 
 
-def test_groups_come_first():
-    assert Screening(ALL)(measured(rounds=0)) == [WATCHING.name, CEILING.name]
+def test_groups_come_first_but_for_what_failed():
+    nothing = measured(rounds=0)
+    assert Screening(ALL)(nothing) == [WATCHING.name, CEILING.name]
+    assert Screening(ALL)(nothing, {CEILING.name}) == [WATCHING.name]
 
 
 def test_a_group_that_brings_nothing_is_not_split():
@@ -176,8 +178,3 @@ def test_what_the_code_hints_at_comes_first_in_its_group():
     found = measured(rounds=1, without_input=5.0, without_observers=1.0)
     names = choosing(found)
     assert names.index(MAP.name) < names.index(CACHE.name)
-
-
-def test_what_failed_has_no_other_turn():
-    choosing = Screening(ALL)
-    assert choosing(measured(rounds=0), {CEILING.name}) == [WATCHING.name]

@@ -7,8 +7,8 @@ from perfkit.diagnosis.gains import ceiling, step_of
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import part_in_words
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from tests.diagnosis.measurements import BATCH, CEILING, change, stepping
+from perfkit.measure.measurement import Measurement
+from tests.diagnosis.measurements import BATCH, CEILING, change, in_rounds, stepping
 from tests.findings.made import completed
 
 CHANGES = (
@@ -19,22 +19,11 @@ CHANGES = (
 
 
 def measured(seconds, ends=lambda name, number: (), wobble=0.001):
-    names = list(seconds)
-    return Measurement(
-        variants=tuple(Variant(name, lambda: iter(()), "", AS_GIVEN) for name in names),
-        trials=tuple(
-            stepping(
-                name,
-                number,
-                seconds.get(name, seconds[AS_GIVEN])
-                * (1 + wobble * (-1) ** (number + (name == AS_GIVEN))),
-                ends(name, number),
-            )
-            for number in range(1, 5)
-            for name in [*names, CONTROL]
-        ),
-        baseline=AS_GIVEN,
-    )
+    def make(name, like, number):
+        wobbles = 1 + wobble * (-1) ** (number + (name == AS_GIVEN))
+        return stepping(name, number, seconds[like] * wobbles, ends(name, number))
+
+    return in_rounds(seconds, make, rounds=4)
 
 
 def parts(found, facts=None, changes=CHANGES, **more):

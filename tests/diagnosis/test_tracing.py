@@ -6,6 +6,7 @@ import perfkit
 from perfkit.diagnosis import tracing
 from perfkit.diagnosis.tracing import Traced, Tracing
 from perfkit.measure.tick import READY, Tick
+from tests.machine.trees import grow
 
 
 def watched(tf):
@@ -58,13 +59,6 @@ def test_one_trace_more_leaves_open_whether_they_go_on():
     assert not Tracing([step, step, seldom, step], ready=1).undecided
 
 
-def threads(root, **told):
-    for name, text in told.items():
-        folder = root / "proc/self/task" / name
-        folder.mkdir(parents=True)
-        (folder / "schedstat").write_text(text)
-
-
 @pytest.mark.parametrize(
     ("told", "added"),
     [
@@ -79,7 +73,7 @@ def threads(root, **told):
     ],
 )
 def test_all_threads_are_added_up(tmp_path, told, added):
-    threads(tmp_path, **told)
+    grow(tmp_path, {f"proc/self/task/{t}/schedstat": said for t, said in told.items()})
     assert tracing.read(tmp_path) == added
 
 

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from perfkit.findings import store
+from tests.measure.trials import are_gone
 from tests.test_cli import ROOT, WITHOUT_TENSORFLOW, start
 
 ODD = "mein ärger 数据"
@@ -158,6 +159,5 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path
     assert found.unfinished
     assert len(found.trials) >= 3
     left = [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info)]
-    _, alive = psutil.wait_procs(left, timeout=10)
-    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+    assert are_gone(left)
     assert list(tmp_path.glob("perfkit-launcher-*")) == []

@@ -58,25 +58,18 @@ class Weather:
 
 @dataclass(eq=False)
 class Script:
-    """What one variant's trials do.
-
-    Args:
-        tick_s: Seconds of a tick on a calm machine.
-        set_up_s: Seconds until it is ready.
-        spread: Standard deviation of the log of a process's own speed.
-        jitter: The same of a single tick.
-        first_s: Seconds of the first tick.
-        ends: After so many ticks ``(outcome, message)``.
-        hangs_after: Ticks after which nothing more comes.
-    """
+    """What one variant's trials do, on a calm machine."""
 
     tick_s: float = 0.03
     set_up_s: float = 0.3
+    # Standard deviation of the log of a process's own speed, and of a single tick's.
     spread: float = 0.0
     jitter: float = 0.0
     first_s: float | None = None
+    # After so many ticks: ``(ticks, outcome, message)``.
     ends: tuple | None = None
     hangs_after: int | None = None
+    # How many times as long the ticks after the first take.
     warm_up: tuple = ()
     examples: int = 10
     notes: tuple = ()
@@ -96,9 +89,8 @@ class ScriptedTrial:
         self._ticks = 0
         self._frozen = False
         self._due_ns = clock() + round(script.set_up_s * 1e9)
-        self._left_ns = 0
         self._heard_ns = clock()
-        self._told = False
+        self._notes = script.notes
         self.started_ns = clock()
         self.pid = id(self)
         self.outcome, self.message = None, ""
@@ -107,13 +99,12 @@ class ScriptedTrial:
     def freeze(self):
         assert not self._frozen
         self._frozen = True
-        self._left_ns = self._due_ns - self._clock()
         self._frozen_ns = self._clock()
 
     def resume(self):
         assert self._frozen
         self._frozen = False
-        self._due_ns = self._clock() + self._left_ns
+        self._due_ns += self._clock() - self._frozen_ns
         self._heard_ns += self._clock() - self._frozen_ns
 
     def kill(self, outcome, message):
@@ -123,10 +114,8 @@ class ScriptedTrial:
     def poll(self, timeout):
         if self.outcome is not None:
             return []
-        messages, until = [], self._clock() + round(timeout * 1e9)
-        if not self._told:
-            messages += [("note", name, value) for name, value in self._script.notes]
-            self._told = True
+        messages = [("note", name, value) for name, value in self._notes]
+        self._notes, until = (), self._clock() + round(timeout * 1e9)
         while self._due_ns <= until and not self._frozen and self.outcome is None:
             messages.append(("ticks", [self._tick()]))
         self._clock.now_ns = max(self._clock.now_ns, until)
@@ -181,25 +170,22 @@ class Starter:
 class NoWatcher:
     """Answers like the monitor of a machine that tells nothing."""
 
-    def start(self, zero_ns):
-        pass
-
-    def stop(self):
-        pass
-
-    def watch(self, pid, others=()):
-        pass
-
     def take(self):
         return []
 
+    def watch(self, *_):
+        pass
+
+    start = stop = watch
+
 
 def play(scripts, *, baseline="base", budget=60.0, weather=None, seed=0, **plan):
-    """Run scripts by name; returns the run, its starter and its events."""
+    """A run of scripts, or of variants, by name; and what starts its trials."""
     clock = Clock()
     starter = Starter(clock, weather, seed)
     variants = tuple(
-        Variant(name, script, against=baseline) for name, script in scripts.items()
+        one if isinstance(one, Variant) else Variant(name, one, against=baseline)
+        for name, one in scripts.items()
     )
     plan = Plan(variants=variants, baseline=baseline, budget=budget, seed=seed, **plan)
     return Run(plan, starter, NoWatcher(), clock=clock), starter

@@ -33,9 +33,7 @@ def host():
     def host(*variables, **place):
         place = Place(variables=(trials.PATH, *variables), **place)
         made.append(Host(place, HERE))
-        while not made[-1].wait(1):
-            pass
-        return made[-1]
+        return trials.ready(made[-1])
 
     yield host
     for one in made:
@@ -64,22 +62,20 @@ def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host):
 @pytest.mark.fault("race", "SIGKILL", sees="Its trials are lost; what to try next.")
 def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
     server = host()
-    running, other = (start(server, workloads.count) for _ in "ab")
-    trials.until_ticks(running)
-    trials.until_ticks(other)
-    processes = [psutil.Process(each.pid) for each in (running, other)]
+    both = [start(server, workloads.count) for _ in "ab"]
+    for running in both:
+        trials.until_ticks(running)
+    processes = [psutil.Process(running.pid) for running in both]
     os.kill(server._process.pid, signal.SIGKILL)
-    trials.to_the_end(running)
-    trials.to_the_end(other)
-    for each in (running, other):
-        assert each.outcome == "crashed"
-        assert each.message == "lost the process that started it"
+    for running in both:
+        trials.to_the_end(running)
+        # To end what is gone asks nothing more of anyone.
+        running.kill("stopped", "was stopped")
+        assert running.outcome == "crashed"
+        assert running.message == "lost the process that started it"
     assert trials.are_gone(processes)
     with pytest.raises(RunError, match="Trials could not be started with another"):
         start(server, workloads.count)
-    # To end what is gone asks nothing more of anyone.
-    running.kill("stopped", "was stopped")
-    assert running.outcome == "crashed"
 
 
 @pytest.mark.fault("race", "SIGSTOP", sees="Nothing: the trial's news come later.")
@@ -252,8 +248,7 @@ def test_places_have_a_host_each_and_a_trial_starts_where_its_work_belongs():
     )
     launchers = Launchers({one, other}, {one: HERE, other: HERE})
     try:
-        while not launchers.wait(1):
-            pass
+        trials.ready(launchers)
         for place in (one, other):
             work = workloads.Placed(place)
             seen = trials.notes_of(launchers.start(work, 1, Limits()))

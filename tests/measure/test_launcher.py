@@ -35,8 +35,7 @@ def start(request):
     by, started = launcher(), []
     if request.param == "host":
         by = Host(Place(variables=(trials.PATH,)), Environment("3.11.7"))
-    while not by.wait(1):
-        pass
+    trials.ready(by)
 
     def start(work, *, seed=1, **limits):
         started.append(by.start(work, seed, Limits(**limits)))
@@ -228,16 +227,7 @@ def test_a_trial_that_stays_stopped_is_given_up_and_that_is_said(clock, monkeypa
     assert trial.message == "was stopped from outside for 10 s and was ended"
 
 
-def test_standing_still_is_not_silence(start):
-    running = start(workloads.count, silence=0.5)
-    trials.until_ticks(running)
-    running.freeze()
-    running._frozen -= 3600  # as if it had stood still for an hour
-    running.resume()
-    trials.until_ticks(running)
-
-
-def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(start):
+def test_a_frozen_trial_does_nothing_and_its_silence_is_none(start):
     running = start(workloads.count, silence=30.0)
     trials.until_ticks(running)
     running.freeze()
@@ -248,7 +238,11 @@ def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(start):
     while running.poll(0.2):
         pass
     assert running.outcome is None
+    # As if all that were an hour ago.
+    running._frozen -= 3600
+    running._heard -= 3600
     running.resume()
+    running.poll(0)
     trials.until_ticks(running)
 
 
@@ -274,22 +268,22 @@ def test_every_trial_is_a_fresh_process_and_equal_seeds_give_equal_numbers(start
 
 
 def test_functions_of_a_notebook_cell_work(start):
-    scope = {}
-    exec("def work():\n    yield 0\n    yield offset", scope | {"offset": 7}, scope)
-    work = scope["work"]
-    work.__globals__["offset"] = 7
-    assert [n for _, n, *_ in trials.ticks_of(trials.to_the_end(start(work)))] == [0, 7]
+    cell = {"offset": 7}
+    exec("def work():\n    yield 0\n    yield offset", cell)
+    ticks = trials.ticks_of(trials.to_the_end(start(cell["work"])))
+    assert [examples for _, examples, *_ in ticks] == [0, 7]
 
 
 _PARENT = """
     by = {by}
     getattr(by, "warm", bool)()
-    if {wait}:
-        running = wait(by).start(workloads.{work}, 1, Limits())
+    # The last of them stands still.
+    for work in {works}:
+        running = wait(by).start(getattr(workloads, work), 1, Limits())
         while not running.poll(0.1) and running.outcome is None:
             pass
-        if {frozen}:
-            running.freeze()
+    if {works}:
+        running.freeze()
     print("ready", flush=True)
     time.sleep(3600)
 """
@@ -297,20 +291,15 @@ _PARENT = """
 
 @pytest.mark.parametrize("by", ["launcher()", "Host(Place(), Environment('3.11.7'))"])
 @pytest.mark.parametrize(
-    ("work", "wait", "frozen"),
-    [
-        pytest.param("count", True, False, id="at work"),
-        pytest.param("hangs", True, False, id="in a call that never returns"),
-        pytest.param("leaves_a_child", True, False, id="with a child"),
-        pytest.param("count", True, True, id="frozen"),
-        pytest.param("count", False, False, id="warming"),
-    ],
+    "works",
+    [("count", "hangs", "leaves_a_child", "count"), ()],
+    ids=["trials of all kinds", "warming"],
 )
 @pytest.mark.fault("launcher", "kernel killed", sees="Nothing: it ends as well.")
 @pytest.mark.fault("trial", "kernel killed", sees="Nothing: all that it started ends.")
 @pytest.mark.fault("race", "kernel killed", sees="Nothing: hosts and trials end.")
-def test_nothing_outlives_a_parent_that_is_killed(by, work, wait, frozen):
-    code = _PARENT.format(by=by, work=work, wait=wait, frozen=frozen)
+def test_nothing_outlives_a_parent_that_is_killed(by, works):
+    code = _PARENT.format(by=by, works=works)
     with trials.program(code, begins=subprocess.Popen, **dict([trials.PATH])) as parent:
         try:
             assert parent.stdout.readline() == "ready\n"
@@ -416,7 +405,6 @@ def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(end, tmp_p
 
 
 def left_in(folder):
-    """What launchers have left there."""
     return list(folder.glob("perfkit-launcher-*"))
 
 
@@ -481,9 +469,8 @@ _LEAVES = """
 """
 
 
-@pytest.mark.parametrize("end", ["over", "killed"])
-def test_what_a_trial_leaves_behind_goes_with_the_launcher(end, tmp_path):
-    leave_files(end, tmp_path)
+def test_what_a_trial_leaves_behind_goes_with_the_launcher(tmp_path):
+    leave_files("killed", tmp_path)
     assert left_in(tmp_path) == []
 
 

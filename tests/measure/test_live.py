@@ -60,7 +60,7 @@ class Telling:
 
 
 class Stage:
-    """A trial, its process and their clock."""
+    """A trial that is ready, its process and their clock."""
 
     def __init__(self):
         self.now = 0
@@ -68,6 +68,7 @@ class Stage:
         self.trial = LiveTrial(
             "v", 1, self.running, zero_ns=0, clock=lambda: self.now, seed=0
         )
+        self.tick(1, 0)
 
     def tick(self, milliseconds, examples=10, label="", **every):
         """So much later so many examples are done, or a pause has ended."""
@@ -87,59 +88,42 @@ class Stage:
         return self.trial.record()
 
 
-@pytest.fixture
-def stage():
-    made = Stage()
-    made.tick(1, 0)
-    made.trial.freeze()
-    made.trial.resume()
-    return made
-
-
-def ends(stage, *milliseconds):
-    for spent in milliseconds:
-        stage.tick(5)
-        stage.tick(spent, 0, "epoch end", every=1000)
+END = {"label": "epoch end", "every": 1000}
+CHANGE = {"label": "change"}
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "counted"),
+    ("pause", "turns", "counted"),
     [
         # The first of a turn is left out where there are others.
-        ((900, 20, 30), (700, 40), (0.02, 0.03, 0.04)),
+        (END, ((900, 20, 30), (700, 40)), (0.02, 0.03, 0.04)),
         # Where each turn has but one they all count.
-        ((90,), (70,), (0.09, 0.07)),
+        (END, ((90,), (70,)), (0.09, 0.07)),
+        # A change counts as well, unless it had to wait.
+        (CHANGE, ((25, 20, 30), (35, 20), (700,)), (0.025, 0.02, 0.03, 0.035, 0.02)),
     ],
 )
-def test_pauses_are_counted_turn_by_turn(stage, first, second, counted):
-    ends(stage, *first)
-    stage.stand(5000)
-    ends(stage, *second)
-    assert stage.record().pauses["epoch end"] == pytest.approx(counted)
-
-
-def test_in_one_go_every_pause_counts():
+def test_pauses_are_counted_turn_by_turn(pause, turns, counted):
     stage = Stage()
-    stage.tick(1, 0)
-    ends(stage, 90, 20)
-    assert stage.record().pauses["epoch end"] == pytest.approx((0.09, 0.02))
-
-
-def test_a_pause_does_not_count_what_stood_still_in_it(stage):
-    stage.tick(5)
-    stage.stand(5000)
-    stage.tick(60, 0, "epoch end", every=1000)
-    assert stage.record().pauses["epoch end"] == pytest.approx((0.06,))
-
-
-def test_a_change_that_is_the_first_of_a_turn_counts_unless_it_had_to_wait(stage):
-    for turn in ((25, 20, 30), (35, 20), (700,)):
+    for turn in turns:
+        stage.stand(5000)
         for spent in turn:
             stage.tick(5)
-            stage.tick(spent, 0, "change")
-        stage.stand(5000)
-    seconds = (0.025, 0.02, 0.03, 0.035, 0.02)
-    assert stage.record().pauses["change"] == pytest.approx(seconds)
+            stage.tick(spent, 0, **pause)
+    assert stage.record().pauses[pause["label"]] == pytest.approx(counted)
+
+
+def test_in_one_go_every_pause_counts_but_for_what_stood_still_in_it():
+    stage = Stage()
+    for spent in (90, 20):
+        stage.tick(5)
+        stage.tick(spent, 0, **END)
+    assert stage.record().pauses["epoch end"] == pytest.approx((0.09, 0.02))
+    stage = Stage()
+    stage.tick(5)
+    stage.stand(5000)
+    stage.tick(60, 0, **END)
+    assert stage.record().pauses["epoch end"] == pytest.approx((0.06,))
 
 
 def looks(root, *states):

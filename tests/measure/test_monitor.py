@@ -20,16 +20,20 @@ LOST = {
 
 
 def samples(monitor, wanted):
-    """Take samples until there are as many as wanted."""
     found = []
     while len(found) < wanted:
-        threading.Event().wait(0.05)
+        threading.Event().wait(0.02)
         found += monitor.take()
     return found
 
 
+PERIOD_S = 0.05
+
+
 @pytest.fixture
-def monitor():
+def monitor(monkeypatch):
+    """One that takes more samples than in a run, so that tests are over soon."""
+    monkeypatch.setattr(measure_monitor, "PERIOD_S", PERIOD_S)
     watching = Monitor()
     yield watching
     watching.stop()
@@ -48,7 +52,7 @@ def test_the_trials_load_is_told_from_everything_elses(monitor, burner):
     seen = samples(monitor, 12)[4:]
     process = psutil.Process(burner.pid)
     used = process.cpu_times()
-    told = sum(s["cpu_trial"] * 0.2 for s in seen)
+    told = sum(s["cpu_trial"] * PERIOD_S for s in seen)
     assert 0 < told <= (used.user + used.system) * 1.5 + 0.1
     # Memory is the proportional share where there is one.
     assert 0 < seen[-1]["memory_trial"] <= process.memory_info().rss
@@ -124,10 +128,11 @@ def test_without_a_thread_there_are_no_samples(monitor, monkeypatch):
 
 
 def test_it_may_be_started_and_stopped_twice_and_ends_its_thread(monitor):
-    for step in (monitor.start, monitor.start):
-        step(0)
-    for step in (monitor.stop, monitor.stop, monitor.take):
-        step()
+    for _ in "ab":
+        monitor.start(0)
+    for _ in "ab":
+        monitor.stop()
+    monitor.take()
     assert not monitor._thread.is_alive()
     assert monitor.take() == []
 

@@ -6,7 +6,7 @@ from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.one_process import NO_TURNS, OneProcess, Opening, failed, turn
 from perfkit.measure.plan import Ticked, TrialEnded
 from perfkit.measure.steady import steady
-from perfkit.measure.tick import READY
+from perfkit.measure.tick import READY, Note
 from perfkit.measure.trial import PROBLEM, TRACEBACK
 from tests.measure.scripted import Script, play
 
@@ -14,83 +14,77 @@ MS = 1_000_000
 
 
 class Told:
-    """What a process tells, on a clock of its own."""
+    """What a process tells whose variants take turns, on a clock of its own."""
 
-    def __init__(self):
-        self.now = 0
-        self.heard = OneProcess(1, 0, zero_ns=0, clock=lambda: self.now)
+    def __init__(self, turns=(), **rates):
+        self.now, self.messages = 0, []
+        for number in turns:
+            for variant, rate in rates.items():
+                self.turn(variant, number, rate)
 
-    def tell(self, pause):
-        self.heard.take(("ticks", [(self.now, 0, {}, pause.label)]))
-
-    def turn(self, variant, number, rate, steps=5):
+    def turn(self, variant, number, rate):
         """A turn in which each tick of ten examples lasts as the rate has it."""
-        self.tell(turn(variant, number))
+        self._tick(turn(variant, number).label)
         self.now += 50 * MS
-        self.tell(READY)
-        for _ in range(steps):
+        self._tick(READY.label)
+        for _ in range(5):
             self.now += round(10 / rate * 1e9)
-            self.heard.take(("ticks", [(self.now, 10, {}, "")]))
+            self._tick(examples=10)
 
+    def _tick(self, label="", examples=0):
+        self.messages.append(("ticks", [(self.now, examples, {}, label)]))
 
-def told(rates, turns):
-    found = Told()
-    for number in turns:
-        for variant, rate in rates.items():
-            found.turn(variant, number, rate)
-    return found
+    def note(self, note):
+        self.messages.append(("note", note.name, note.value))
 
-
-def test_each_variant_has_its_own_ticks():
-    a, b = told({"a": 100, "b": 400}, (1, 2, 3)).heard.trials()
-    assert (a.variant, steady(a).rate) == ("a", pytest.approx(100))
-    assert (b.variant, steady(b).rate) == ("b", pytest.approx(400))
-    assert {a.round, b.round} == {1}
-    assert {a.outcome, b.outcome} == {"completed"}
+    def trials(self):
+        heard = OneProcess(1, 0, zero_ns=0, clock=lambda: self.now)
+        for message in self.messages:
+            heard.take(message)
+        return heard.trials()
 
 
 def test_what_a_training_raises_is_in_no_trial():
-    found = told({"a": 100}, (1, 2))
-    found.heard.take(("note", TRACEBACK, {"frames": [["/home/ada/x.py", 1, "f"]]}))
-    found.heard.take(("note", PROBLEM, "It raised at /home/ada."))
-    found.heard.take(("note", "plan", 1))
-    found.heard.take(("note", "failed", ["a", "raised OSError: '/home/ada/x'"]))
-    (trial,) = found.heard.trials()
+    told = Told((1, 2), a=100)
+    told.note(Note(TRACEBACK, {"frames": [["/home/ada/x.py", 1, "f"]]}))
+    told.note(Note(PROBLEM, "It raised at /home/ada."))
+    told.note(Note("plan", 1))
+    told.note(failed("a", "raised OSError: '/home/ada/x'"))
+    (trial,) = told.trials()
     assert not {TRACEBACK, PROBLEM} & trial.notes.keys()
     assert trial.notes["plan"] == 1
     assert trial.message == "raised OSError: '<path>'"
 
 
 def test_turns_of_one_number_are_held_side_by_side():
-    found = told({"a": 100}, (1, 2))
+    told = Told((1, 2), a=100)
     for number, rate in ((3, 50), (4, 80)):
         # The machine slows down, for both alike.
-        found.turn("a", number, rate)
-        found.turn("b", number, 2 * rate)
-    variants = tuple(Variant(name, lambda: iter(()), "", "a") for name in ("a", "b"))
-    trials = found.heard.trials()
+        told.turn("a", number, rate)
+        told.turn("b", number, 2 * rate)
+    variants = tuple(Variant(name, Script(), "", "a") for name in ("a", "b"))
+    trials = told.trials()
     measured = Measurement(variants=variants, trials=trials, baseline="a")
     assert steady(trials[1]).keys == (3, 4)
     assert measured.compare("b", "a").ratio == pytest.approx(2, rel=0.05)
 
 
 def test_what_comes_before_the_first_turn_warms_up():
-    found = Told()
-    for number, rate in ((0, 10), (1, 100), (2, 100)):
-        found.turn("a", number, rate)
-    (trial,) = found.heard.trials()
+    told = Told((0,), a=10)
+    for number in (1, 2):
+        told.turn("a", number, 100)
+    (trial,) = told.trials()
     assert steady(trial).rate == pytest.approx(100)
     # Set up is that of the variants own first turn.
-    found = told({"a": 100, "b": 100}, (1,))
-    assert [trial.setup_s for trial in found.heard.trials()] == [0.05, 0.05]
+    trials = Told((1,), a=100, b=100).trials()
+    assert [trial.setup_s for trial in trials] == [0.05, 0.05]
 
 
 def test_a_variant_that_cannot_run_says_why_and_the_others_go_on():
-    found = told({"a": 100, "b": 100}, (1,))
-    told_why = failed("b", "raised ValueError: no")
-    found.heard.take(("note", told_why.name, told_why.value))
-    found.turn("a", 2, 100)
-    outcomes = {t.variant: (t.outcome, t.message) for t in found.heard.trials()}
+    told = Told((1,), a=100, b=100)
+    told.note(failed("b", "raised ValueError: no"))
+    told.turn("a", 2, 100)
+    outcomes = {t.variant: (t.outcome, t.message) for t in told.trials()}
     assert outcomes["b"] == ("crashed", "raised ValueError: no")
     assert outcomes["a"][0] == "completed"
 
@@ -126,16 +120,7 @@ class Shared:
 
 
 def messages(turns):
-    """What a process tells whose variants b and a take turns, b twice as fast."""
-    now = 0
-    for number in range(1, turns + 1):
-        for variant, rate in (("base", 100), ("other", 200)):
-            label = turn(variant, number).label
-            now += 10 * MS
-            yield ("ticks", [(now, 0, {}, label), (now + 1, 0, {}, READY.label)])
-            for _ in range(5):
-                now += round(10 / rate * 1e9)
-                yield ("ticks", [(now, 10, {}, "")])
+    return Told(range(1, turns + 1), base=100, other=200).messages
 
 
 VARIANTS = tuple(Variant(name, Script(), "", "base") for name in ("base", "other"))
@@ -150,7 +135,10 @@ def test_a_process_in_which_variants_take_turns_is_the_first_round():
     run, starter = opened(Shared(messages(4)))
     told = {event.variant for event in run.events() if isinstance(event, Ticked)}
     found = run.measurement
-    assert [(t.variant, t.round) for t in found.trials] == [("base", 1), ("other", 1)]
+    assert [t.variant for t in found.trials] == ["base", "other"]
+    # Each has its own ticks.
+    assert [steady(t).rate for t in found.trials] == pytest.approx([100, 200])
+    assert {(t.round, t.outcome) for t in found.trials} == {(1, "completed")}
     assert found.compare("other", "base").ratio == pytest.approx(2, rel=0.05)
     assert starter.started == []
     assert told == {"base", "other"}
@@ -161,7 +149,7 @@ def test_where_none_takes_a_turn_fresh_processes_begin_with_a_control_and_it_is_
         return () if measured.trials else VARIANTS
 
     told = [("note", PROBLEM, "It found no /home/ada/x there.")]
-    run, _ = opened(Shared(iter(told)), choose)
+    run, _ = opened(Shared(told), choose)
     list(run.events())
     names = {(trial.variant, trial.round) for trial in run.measurement.trials}
     assert names == {("base", 1), ("other", 1), (CONTROL, 1)}

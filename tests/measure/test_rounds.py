@@ -12,7 +12,6 @@ from perfkit.measure import rounds as measure_rounds
 from perfkit.measure.measurement import CONTROL, Variant
 from perfkit.measure.plan import (
     Finished,
-    Plan,
     Preparing,
     Progress,
     Ticked,
@@ -21,7 +20,7 @@ from perfkit.measure.plan import (
 )
 from perfkit.measure.rounds import Run
 from perfkit.measure.tick import REFUSED
-from tests.measure.scripted import Clock, NoWatcher, Script, Starter, Weather, play
+from tests.measure.scripted import Script, Weather, play
 
 
 def measured(scripts, **plan):
@@ -181,9 +180,7 @@ def test_closing_the_iterator_leaves_no_trial_running():
 
 def test_what_cannot_run_here_is_not_started():
     gpu = Variant("gpu", Script(), against="base", unavailable="there is no GPU here")
-    plan = Plan(variants=(Variant("base", Script()), gpu), baseline="base", budget=5)
-    run = Run(plan, Starter(clock := Clock()), NoWatcher(), clock)
-    found = list(run.events())[-1].measurement
+    found = measured({"base": Script(), "gpu": gpu}, budget=5)
     assert {t.variant for t in found.trials} == {"base", CONTROL}
 
 

@@ -60,17 +60,11 @@ def test_a_trial_that_is_too_short_has_no_rate(spent):
 
 
 def in_turns(first, ticks=5):
-    """Turns of ticks of 10 examples and 0.1 s, the first of each as slow as asked."""
-    at, stamps, began = 1.0, [(0.0, 0), (1.0, 10)], []
-    for _ in range(3):
-        at += 2.0
-        began.append(at)
-        at += 0.001
-        stamps.append((at, 0))
-        for spent in (first, *[0.1] * (ticks - 1)):
-            at += spent
-            stamps.append((at, 10))
-    return completed("v", 1, stamps, turns=tuple(began))
+    """Three turns of ticks of 0.1 s, the first of each as slow as asked."""
+    turn = [first, *[0.1] * (ticks - 1)]
+    # Each has half a second before it, and begins at the end of that.
+    begins = [2.499 + number * (0.5 + sum(turn)) for number in range(3)]
+    return trial([1.0, *turn * 3], turns=begins, gaps=range(1, 3 * ticks + 1, ticks))
 
 
 @pytest.mark.parametrize(

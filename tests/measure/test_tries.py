@@ -12,7 +12,6 @@ FULL = (3, "out-of-memory", "ran out of memory: 3 GB")
 
 
 def one(name="x", ends=DONE, **more):
-    """A try whose work ends so."""
     return Try(name=name, work=Script(ends=ends), **more)
 
 

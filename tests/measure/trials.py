@@ -25,9 +25,7 @@ from perfkit.measure.trial import Limits
 from tests.measure import trials, workloads
 
 def wait(by=launcher()):
-    while not by.wait(1):
-        pass
-    return by
+    return trials.ready(by)
 
 def tries(call, *given):
     try:
@@ -37,15 +35,19 @@ def tries(call, *given):
 """
 
 
+def ready(by):
+    """What starts trials, once it does so at once."""
+    while not by.wait(1):
+        pass
+    return by
+
+
 def launched():
     """The launcher, once it starts trials at once."""
-    while not launcher().wait(1):
-        pass
-    return launcher()
+    return ready(launcher())
 
 
 def to_the_end(running):
-    """All that a trial tells."""
     messages = []
     while running.outcome is None:
         messages += running.poll(0.1)

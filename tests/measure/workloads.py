@@ -14,7 +14,6 @@ from perfkit.measure.tick import READY, Note, Pause, every
 
 
 def count(steps=20_000):
-    """Do arithmetic for ever."""
     yield READY
     yield from every(_counting(steps))
 
@@ -36,7 +35,6 @@ def tensorflow():
 
 
 def notes_and_pauses():
-    """End by itself after a few steps."""
     yield READY
     yield 3
     yield Note("plan", {"stages": [1, 2]})

@@ -79,7 +79,6 @@ def steps_table(*rows):
             "hostComputeTimeMs": host,
             "infeedTimeMs": wait,
             "otherTimeMs": 0.5,
-            "tooltip": "all of it",
             "stepTimeMs": host + wait + 0.5,
         }
         for number, (wait, host) in enumerate(rows)
@@ -89,9 +88,7 @@ def steps_table(*rows):
             "opName": name,
             "count": 320.0,
             "timeInMs": total,
-            "timeInPercent": 0.5,
             "selfTimeInMs": own,
-            "selfTimeInPercent": 0.5,
             "category": "Preprocessing",
         }
         for name, total, own in (("Iterator::Root", 3.0, 1.0), ("Root::Map", 2.0, 2.0))
@@ -111,7 +108,6 @@ def ops_table(*rows):
             "occurrences": count,
             "total_time": total,
             "total_self_time": own,
-            "bound_by": "Unknown",
         }
         for where, kind, name, count, total, own in rows
     ]
@@ -122,16 +118,13 @@ def kernels_table(*rows):
     """What ``kernel_stats`` gives for kernels of these microseconds."""
     made = [
         {
-            "rank": 1.0,
             "kernel_name": name,
-            "registers_per_thread": 32.0,
             "occupancy_pct": 50.0,
             "is_op_tensor_core_eligible": True,
             "is_kernel_using_tensor_core": uses,
             "op_name": "model/dense/MatMul",
             "occurrences": 10.0,
             "total_duration_us": total,
-            "avg_duration_us": total / 10,
             "min_duration_us": total / 20,
             "max_duration_us": total / 5,
         }

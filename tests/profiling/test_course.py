@@ -79,9 +79,7 @@ def test_steps_warm_up_for_a_second_and_a_half_or_three_of_them():
     assert followed(1, Scripted(0.25)).made == 6 + 2 + 8 + 1 + 8
     # Of steps that take longer than that, three are enough, and few are timed.
     assert followed(1, Scripted(60.0)).made == 3 + 2 + 1 + 1 + 1
-
-
-def test_fast_steps_warm_up_a_hundred_times_at_most():
+    # Of fast ones there are a hundred at most.
     assert followed(10, Scripted(1e-4)).made == 100 + 2 + 100 + 10 + 100
 
 
@@ -91,15 +89,13 @@ def test_data_that_end_where_a_step_was_to_begin_make_no_step():
     course.begin()
     script.now += 5.0
     course.begin()
-    course.end()
-    assert course.made == 1
-    course.end()
-    assert course.made == 1
+    for _ in "ab":
+        course.end()
+        assert course.made == 1
 
 
 def test_nothing_is_asked_once_it_is_over():
-    script = Scripted(0.01)
-    course = followed(1, script)
+    course = followed(1, Scripted(0.01))
     made = course.made
     course.begin()
     course.end()

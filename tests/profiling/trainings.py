@@ -50,12 +50,10 @@ def short_epochs():
 
 
 def several_at_once():
-    """Two steps in each execution."""
     return _model(steps_per_execution=2), _data(8)
 
 
 def raising():
-    """A mistake in the user's own code."""
     raise KeyError("lost")
 
 
@@ -71,7 +69,6 @@ def used_up():
 
 
 def profiled_already():
-    """Another profiler runs."""
     import tensorflow as tf
 
     tf.profiler.experimental.start(tempfile.gettempdir())

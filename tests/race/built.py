@@ -1,10 +1,9 @@
 """Races without processes: sides, what is known of them, and rates that are known."""
 
 from perfkit.diagnosis.facts import Facts
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.race.question import Race
 from perfkit.race.side import Side
-from tests.findings.made import trial
+from tests.diagnosis.measurements import at_rates
 
 BATCH = 10
 OLD, NEW = "old.py", "new.py"
@@ -40,38 +39,9 @@ def sides(*names, **more):
     )
 
 
-def measured(rates=None, rounds=6, notes=None, trials=(), noise=0.001):
-    """Rounds of sides with these rates, and of the control of the first.
-
-    Args:
-        rates: Examples per second by side, of each round where it is a tuple; the
-            first side is the baseline.
-        rounds: How many.
-        notes: Of each trial of a side, by its name.
-        trials: More of them.
-        noise: Of ticks and trials, as a share.
-    """
-    rates = rates or {OLD: 1000.0, NEW: 1000.0}
-    first = next(iter(rates))
-    made = [
-        trial(
-            name,
-            rate[number - 1] if isinstance(rate, tuple) else rate,
-            number,
-            started=10.0 * number,
-            noise=noise,
-            notes=(notes or {}).get(name, {}),
-        )
-        for number in range(1, rounds + 1)
-        for name, rate in (rates | {CONTROL: rates[first]}).items()
-    ]
-    variants = [
-        Variant(name, make_training, "", "" if name == first else first)
-        for name in rates
-    ]
-    return Measurement(
-        variants=tuple(variants), trials=(*made, *trials), baseline=first
-    )
+def measured(rates=None, rounds=6, notes=None, trials=()):
+    """Rounds of sides at these rates, as ``at_rates`` makes them."""
+    return at_rates(rates or {OLD: 1000.0, NEW: 1000.0}, rounds, notes, trials)
 
 
 def race(of=None, **known):
@@ -80,11 +50,5 @@ def race(of=None, **known):
     A name without its ending will do.
     """
     of = of or sides()
-    return Race(
-        of=of,
-        facts={
-            side.name: facts(**known.get(side.name.partition(".")[0], {}))
-            for side in of
-        },
-        typed="perfkit race old.py new.py",
-    )
+    told = {s.name: facts(**known.get(s.name.partition(".")[0], {})) for s in of}
+    return Race(of=of, facts=told, typed="perfkit race old.py new.py")

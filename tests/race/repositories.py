@@ -37,7 +37,6 @@ def write(folder, **files):
 
 
 def commit_all(top, name):
-    """Commit all that lies in a folder, which may be no repository yet."""
     git(top, "init", "-q", "-b", "main")
     git(top, "add", ".")
     git(top, "commit", "-qm", name)

@@ -1,5 +1,6 @@
 """Repositories made here: what a race reads of them, and that it leaves them alone."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -106,7 +107,10 @@ def test_a_commit_has_its_own_files_and_not_those_of_today(repository, take):
 
 
 def test_what_git_does_not_keep_is_the_same_for_both(repository, take):
-    commit = take("main", repository / "train.py")
+    # Any script of the tree finds its place.
+    script = repository / "inner" / "train.py"
+    commit = take("main", script)
+    assert commit.path_of(script) == commit.tree / "inner" / "train.py"
     for name in ("data", "notes", "new.py", "inner/weights.py", "inner/cache.bin"):
         assert (commit.tree / name).resolve() == repository / name
     assert (commit.tree / "data" / "images").read_text() == "pixels"
@@ -136,13 +140,6 @@ def test_a_commit_is_named_as_asked_and_by_its_number(repository, take, revision
     assert commit.name == f"{revision} ({number[:7]})"
     short = take(number[:10], repository / "train.py")
     assert short.name.endswith(f"({number[:7]})")
-
-
-@pytest.mark.parametrize("script", ["train.py", "inner/train.py"])
-def test_any_script_of_the_tree_finds_its_place(repository, take, script):
-    commit = take("main", repository / script)
-    assert commit.top == repository
-    assert commit.path_of(repository / script) == commit.tree / script
 
 
 @pytest.mark.parametrize(
@@ -271,33 +268,31 @@ def test_a_killed_race_leaves_the_user_alone_and_the_next_one_tidies(
 
 @pytest.fixture
 def race_of():
-    """The sides of a race that is asked for; their commits are closed in the end."""
-    close = []
+    """Make the sides of races; their commits are closed in the end."""
+    with contextlib.ExitStack() as closing:
 
-    def race_of(*trainings, **options):
-        made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
-        close.append(made.close)
-        return made.sides
+        def race_of(*trainings, **options):
+            made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
+            closing.callback(made.close)
+            return made
 
-    def close_all():
-        while close:
-            close.pop()()
-
-    race_of.close = close_all
-    yield race_of
-    close_all()
+        yield race_of
 
 
 def test_a_race_holds_the_working_tree_against_a_commit(repository, race_of, temporary):
-    then, now = race_of(repository / "train.py", commit=("HEAD~1",))
-    number = git(repository, "rev-parse", "HEAD~1")[:7]
-    assert [then.name, now.name] == [f"HEAD~1 ({number})", "the working tree"]
+    # One commit by two names is two sides.
+    commits = ("HEAD~1", "main", "HEAD")
+    made = race_of(repository / "train.py", commit=commits)
+    then, main, head, now = made.sides
+    old, new, _ = (n[:7] for n in git(repository, "rev-parse", *commits).split())
+    assert [then.name, now.name] == [f"HEAD~1 ({old})", "the working tree"]
+    assert [main.name, head.name] == [f"main ({new})", f"HEAD ({new})"]
     assert Path(now.maker.path) == repository / "train.py"
     assert Path(then.maker.path).read_text() == SCRIPT
     # Modules of the one are not taken from the other.
     assert then.moved == Moved(str(repository), str(Path(then.maker.path).parent))
     assert now.moved == Moved()
-    race_of.close()
+    made.close()
     assert list(temporary.iterdir()) == []
 
 
@@ -306,14 +301,14 @@ def test_a_script_runs_in_the_same_folder_of_the_commit(
     repository, race_of, temporary, monkeypatch, inside
 ):
     monkeypatch.chdir(repository / inside)
-    then, now = race_of(repository / "train.py", commit=("main",))
+    then, now = race_of(repository / "train.py", commit=("main",)).sides
     (top,) = temporary.glob("*/mine")
     assert isinstance(then.maker, Script)
     assert Path(now.maker.folder).resolve() == repository / inside
     assert Path(then.maker.folder) == top / inside
     # One that runs elsewhere goes on running there.
     monkeypatch.chdir(repository.parent)
-    then, now = race_of(repository / "train.py", commit=("main",))
+    then, now = race_of(repository / "train.py", commit=("main",)).sides
     assert then.maker.folder == now.maker.folder
 
 
@@ -322,7 +317,6 @@ def test_a_script_runs_in_the_same_folder_of_the_commit(
     [
         ({"commit": ("main", "nothing")}, "git refused"),
         ({"commit": ("main", "main")}, "A race has each side once"),
-        ({"commit": ("main", "HEAD"), "trainings": "later.py"}, ""),
         ({"commit": ("main", "v1"), "trainings": "later.py"}, "has no later.py"),
         ({"commit": ("main",) * 9}, "at most 8 sides"),
     ],
@@ -332,12 +326,8 @@ def test_a_race_that_is_refused_leaves_no_folder(
 ):
     write(repository, later_py=SCRIPT)
     script = repository / options.pop("trainings", "train.py")
-    if said:
-        with pytest.raises(BadParameterError, match=said):
-            race_of(script, **options)
-    else:
+    with pytest.raises(BadParameterError, match=said):
         race_of(script, **options)
-        race_of.close()
     assert list(temporary.iterdir()) == []
 
 

@@ -73,13 +73,9 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
 def test_one_thing_given_twice_is_numbered(train, tmp_path):
     folder = tmp_path.name
     assert names(train, train) == [f"{folder}/train.py ({i})" for i in (1, 2)]
-    assert names(make_training, make_training) == [
-        "make_training (1)",
-        "make_training (2)",
-    ]
     # Two cells, each with a function of that name.
-    functions = [eval("lambda: 1") for _ in "ab"]
-    assert names(*functions) == ["<lambda> (1)", "<lambda> (2)"]
+    for each in (make_training, make_training), [eval("lambda: 1") for _ in "ab"]:
+        assert names(*each) == [f"{each[0].__name__} ({i})" for i in (1, 2)]
 
 
 def test_the_scripts_arguments_and_fit_reach_both_sides(tmp_path):
@@ -107,20 +103,9 @@ def test_variables_make_a_side_each(train):
 
 def test_values_that_no_name_holds_still_make_sides_of_their_own(train):
     found = sides(train, env=("WORKERS=1", "WORKERS=2"))
-    assert [dict(side.place.variables).get("WORKERS") for side in found] == [
-        None,
-        "1",
-        "2",
-    ]
+    places = [(), (("WORKERS", "1"),), (("WORKERS", "2"),)]
+    assert [side.place.variables for side in found] == places
     assert len({side.name for side in found}) == 3
-
-
-@pytest.mark.parametrize(
-    "given", ["TF_A", "=1", "TF-A=1", "1A=2", "", "TF_A=1 x", 'TF_A="1']
-)
-def test_what_is_no_variable_is_refused(train, given):
-    said = refused(train, env=(given,))
-    assert said.startswith(f"--env is {given!r}; give NAME=VALUE")
 
 
 def test_cores_are_read_as_taskset_reads_them(train, monkeypatch):
@@ -128,12 +113,6 @@ def test_cores_are_read_as_taskset_reads_them(train, monkeypatch):
     found = sides(train, cores=("0-1,3", "2"))
     assert [side.name for side in found] == ["all cores", "cores 0-1,3", "cores 2"]
     assert [side.place.cores for side in found] == [(), (0, 1, 3), (2,)]
-
-
-@pytest.mark.parametrize("given", ["", "a", "0-", "-1", "0,,1", "3-1", "0-9", "12"])
-def test_cores_that_are_none_are_refused(train, monkeypatch, given):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert refused(train, cores=(given,)).startswith(f"--cores is {given!r}")
 
 
 def test_another_python_keeps_its_links_and_is_known_by_its_environment(
@@ -172,36 +151,36 @@ def test_what_a_diagnosis_can_change_is_chosen_by_hand(train):
     assert names(train, policy=("mixed_float16",)) == ["train.py", "mixed_float16"]
 
 
+NO_VARIABLES = ("TF_A", "=1", "TF-A=1", "1A=2", "", "TF_A=1 x", 'TF_A="1')
+NO_CORES = ("", "a", "0-", "-1", "0,,1", "3-1", "0-9", "12")
+ONCE = "A race has each side once; these are "
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        *(({"env": (n,)}, f"--env is {n!r}; give NAME=VALUE") for n in NO_VARIABLES),
+        *(({"cores": (given,)}, f"--cores is {given!r}") for given in NO_CORES),
         ({"batch": (0,)}, "--batch is 0; give numbers of examples, such as 64,128."),
         ({"batch": (64, -1)}, "--batch is -1; give numbers of examples, such as"),
         ({"batch": ("64",)}, "--batch is '64'; give numbers of examples, such as"),
         ({"policy": ("int8",)}, "--policy is 'int8'; choose from float32, mixed_"),
-        (
-            {"batch": (64, 64)},
-            "A race has each side once; these are train.py, batch 64",
-        ),
+        ({"batch": (64, 64)}, f"{ONCE}train.py, batch 64"),
+        ({"env": ("TF_A=1",) * 2}, ONCE),
+        ({"cores": ("0",) * 2}, ONCE),
+        ({"python": ("python3.12",) * 2}, ONCE),
         ({"batch": tuple(range(1, 9))}, "A race has at most 8 sides; these are "),
         ({}, "A race needs two sides: give a second file, or one of --commit, "),
     ],
 )
-def test_what_makes_no_race_is_refused_in_a_sentence(train, options, said):
+def test_what_makes_no_race_is_refused_in_a_sentence(train, monkeypatch, options, said):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert refused(train, **options).startswith(said)
 
 
 def test_cores_are_refused_where_no_process_can_be_bound_to_them(train, monkeypatch):
     monkeypatch.delattr("os.sched_setaffinity")
     assert refused(train, cores=("0",)).startswith("This system binds no process")
-
-
-@pytest.mark.parametrize("option", ["env", "cores", "python"])
-def test_the_same_side_twice_is_refused(train, option):
-    given = {"env": "TF_A=1", "cores": "0", "python": "python3.12"}[option]
-    assert refused(train, **{option: (given, given)}).startswith(
-        "A race has each side once; these are "
-    )
 
 
 GIVEN = {

@@ -17,31 +17,28 @@ from tests.race.built import NEW, OLD, measured, race, sides
 GOAL = 1.0
 
 
-def falling(needed, until=100_000.0, start=1.0):
+def falling(needed, start=1.0):
     """Means of a loss that falls as 1/root of the examples, at 1 after ``needed``."""
-    ends = [32.0 * 1.3**n for n in range(60)]
-    ends = [end for end in ends if end < until]
+    ends = [32.0 * 1.3**n for n in range(31)]
     # The mean of that curve between two places, by its integral.
     roots = [2 * math.sqrt(needed * end) for end in [0.0, *ends]]
     means = (np.diff(roots) / np.diff([0.0, *ends])).tolist()
     return [(ends[0], start * means[0]), *zip(ends[1:], means[1:], strict=True)]
 
 
-def raced(needed, rates=None, rounds=5, notes=None, **more):
+def raced(needed, rates=None, rounds=5, notes=None):
     """A race; of each side the examples that its trials need, by round."""
-    names = tuple(needed)
-    run = measured(rates or dict.fromkeys(names, 1000.0), rounds)
-    told = {}
-    for name, each in needed.items():
-        for number, one in enumerate(each, 1):
-            curve = falling(one, start=1 + number / 100, **more)
-            told[name, number] = {LOSSES: curve} | (notes or {})
+    run = measured(rates or dict.fromkeys(needed, 1000.0), rounds)
+    told = {
+        (name, number): {LOSSES: falling(one, 1 + number / 100)} | (notes or {})
+        for name, each in needed.items()
+        for number, one in enumerate(each, 1)
+    }
     trials = [
         replace(one, notes=told.get((one.variant, one.round), {})) for one in run.trials
     ]
-    run = replace(run, trials=tuple(trials))
-    made = of_run(run, experiment="race")
-    return replace(made, parameters=race(sides(*names)).parameters)
+    made = of_run(replace(run, trials=tuple(trials)), experiment="race")
+    return replace(made, parameters=race(sides(*needed)).parameters)
 
 
 def wavering(middle, by=0.1):

@@ -20,7 +20,6 @@ FUNCTION = "def make_training():\n    return 1, 2\n"
 
 
 def ended(rates, *, worse=0.05, of=None, **known):
-    """A session whose race has been run."""
     session = RaceSession(question(of, **known), worse=worse)
     session.finding = of_run(measured(rates), experiment="race")
     return session
@@ -31,13 +30,12 @@ def ended(rates, *, worse=0.05, of=None, **known):
     [(500.0, True), (1000.0, False), (2000.0, False), (WAVERING, None)],
 )
 def test_what_is_worse_is_decided_from_what_was_saved(rate, is_worse):
-    assert ended({OLD: 1000.0, NEW: rate}).is_worse is is_worse
-
-
-@pytest.mark.parametrize("rate", [500.0, 1000.0, 2000.0])
-@pytest.mark.parametrize("change", [{"batch": 20, "steps": 50}, {"parameters": 7}])
-def test_of_another_job_no_rate_says_whether_it_is_worse(rate, change):
-    assert ended({OLD: 1000.0, NEW: rate}, new=change).is_worse is None
+    rates = {OLD: 1000.0, NEW: rate}
+    assert ended(rates).is_worse is is_worse
+    # Of another job no rate says so, and where nobody asked it is not told.
+    assert ended(rates, new={"batch": 20, "steps": 50}).is_worse is None
+    assert ended(rates, new={"parameters": 7}).is_worse is None
+    assert ended(rates, worse=None).is_worse is None
 
 
 def test_a_batch_by_hand_may_be_worse():
@@ -45,25 +43,27 @@ def test_a_batch_by_hand_may_be_worse():
     assert ended({OLD: 1000.0, "batch 40": 500.0}, of=of).is_worse is True
 
 
-def test_what_nobody_asked_or_found_and_a_side_that_never_ran_leave_it_open():
+def test_what_nobody_found_and_a_side_that_never_ran_leave_it_open():
     assert ended({OLD: 1000.0}).is_worse is None
     of = sides(OLD, NEW, "third.py")
     assert ended({OLD: 1000.0, NEW: 1000.0}, of=of).is_worse is None
     assert ended({OLD: 1000.0, NEW: 500.0}, of=of).is_worse is True
-    assert ended({OLD: 1000.0, NEW: 500.0}, worse=None).is_worse is None
     assert RaceSession(question(), worse=0.05).is_worse is None
 
 
-@pytest.mark.parametrize("worse", [0.0, 1.0, -0.05, 5.0, "5%"])
-def test_a_share_that_is_none_is_refused(worse):
-    with pytest.raises(BadParameterError, match=r"--worse is .*; give a share"):
-        RaceSession(question(), worse=worse)
+SHARE, SECONDS = "--worse is .*; give a share", "give seconds from 10 to 86400"
 
 
-@pytest.mark.parametrize("budget", [0, 9.9, 86_401, float("nan")])
-def test_a_budget_that_holds_no_race_is_refused(budget):
-    with pytest.raises(BadParameterError, match="give seconds from 10 to 86400"):
-        RaceSession(question(), budget=budget)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        *(({"worse": worse}, SHARE) for worse in (0.0, 1.0, -0.05, 5.0, "5%")),
+        *(({"budget": s}, SECONDS) for s in (0, 9.9, 86_401, float("nan"))),
+    ],
+)
+def test_a_share_or_a_budget_that_is_none_is_refused(options, said):
+    with pytest.raises(BadParameterError, match=said):
+        RaceSession(question(), **options)
 
 
 def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
@@ -83,12 +83,8 @@ def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
 
 def test_what_a_script_sets_itself_is_set_in_its_place(tmp_path):
     write(tmp_path, train_py=f"import os\nos.environ['TF_A'] = '1'\n{SCRIPT}")
-    found = [
-        side.place.variables
-        for side in open_race(
-            Asked(trainings=(tmp_path / "train.py",), env=("TF_A=2", "TF_B=3"))
-        )._race.sides
-    ]
+    asked = Asked(trainings=(tmp_path / "train.py",), env=("TF_A=2", "TF_B=3"))
+    found = [side.place.variables for side in open_race(asked)._race.sides]
     # What is asked for by hand counts more.
     assert found == [(("TF_A", "1"),), (("TF_A", "2"),), (("TF_A", "1"), ("TF_B", "3"))]
 
@@ -100,11 +96,9 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
     commit_all(top, "one")
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     asked = Asked(trainings=(top / "train.py",), commit=("main",))
-    for options in ({"budget": 5}, {"budget": "soon"}):
+    for options in ({"budget": 5}, {"budget": "soon"}, {"seed": -1}):
         with pytest.raises(BadParameterError):
             open_race(asked, **options)
-    with pytest.raises(BadParameterError):
-        open_race(asked, seed=-1)
     assert list(temporary.iterdir()) == []
     session = open_race(asked)
     (folder,) = temporary.iterdir()

@@ -113,39 +113,30 @@ class Counting(keras.callbacks.Callback):
         self.steps += 1
 
 
-def fitted(callbacks, **options):
-    """A real fit of two epochs of three steps; what was told, and the losses."""
-    keras.utils.set_random_seed(1)
+def network(optimizer, loss):
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    model.compile(keras.optimizers.Adam(0.01), "mse")
+    model.compile(optimizer, loss)
+    return model
+
+
+def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
+    keras.utils.set_random_seed(1)
+    one, other = (network(keras.optimizers.Adam(0.01), "mse") for _ in "ab")
+    other.set_weights(one.get_weights())
     x = np.random.default_rng(1).normal(size=(30, 4)).astype("float32")
-    y = x.sum(1)
-    weights = model.get_weights()
+    y, counting = x.sum(1), Counting()
     given = {"epochs": 2, "batch_size": 10, "shuffle": False, "verbose": 0}
-    if callbacks is not None:
-        given["callbacks"] = callbacks
-    learning = learning_of(lambda: (model, (x, y), given), clock=seconds())
+    given["callbacks"] = [counting]
+    learning = learning_of(lambda: (one, (x, y), given), clock=seconds())
     model, data, arguments = learning()
     model.fit(*data, **arguments)
-    found = told(learning)
+    assert counting.steps == 6
     # Another way: one batch after the other, by hand.
-    again = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    again.compile(keras.optimizers.Adam(0.01), "mse")
-    again.set_weights(weights)
-    batches = [slice(n, n + 10) for n in (0, 10, 20)]
     losses = []
-    for batch in batches * 2:
-        again.reset_metrics()
-        losses.append(float(again.train_on_batch(x[batch], y[batch])))
-    return found, losses, given
-
-
-@pytest.mark.parametrize("callbacks", [None, "one", "list", "tuple"])
-def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks(callbacks):
-    counting = Counting()
-    kinds = {None: None, "one": counting, "list": [counting], "tuple": (counting,)}
-    found, losses, given = fitted(kinds[callbacks])
-    assert counting.steps == (0 if callbacks is None else 6)
+    for batch in [slice(n, n + 10) for n in (0, 10, 20)] * 2:
+        other.reset_metrics()
+        losses.append(float(other.train_on_batch(x[batch], y[batch])))
+    found = told(learning)
     assert found[LOSSES] == [
         (n, pytest.approx(loss, rel=1e-3)) for n, loss in enumerate(losses[:5], 1)
     ]
@@ -153,8 +144,21 @@ def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks(callbacks):
     assert found[COMPILED]["optimizer"] == "Adam"
     assert found[COMPILED]["learning rate"] == pytest.approx(0.01)
     assert found[COMPILED]["loss"] == "mse"
+
+
+ONE = Counting()
+
+
+@pytest.mark.parametrize("given", [None, ONE, [ONE], (ONE,)])
+def test_callbacks_are_kept_however_they_are_given(given):
+    arguments = {} if given is None else {"callbacks": given}
+    *_, made = learning_of(lambda: (1, 2, arguments))()
+    *kept, mine = made["callbacks"]
+    assert kept == [ONE] * (given is not None)
+    assert isinstance(mine, keras.callbacks.LambdaCallback)
     # What was handed over is the user's: nothing is put into it.
-    assert given.get("callbacks") is kinds[callbacks]
+    assert arguments.get("callbacks") is given
+    assert given in (None, ONE, [ONE], (ONE,))
 
 
 def test_a_list_of_keras_stays_one():
@@ -166,22 +170,12 @@ def test_a_list_of_keras_stays_one():
     assert len(listed.callbacks) == 2
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "loss", "rate", "said"),
-    [
-        (
-            keras.optimizers.SGD(
-                keras.optimizers.schedules.ExponentialDecay(0.1, 10, 1)
-            ),
-            keras.losses.MeanSquaredError(),
-            "ExponentialDecay from 0.1",
-            "MeanSquaredError",
-        ),
-        ("rmsprop", lambda y, p: (y - p) ** 2, pytest.approx(0.001), "function"),
-    ],
-)
-def test_how_a_model_was_compiled_is_words_and_numbers(optimizer, loss, rate, said):
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    model.compile(optimizer, loss)
-    found = _compiled(model)
-    assert (found["learning rate"], found["loss"]) == (rate, said)
+def test_how_a_model_was_compiled_is_words_and_numbers():
+    falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 1)
+    loss = keras.losses.MeanSquaredError()
+    found = _compiled(network(keras.optimizers.SGD(falling), loss))
+    assert found["learning rate"] == "ExponentialDecay from 0.1"
+    assert found["loss"] == "MeanSquaredError"
+    found = _compiled(network("rmsprop", lambda y, p: (y - p) ** 2))
+    assert found["learning rate"] == pytest.approx(0.001)
+    assert found["loss"] == "function"

@@ -3,12 +3,12 @@ import re
 import pytest
 
 from perfkit.measure.host import Environment, Place
-from perfkit.measure.measurement import CONTROL, Measurement
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.trial import FIRST_STEP_S
 from perfkit.race import why
 from perfkit.race.rounds import ceilings, without
 from perfkit.race.side import MADE_S, Side
-from tests.diagnosis.measurements import stepping
+from tests.diagnosis.measurements import in_rounds, stepping
 from tests.race.built import NEW, OLD, facts, make_training, measured, sides
 
 INPUT, MANY, WATCHED = "without input", "16 steps at a time", "without observers"
@@ -17,18 +17,15 @@ FACTS = {OLD: facts(), NEW: facts()}
 
 def split_up(**steps):
     """A run of both sides; seconds of a step as they are, then by what is left out."""
-    made = {OLD: steps["old"], NEW: steps["new"]}
-    seconds = {CONTROL: steps["old"][""]}
-    for side, known in made.items():
+    seconds = {}
+    for side, known in ((OLD, steps["old"]), (NEW, steps["new"])):
         changes = {one.name: without(side, one) for one in ceilings(FACTS[side])}
         seconds |= {changes.get(name, side): step_s for name, step_s in known.items()}
-    run = measured()
-    trials = [
-        stepping(name, number, step_s, setup_s=1.0)
-        for number in range(1, 5)
-        for name, step_s in seconds.items()
-    ]
-    return Measurement(variants=run.variants, trials=tuple(trials), baseline=OLD)
+
+    def make(name, like, number):
+        return stepping(name, number, seconds[like], setup_s=1.0)
+
+    return in_rounds(seconds, make, rounds=4)
 
 
 def rows(table):
@@ -80,18 +77,20 @@ def test_without_the_parts_of_both_nothing_is_explained():
     assert why.where(sides(), FACTS, alone)[0] == ""
 
 
-def started(old, new, ends=(0.0, 0.0), rounds=5):
-    """Sides with these ``(made, first step, step)`` in seconds."""
-    trials = []
-    for number in range(1, rounds + 1):
-        for name, (made, first, step), end in (
-            (OLD, old, ends[0]),
-            (NEW, new, ends[1]),
-            (CONTROL, old, ends[0]),
-        ):
-            notes = {MADE_S: made, FIRST_STEP_S: first}
-            trials.append(stepping(name, number, step, [end], setup_s=1.0, notes=notes))
-    return Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
+def started(old, new, ends=(0.0, 0.0), wavers=(0.0,) * 5):
+    """Sides with these ``(made, first step, step)`` in seconds.
+
+    In each round the first step of the first wavers by so much, of the other the other
+    way.
+    """
+
+    def make(name, like, number):
+        (made, first, step), end = {OLD: (old, ends[0]), NEW: (new, ends[1])}[like]
+        first += {OLD: 1, NEW: -1}.get(name, 0) * wavers[number - 1]
+        notes = {MADE_S: made, FIRST_STEP_S: first}
+        return stepping(name, number, step, [end], setup_s=1.0, notes=notes)
+
+    return in_rounds((OLD, NEW), make, len(wavers))
 
 
 def test_set_up_first_step_step_and_end_of_an_epoch_are_told_apart():
@@ -140,14 +139,8 @@ def test_who_pays_what_back_is_said(old, new, said):
 
 @pytest.mark.parametrize("later_s", [0.02, -0.02])
 def test_starts_that_waver_say_nothing_of_who_starts_later(later_s):
-    trials = []
-    for number, wavers in enumerate((-0.5, 0.5, 0.4, -0.4), 1):
-        first = {OLD: 1.0 + wavers, NEW: 1.0 - wavers + later_s, CONTROL: 1.0}
-        steps = {OLD: 0.010, NEW: 0.005, CONTROL: 0.010}
-        for name, step_s in steps.items():
-            notes = {MADE_S: 0.1, FIRST_STEP_S: first[name] + step_s}
-            trials.append(stepping(name, number, step_s, setup_s=1.0, notes=notes))
-    run = Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
+    old, new = (0.1, 1.0 + SLOW, SLOW), (0.1, 1.0 + later_s + FAST, FAST)
+    run = started(old, new, wavers=(-0.5, 0.5, 0.4, -0.4))
     assert run.compare(NEW, OLD).verdict == "faster"
     assert why.starting(sides(), FACTS, run).sentences == ()
 

@@ -13,7 +13,6 @@ def named(offer, **known):
 
 
 def why(offer, **known):
-    """Why one thing is not offered for it."""
     (one,) = (one for one in offer(Facts(**known)) if isinstance(one, Untested))
     return one.why
 
@@ -27,7 +26,6 @@ def offered(offer, data, **more):
 
 
 def with_it(data, *found):
-    """The data with all that was offered."""
     made = Training(None, data)
     for one in found:
         if isinstance(one, Change):

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import perfkit
 from perfkit.diagnosis.change import Change, Untested
 from perfkit.diagnosis.changes import model, resident
 from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.facts import Facts, facts_of
+from perfkit.diagnosis.loop import in_loop
 from perfkit.diagnosis.training import Training, steps_of
 from perfkit.diagnosis.trial import epochs_for
 from perfkit.experiments.shared.precision import Hardware
 from tests.diagnosis.changes.offered import applied, named, offered, why
-from tests.diagnosis.fits import BATCH, batches, rows, training, trial
+from tests.diagnosis.fits import BATCH, Costs, batches, rows, training, trial
 
 
 class Items(keras.utils.PyDataset):
@@ -101,10 +101,6 @@ def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
     assert not any("at a time" in name for name in named(model.execution, steps=1))
 
 
-def test_an_eager_training_is_tried_as_a_graph_and_in_no_other_way():
-    assert list(named(model.execution, eager=True)) == ["graph"]
-
-
 def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
     request.addfinalizer(lambda: tf.config.run_functions_eagerly(False))
     tf.config.run_functions_eagerly(True)
@@ -112,32 +108,21 @@ def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
     assert facts_of(made).eager
     model.as_graph(made)
     assert not facts_of(made).eager
-
-
-class Seeing(keras.callbacks.Callback):
-    def __init__(self, clock):
-        super().__init__()
-        self.clock, self.begun, self.ended = clock, [], []
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self.begun.append(batch)
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.clock.now += 0.03
-        self.ended.append(batch)
+    # They are tried as a graph and in no other way.
+    assert list(named(model.execution, eager=True)) == ["graph"]
 
 
 def test_callbacks_see_every_step_of_an_execution(clock):
-    seeing = Seeing(clock)
-
-    def making():
-        made = training(batches(6), callbacks=[seeing])
-        model.many_steps(made, steps=4, epoch=6)
-        return made
-
-    trial(making, Epochs(batch=BATCH, steps=6, examples=6 * BATCH), clock, 5)
-    assert seeing.ended[:12] == [*range(6), *range(6)]
-    assert seeing.begun[:12] == [*range(6), *range(6)]
+    begun, ended = [], []
+    seeing = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda step, logs: begun.append(step),
+        on_train_batch_end=lambda step, logs: ended.append(step),
+    )
+    made = training(batches(6), callbacks=[seeing, Costs(clock, 0.03)])
+    model.many_steps(made, steps=4, epoch=6)
+    whole = Epochs(batch=BATCH, steps=6, examples=6 * BATCH)
+    trial(lambda: made, whole, clock, 5)
+    assert begun[:12] == ended[:12] == [*range(6), *range(6)]
 
 
 def test_a_step_that_is_traced_already_is_traced_anew():
@@ -148,21 +133,12 @@ def test_a_step_that_is_traced_already_is_traced_anew():
     assert made.model.train_function is None
 
 
-def recurrent(**options):
-    network = keras.Sequential(
-        [
-            keras.Input((5, 2)),
-            keras.layers.Bidirectional(keras.layers.GRU(3, unroll=True)),
-            keras.layers.Dense(1),
-        ]
-    )
-    network.compile("sgd", "mse", **options)
-    return network
-
-
 def test_unrolled_layers_are_seen_and_loop_with_the_same_result():
+    both_ways = keras.layers.Bidirectional(keras.layers.GRU(3, unroll=True))
+    network = keras.Sequential([keras.Input((5, 2)), both_ways, keras.layers.Dense(1)])
+    network.compile("sgd", "mse")
     data = tf.data.Dataset.from_tensors((tf.ones((4, 5, 2)), tf.ones(4)))
-    made = Training(recurrent(), data)
+    made = Training(network, data)
     assert len(facts_of(made).unrolled) == 2
     before = made.model.predict(data, verbose=0)
     change = named(model.execution, unrolled=facts_of(made).unrolled)["not unrolled"]
@@ -179,28 +155,22 @@ TILES = Hardware(instructions=("amx_bf16",))
 
 
 @pytest.mark.parametrize(
-    ("machine", "names"),
+    ("machine", "kinds"),
     [
-        (TILES, ["mixed_bfloat16"]),
-        (Hardware(instructions=("avx2",)), []),
-        (
-            Hardware(gpu="a card", capability=(8, 0)),
-            ["mixed_bfloat16", "mixed_float16"],
-        ),
-        (Hardware(gpu="a card", capability=(7, 5)), ["mixed_float16"]),
+        (TILES, ["bfloat16"]),
+        (Hardware(gpu="a card", capability=(8, 0)), ["bfloat16", "float16"]),
+        (Hardware(gpu="a card", capability=(7, 5)), ["float16"]),
     ],
 )
-def test_what_a_machine_is_made_for_is_tried(machine, names):
+def test_what_a_machine_is_made_for_is_tried(machine, kinds):
     tried = found(machine)
-    if not names:
-        (left_out,) = tried
-        assert isinstance(left_out, Untested)
-        assert "no instructions for bfloat16" in left_out.why
-        return
-    assert [one.name for one in tried] == names
+    assert [one.name for one in tried] == [f"mixed_{kind}" for kind in kinds]
     for change in tried:
         assert (change.kind, change.combines) == ("opportunity", False)
         assert 'dtype="float32"' in change.fix
+    (left_out,) = found(Hardware(instructions=("avx2",)))
+    assert isinstance(left_out, Untested)
+    assert "no instructions for bfloat16" in left_out.why
 
 
 def test_the_policy_is_set_before_the_model_is_made():
@@ -316,38 +286,24 @@ def test_without_input_a_validation_has_batches_as_large_as_before():
 
 
 def test_without_input_an_item_that_is_a_list_is_a_batch():
-    class Listed(keras.utils.PyDataset):
-        def __len__(self):
-            return 3
-
+    class Listed(Items):
         def __getitem__(self, index):
-            return list(rows(1))
+            return list(super().__getitem__(index))
 
     made = training(Listed())
     resident.keep_one_batch(made)
-    assert [tuple(part.shape) for part in made.data.element_spec] == [
-        (BATCH, 2),
-        (BATCH,),
-    ]
-
-
-def one_shape(tf):
-    import numpy as np
-
-    from perfkit.diagnosis.loop import in_loop
-
-    def batches():
-        for length in (3, 5, 4):
-            words = np.arange(2 * length).reshape(2, length) + 1
-            yield words, np.zeros(2)
-
-    kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
-    training = in_loop(tf.data.Dataset.from_generator(batches, output_signature=kinds))
-    model.one_shape(training)
-    return [[x.tolist(), list(y.shape)] for x, y in training.data.as_numpy_iterator()]
+    shapes = [tuple(part.shape) for part in made.data.element_spec]
+    assert shapes == [(BATCH, 2), (BATCH,)]
 
 
 def test_batches_are_padded_to_the_largest_and_keep_what_they_hold():
-    shapes = perfkit.fresh(one_shape)
-    assert [len(words[0]) for words, _ in shapes] == [5, 5, 5]
-    assert shapes[0] == [[[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], [2]]
+    def texts():
+        for length in (3, 5, 4):
+            yield np.arange(2 * length).reshape(2, length) + 1, np.zeros(2)
+
+    kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
+    made = in_loop(tf.data.Dataset.from_generator(texts, output_signature=kinds))
+    model.one_shape(made)
+    padded = [(x.tolist(), y.shape) for x, y in made.data.as_numpy_iterator()]
+    assert [len(words[0]) for words, _ in padded] == [5, 5, 5]
+    assert padded[0] == ([[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], (2,))

@@ -6,9 +6,9 @@ import tensorflow as tf
 from perfkit.diagnosis.change import Untested
 from perfkit.diagnosis.changes import padding
 from perfkit.diagnosis.facts import Facts, padded
-from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
+from tests.diagnosis.changes.offered import offered, with_it
 
 LENGTHS = np.random.default_rng(0).permutation(np.arange(1, 41))
 
@@ -18,11 +18,8 @@ def texts(lengths=LENGTHS):
     return data.map(lambda n: (tf.range(n) * 0 + n, n % 2))
 
 
-def offered(dataset):
-    made = Training(None, dataset)
-    facts = Facts(data="tf.data", pipeline=pipeline_facts(made))
-    found = {getattr(one, "name", ""): one for one in padding.changes(facts)}
-    return made, found
+def found(dataset):
+    return {getattr(one, "name", ""): one for one in offered(padding.changes, dataset)}
 
 
 def words(dataset):
@@ -34,33 +31,32 @@ def words(dataset):
 
 
 def test_batches_are_padded_to_the_longest_of_their_own():
-    made, found = offered(texts().padded_batch(8, padded_shapes=([90], [])))
-    before, wasted = words(made.data)
-    found["padded to the longest"].apply(made)
-    after, less = words(made.data)
+    data = texts().padded_batch(8, padded_shapes=([90], []))
+    before, wasted = words(data)
+    anew = with_it(data, found(data)["padded to the longest"])
+    after, less = words(anew)
     assert after == before
     assert less < wasted / 1.5
-    assert list(made.data.element_spec[0].shape) == [None, None]
+    assert list(anew.element_spec[0].shape) == [None, None]
 
 
 def test_buckets_hold_the_same_texts_with_less_padding():
-    made, found = offered(texts().shuffle(9).padded_batch(8).prefetch(1))
-    assert set(found) == {"buckets of similar length"}
-    assert not found["buckets of similar length"].combines
-    before, wasted = words(made.data)
-    found["buckets of similar length"].apply(made)
-    after, less = words(made.data)
+    data = texts().shuffle(9).padded_batch(8).prefetch(1)
+    (change,) = offered(padding.changes, data)
+    assert (change.name, change.combines) == ("buckets of similar length", False)
+    before, wasted = words(data)
+    after, less = words(with_it(data, change))
     assert after == before
     assert less < wasted / 1.5
 
 
 def test_texts_of_one_length_or_behind_a_cache_have_no_buckets():
-    made, found = offered(texts(np.full(16, 5)).padded_batch(8))
+    data = texts(np.full(16, 5)).padded_batch(8)
     with pytest.raises(BadParameterError, match="one length"):
-        found["buckets of similar length"].apply(made)
-    (said,) = offered(texts().cache().padded_batch(8))[1].values()
+        with_it(data, found(data)["buckets of similar length"])
+    (said,) = offered(padding.changes, texts().cache().padded_batch(8))
     assert isinstance(said, Untested)
-    assert offered(texts(np.full(8, 3)).batch(4))[1] == {}
+    assert offered(padding.changes, texts(np.full(8, 3)).batch(4)) == []
 
 
 PADDED = [np.arange(1, n + 1) for n in LENGTHS]

@@ -18,7 +18,6 @@ def versions(difference):
 
 
 def only_here(mistake, said):
-    """One hint, on the line that is marked."""
     (hint,) = hints_in(mistake)
     assert hint.code.endswith(HERE), hint
     assert said in hint.says

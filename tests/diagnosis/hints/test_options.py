@@ -1,6 +1,6 @@
 """Arguments and settings that are left over, come too late, or cost at every batch."""
 
-from tests.diagnosis.hints.seen import nothing_in, only_here, rules
+from tests.diagnosis.hints.seen import rules
 
 OPEN = "d = Dataset.from_generator(g, output_signature=tf.TensorSpec((16, None)))\n"
 
@@ -36,7 +36,12 @@ MISTAKES = {
     "every so many batches": "ModelCheckpoint(file, save_freq=[-10-]{+'epoch'+})",
     "5000 thresholds": "keras.metrics.AUC(num_thresholds=[-5000-]{+300+})",
     "each new length": OPEN + "tf.function(f, reduce_retracing=[-False-]{+True+})",
-    "64 bytes": "tf.data.TFRecordDataset(files, buffer_size=[-64-]{+262144+})",
+    "64 bytes": [
+        "tf.data.TFRecordDataset(files, buffer_size=[-64-]{+262144+})",
+        # A value is followed to the only call that gives it.
+        "def made(size):\n  return TFRecordDataset(f, buffer_size=size)\n"
+        "made(64) # here{+\nmade(1000000)+}",
+    ],
     "not in cuDNN's one kernel": [
         "keras.layers.LSTM(9, recurrent_dropout=0.[-2-]{+0, dropout=0.2+})",
         "keras.layers.[-GRU-]{+Dense+}(9, activation='relu')",
@@ -98,9 +103,3 @@ RIGHT = [
     callback("self.kept = self.model.get_weights()", "on_epoch_end"),
 ]
 test_a_mistake_is_seen, test_what_is_right_is_not = rules(MISTAKES, RIGHT)
-
-
-def test_a_value_is_followed_to_the_only_call_that_gives_it():
-    source = "def made(size):\n  return TFRecordDataset(f, buffer_size=size)\n"
-    only_here(source + "made(64) # here", "64 bytes")
-    nothing_in(source + "made(64)\nmade(1000000)")

@@ -1,6 +1,6 @@
 """Pipelines in a wrong order, what they map, and Python in them; and the right ones."""
 
-from tests.diagnosis.hints.seen import nothing_in, only_here, rules
+from tests.diagnosis.hints.seen import rules
 
 DATA = """
 import numpy as np
@@ -54,6 +54,22 @@ LOADED = """
 x = x.astype("float32") / 255
 d = tf.data.Dataset.from_tensor_slices((x, y))
 """
+HELPERS = """
+def made(cached):
+    d = tf.data.Dataset.list_files("*.jpeg").map(f, 2)
+    if cached:
+        d = d.repeat()
+    return finished(d)
+def finished(d):
+    return d.cache().batch(8) # here
+"""
+EITHER = """
+def prepared(d):
+    d = {}
+    if big():
+        return {}
+    return d.take(9)
+m.fit(prepared(rows()).shuffle(900)) # here"""
 BLIND = "o.experimental_optimization.apply_default_optimizations = False\n"
 MISTAKES = {
     "into batches": [
@@ -65,13 +81,19 @@ MISTAKES = {
         "d{+.shuffle(9)+}.batch(8)[-.shuffle(9)-]",
         # The batches are cached, and their order still changes.
         "d = d{+.shuffle(9)+}.batch(8)\nd = d.cache()\nd = d.shuffle(9) # here",
+        "d = d.batch(8)\nif big():\n    d = d.take(1)\nd = d.shuffle(9) # here",
+        EITHER.format("d.batch(8)", "d"),
     ],
     "prefetch stands before map": (
         "d = d.batch(8)\nd = d.prefetch(1) # here\nd = d.map(f{+, 2+})"
         "{+\nd = d.prefetch(1)+}"
     ),
     "before map": "d.prefetch(1).map(f{+, AUTOTUNE+})",
-    "once for each repetition": "d{+.cache()+}.repeat()[-.cache()-]",
+    "once for each repetition": [
+        "d{+.cache()+}.repeat()[-.cache()-]",
+        # Functions and literal conditions are followed.
+        HELPERS + "m.fit(made(cached=[-True-]{+False+}))",
+    ],
     "never read to its end": "d[-.cache()-].take(9){+.cache()+}",
     "order of the first epoch": (
         "m.fit(rows(){+.cache()+}.shuffle(4000)[-.cache()-].batch(8))"
@@ -151,53 +173,9 @@ RIGHT = [
     "n = list(rows)\nfew = list(some().batch(8))",
     # Workers that are given where a dataset is made count.
     ITEMS.format(options="**options", item=EXPENSIVE) + "rows = Rows(workers=4)",
+    # Which way it goes is not known, or what of two is returned.
+    HELPERS + "m.fit(made(cached=yes()))",
+    "if big():\n    d = d.batch(8)\nd = d.shuffle(9)",
+    EITHER.format("d.take(99)", "d.batch(8)"),
 ]
 test_a_mistake_is_seen, test_what_is_right_is_not = rules(MISTAKES, RIGHT, HEAD)
-
-
-HELPERS = """
-def made(cached):
-    d = tf.data.Dataset.list_files("*.jpeg").map(f, 2)
-    if cached:
-        d = d.repeat()
-    return finished(d)
-def finished(d):
-    return d.cache().batch(8)
-"""
-
-
-def test_stages_are_followed_through_functions_and_literal_conditions():
-    only_here(
-        HELPERS.replace("return d.cache().batch(8)", "return d.cache().batch(8) # here")
-        + "m.fit(made(cached=True))",
-        "once for each repetition",
-    )
-    nothing_in(HELPERS + "m.fit(made(cached=False))")
-    # Which way it goes is not known.
-    nothing_in(HELPERS + "m.fit(made(cached=yes()))")
-
-
-def test_a_stage_that_only_some_pipelines_have_is_not_taken_for_granted():
-    nothing_in("if big():\n    d = d.batch(8)\nd = d.shuffle(9)")
-    only_here(
-        "d = d.batch(8)\nif big():\n    d = d.take(1)\nd = d.shuffle(9) # here",
-        "whole batches",
-    )
-
-
-EITHER = (
-    DATA
-    + """
-def prepared(d):
-    if big():
-        return d.batch(8)
-    return d.take(9)
-"""
-)
-
-
-def test_what_only_one_of_two_returns_gives_is_not_taken_for_granted():
-    nothing_in(EITHER + "m.fit(prepared(rows()).shuffle(900))")
-    both = EITHER.replace("    if big", "    d = d.batch(8)\n    if big")
-    both = both.replace("return d.batch(8)", "return d")
-    only_here(both + "m.fit(prepared(rows()).shuffle(900)) # here", "whole batches")
