@@ -10,7 +10,7 @@ DESCRIBE = """
 import dataclasses, os, pathlib
 from perfkit.machine.cards import gpus
 answer = {}
-for script in sorted(pathlib.Path("tests/machine/nvml").glob("*.txt")):
+for script in sorted(pathlib.Path(os.environ["NVML_MACHINE"]).iterdir()):
     os.environ["NVML_MACHINE"] = str(script)
     driver, found, why = gpus()
     cards = [dataclasses.asdict(gpu) for gpu in found]
@@ -42,16 +42,13 @@ def ask(driver, tmp_path):
     return ask_driver
 
 
-@pytest.fixture
-def scripted():
-    """The text of a scripted machine, by name."""
-    return lambda name: drivers.script(name).read_text()
-
-
 @pytest.fixture(scope="session")
-def described(driver):
+def described(driver, tmp_path_factory):
     """Every scripted machine as perfkit describes it: driver, GPUs and why none."""
-    answers = drivers.answer_of(DESCRIBE, driver, "").items()
+    folder = tmp_path_factory.mktemp("machines")
+    for path in (drivers.HERE / "nvml").glob("*.txt"):
+        (folder / path.name).write_text(drivers.script(path.stem))
+    answers = drivers.answer_of(DESCRIBE, driver, folder).items()
     return {
         name: (
             msgspec.convert(d, Driver | None),

@@ -3,7 +3,7 @@ from operator import attrgetter
 import pytest
 
 from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
-from tests.machine.drivers import leaves
+from tests.machine.drivers import leaves, script
 
 DESCRIBE = """
 import dataclasses
@@ -205,20 +205,20 @@ def test_those_who_hold_a_card_are_told(described):
 
 
 @pytest.mark.parametrize(("own", "given"), [(1275, None), (1410, 1.275e9)])
-def test_clocks_count_as_set_where_they_are_not_its_own(ask, scripted, own, given):
+def test_clocks_count_as_set_where_they_are_not_its_own(ask, own, given):
     named = "nvmlDeviceGetDefaultApplicationsClock 0 "
-    machine = scripted("ampere").replace(f"{named}1275", f"{named}{own}")
+    machine = script("ampere").replace(f"{named}1275", f"{named}{own}")
     _, (gpu,), _ = ask(DESCRIBE, machine)
     assert gpu["clocks"]["sm_set"] == given
     assert "clocks.sm_set" not in gpu["refused"]
 
 
-def test_a_divided_card_is_as_many_gpus_as_it_has_instances(ask, scripted):
+def test_a_divided_card_is_as_many_gpus_as_it_has_instances(ask):
     more = "nvmlDeviceGetName 0:4 NVIDIA A100-SXM4-80GB MIG 2g.20gb\n"
-    _, found, _ = ask(DESCRIBE, scripted("mig_slice") + more)
+    _, found, _ = ask(DESCRIBE, script("mig_slice") + more)
     assert [gpu["name"][-7:] for gpu in found] == ["1g.10gb", "2g.20gb"]
     # Without any it is told of whole.
-    lines = scripted("mig_slice").splitlines()
+    lines = script("mig_slice").splitlines()
     _, (gpu,), _ = ask(DESCRIBE, "\n".join(line for line in lines if "0:1" not in line))
     assert (gpu["state"]["mig"], gpu["state"]["instance"]) == (True, False)
 
@@ -285,8 +285,8 @@ def test_no_driver_is_none_and_a_sentence(ask, tmp_path):
     assert ask(DESCRIBE, library=tmp_path) == [None, [], why]
 
 
-def test_an_old_driver_names_some_calls_otherwise(ask, old_driver, scripted):
-    machine = scripted("laptop_throttled").replace("EventReasons", "ThrottleReasons")
+def test_an_old_driver_names_some_calls_otherwise(ask, old_driver):
+    machine = script("laptop_throttled").replace("EventReasons", "ThrottleReasons")
     _, (gpu,), _ = ask(DESCRIBE, machine, old_driver)
     assert gpu["clocks"]["throttle"] == [KNOWN[0], KNOWN[2], KNOWN[3]]
     assert gpu["clocks"]["throttle_known"] == list(KNOWN)

@@ -186,7 +186,7 @@ def look(driver, folder, machine, codes=CODES):
 
 @pytest.fixture(scope="module")
 def looked(driver, tmp_path_factory):
-    machine = EVERYTHING + script("hopper").read_text()
+    machine = EVERYTHING + script("hopper")
     return look(driver, tmp_path_factory.mktemp("machine"), machine)
 
 
@@ -197,7 +197,7 @@ def each(looked):
     return lambda code: (whole, without[str(code)])
 
 
-def test_every_call_that_the_library_has_is_known_here(driver, ask, scripted):
+def test_every_call_that_the_library_has_is_known_here(driver, ask):
     known = {*LOST, *NOTHING_LOST, *OF_THE_MACHINE}
     assert exported(driver) == known
     assert len(known) == len(LOST) + len(NOTHING_LOST) + len(OF_THE_MACHINE)
@@ -211,7 +211,7 @@ pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
 gpus(), GpuReader().sample()
 answer = sorted(asked)
 """
-    asked = {*ask(lines, scripted("hopper")), *ask(lines, scripted("mig_slice"))}
+    asked = {*ask(lines, script("hopper")), *ask(lines, script("mig_slice"))}
     assert len(asked) > 50
     assert asked <= exported(driver)
 
@@ -308,7 +308,7 @@ def test_a_way_between_cards_is_told_as_far_as_it_is_known(each, code):
 
 @pytest.mark.parametrize("code", [3, 15, 999])
 def test_an_instance_is_told_of_whatever_fails(driver, tmp_path, code):
-    whole, without = look(driver, tmp_path, script("mig_slice").read_text(), (code,))
+    whole, without = look(driver, tmp_path, script("mig_slice"), (code,))
     values = told(whole[1][0]).items()
     zeros = {name for name, value in values if value == 0}
     for _, cards, why, *_ in without[str(code)].values():
@@ -338,14 +338,14 @@ with open(os.environ["NVML_MACHINE"], "rb+") as script:
         (UNPRINTABLE, "", {"name": "Not Text"}),
     ],
 )  # fmt: skip
-def test_what_is_refused_keeps_a_word_for_it(ask, scripted, before, machine, refused):
+def test_what_is_refused_keeps_a_word_for_it(ask, before, machine, refused):
     lines = f"""
 import os
 from perfkit.machine.cards import gpus
 {before}
 answer = [gpus()[1][0].name, gpus()[1][0].refused]
 """
-    name, words = ask(lines, machine + scripted("data_centre"))
+    name, words = ask(lines, machine + script("data_centre"))
     assert refused.items() <= words.items()
     assert (name == UNKNOWN) == ("name" in refused)
 
