@@ -130,7 +130,7 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
         locked.update(
             run=view.run.disabled,
             stop=view.stop.disabled,
-            size=panel.controls.by_name["size"].disabled,
+            controls={one.disabled for one in panel.controls.by_name.values()},
             primary=[one.button_style for one in (view.run, view.stop)],
             said=view.chart.state.partition(":")[0],
             looks="perfkit-at-work" in view.box._dom_classes,
@@ -139,7 +139,7 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
 
     house.more = {"told": look}
     panel.result()
-    assert (locked["run"], locked["stop"], locked["size"]) == (True, False, True)
+    assert (locked["run"], locked["stop"], locked["controls"]) == (True, False, {True})
     # What runs looks like it, and the one button that stands out is Stop.
     assert (locked["primary"], locked["said"]) == (["", "primary"], "Running")
     assert locked["looks"]
@@ -147,6 +147,7 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
     assert panel.view.run.button_style == "primary"
     assert panel.view.stop.layout.display == "none"
     assert not panel.view.run.disabled
+    assert not any(one.disabled for one in panel.controls.by_name.values())
     assert panel.view.run.description == "Run again"
     assert panel.view.stop.disabled
 
