@@ -69,8 +69,6 @@ answer = [sorted({key[:4] for key in reader.sample()}) for _ in range(6)]
     ("machine", "why"),
     [
         ("nvmlDeviceGetCount * 0", "The NVIDIA driver reports no GPU."),
-        ("", "does not say which GPUs there are: Not Supported."),
-        ("nvmlInit * !999", "does not answer: Unknown Error."),
         ("nvmlDeviceGetCount * 1\nnvmlDeviceGetHandleByIndex 0 !15",
          "gives no access: GPU is lost."),
     ],
