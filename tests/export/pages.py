@@ -18,6 +18,8 @@ ALLOWED = {
     "base-uri": "'none'",
     "form-action": "'none'",
 }
+# For a piece of HTML that is to be looked at as a page.
+POLICY = "<meta http-equiv=x content=\"default-src 'none'\">"
 # Attributes that only hold words.
 WORDS = {"alt", "aria-label", "title", "content", "class", "id"}
 HARM = re.compile(r"url\(|javascript:|vbscript:|expression\(")

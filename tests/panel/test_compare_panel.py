@@ -3,12 +3,12 @@ import pytest
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.panel.documents import LARGEST_UPLOAD
-from tests.export.pages import problems
+from tests.export.pages import POLICY, problems
 from tests.hostile.broken import broken
 from tests.hostile.kinds import KINDS
 from tests.hostile.texts import ATTACKS, attacked
 from tests.machines.pairs import one_core, passport
-from tests.panel.files import NO_SCRIPT, put, state
+from tests.panel.files import put, state
 from tests.panel.runs import links, settle
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -148,7 +148,7 @@ def test_what_attackers_write_into_a_passport_is_harmless_here(panel):
             panel.wait()
             settle(panel)
             shown += panel.found is not None
-            assert problems(NO_SCRIPT + panel.view.found.value) == []
+            assert problems(POLICY + panel.view.found.value) == []
             assert panel.picked[0].isprintable()
     assert shown
 
