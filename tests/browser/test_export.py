@@ -107,9 +107,7 @@ KINDS = ["finding", "findings", "notebook", "never run", *MACHINES]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(1280, "light"), (360, "dark"), (320, "light")]
-)
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (320, "dark")])
 def test_a_page_opens_alone_fits_its_width_and_bars_nobody(
     kind, width, scheme, pages, visit
 ):
