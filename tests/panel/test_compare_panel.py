@@ -189,12 +189,6 @@ def test_its_page_is_in_a_link_and_nothing_is_written(here, panel):
     assert list(here.glob("*.html")) == []
 
 
-def test_what_it_does_not_take_is_refused():
-    refused = "takes a, b, folder, guess, and not seed"
-    with pytest.raises(BadParameterError, match=refused):
-        perfkit.panel("compare", seed=3)
-
-
 def test_a_guess_is_in_the_report_and_kept_and_none_writes_nothing(here, panel):
     assert perfkit.panel("compare", guess="2x").view.guess.value == "2x"
     panel.result()

@@ -289,9 +289,26 @@ def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(monkeypatc
         assert not any("was set for every panel" in str(value) for value in values)
 
 
-def test_a_wrong_parameter_is_refused_before_there_is_a_panel():
-    with pytest.raises(BadParameterError, match="is no parameter"):
-        perfkit.panel("data-pipeline", size=3)
+FLEET = {"where": "tcp://a:1"}
+
+
+@pytest.mark.parametrize(
+    ("what", "more", "said"),
+    [
+        ("data-pipeline", {"size": 3}, "is no parameter"),
+        (3, {}, "takes a function"),
+        (one, {"replay": "1"}, "and no more"),
+        ("compare", {"seed": 3}, "takes a, b, folder, guess, and not seed"),
+        ("passport", {"budget": 1e9}, "budget is"),
+        ("data-pipeline", FLEET | {"guess": "3x"}, "With where="),
+        ("data-pipeline", FLEET | {"replay": "epyc"}, "With where="),
+        ("passport", FLEET | {"label": "x"}, "With where="),
+        (print, FLEET, "With where="),
+    ],
+)
+def test_what_a_panel_does_not_take_is_refused_before_there_is_one(what, more, said):
+    with pytest.raises(BadParameterError, match=said):
+        perfkit.panel(what, **more)
 
 
 def test_parameters_given_are_where_the_controls_start():
