@@ -159,6 +159,15 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
         ("export other.json --code half", 2, ""),
         ("export other.json --colour", 2, ""),
         ("diagnose no/such/train.py:make_training", 2, "There is no file train.py"),
+        ("passport", 2, ""),
+        ("passport -o a.txt", 2, ""),
+        ("passport -o a.json --budget soon", 2, ""),
+        ("passport -o a.json --names", 2, ""),
+        ("fleet walk", 2, "invalid choice: 'walk'"),
+        ("fleet run vectoris", 2, "Did you mean 'vectorised'?"),
+        ("fleet tcp://a:1 run", 2, "required: NAME"),
+        ("fleet run vectorised --budget 0", 2, "budget is 0.0"),
+        ("fleet a:1 run vectorised --each core", 2, "invalid choice: 'core'"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

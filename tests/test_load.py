@@ -13,20 +13,21 @@ from tests.findings.made import finding
 from tests.machines.pairs import passport
 from tests.profiling.profiled import profile
 
-SAVES = {
-    "finding": (finding, store.save),
-    "diagnosis": (diagnosis, store.save),
-    "profile": (profile, profiling_profile.save),
-    "passport": (passport, machines_passport.save),
+KINDS = {
+    "finding": (finding, store),
+    "diagnosis": (diagnosis, store),
+    "profile": (profile, profiling_profile),
+    "passport": (passport, machines_passport),
 }
 
 
-@pytest.mark.parametrize(("make", "save"), SAVES.values(), ids=SAVES)
-def test_each_kind_of_document_is_read_again_and_shown(make, save, tmp_path, capsys):
+@pytest.mark.parametrize(("make", "module"), KINDS.values(), ids=KINDS)
+def test_each_kind_of_document_is_read_again_and_shown(make, module, tmp_path, capsys):
     written = make()
-    path = save(written, path=tmp_path / "it.json")
+    path = module.save(written, path=tmp_path / "it.json")
     found = perfkit.load(path)
     assert type(found) is type(written)
+    assert module.to_json(found) == module.to_json(written)
     assert found.machine == written.machine
     assert found._path == path
     assert cli.main(["show", str(path)]) == 0

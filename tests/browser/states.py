@@ -13,7 +13,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import nbformat
 from playwright.sync_api import sync_playwright
 
 import perfkit
@@ -30,7 +29,7 @@ from perfkit.machines.compare import compare
 from perfkit.measure.plan import Finished, Progress, Ticked, TrialEnded
 from perfkit.panel import panel as panel_panel
 from perfkit.passports import passport as passports
-from tests.browser.conftest import FLAGS, REPOSITORY
+from tests.browser.conftest import FLAGS, REPOSITORY, write_notebook
 from tests.diagnosis.diagnosed import LOGGER, RATES, SLOW_MAP, cause, diagnosis
 from tests.doctor import looked
 from tests.findings import made
@@ -42,7 +41,6 @@ from tests.needs import find_browser
 OPEN = "data-pipeline-variants-prefetch-batch-first-numpy-numpy-by-element"
 WIDTHS, SCHEMES = (400, 800, 1280), ("light", "dark")
 BUDGET_S, TIMES_AS_FAST = 90, 10
-# Seconds of the recorded run that a panel has been told of; None before Run.
 # Of each machine of a class: times the usual speed, processor, cores.
 CLASS = {
     "ada": (0.5, "Intel Core i5-8250U", 4),
@@ -71,12 +69,7 @@ _LINES = (
         *(SLOW_MAP, 27, "dataset = dataset.map(parse)"),
         "dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE)",
     ),
-    (
-        LOGGER,
-        41,
-        "callbacks = [keras.callbacks.CSVLogger(log)]",
-        "callbacks = []",
-    ),
+    (LOGGER, 41, "callbacks = [keras.callbacks.CSVLogger(log)]", "callbacks = []"),
     (
         *(cause("xla", "XLA", 1.1, "opportunity"), 38, 'model.compile("adam", "mse")'),
         'model.compile("adam", "mse", jit_compile=True)',
@@ -86,6 +79,7 @@ CAUSES = tuple(
     replace(one, edits=(Edit(file="train.py", line=line, old=old, new=new),))
     for one, line, old, new in _LINES
 )
+# Seconds of the recorded run that a panel has been told of; None before Run.
 PANELS = {"before": None, "running 5 s": 5, "running 30 s": 30, "after": 1e9}
 
 
@@ -223,14 +217,10 @@ def draw_panels(browser, folder):
         root, home = Path(place, "checkout"), Path(place, "home")
         (root / "notebooks").mkdir(parents=True)
         home.mkdir()
-        kernel = {"name": "python3", "display_name": "Python 3"}
         for state in PANELS:
             # A notebook for each: a kernel has one run at a time.
             code = f"from tests.browser.states import panel\npanel({state!r})"
-            cell = nbformat.v4.new_code_cell(code)
-            book = nbformat.v4.new_notebook(cells=[cell])
-            book.metadata.kernelspec = kernel
-            nbformat.write(book, root / "notebooks" / f"{state}.ipynb")
+            write_notebook(root / "notebooks" / f"{state}.ipynb", code)
         with running_lab(root, home, PYTHONPATH=str(REPOSITORY)) as lab:
             for state in PANELS:
                 draw_panel(browser, lab, state, folder)

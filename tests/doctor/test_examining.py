@@ -56,18 +56,24 @@ def look(**how):
     return examination.doctor(display=Display(), **how)
 
 
-def test_without_a_probe_the_machine_is_described_and_nothing_is_started(stage):
-    found = look()
-    assert stage.done == ["machine"]
+@pytest.mark.parametrize(
+    ("how", "done", "disk", "start"),
+    [
+        # Without a probe nothing is started.
+        ({}, ["machine"], None, None),
+        ({"folder": "."}, ["machine", "disk ."], READ, None),
+        # Devices prove themselves without microbenchmarks.
+        ({"prove": True}, ["machine", "start"], None, FOUND),
+        ({"probe": True}, ["machine", "disk .", "start", "parts"], READ, FOUND),
+    ],
+)
+def test_only_what_is_asked_for_is_looked_at(stage, how, done, disk, start):
+    found = look(**how)
+    assert stage.done == done
+    assert (found.machine.disk, found.machine.start) == (disk, start)
+    assert bool(found.microbenchmarks) == ("parts" in done)
     assert found.checks
-    here = found.machine
-    assert (here.start, here.disk, found.microbenchmarks) == (None, None, None)
-
-
-def test_a_folder_has_its_disk_read(stage, tmp_path):
-    found = look(folder=tmp_path)
-    assert stage.done == ["machine", f"disk {tmp_path}"]
-    assert found.machine.disk == READ
+    assert (found.missed, found.stopped) == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -87,22 +93,10 @@ def test_what_cannot_be_looked_at_is_refused_before_anything_is_done(stage, bad,
     assert stage.done == []
 
 
-def test_a_probe_looks_at_everything(stage):
-    found = look(probe=True)
-    assert stage.done == ["machine", "disk .", "start", "parts"]
-    assert (found.machine.start, found.machine.disk) == (FOUND, READ)
-    assert not found.stopped
-    assert found.missed == ()
-    assert "no-start" not in {check.id for check in found.checks}
-    # What the start showed is checked.
+def test_what_the_start_showed_is_checked(stage):
+    assert "no-start" not in {check.id for check in look(probe=True).checks}
     stage.start = Start(problem="Failed while importing TensorFlow.")
     assert look(probe=True).wrong[0].id == "no-start"
-
-
-def test_devices_prove_themselves_without_microbenchmarks(stage):
-    found = look(prove=True)
-    assert stage.done == ["machine", "start"]
-    assert found.machine.start == FOUND
 
 
 def busy(stage):

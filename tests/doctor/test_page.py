@@ -7,7 +7,7 @@ from perfkit.doctor.page import answer, log_of, parts
 from perfkit.machine.record import Library, Load, Proof, Said, Software, Start
 from tests.doctor import looked
 from tests.findings.made import finding
-from tests.findings.test_report import Page
+from tests.findings.test_report import taken_apart
 from tests.findings.test_report import written as written_in_short
 
 UNTRIED = replace(looked.FULL, start=None)
@@ -152,7 +152,8 @@ def test_the_answer_comes_first_then_the_parts_and_what_costs_most():
         "unexplained: ",
         "1 other line is harmless.",
     ]
-    for text in (written(found), "".join(Page(found._repr_html_()).text)):
+    shown = taken_apart(found._repr_html_()).texts
+    for text in (written(found), "".join(data for _, data in shown)):
         places = [text.index(part) for part in said]
         assert places == sorted(places)
     assert 'may be slower: "ptxas too old" XLA is slower.' in written(found)
@@ -203,7 +204,7 @@ def test_whatever_a_machine_says_is_shown_and_never_obeyed():
         text = written(found, terminal=terminal)
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
         assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 10
-    assert "img" not in Page(found._repr_html_()).tags
+    assert taken_apart(found._repr_html_()).all("img") == []
 
 
 def test_the_log_says_what_it_means_on_this_machine():

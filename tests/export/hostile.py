@@ -18,46 +18,48 @@ ATTACK = (
 EVIL = "http://evil.example/x"
 
 
-def _machine(**fields):
-    return {"machine": replace(made.MACHINE, **fields)}
+def _at(place):
+    """The attack, told from those in other places."""
+    return f"{place} {ATTACK}"
 
 
-def _verdict(**fields):
-    return {"verdict": replace(Verdict(headline="A is faster."), **fields)}
+_GPU = {"memory": 1, "driver": _at("driver"), "compute_capability": _at("capability")}
+_STAGES = {"stages": [{"name": _at("stage"), "share": 1.0}], ATTACK: _at("plan")}
+_TRIAL = made.trial("naive", 10.0, 4, notes={"plan": _STAGES})
 
 
-_TRIAL = made.trial("naive", 1000, 4, notes={"plan": {"missing": ATTACK}})
-_STAGES = {"stages": [{"name": ATTACK, "share": 1.0}], ATTACK: ATTACK}
-_FIELDS = {
-    "headline": _verdict(headline=ATTACK),
-    "reason": _verdict(because=(ATTACK, ATTACK)),
-    "advice": _verdict(next=f"`{ATTACK}` {ATTACK}\n{ATTACK}"),
-    "question": {"question": ATTACK},
-    "experiment": {"experiment": ATTACK},
-    "guess": {"guess": ATTACK},
-    "time": {"recorded": ATTACK},
-    "version": {"perfkit": ATTACK},
-    "baseline": {"baseline": ATTACK},
-    "parameter": {"parameters": {ATTACK: ATTACK, "many": [ATTACK], "none": None}},
-    "note": {"notes": {ATTACK: {ATTACK: [ATTACK]}}},
-    "unavailable": {"unavailable": {ATTACK: ATTACK}},
-    "processor": _machine(cpu=ATTACK),
-    "system": _machine(system=ATTACK, python=ATTACK),
-    "libraries": _machine(versions={"tensorflow": ATTACK, ATTACK: ATTACK}),
-    "environment": _machine(environment={ATTACK: ATTACK}),
-    "no gpu": _machine(no_gpu=ATTACK),
-    "gpu": _machine(
-        gpus=(Gpu(name=ATTACK, memory=1, driver=ATTACK, compute_capability=ATTACK),)
-    ),
-    "variant": {"rates": {"naive": 10.0, ATTACK: 20.0, ATTACK + "2": 15.0}},
-    "message": {"extra": (made.failed(ATTACK, "crashed", ATTACK),)},
-    "plan": {"extra": (replace(_TRIAL, notes={"plan": _STAGES}),)},
-}
+def finding(**facts):
+    """One with the attack in each of its texts, behind the name of the place.
 
-
-def findings():
-    """Each attack in one place of a finding, by the place."""
-    return {place: made.finding(**fields) for place, fields in _FIELDS.items()}
+    Args:
+        **facts: Fields of its machine.
+    """
+    verdict = Verdict(
+        headline=_at("headline"),
+        because=(_at("reason"), ATTACK),
+        next=f"`{_at('code')}` {_at('advice')}\n{ATTACK}",
+    )
+    machine = replace(
+        made.MACHINE,
+        cpu=_at("processor"),
+        system=_at("system"),
+        python=_at("python"),
+        versions={"tensorflow": _at("version"), ATTACK: _at("library")},
+        environment={ATTACK: _at("variable")},
+        **{"gpus": (Gpu(name=_at("gpu"), **_GPU),), "no_gpu": _at("no gpu")} | facts,
+    )
+    return made.finding(
+        {"naive": 10.0, _at("variant"): 20.0, _at("other"): 15.0},
+        verdict=verdict,
+        machine=machine,
+        **{name: _at(name) for name in ("question", "experiment", "guess", "baseline")},
+        recorded=_at("time"),
+        perfkit=_at("perfkit"),
+        parameters={ATTACK: _at("parameter"), "many": [ATTACK], "none": None},
+        notes={_at("note"): {ATTACK: [ATTACK]}},
+        unavailable={ATTACK: _at("unavailable")},
+        extra=(made.failed(ATTACK, "crashed", _at("message")), _TRIAL),
+    )
 
 
 def _encoded(text):

@@ -18,6 +18,8 @@ ALLOWED = {
     "base-uri": "'none'",
     "form-action": "'none'",
 }
+# For a piece of HTML that is to be looked at as a page.
+POLICY = "<meta http-equiv=x content=\"default-src 'none'\">"
 # Attributes that only hold words.
 WORDS = {"alt", "aria-label", "title", "content", "class", "id"}
 HARM = re.compile(r"url\(|javascript:|vbscript:|expression\(")
@@ -25,30 +27,37 @@ REFERENCE = re.compile(r"url\(\s*['\"]?#[\w.:-]+['\"]?\s*\)", re.IGNORECASE)
 
 
 class Page(HTMLParser):
-    """The elements of a page, its texts, and its headings in order."""
+    """The elements of a page, its texts, and its headings in order.
+
+    Attributes:
+        open: What is not closed at the end.
+        astray: What was closed while something in it was open.
+    """
 
     def __init__(self, html):
         super().__init__()
         self.html, self.elements, self.texts = html, [], []
-        self._open = []
+        self.open, self.astray = [], []
         self.feed(html)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, {name: value or "" for name, value in attrs}))
         if tag not in VOID:
-            self._open.append(tag)
+            self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag):
-        if tag in self._open:
-            while self._open.pop() != tag:
+        if self.open[-1:] != [tag]:
+            self.astray.append(tag)
+        if tag in self.open:
+            while self.open.pop() != tag:
                 pass
 
     def handle_data(self, data):
-        self.texts.append((tuple(self._open), data))
+        self.texts.append((tuple(self.open), data))
 
     @property
     def text(self):

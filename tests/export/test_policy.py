@@ -1,32 +1,15 @@
-"""Every kind of page tells the browser to run nothing and to ask nobody."""
+"""Both templates of pages tell the browser to run nothing and to ask nobody."""
 
 import pytest
 
 from perfkit.export import export
 from perfkit.export.page import findings_page
-from perfkit.machines.classroom import classroom
-from perfkit.machines.compare import compare
-from perfkit.passports import passport as passports
-from tests.diagnosis.diagnosed import diagnosis
 from tests.export.books import book, code, result, write
 from tests.export.pages import ALLOWED, Page, is_closed, problems
 from tests.findings.made import finding
-from tests.machines import pairs
 
 # With nothing to draw.
 NOTHING = finding({}, rounds=0)
-
-
-def of_two_machines(folder):
-    found = compare(pairs.passport(label="A"), pairs.passport(label="B"))
-    return found.export(folder / "page.html").read_text(encoding="utf-8")
-
-
-def of_a_class(folder):
-    for name in ("one", "two"):
-        passports.save(pairs.passport(label=name), folder / f"{name}.json")
-    room = classroom(folder)
-    return room.export(folder / "page.html").read_text(encoding="utf-8")
 
 
 def of_a_notebook(folder):
@@ -35,11 +18,8 @@ def of_a_notebook(folder):
 
 
 PAGES = {
-    "a finding": lambda folder: findings_page([NOTHING]),
-    "a diagnosis": lambda folder: findings_page([diagnosis()]),
+    "a report": lambda folder: findings_page([NOTHING]),
     "several": lambda folder: findings_page([NOTHING, NOTHING]),
-    "two machines": of_two_machines,
-    "a class": of_a_class,
     "a notebook": of_a_notebook,
 }
 

@@ -1,6 +1,5 @@
 import io
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
@@ -11,30 +10,17 @@ from perfkit.findings.report import Fold, Report, Table, in_html, in_text
 from perfkit.findings.store import save
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.record import Busy, Load
+from tests.export.pages import Page
 from tests.findings.made import MACHINE, QUESTION, failed, finding, trial
 
 ATTACK = '<img src=x onerror="alert(1)">&\x1b[2J\u202e'
 
 
-class Page(HTMLParser):
-    """The tags and the text of a page; it must close what it opens."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.open, self.tags, self.text = [], [], []
-        self.feed(html)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        self.tags.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open[-1] != "style":
-            self.text.append(data)
+def taken_apart(html):
+    """A page, which must close what it opens."""
+    page = Page(html)
+    assert page.astray == page.open == []
+    return page
 
 
 def written(found, width=100, terminal=False, **more):
@@ -62,9 +48,9 @@ def test_every_variant_is_shown_with_its_lines_and_none_of_them_does_anything():
     told = written(found, whole=True)
     assert "\nnaive\n    for one in data:\n        step(" in told
     assert "for one in data" not in written(found)
-    page = Page(found._repr_html_())
-    assert page.tags.count("pre") == len(found.code)
-    assert "img" not in page.tags
+    page = taken_apart(found._repr_html_())
+    assert len(page.all("pre")) == len(found.code)
+    assert page.all("img") == []
     assert "Every variant, with its code" not in written(finding(), whole=True)
 
 
@@ -127,7 +113,7 @@ def test_what_holds_nothing_is_not_shown_and_of_many_rows_the_first():
     folds = (Fold("None"), Fold("Empty", tables=(empty,)), Fold("Full", ("x",)))
     report = Report(verdict=Verdict(headline="h"), folds=folds, table=empty)
     assert [fold.title for fold in report.filled] == ["Full"]
-    assert "table" not in Page(in_html(report)).tags
+    assert taken_apart(in_html(report)).all("table") == []
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
@@ -170,13 +156,13 @@ def test_nothing_of_a_verdict_becomes_markup_or_an_escape():
     found = finding({"naive": 10.0, ATTACK: 20.0}, verdict=verdict)
     alone = verdict._repr_html_()
     for html in (found._repr_html_(), alone):
-        assert "img" not in Page(html).tags
+        assert taken_apart(html).all("img") == []
         assert "<img" not in html
     whole = written(found, terminal=True, whole=True)
     for shown in (found._repr_html_(), alone, repr(found), whole):
         assert "\x1b" not in shown
         assert "\u202e" not in shown
-    assert plain(ATTACK) in "".join(Page(alone).text)
+    assert plain(ATTACK) in Page(alone).text
 
 
 def test_code_in_a_verdict_is_set_as_code_and_markup_of_a_console_is_text():

@@ -126,21 +126,6 @@ def test_the_command_line_says_who_is_asked_what(line, asked):
     assert (found.address, found.what, name) == asked
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("fleet walk", "invalid choice: 'walk'"),
-        ("fleet run vectoris", "Did you mean 'vectorised'?"),
-        ("fleet tcp://a:1 run", "required: NAME"),
-        ("fleet run vectorised --budget 0", "budget is 0.0"),
-        ("fleet a:1 run vectorised --each core", "invalid choice: 'core'"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_sentence(line, said, capsys):
-    assert cli.main(line.split()) == 2
-    assert said in capsys.readouterr().err
-
-
 def test_the_help_says_what_connecting_means(capsys):
     with pytest.raises(SystemExit):
         parse(["fleet", "--help"])

@@ -12,9 +12,8 @@ from perfkit.panel import view
 from perfkit.passports import passport as machines_passport
 from perfkit.passports.words import preview
 from perfkit.profiling import profile as profiling_profile
-from tests.export.pages import Page, problems
+from tests.export.pages import POLICY, Page, problems
 
-_POLICY = "<meta http-equiv=x content=\"default-src 'none'\">"
 # What a terminal or a reader's eye would obey in place of showing it.
 _OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
@@ -74,7 +73,7 @@ def check(texts, parts, pages):
     """
     for text in [*texts, *parts, *pages]:
         assert not _OBEYED.search(text), repr(_OBEYED.search(text))
-    for html in [*(_POLICY + part for part in parts), *pages]:
+    for html in [*(POLICY + part for part in parts), *pages]:
         assert problems(html) == []
     for html in pages:
         identities = [a["id"] for _, a in Page(html).elements if "id" in a]

@@ -12,7 +12,7 @@ from perfkit.findings import store
 from tests.findings.made import finding
 from tests.findings.spoiled import places as paths
 from tests.findings.spoiled import put
-from tests.hostile.broken import broken, write_small
+from tests.hostile.broken import broken, is_large, write_small
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places
 from tests.hostile.texts import ATTACKS, attacked
@@ -36,8 +36,10 @@ def odd(tmp_path_factory):
     return folder, places(folder, b"{}")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", BROKEN)
+@pytest.mark.parametrize(
+    ("kind", "case"),
+    [(k, c) for k in KINDS for c in BROKEN if k == "finding" or not is_large(c)],
+)
 def test_what_is_broken_is_refused_in_one_sentence(kind, case):
     data = broken(KINDS[kind].sound())[case]()
     with pytest.raises(BadFileError) as caught:
@@ -46,17 +48,12 @@ def test_what_is_broken_is_refused_in_one_sentence(kind, case):
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_a_passport_full_of_one_attack_does_no_harm(attack):
-    data = attacked(KINDS["passport"].sound(), ATTACKS[attack])
-    refused = _refused(KINDS["passport"].show, data)
-    assert is_one_sentence(refused or "It was shown.")
-
-
-@pytest.mark.parametrize("kind", ["finding", "microbenchmarks", "diagnosis", "profile"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("start", _STARTS)
-def test_a_finding_full_of_attacks_is_shown_and_does_no_harm(kind, start):
-    attacks = list(ATTACKS.values())
+def test_a_document_full_of_attacks_is_shown_and_does_no_harm(kind, start):
+    # A passport refuses long texts.
+    longest = 200 if kind == "passport" else None
+    attacks = [text[:longest] for text in ATTACKS.values()]
     KINDS[kind].show(attacked(KINDS[kind].sound(), *attacks[start:], *attacks[:start]))
 
 

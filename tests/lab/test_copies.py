@@ -13,21 +13,11 @@ from perfkit.findings import store
 from perfkit.lab import copies
 from perfkit.lab.copies import FOLDER, refresh
 from tests.findings.made import finding
+from tests.race.repositories import commit_all, git
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "00_start_here.ipynb"
 NEWER = "00_start_here (newer).ipynb"
-
-
-def git(root, *command):
-    own = ["-c", "user.name=Ada", "-c", "user.email=ada@example.invalid"]
-    done = subprocess.run(
-        ["git", "-C", str(root), *own, *command],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
 
 
 def notebook(*sources):
@@ -43,8 +33,7 @@ def upstream(tmp_path):
     (root / "notebooks" / NAME).write_text(notebook("import perfkit", "1 + 1"))
     (root / "notebooks" / "01_next.ipynb").write_text(notebook("2 + 2"))
     shutil.copyfile(ROOT / ".gitignore", root / ".gitignore")
-    git(root, "init", "--quiet", "--initial-branch=main")
-    ship(root)
+    commit_all(root, "Ship")
     return root
 
 
@@ -58,8 +47,7 @@ def clone(upstream):
 def ship(upstream, *sources):
     if sources:
         (upstream / "notebooks" / NAME).write_text(notebook(*sources))
-    git(upstream, "add", "--all")
-    git(upstream, "commit", "--quiet", "--message", "Ship")
+    commit_all(upstream, "Ship")
 
 
 def start(root):

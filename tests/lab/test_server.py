@@ -35,9 +35,10 @@ def lab(tmp_path_factory):
         yield server
 
 
-def test_a_request_without_the_token_is_refused(lab):
+def test_a_request_without_the_token_is_refused_and_there_are_no_terminals(lab):
     assert lab.get("/api/contents", token=False)[0] == 403
     assert lab.get("/api/contents")[0] == 200
+    assert lab.get("/api/terminals")[0] == 404
 
 
 def test_it_listens_on_the_loopback_address_only(lab):
@@ -67,10 +68,6 @@ def test_of_a_checkout_nothing_but_the_copies_can_be_opened(lab, tmp_path):
     shown = {entry["name"] for entry in listed if entry["type"] == "notebook"}
     assert shown == {path.name for path in SHIPPED.glob("*.ipynb")}
     assert not {"notebooks", "my-notebooks"} & {entry["name"] for entry in listed}
-
-
-def test_there_are_no_terminals(lab):
-    assert lab.get("/api/terminals")[0] == 404
 
 
 def test_the_users_own_jupyter_is_left_as_it_was(lab):

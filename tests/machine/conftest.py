@@ -9,12 +9,12 @@ from tests.machine import drivers
 DESCRIBE = """
 import dataclasses, os, pathlib
 from perfkit.machine.cards import gpus
-answer = {}
-for script in sorted(pathlib.Path("tests/machine/nvml").glob("*.txt")):
+answer = []
+for script in sorted(pathlib.Path(os.environ["NVML_MACHINE"]).iterdir()):
     os.environ["NVML_MACHINE"] = str(script)
     driver, found, why = gpus()
     cards = [dataclasses.asdict(gpu) for gpu in found]
-    answer[script.stem] = [driver and dataclasses.asdict(driver), cards, why]
+    answer.append([driver and dataclasses.asdict(driver), cards, why])
 """
 
 
@@ -42,21 +42,23 @@ def ask(driver, tmp_path):
     return ask_driver
 
 
-@pytest.fixture
-def scripted():
-    """The text of a scripted machine, by name."""
-    return lambda name: drivers.script(name).read_text()
+@pytest.fixture(scope="session")
+def describe(driver, tmp_path_factory):
+    """Tells of machines, one script each: driver, GPUs and why none."""
+
+    def in_one_process(*scripts, library=driver):
+        folder = tmp_path_factory.mktemp("machines")
+        for number, text in enumerate(scripts):
+            (folder / f"{number:03}").write_text(text)
+        answers = drivers.answer_of(DESCRIBE, library, folder)
+        kinds = tuple[Driver | None, tuple[Gpu, ...], str]
+        return [msgspec.convert(answer, kinds) for answer in answers]
+
+    return in_one_process
 
 
 @pytest.fixture(scope="session")
-def described(driver):
-    """Every scripted machine as perfkit describes it: driver, GPUs and why none."""
-    answers = drivers.answer_of(DESCRIBE, driver, "").items()
-    return {
-        name: (
-            msgspec.convert(d, Driver | None),
-            msgspec.convert(g, tuple[Gpu, ...]),
-            why,
-        )
-        for name, (d, g, why) in answers
-    }
+def described(describe):
+    """Every scripted machine as perfkit describes it, by its name."""
+    names = [path.stem for path in (drivers.HERE / "nvml").glob("*.txt")]
+    return dict(zip(names, describe(*map(drivers.script, names)), strict=True))

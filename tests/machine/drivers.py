@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,8 +28,10 @@ def build_library(folder, *flags):
 
 
 def script(name):
-    """The file of a scripted machine."""
-    return HERE / "nvml" / f"{name}.txt"
+    """The text of a scripted machine, its own lines before those of one like it."""
+    text = (HERE / "nvml" / f"{name}.txt").read_text()
+    like = re.search(r"^like (\w+)$", text, re.MULTILINE)
+    return text + script(like[1]) if like else text
 
 
 def leaves(record, prefix=""):

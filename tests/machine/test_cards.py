@@ -1,18 +1,12 @@
+from dataclasses import asdict
 from operator import attrgetter
 
 import pytest
 
 from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
-from tests.machine.drivers import leaves
+from tests.machine.drivers import leaves, script
 
-DESCRIBE = """
-import dataclasses
-from perfkit.machine.cards import gpus
-driver, found, why = gpus()
-answer = [
-    driver and dataclasses.asdict(driver), [dataclasses.asdict(g) for g in found], why
-]
-"""
+ONE = "nvmlDeviceGetCount * 1\n"
 KNOWN = (
     "power limit reached",
     "hardware slowdown (heat or power)",
@@ -99,8 +93,16 @@ def test_the_driver_tells_its_versions(described):
     assert described["no_card"][0].version == "570.133.20"
 
 
-def test_what_the_driver_does_not_tell_of_a_card_is_none_and_its_word_is_kept(ask):
-    _, (gpu,), why = ask(DESCRIBE, "nvmlDeviceGetCount * 1")
+CALLS = (
+    *("CurrPcieLinkWidth", "MaxPcieLinkGeneration", "NumGpuCores", "MemoryBusWidth"),
+    *("EnforcedPowerLimit", "PowerUsage", "MemoryInfo", "BAR1MemoryInfo"),
+)
+
+
+def test_what_the_driver_does_not_tell_of_a_card_is_none_and_its_word_is_kept(describe):
+    zeros = "".join(f"nvmlDeviceGet{call} 0 0 0\n" for call in CALLS)
+    (_, (bare,), why), (_, (zero,), _) = describe(ONE, ONE + zeros)
+    gpu = asdict(bare)
     refused = gpu.pop("refused")
     assert gpu.pop("name") == "unknown NVIDIA GPU"
     assert gpu["state"].pop("instance") is False
@@ -112,87 +114,72 @@ def test_what_the_driver_does_not_tell_of_a_card_is_none_and_its_word_is_kept(as
     assert set(refused.values()) == {"Not Supported"}
     assert why == ""
     # A 0 that no card can mean is not a value either.
-    lines = "".join(f"nvmlDeviceGet{call} 0 0 0\n" for call in CALLS)
-    _, (gpu,), _ = ask(DESCRIBE, "nvmlDeviceGetCount * 1\n" + lines)
+    gpu = asdict(zero)
     assert gpu["state"].pop("instance") is False
     assert 0 not in leaves(gpu).values()
 
 
-CALLS = (
-    *("CurrPcieLinkWidth", "MaxPcieLinkGeneration", "NumGpuCores", "MemoryBusWidth"),
-    *("EnforcedPowerLimit", "PowerUsage", "MemoryInfo", "BAR1MemoryInfo"),
-)
 OF_CAPABILITY = """
 nvmlDeviceGetCudaComputeCapability 0 {}
 nvmlDeviceGetNumGpuCores 0 {}
 """
-
-
-@pytest.mark.parametrize(
-    ("lines", "told", "refused"),
-    [
-        # The driver's mark for "no value" is no value.
-        *[(f"nvmlDeviceGetMemoryInfo 0 {mark} {mark}\nnvmlDeviceGetPowerUsage 0 "
-           f"{2**32 - 1}\nnvmlDeviceGetPerformanceState 0 32",
-           {"memory": None, "memory_used": None, "power.draw": None,
-            "state.performance": None}, {"memory": "No Value"})
-          for mark in (2**32 - 1, 2**64 - 1)],
-        # A limit that is told only as it was asked for is the limit.
-        ("nvmlDeviceGetPowerManagementLimit 0 80000",
-         {"power.limit": 80.0, "power.limit_set": 80.0}, {"power.limit": None}),
-        # Multiprocessors follow from cores and capability.
-        *[(OF_CAPABILITY.format(capability, cores), {"multiprocessors": count}, {})
-          for capability, cores, count in (("3.5", 2880, 15), ("6.0", 3584, 56),
-                                           ("6.1", 3584, 28), ("12.0", 21760, 170))],
-        # Of a card that is newer than any known they are not guessed.
-        (OF_CAPABILITY.format("99.0", 50000), {"cores": 50000, "multiprocessors": None},
-         {"multiprocessors": "No Value"}),
-        # Its place is written as Linux writes it.
-        ("nvmlDeviceGetPciInfo 0 00000000:1B:00.0", {"pci_bus": "0000:1b:00.0"}, {}),
-        ("nvmlDeviceGetPciInfo 0 00010000:1B:00.0", {"pci_bus": "00010000:1b:00.0"},
-         {}),
-        # One that is near several nodes has none of its own.
-        ("nvmlDeviceGetMemoryAffinity 0 0x3", {"state.numa_node": None},
-         {"state.numa_node": None}),
-    ],
+OF_ITS_OWN = "nvmlDeviceGetDefaultApplicationsClock 0 "
+CARDS = (
+    # The driver's mark for "no value" is no value.
+    *[(f"nvmlDeviceGetMemoryInfo 0 {mark} {mark}\nnvmlDeviceGetPowerUsage 0 "
+       f"{2**32 - 1}\nnvmlDeviceGetPerformanceState 0 32",
+       {"memory": None, "memory_used": None, "power.draw": None,
+        "state.performance": None}, {"memory": "No Value"})
+      for mark in (2**32 - 1, 2**64 - 1)],
+    # A limit that is told only as it was asked for is the limit.
+    ("nvmlDeviceGetPowerManagementLimit 0 80000",
+     {"power.limit": 80.0, "power.limit_set": 80.0}, {"power.limit": None}),
+    # Multiprocessors follow from cores and capability.
+    *[(OF_CAPABILITY.format(capability, cores), {"multiprocessors": count}, {})
+      for capability, cores, count in (("3.5", 2880, 15), ("6.0", 3584, 56),
+                                       ("6.1", 3584, 28), ("12.0", 21760, 170))],
+    # Of a card that is newer than any known they are not guessed.
+    (OF_CAPABILITY.format("99.0", 50000), {"cores": 50000, "multiprocessors": None},
+     {"multiprocessors": "No Value"}),
+    # Its place is written as Linux writes it.
+    ("nvmlDeviceGetPciInfo 0 00000000:1B:00.0", {"pci_bus": "0000:1b:00.0"}, {}),
+    ("nvmlDeviceGetPciInfo 0 00010000:1B:00.0", {"pci_bus": "00010000:1b:00.0"}, {}),
+    # One that is near several nodes has none of its own.
+    ("nvmlDeviceGetMemoryAffinity 0 0x3", {"state.numa_node": None},
+     {"state.numa_node": None}),
+    # Clocks count as set where they are not its own.
+    *[(script("ampere").replace(f"{OF_ITS_OWN}1275", f"{OF_ITS_OWN}{own}"),
+       {"clocks.sm_set": given}, {"clocks.sm_set": None})
+      for own, given in ((1275, None), (1410, 1.275e9))],
+    # A narrow slot shows in the link.
+    ("gaming_x8", {"link.generation": 3, "link.generation_max": 3,
+     "link.generation_card": 4, "link.width": 8, "link.width_max": 16,
+     "link.replays": 17}, {}),
+    ("idle_link", {"link.generation": 1, "link.generation_max": 4,
+     "clocks.throttle": (), "power.fan": 0.0, "state.performance": "P8"}, {}),
+    ("laptop_throttled", {"clocks.throttle": (KNOWN[0], KNOWN[2], KNOWN[3]),
+     "clocks.slowed_power": 94.0, "clocks.slowed_heat": 311.0, "power.limit": 45.0,
+     "power.limit_default": 95.0}, {"power.limit_set": "Not Supported"}),
+    # An instance has its own memory and cores, and its card's link.
+    ("mig_slice", {"name": "NVIDIA A100-SXM4-80GB MIG 1g.10gb", "state.mig": True,
+     "state.instance": True, "memory": 9856 * 2**20, "memory_used": 13 * 2**20,
+     "multiprocessors": 14, "cores": 14 * 64, "link.width": 16, "busy": None},
+     {"busy": "Not Supported"}),
+    ("wsl", {"memory_used": 2**30, "power.temperature": 61.0,
+     "state.driver_model": "WDDM", "busy": None, "power.draw": None,
+     "holders": None}, {"holders": "Not Supported"}),
+    ("exclusive", {"state.compute_mode": "exclusive process"}, {}),
+    ("small_card", {"multiprocessors": 3}, {}),
+    # Cores near are told over more than one word.
+    ("ampere", {"state.numa_node": 3, "state.cores_near": "48-63,240-255"}, {}),
 )  # fmt: skip
-def test_what_the_driver_says_of_a_card_is_told(ask, lines, told, refused):
-    _, (gpu,), _ = ask(DESCRIBE, f"nvmlDeviceGetCount * 1\n{lines}\n")
-    words, found = gpu.pop("refused"), leaves(gpu)
-    assert {place: found[place] for place in told} == told
-    assert {place: words.get(place) for place in refused} == refused
 
 
-@pytest.mark.parametrize(
-    ("name", "told", "refused"),
-    [
-        # A narrow slot shows in the link.
-        ("gaming_x8", {"link.generation": 3, "link.generation_max": 3,
-         "link.generation_card": 4, "link.width": 8, "link.width_max": 16,
-         "link.replays": 17}, {}),
-        ("idle_link", {"link.generation": 1, "link.generation_max": 4,
-         "clocks.throttle": (), "power.fan": 0.0, "state.performance": "P8"}, {}),
-        ("laptop_throttled", {"clocks.throttle": (KNOWN[0], KNOWN[2], KNOWN[3]),
-         "clocks.slowed_power": 94.0, "clocks.slowed_heat": 311.0, "power.limit": 45.0,
-         "power.limit_default": 95.0}, {"power.limit_set": "Not Supported"}),
-        # An instance has its own memory and cores, and its card's link.
-        ("mig_slice", {"name": "NVIDIA A100-SXM4-80GB MIG 1g.10gb", "state.mig": True,
-         "state.instance": True, "memory": 9856 * 2**20, "memory_used": 13 * 2**20,
-         "multiprocessors": 14, "cores": 14 * 64, "link.width": 16, "busy": None},
-         {"busy": "Not Supported"}),
-        ("wsl", {"memory_used": 2**30, "power.temperature": 61.0,
-         "state.driver_model": "WDDM", "busy": None, "power.draw": None,
-         "holders": None}, {"holders": "Not Supported"}),
-        ("exclusive", {"state.compute_mode": "exclusive process"}, {}),
-        ("small_card", {"multiprocessors": 3}, {}),
-        # Cores near are told over more than one word.
-        ("ampere", {"state.numa_node": 3, "state.cores_near": "48-63,240-255"}, {}),
-    ],
-)  # fmt: skip
-def test_each_card_is_told_of_as_it_is(described, name, told, refused):
-    gpu = card(described, name)
+@pytest.mark.parametrize(("of", "told", "refused"), CARDS)
+def test_each_card_is_told_of_as_it_is(described, looked_at, of, told, refused):
+    gpu = card(looked_at if "nvml" in of else described, of)
     assert {place: attrgetter(place)(gpu) for place in told} == told
-    assert refused.items() <= gpu.refused.items()
+    assert {place: gpu.refused.get(place) for place in refused} == refused
 
 
 def test_those_who_hold_a_card_are_told(described):
@@ -204,23 +191,14 @@ def test_those_who_hold_a_card_are_told(described):
     assert holder.memory / gpu.memory > 0.8
 
 
-@pytest.mark.parametrize(("own", "given"), [(1275, None), (1410, 1.275e9)])
-def test_clocks_count_as_set_where_they_are_not_its_own(ask, scripted, own, given):
-    named = "nvmlDeviceGetDefaultApplicationsClock 0 "
-    machine = scripted("ampere").replace(f"{named}1275", f"{named}{own}")
-    _, (gpu,), _ = ask(DESCRIBE, machine)
-    assert gpu["clocks"]["sm_set"] == given
-    assert "clocks.sm_set" not in gpu["refused"]
-
-
-def test_a_divided_card_is_as_many_gpus_as_it_has_instances(ask, scripted):
-    more = "nvmlDeviceGetName 0:4 NVIDIA A100-SXM4-80GB MIG 2g.20gb\n"
-    _, found, _ = ask(DESCRIBE, scripted("mig_slice") + more)
-    assert [gpu["name"][-7:] for gpu in found] == ["1g.10gb", "2g.20gb"]
+def test_a_divided_card_is_as_many_gpus_as_it_has_instances(describe):
+    divided = script("mig_slice")
+    more = f"{divided}nvmlDeviceGetName 0:4 NVIDIA A100-SXM4-80GB MIG 2g.20gb\n"
+    none = "\n".join(line for line in divided.splitlines() if "0:1" not in line)
+    (_, found, _), (_, (gpu,), _) = describe(more, none)
+    assert [gpu.name[-7:] for gpu in found] == ["1g.10gb", "2g.20gb"]
     # Without any it is told of whole.
-    lines = scripted("mig_slice").splitlines()
-    _, (gpu,), _ = ask(DESCRIBE, "\n".join(line for line in lines if "0:1" not in line))
-    assert (gpu["state"]["mig"], gpu["state"]["instance"]) == (True, False)
+    assert (gpu.state.mig, gpu.state.instance) == (True, False)
 
 
 def test_a_card_that_is_gone_is_still_told_of_beside_the_other(described):
@@ -262,42 +240,37 @@ def test_a_driver_that_does_not_start_says_why(described, name, problem, words):
     assert driver == Driver(library="12.570.133.20", problem=problem)
 
 
-@pytest.mark.parametrize(
-    ("machine", "problem", "why"),
-    [
-        ("nvmlInit * !999", "no answer", "driver does not answer: Unknown Error."),
-        ("nvmlInit * !4711", "no answer", "driver does not answer: "),
-        ("nvmlDeviceGetCount * !999", "",
-         "driver does not say which GPUs there are: Unknown Error."),
-        ("nvmlDeviceGetCount * 0", "", "driver reports no GPU."),
-    ],
+WITHOUT = (
+    ("nvmlInit * !999", "no answer", "driver does not answer: Unknown Error."),
+    ("nvmlInit * !4711", "no answer", "driver does not answer: "),
+    ("nvmlDeviceGetCount * !999", "",
+     "driver does not say which GPUs there are: Unknown Error."),
+    ("nvmlDeviceGetCount * 0", "", "driver reports no GPU."),
 )  # fmt: skip
-def test_a_driver_that_gives_no_cards_is_quoted(ask, machine, problem, why):
-    driver, found, said = ask(DESCRIBE, machine)
-    assert (driver["problem"], found) == (problem, [])
+
+
+@pytest.mark.parametrize(("machine", "problem", "why"), WITHOUT)
+def test_a_driver_that_gives_no_cards_is_quoted(looked_at, machine, problem, why):
+    driver, found, said = looked_at[machine]
+    assert (driver.problem, found) == (problem, ())
     assert said.startswith(f"The NVIDIA {why}")
 
 
-def test_no_driver_is_none_and_a_sentence(ask, tmp_path):
+def test_no_driver_is_none_and_a_sentence(describe, tmp_path):
     # What cannot be loaded stands before a real driver, should this machine have one.
     (tmp_path / "libnvidia-ml.so.1").touch()
     why = "No NVIDIA driver is installed."
-    assert ask(DESCRIBE, library=tmp_path) == [None, [], why]
+    assert describe("", library=tmp_path) == [(None, (), why)]
 
 
-def test_an_old_driver_names_some_calls_otherwise(ask, old_driver, scripted):
-    machine = scripted("laptop_throttled").replace("EventReasons", "ThrottleReasons")
-    _, (gpu,), _ = ask(DESCRIBE, machine, old_driver)
-    assert gpu["clocks"]["throttle"] == [KNOWN[0], KNOWN[2], KNOWN[3]]
-    assert gpu["clocks"]["throttle_known"] == list(KNOWN)
-    assert gpu["holders"][0]["own"]
+def test_an_old_driver_names_some_calls_otherwise(describe, old_driver):
+    machine = script("laptop_throttled").replace("EventReasons", "ThrottleReasons")
+    ((_, (gpu,), _),) = describe(machine, library=old_driver)
+    assert gpu.clocks.throttle == (KNOWN[0], KNOWN[2], KNOWN[3])
+    assert gpu.clocks.throttle_known == KNOWN
+    assert gpu.holders[0].own
 
 
-TOPOLOGY = """
-from perfkit.machine.cards import gpus
-driver, _, _ = gpus()
-answer = [driver.topology, driver.refused.get("topology")]
-"""
 ANCESTOR = "nvmlDeviceGetTopologyCommonAncestor"
 REACH = "nvmlDeviceGetP2PStatus"
 COUNT = "nvmlDeviceGetCount *"
@@ -309,32 +282,39 @@ nvmlDeviceGetName 0:0 A
 nvmlDeviceGetName 0:1 B
 """
 EXPRESS = "over PCI Express, through"
-
-
-@pytest.mark.parametrize(
-    ("machine", "said", "refused"),
-    [
-        (f"{COUNT} 3\n{ANCESTOR} 0 - 10 50\n{ANCESTOR} 1 10 - 40\n{REACH} * 0 0 5 0 0",
-         [f"GPU 0 and GPU 1: {EXPRESS} one switch, directly.",
-          f"GPU 0 and GPU 2: {EXPRESS} two processors, directly.",
-          f"GPU 1 and GPU 2: {EXPRESS} one processor, directly."], None),
-        # NVLink is told whatever else joins them.
-        (f"{COUNT} 2\n{REACH} * 0 0 0 0 0",
-         ["GPU 0 and GPU 1: joined by NVLink."], None),
-        # What the driver hides of a way is left out.
-        (f"{COUNT} 2\n{ANCESTOR} 0 - 20",
-         [f"GPU 0 and GPU 1: {EXPRESS} several switches."], None),
-        # A way without a name keeps its number.
-        (f"{COUNT} 2\n{ANCESTOR} 0 - 37",
-         ["GPU 0 and GPU 1: in a way that the driver numbers 37."], None),
-        *((f"{COUNT} {few}", [], None) for few in (0, 1)),
-        # A card that is gone is joined to none, nor are instances of one card.
-        (f"{COUNT} 3\n{GONE}\n{ANCESTOR} 0 - 0 0",
-         ["GPU 0 and GPU 2: on one board."], None),
-        (f"{COUNT} 1{DIVIDED}", [], None),
-        # The driver's word is kept where it tells of no pair.
-        (f"{COUNT} 2", [], "Not Supported"),
-    ],
+PAIRS = (
+    (f"{COUNT} 3\n{ANCESTOR} 0 - 10 50\n{ANCESTOR} 1 10 - 40\n{REACH} * 0 0 5 0 0",
+     (f"GPU 0 and GPU 1: {EXPRESS} one switch, directly.",
+      f"GPU 0 and GPU 2: {EXPRESS} two processors, directly.",
+      f"GPU 1 and GPU 2: {EXPRESS} one processor, directly."), None),
+    # NVLink is told whatever else joins them.
+    (f"{COUNT} 2\n{REACH} * 0 0 0 0 0", ("GPU 0 and GPU 1: joined by NVLink.",), None),
+    # What the driver hides of a way is left out.
+    (f"{COUNT} 2\n{ANCESTOR} 0 - 20",
+     (f"GPU 0 and GPU 1: {EXPRESS} several switches.",), None),
+    # A way without a name keeps its number.
+    (f"{COUNT} 2\n{ANCESTOR} 0 - 37",
+     ("GPU 0 and GPU 1: in a way that the driver numbers 37.",), None),
+    *((f"{COUNT} {few}", (), None) for few in (0, 1)),
+    # A card that is gone is joined to none, nor are instances of one card.
+    (f"{COUNT} 3\n{GONE}\n{ANCESTOR} 0 - 0 0",
+     ("GPU 0 and GPU 2: on one board.",), None),
+    (f"{COUNT} 1{DIVIDED}", (), None),
+    # The driver's word is kept where it tells of no pair.
+    (f"{COUNT} 2", (), "Not Supported"),
 )  # fmt: skip
-def test_each_pair_of_cards_has_its_sentence(ask, machine, said, refused):
-    assert ask(TOPOLOGY, machine) == [said, refused]
+
+
+@pytest.mark.parametrize(("machine", "said", "refused"), PAIRS)
+def test_each_pair_of_cards_has_its_sentence(looked_at, machine, said, refused):
+    driver, _, _ = looked_at[machine]
+    assert (driver.topology, driver.refused.get("topology")) == (said, refused)
+
+
+@pytest.fixture(scope="module")
+def looked_at(describe):
+    """What is told of the machines of these tables, by their lines."""
+    machines = [machine for machine, *_ in (*WITHOUT, *PAIRS)]
+    cards = [lines for lines, *_ in CARDS if "nvml" in lines]
+    found = describe(*machines, *(ONE + lines for lines in cards))
+    return dict(zip((*machines, *cards), found, strict=True))

@@ -1,5 +1,7 @@
 import pytest
 
+from tests.machine.drivers import script
+
 READER = """
 from perfkit.machine.nvml import GpuReader
 reader = GpuReader()
@@ -8,8 +10,8 @@ sample = reader.sample
 SAMPLE = f"{READER}answer = sample()"
 
 
-def test_a_healthy_card_gives_every_reading_in_base_units(ask, scripted):
-    assert ask(SAMPLE, scripted("data_centre")) == {
+def test_a_healthy_card_gives_every_reading_in_base_units(ask):
+    assert ask(SAMPLE, script("data_centre")) == {
         "gpu0_busy": 0.87,
         "gpu0_memory": 2 * 2**30,
         "gpu0_power": 412.5,
@@ -22,7 +24,7 @@ def test_a_healthy_card_gives_every_reading_in_base_units(ask, scripted):
         "gpu0_pcie_rx": 52e6,
     }
     # WSL gives what it gives, and no zeros.
-    assert ask(SAMPLE, scripted("wsl")) == {
+    assert ask(SAMPLE, script("wsl")) == {
         "gpu0_memory": 2**30,
         "gpu0_temperature": 61.0,
         "gpu0_link_generation": 4.0,
@@ -31,14 +33,14 @@ def test_a_healthy_card_gives_every_reading_in_base_units(ask, scripted):
 
 
 @pytest.mark.fault("monitor", "GPU lost", sees="The readings of the other card go on.")
-def test_a_card_that_falls_off_the_bus_leaves_the_other(ask, scripted):
+def test_a_card_that_falls_off_the_bus_leaves_the_other(ask):
     lines = """
 from perfkit.machine.nvml import GpuReader
 reader = GpuReader(clock=lambda: 0.0)
 answer = [sorted(reader.sample()) for _ in range(3)]
 """
     readings = ["busy", "power", "temperature", "throttle"]
-    first, second, third = ask(lines, scripted("two_cards_one_lost"))
+    first, second, third = ask(lines, script("two_cards_one_lost"))
     left = [f"gpu0_{name}" for name in readings]
     assert first == left + [f"gpu1_{name}" for name in readings]
     # Its thirteenth reading, in the middle of the second sample, is refused.
@@ -67,8 +69,6 @@ answer = [sorted({key[:4] for key in reader.sample()}) for _ in range(6)]
     ("machine", "why"),
     [
         ("nvmlDeviceGetCount * 0", "The NVIDIA driver reports no GPU."),
-        ("", "does not say which GPUs there are: Not Supported."),
-        ("nvmlInit * !999", "does not answer: Unknown Error."),
         ("nvmlDeviceGetCount * 1\nnvmlDeviceGetHandleByIndex 0 !15",
          "gives no access: GPU is lost."),
     ],
@@ -79,9 +79,9 @@ def test_a_driver_without_cards_to_read_says_why(ask, machine, why):
     assert said.endswith(why)
 
 
-def test_a_closed_reader_opens_again(ask, scripted):
+def test_a_closed_reader_opens_again(ask):
     close = "reader.close(), "
     lines = f"answer = [{close}sample(), {close}sample()][1::2]"
-    first, second = ask(READER + lines, scripted("data_centre"))
+    first, second = ask(READER + lines, script("data_centre"))
     assert first == second
     assert first["gpu0_busy"] == 0.87

@@ -267,11 +267,3 @@ def test_the_command_shows_what_is_in_the_file(machine, tmp_path, capsys, monkey
     assert "In this file (" in said
     assert "Not in it:" in said
     assert f"Written: {path}" in said
-
-
-@pytest.mark.parametrize(
-    "options", ["", "-o a.txt", "-o a.json --budget soon", "-o a.json --names"]
-)
-def test_a_line_that_asks_for_what_there_is_not_is_bad_usage(options, capsys):
-    assert cli.main(["passport", *options.split()]) == cli.BAD_USAGE
-    assert capsys.readouterr().err.count("\n") == 1

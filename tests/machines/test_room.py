@@ -212,41 +212,31 @@ def test_a_list_of_attackers_is_harmless_and_one_without_an_end_refused(tmp_path
         perfkit.classroom(tmp_path)
 
 
-AVX = Start(problem="It needs AVX.")
+ONLY = "This machine can run only 01_gpu_verification: TensorFlow does not start: It"
+RENDERING = Load(seconds=0.3, others=1.7, top=(Busy(program="renderer", cores=1.7),))
+KEPT = "Other programs kept 1.7 of 2 cores busy: renderer 1.7"
 
 
 @pytest.mark.parametrize(
-    ("start", "code", "told"),
+    ("facts", "code", "told"),
     [
-        (Start(), 0, "can run every notebook"),
-        (
-            AVX,
-            1,
-            "can run only 01_gpu_verification: TensorFlow does not start: It need",
-        ),
+        ({}, 0, ["This machine can run every notebook"]),
+        ({"start": Start(problem="It needs AVX.")}, 1, [ONLY]),
+        # It says which cores are taken and by what.
+        ({"cores": 2, "load": RENDERING}, 0,
+         ["This machine can run every", f"{KEPT}; end them before the lesson."]),
     ],
-    ids=["starts", "does not start"],
-)
-def test_the_doctor_gives_a_line_and_a_code(monkeypatch, capsys, start, code, told):
-    machine = replace(MACHINE, start=start)
+    ids=["starts", "does not start", "busy"],
+)  # fmt: skip
+def test_the_doctor_gives_a_line_and_a_code(monkeypatch, capsys, facts, code, told):
+    machine = replace(MACHINE, **{"start": Start()} | facts)
     monkeypatch.setenv("COLUMNS", "200")
     found = SimpleNamespace(machine=machine, stopped=False, checks=())
     monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
     assert cli.main(["doctor", "--workshop"]) == code
-    line, last = capsys.readouterr().out.splitlines()
-    assert line.startswith(f"This machine {told}")
-    assert read_code(last.rpartition(" ")[2]) == laptop(machine)
-
-
-def test_the_doctor_says_which_cores_are_taken_and_by_what(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "200")
-    top = (Busy(program="renderer", cores=1.7),)
-    load = Load(seconds=0.3, others=1.7, top=top)
-    machine = replace(MACHINE, cores=2, start=Start(), load=load)
-    found = SimpleNamespace(machine=machine, stopped=False, checks=())
-    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
-    assert cli.main(["doctor", "--workshop"]) == 0
-    _, told, last = capsys.readouterr().out.splitlines()
-    kept = "Other programs kept 1.7 of 2 cores busy: renderer 1.7"
-    assert told == f"{kept}; end them before the lesson."
-    assert read_code(last.rpartition(" ")[2]).busy == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    for line, words in zip(lines, told, strict=True):
+        assert line.startswith(words)
+    sent = read_code(last.rpartition(" ")[2])
+    assert sent == laptop(machine)
+    assert sent.busy == ("load" in facts)

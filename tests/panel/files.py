@@ -4,9 +4,6 @@ from perfkit.passports.passport import save
 from tests.machines.pairs import passport
 from tests.panel.runs import settle
 
-# What a panel shows, held as a page that allows no script.
-NO_SCRIPT = "<meta http-equiv=x content=\"default-src 'none'\">"
-
 
 def put(name, folder, **more):
     """Save a passport as ``NAME.json``; give its path."""

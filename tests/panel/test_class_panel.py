@@ -7,11 +7,11 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.machine.record import Software
 from perfkit.machines.classroom import notebooks
 from perfkit.passports.passport import save
-from tests.export.pages import problems
+from tests.export.pages import POLICY, problems
 from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
 from tests.machines.passports import passport
-from tests.panel.files import NO_SCRIPT, state
+from tests.panel.files import state
 from tests.panel.runs import links, settle
 
 WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
@@ -128,7 +128,7 @@ def test_names_that_two_machines_share_or_that_attack_are_harmless(folder):
     settle(panel)
     options = panel.view.you.options
     assert len(set(options)) == len(options) == 10
-    assert problems(NO_SCRIPT + panel.view.told.value + panel.view.found.value) == []
+    assert problems(POLICY + panel.view.told.value + panel.view.found.value) == []
 
 
 def test_your_passport_has_to_be_one(folder):

@@ -4,7 +4,7 @@ import pytest
 
 import perfkit
 from perfkit.diagnosis.rounds import AS_GIVEN
-from perfkit.errors import BadParameterError, RunError
+from perfkit.errors import RunError
 from perfkit.findings.record import Verdict
 from perfkit.panel import diagnosis_panel
 from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
@@ -134,13 +134,6 @@ def test_what_the_training_raised_is_shown_with_its_own_lines(house, panel):
     settle(panel)
     assert panel.view.chart.state.endswith("there")
     assert not panel.view.run.disabled
-
-
-def test_what_is_no_training_is_refused_at_once(house):
-    with pytest.raises(BadParameterError, match="takes a function"):
-        perfkit.panel(3)
-    with pytest.raises(BadParameterError, match="and no more"):
-        perfkit.panel(make_training, replay="1")
 
 
 def test_a_guess_is_in_the_diagnosis_and_in_its_report(house):

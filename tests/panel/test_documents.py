@@ -31,11 +31,6 @@ def test_what_lies_here_comes_before_what_perfkit_brings_and_newest_first(here):
     assert len(recorded) == len(list(FOLDER.glob("*/*.json")))
 
 
-def test_a_label_says_which_machine_and_day_it_is(here):
-    put("lab", here)
-    assert offered("lab") == ["lab.json · AMD EPYC, 2 cores, 2025-03-14 09:26"]
-
-
 def test_what_is_none_of_ours_is_not_offered_and_what_is_broken_is(here):
     (here / "package.json").write_text('{"name": "x", "kind": "module"}')
     sound = put("sound", here).read_bytes()
@@ -59,12 +54,12 @@ def test_many_findings_crowd_out_no_passport(here, monkeypatch):
     assert len(offered("finding ")) == 2
 
 
-def test_two_files_of_one_name_have_labels_of_their_own(here):
+def test_a_label_says_which_machine_and_day_and_of_one_name_which_file(here):
     (here / "perfkit-findings").mkdir()
     put("copy", here)
     put("copy", here / "perfkit-findings")
-    first, second = offered("copy.json")
-    assert second == f"{first} (2)"
+    first = "copy.json · AMD EPYC, 2 cores, 2025-03-14 09:26"
+    assert offered("copy.json") == [first, f"{first} (2)"]
 
 
 @pytest.mark.parametrize("kind", ["passport", "finding", "diagnosis"])

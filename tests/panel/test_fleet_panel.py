@@ -3,7 +3,7 @@ import threading
 import pytest
 
 import perfkit
-from perfkit.errors import BadParameterError, PerfkitError, RunError
+from perfkit.errors import PerfkitError, RunError
 from perfkit.fleet import run
 from tests.fleet import scripted
 from tests.panel.files import state
@@ -115,17 +115,3 @@ def test_a_fleets_passports_have_a_panel_too(house):
     assert list(panel.view.controls) == ["budget"]
     panel.result()
     assert house.asked[0][0].experiment == ""
-
-
-@pytest.mark.parametrize(
-    ("what", "more"),
-    [
-        ("data-pipeline", {"guess": "3x"}),
-        ("data-pipeline", {"replay": "epyc"}),
-        ("passport", {"label": "x"}),
-        (print, {}),
-    ],
-)
-def test_what_a_fleet_does_not_take_is_refused(what, more):
-    with pytest.raises(BadParameterError, match="With where="):
-        perfkit.panel(what, where="tcp://a:1", **more)

@@ -154,26 +154,37 @@ def heard(*events, **more):
     return told
 
 
-def test_a_rate_is_examples_over_the_time_between_ticks():
-    told = heard(
-        TrialStarted("slow", 1, 0.0),
+BEGUN = TrialStarted("slow", 1, 0.0)
+# 100 examples a second.
+TICKED = Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 10)))
+
+
+@pytest.mark.parametrize(
+    ("events", "gpus", "row"),
+    [
         # Ready at 1 s; the first tick compiles; then 30 examples in 0.5 s.
-        Ticked("slow", ((1.0, 0), (1.4, 10), (1.6, 10), (1.9, 20))),
-    )
-    ((at, slow, fast, *_),) = told.take()
-    assert at == pytest.approx(1.9)
-    assert slow == pytest.approx(30 / 0.5)
-    assert math.isnan(fast)
-
-
-def test_the_time_of_anothers_turn_is_in_no_rate():
-    told = heard(
-        TrialStarted("slow", 1, 0.0),
-        Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 5))),
+        ([BEGUN, Ticked("slow", ((1.0, 0), (1.4, 10), (1.6, 10), (1.9, 20)))], 0,
+         {"at": 1.9, "slow": 30 / 0.5, "fast": math.nan}),
         # It stood still until 5 s, and the first entry of its turn says so.
-        Ticked("slow", ((5.0, 0), (5.2, 10))),
-    )
-    assert told.take()[0][1] == pytest.approx(15 / 0.3)
+        ([BEGUN, TICKED, Ticked("slow", ((5.0, 0), (5.2, 10)))], 0,
+         {"slow": 20 / 0.3}),
+        # Load is a share of the cores, and its mean since the last row.
+        ([Sampled({"t": 0.2, "cpu_trial": 1.0, "cpu_other": 0.5}),
+          Sampled({"t": 0.4, "cpu_trial": 2.0, "cpu_other": 0.5}), Progress(0.5, 10)],
+         0, {"this training": 0.75, "other programs": 0.25,
+             "the machine's speed": math.nan}),
+        # GPUs have a line where there are some.
+        ([Sampled({"t": 0.2, "gpu0_busy": 0.5, "gpu1_busy": 0.7}), Progress(0.5, 10)],
+         2, {"GPU busy": 0.6}),
+    ],
+    ids=["ticks", "turns", "load", "GPUs"],
+)  # fmt: skip
+def test_a_row_holds_rates_between_ticks_and_the_mean_load(events, gpus, row):
+    told = heard(*events, gpus=gpus)
+    (values,) = told.take()
+    found = dict(zip(("at", *VARIANTS, *told.load), values, strict=True))
+    assert {name: found[name] for name in row} == pytest.approx(row, nan_ok=True)
+    assert ("GPU busy" in found) == bool(gpus)
 
 
 def test_each_row_holds_what_happened_since_the_row_before():
@@ -215,18 +226,6 @@ def test_what_is_left_at_the_end_makes_a_row():
     assert len(told.take(rest=True)) == 0
 
 
-def test_load_is_a_share_of_the_cores_and_its_mean_since_the_last_row():
-    told = heard(
-        Sampled({"t": 0.2, "cpu_trial": 1.0, "cpu_other": 0.5}),
-        Sampled({"t": 0.4, "cpu_trial": 2.0, "cpu_other": 0.5}),
-        Progress(0.5, 10),
-    )
-    load = dict(zip(told.load, told.take()[0][3:], strict=True))
-    assert load["this training"] == pytest.approx(0.75)
-    assert load["other programs"] == pytest.approx(0.25)
-    assert math.isnan(load["the machine's speed"])
-
-
 def test_the_machines_speed_is_a_share_of_the_best_seen():
     told = points()
     speeds = []
@@ -238,27 +237,13 @@ def test_the_machines_speed_is_a_share_of_the_best_seen():
     assert told.all()[:, 5] == pytest.approx([0.5, 1.0, 0.25])
 
 
-def test_gpus_have_a_line_where_there_are_some():
-    assert "GPU busy" not in points().load
-    told = heard(
-        Sampled({"t": 0.2, "gpu0_busy": 0.5, "gpu1_busy": 0.7}),
-        Progress(0.5, 10),
-        gpus=2,
-    )
-    assert told.load[-1] == "GPU busy"
-    assert told.take()[0][-1] == pytest.approx(0.6)
-
-
 def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
-    told = heard(
-        TrialStarted("slow", 1, 0.0),
-        Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 5))),
-    )
+    told = heard(BEGUN, TICKED)
     told.take()
     told.hear(Ticked("slow", ((1.4, 20),)))
     picture = told.picture(None)
     slow, fast = picture["rows"]
-    assert (slow["words"][0], slow["known"]) == ("83.3", False)
+    assert (slow["words"][0], slow["known"]) == ("100", False)
     assert (fast["at"], fast["said"]) == (None, "fast is to come")
     assert "Hollow dots" in picture["said"]
 
@@ -291,11 +276,7 @@ def test_the_control_of_the_baseline_has_no_line():
 
 def test_a_microbenchmark_is_told_as_a_share_of_its_own_rate():
     notes = {"microbenchmarks": {name: {"unit": "B"} for name in VARIANTS}}
-    told = heard(
-        Prepared(notes),
-        TrialStarted("slow", 1, 0.0),
-        Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 10))),
-    )
+    told = heard(Prepared(notes), BEGUN, TICKED)
     # Its first rate stands for its own until there is an interval.
     assert told.take()[0][1] == pytest.approx(1.0)
     told.hear(Ticked("slow", ((1.7, 25),)))

@@ -130,7 +130,7 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
         locked.update(
             run=view.run.disabled,
             stop=view.stop.disabled,
-            size=panel.controls.by_name["size"].disabled,
+            controls={one.disabled for one in panel.controls.by_name.values()},
             primary=[one.button_style for one in (view.run, view.stop)],
             said=view.chart.state.partition(":")[0],
             looks="perfkit-at-work" in view.box._dom_classes,
@@ -139,7 +139,7 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
 
     house.more = {"told": look}
     panel.result()
-    assert (locked["run"], locked["stop"], locked["size"]) == (True, False, True)
+    assert (locked["run"], locked["stop"], locked["controls"]) == (True, False, {True})
     # What runs looks like it, and the one button that stands out is Stop.
     assert (locked["primary"], locked["said"]) == (["", "primary"], "Running")
     assert locked["looks"]
@@ -147,6 +147,7 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
     assert panel.view.run.button_style == "primary"
     assert panel.view.stop.layout.display == "none"
     assert not panel.view.run.disabled
+    assert not any(one.disabled for one in panel.controls.by_name.values())
     assert panel.view.run.description == "Run again"
     assert panel.view.stop.disabled
 
@@ -288,9 +289,26 @@ def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(monkeypatc
         assert not any("was set for every panel" in str(value) for value in values)
 
 
-def test_a_wrong_parameter_is_refused_before_there_is_a_panel():
-    with pytest.raises(BadParameterError, match="is no parameter"):
-        perfkit.panel("data-pipeline", size=3)
+FLEET = {"where": "tcp://a:1"}
+
+
+@pytest.mark.parametrize(
+    ("what", "more", "said"),
+    [
+        ("data-pipeline", {"size": 3}, "is no parameter"),
+        (3, {}, "takes a function"),
+        (one, {"replay": "1"}, "and no more"),
+        ("compare", {"seed": 3}, "takes a, b, folder, guess, and not seed"),
+        ("passport", {"budget": 1e9}, "budget is"),
+        ("data-pipeline", FLEET | {"guess": "3x"}, "With where="),
+        ("data-pipeline", FLEET | {"replay": "epyc"}, "With where="),
+        ("passport", FLEET | {"label": "x"}, "With where="),
+        (print, FLEET, "With where="),
+    ],
+)
+def test_what_a_panel_does_not_take_is_refused_before_there_is_one(what, more, said):
+    with pytest.raises(BadParameterError, match=said):
+        perfkit.panel(what, **more)
 
 
 def test_parameters_given_are_where_the_controls_start():

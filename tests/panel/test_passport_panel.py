@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import perfkit
-from perfkit.errors import BadParameterError, PerfkitError
+from perfkit.errors import PerfkitError
 from perfkit.machines import recording
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
 from perfkit.measure.plan import Progress, TrialStarted
@@ -186,9 +186,7 @@ def test_what_is_set_at_first_is_what_the_verb_takes(house):
     assert [widget.value for widget in told] == ["lab-7.json", 30.0, "lab 7", True]
 
 
-def test_a_bad_value_is_refused_at_once_or_said(house, panel):
-    with pytest.raises(BadParameterError, match="budget is"):
-        perfkit.panel("passport", budget=1e9)
+def test_a_bad_value_is_said(house, panel):
     panel.view.budget.value = 9000
     panel.start()
     assert "give seconds from 1 to 3600" in state(panel)
