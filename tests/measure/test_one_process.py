@@ -22,12 +22,12 @@ class Told:
             for variant, rate in rates.items():
                 self.turn(variant, number, rate)
 
-    def turn(self, variant, number, rate):
+    def turn(self, variant, number, rate, steps=5):
         """A turn in which each tick of ten examples lasts as the rate has it."""
         self._tick(turn(variant, number).label)
         self.now += 50 * MS
         self._tick(READY.label)
-        for _ in range(5):
+        for _ in range(steps):
             self.now += round(10 / rate * 1e9)
             self._tick(examples=10)
 
@@ -90,11 +90,11 @@ def test_a_variant_that_cannot_run_says_why_and_the_others_go_on():
 
 
 def test_a_turn_that_has_only_begun_is_no_trial_that_crashed():
-    found = told({"a": 100}, (1, 2))
-    found.turn("b", 2, 100, steps=0)
-    assert [t.variant for t in found.heard.trials()] == ["a"]
-    found.turn("b", 3, 100)
-    assert [t.outcome for t in found.heard.trials()] == ["completed"] * 2
+    told = Told((1, 2), a=100)
+    told.turn("b", 2, 100, steps=0)
+    assert [trial.variant for trial in told.trials()] == ["a"]
+    told.turn("b", 3, 100)
+    assert [trial.outcome for trial in told.trials()] == ["completed"] * 2
 
 
 # As the first round of a run.
