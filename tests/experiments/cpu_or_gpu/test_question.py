@@ -211,7 +211,8 @@ def test_a_short_run_ends_with_a_verdict(tmp_path, gpus):
     completed = {t.variant for t in found.trials if t.outcome == "completed"}
     runs = {name for name, one in asked.make_variants().items() if not one.unavailable}
     assert runs <= completed
-    assert found.notes["cores"] == 8
+    # Its process asks for itself.
+    assert found.notes["cores"] == max(1, round(found.machine.cores_granted))
     # On a busy machine some widths may have no rate, and then that is said.
     assert re.search("core", found.verdict.headline)
 
