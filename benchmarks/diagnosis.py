@@ -85,6 +85,8 @@ def chosen(options):
         *sorted((scripts / "healthy").glob("*.py")),
     ]
     names = options.only
+    if unknown := {*(names or ())} - {path.stem for path in files}:
+        sys.exit(f"--only: there is no {', '.join(sorted(unknown))} in {GUILTY.name}")
     wanted = [p for p in files if not names or p.stem in names]
     return [p for p in wanted if shown_here(p)][: options.limit]
 

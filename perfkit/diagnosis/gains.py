@@ -47,8 +47,12 @@ def causes(
     ceilings = [(one, c) for one, c in found if one.ceiling]
     left_out = {one.name for one, c in ceilings if _named(c, found)}
     # One batch again and again has one shape, which keeps functions from being traced
-    # anew: then it is not the input that this ceiling has found.
-    if any(cause.cause == _RETRACING for cause in noted):
+    # anew: then it may not be the input that this ceiling has found.
+    untried = (
+        one.cause == _RETRACING and measured.compare(one.name, AS_GIVEN) is None
+        for one in changes
+    )
+    if any(untried) or any(cause.cause == _RETRACING for cause in noted):
         left_out |= {one.name for one, _ in ceilings if one.cause == "input-bound"}
     left_out.update(set_aside(changes, measured))
     return rank([_cause(s, c, measured) for s, c in found if s.name not in left_out])

@@ -161,6 +161,8 @@ _FEWEST_ROUNDS = 2
 # In one process: turns of a change, how many of them side by side, and from which
 # half-width on more of them tell nothing that matters.
 _FEWEST_TURNS, _MOST_TURNS, _AT_A_TIME, _CLEAR = 2, 12, 4, 0.1
+# After so many turns it waits for what is no mistake, and has not been tried.
+_SOME_TURNS = 4
 # One turn of a group that shows so much says that its changes are worth a try.
 _PLAINLY = 1.5
 # They slow a training many times, and hide all else.
@@ -203,7 +205,9 @@ class Screening:
 
     def _place(self, change: Change, measured: Measurement) -> tuple[int, bool, float]:
         turns, ratio = self._turns.get(change.name, 0), _ratio(measured, change.name)
-        if turns >= _FEWEST_TURNS or (turns and change.ceiling and ratio > _PLAINLY):
+        if turns >= _SOME_TURNS:
+            place = 6
+        elif turns >= _FEWEST_TURNS or (turns and change.ceiling and ratio > _PLAINLY):
             # What is known well enough to go on waits for what is not known at all.
             place = 4
         elif turns:

@@ -25,6 +25,7 @@ from perfkit.experiments.shared.loops import Told
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.one_process import OneProcess, failed, turn
 from perfkit.measure.tick import READY, Note, Pause
+from perfkit.measure.trial import WHOLE
 from perfkit.measure.worker import stamp
 
 # What of a model says how its steps are run, or is made for that.
@@ -177,6 +178,9 @@ class Turns:
             tell(failed(name, self._failed[name]))
             return
         self._variants[name] = variant
+        arguments = variant.block.training.arguments
+        if variant.block.epochs.whole and not epochs_between(arguments):
+            tell(Note(WHOLE, True))
         model = variant.block.training.model
         variant.state.put(model, self._callbacks)
         variant.block.over = self._enough

@@ -113,7 +113,8 @@ def _not_measured(found: Diagnosis) -> Verdict:
     else:
         much = "The training made too few steps within the budget."
     if runs and step_s:
-        much = f"A step takes about {_short(step_s)}. {much}"
+        seen = "".join(_traced(found))
+        much = f"A step takes about {_short(step_s)}. {seen}{much}"
     plan = str(found.facts.get(rounds.PLAN) or "")
     then = _REMEDIES.get(found.outcome, _REMEDIES["completed"])
     if runs and not found.stopped:
@@ -126,6 +127,13 @@ def _not_measured(found: Diagnosis) -> Verdict:
         because=(*filter(None, [plan]), *_remarks(found)),
         next=then,
     )
+
+
+def _traced(found: Diagnosis) -> Iterator[str]:
+    """What the first look saw being traced again and again."""
+    for name, known in dict(found.facts.get("retraced") or {}).items():
+        anew, took = int(known["traces"]) - 1, units.seconds(float(known["seconds"]))
+        yield f"Meanwhile `{name}` was traced anew {anew} times, {took} in all. "
 
 
 def _applied(found: Diagnosis) -> Verdict | None:

@@ -10,7 +10,7 @@ from perfkit.measure.spread import Seen, Spread
 from perfkit.measure.statistics import Comparison, Rounds, Timing
 from perfkit.measure.steady import Steady, Usual, steady
 from perfkit.measure.tick import Yielded
-from perfkit.measure.trial import Trial
+from perfkit.measure.trial import WHOLE, Trial
 
 # A variant's name, and the steady part of each of its rounds.
 _Timed = tuple[str, dict[int, Steady]]
@@ -148,7 +148,8 @@ class Measurement:
 
         Its rate would have been spared what the others are charged with.
         """
-        if trial.recurring or trial.variant in self._own:
+        charged = trial.recurring or WHOLE in trial.notes
+        if charged or trial.variant in self._own:
             return False
         given = self.of(self.baseline)
         return any(one.recurring and one.shares_process(trial) for one in given)

@@ -224,6 +224,9 @@ def timing(
     mixed = (own * seen + (freedom - own) * usual) / freedom if freedom else 0.0
     within = float(np.mean([_variance(_shares(steady)) for steady in steadies]))
     # No spread is believed that is smaller than what the trials show within them.
+    if within > mixed:
+        # Turns are many, and each of them shows it.
+        freedom = max(freedom, sum(len(steady.keys) for steady in steadies) - 1)
     half = float(np.sqrt(max(mixed, within) / len(logs))) * student(max(1.0, freedom))
     middle = float(logs.mean())
     return Timing(

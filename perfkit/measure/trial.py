@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 # The note of a trial that took turns with the others of its round in one process.
 ONE_PROCESS = "one process"
+# The note of one whose ticks hold whole epochs, whose ends are no pauses of their own.
+WHOLE = "whole epochs"
 # The note of the losses of a trial: after so many examples, their mean since the last.
 LOSSES = "losses"
 # The note of how many examples a trial had seen when its data began anew.

@@ -15,6 +15,18 @@ def named(**brought):
     return [cause.cause for cause in gains.causes(ALL, measured(**brought))]
 
 
+def test_a_ceiling_is_not_the_input_s_while_what_it_hides_is_not_tried():
+    anew = change("fixed signature", "retracing")
+
+    def first(**brought):
+        found = gains.causes((*ALL, anew), measured(**brought))
+        return [cause.cause for cause in found][:1]
+
+    assert first(without_input=9.0) == []
+    assert first(without_input=9.0, fixed_signature=7.0) == ["retracing"]
+    assert first(without_input=9.0, fixed_signature=1.0) == ["input-bound"]
+
+
 def test_the_largest_gain_comes_first_and_one_below_a_twentieth_is_no_cause():
     assert named(parallel_map=1.3, without_logger=2.0) == ["callback", "serial-map"]
     assert named(without_logger=1.03) == []

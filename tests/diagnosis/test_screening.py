@@ -11,6 +11,7 @@ from perfkit.diagnosis.rounds import AS_GIVEN, Screening
 from perfkit.diagnosis.screening import Turns
 from perfkit.measure.one_process import FAILED
 from perfkit.measure.tick import READY, Note, Tick
+from perfkit.measure.trial import WHOLE
 from tests.diagnosis import fits
 from tests.diagnosis.measurements import CEILING, MAP, XLA, change, measured
 
@@ -53,6 +54,16 @@ def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_coun
         counted = told[told.index(READY) :]
         assert sum(isinstance(one, Tick) for one in counted) > 1
     assert wrong == {}
+
+
+def test_turns_whose_ticks_hold_the_ends_of_epochs_say_so():
+    watched = {"metrics": ["mae"], "validation_data": fits.batches(2)}
+    training = fits.training(fits.batches(STEPS), verbose=2, **watched)
+    turns, _ = turns_of(training, 5, step_s=0.001)
+    told = {name: Note(WHOLE, True) in told for name, told in turns}
+    assert told["without observers"]
+    # Where it validates, that comes by itself.
+    assert not told[AS_GIVEN]
 
 
 class Subclass(keras.Model):
@@ -170,6 +181,13 @@ def test_a_group_that_brings_nothing_is_not_split():
     later = {name for _ in range(4) for name in choosing(found)}
     assert LOGGER.name in later
     assert not later & {MAP.name, CACHE.name}
+
+
+def test_what_stays_in_doubt_lets_what_is_no_mistake_have_a_turn():
+    choosing = Screening((MAP, XLA))
+    choosing(measured(rounds=0))
+    doubtful = measured(rounds=1, parallel_map=1.04, without_input=5.0)
+    assert XLA.name in {name for _ in range(6) for name in choosing(doubtful)}
 
 
 def test_what_the_code_hints_at_comes_first_in_its_group():

@@ -308,6 +308,10 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
     said = verdict_of(diagnosis((), step=None, trials=(), facts={"step_s": 2.5}))
     assert said.much.startswith("A step takes about 2.5 s. The training made too few")
     assert said.sure == "not known yet"
+    # What the first look has seen besides is told with it.
+    facts = {"step_s": 2.5, "retraced": {"step": {"traces": 4, "seconds": 6.2}}}
+    said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
+    assert "`step` was traced anew 3 times, 6.2 s in all. The training" in said.much
 
 
 def test_a_change_that_fails_is_told_and_the_rest_stands():

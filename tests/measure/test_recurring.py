@@ -8,7 +8,7 @@ import pytest
 
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.steady import Usual, seen_s, steady
-from perfkit.measure.trial import ONE_PROCESS
+from perfkit.measure.trial import ONE_PROCESS, WHOLE
 from tests.findings.made import completed
 
 # 1,000 examples/s in ticks of 10 ms, after a first call of a second.
@@ -54,11 +54,13 @@ def test_turns_in_one_process_that_met_no_end_of_an_epoch_are_not_compared():
         # Where its turns were over before, its rate is spared what it takes.
         trial_with({}, {}, variant="missed", **together),
         trial_with({}, {}, variant="fresh"),
+        # Where ticks hold whole epochs, it is charged with all of them.
+        trial_with({}, {}, variant="whole", notes={ONE_PROCESS: True, WHOLE: True}),
     ]
-    names = ("given", "met", "missed", "fresh")
+    names = ("given", "met", "missed", "fresh", "whole")
     variants = tuple(Variant(name, iter, "", "given") for name in names)
     measured = Measurement(variants=variants, trials=tuple(trials), baseline="given")
-    assert [one.variant for one in measured.comparisons] == ["met", "fresh"]
+    assert [one.variant for one in measured.comparisons] == ["met", "fresh", "whole"]
 
 
 def added(usual, name, trial):

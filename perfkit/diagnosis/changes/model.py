@@ -292,7 +292,8 @@ _SEEN = 32
 def retracing(facts: Facts) -> Iterator[Change | Untested]:
     """What stops tracing anew, where the look has seen it; and XLA's compiling anew."""
     # One batch, again and again, has one shape: the ceiling without input holds that.
-    after = CEILING if facts.reshaped else ""
+    # In a loop nothing takes turns, and what was seen need not wait for a ceiling.
+    after = CEILING if facts.reshaped and not facts.loop else ""
     if facts.retraced:
         first, known = next(iter(facts.retraced.items()))
         named = " and ".join(f"`{name}`" for name in list(facts.retraced)[:2])

@@ -233,6 +233,9 @@ def test_shapes_that_data_cause_hang_on_the_ceiling_without_input():
     found = of(retraced={"step": known({"x": "shape"})}, open_shapes=True)
     assert {one.after for one in found.values()} == {"without input"}
     assert set(found) == {"fixed signature", "one shape"}
+    # In a loop nothing takes turns: what was seen waits for no ceiling.
+    looped = of(retraced={"step": known({"x": "shape"})}, loop=True)
+    assert looped["fixed signature"].after == ""
     assert set(of(xla=True, open_shapes=True)) == {"one shape"}
     # Nothing is changed where nothing is traced anew.
     assert of() == of(open_shapes=True) == {}
