@@ -142,6 +142,8 @@ class Facts:
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
         between_s: Of such a loop: seconds of its own code between two epochs.
+        waits_s: Of such a loop: seconds that a step waits for its batch, the median;
+            None where that was not seen.
         late: Variables of the environment that it set after TensorFlow had been loaded.
         uncontained: Why it is not kept from the user's files; "" where it is.
         unrolled: Names of its recurrent layers that are unrolled.
@@ -180,6 +182,7 @@ class Facts:
     loop: bool = False
     epochs: int = 1
     between_s: float = 0.0
+    waits_s: float | None = None
     retraced: dict[str, dict[str, Any]] = field(default_factory=dict)
     open_shapes: bool = False
     flop: float | None = None
@@ -378,6 +381,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         drawn=calls.drawn() if calls else {},
         epochs=min(looping.begun, looping.most) if repeated else 1,
         between_s=looping.between_s,
+        waits_s=float(np.median(looping.waits_s)) if looping.waits_s else None,
         **_of_data(training, batch),
         **seen,
     )

@@ -261,6 +261,7 @@ class Looping:
         hurry: End the epoch after the next step, and do not end the last.
         calls: Hears what the steps call; None where nobody wants to know.
         between_s: Seconds of the user's code between two epochs; 0.0 before a second.
+        waits_s: Seconds that each batch was waited for, the first of an epoch apart.
     """
 
     epochs: Epochs
@@ -275,6 +276,7 @@ class Looping:
     calls: LoopCalls | None = None
     counter: StepCounter | None = None
     between_s: float = 0.0
+    waits_s: list[float] = field(default_factory=list)
     _ended: float | None = None
     _made: int = 0
     _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
@@ -317,8 +319,9 @@ class Looping:
         self, training: InLoop, counter: StepCounter, most: int
     ) -> Iterator[Any]:
         last, step = self.begun >= most, 0
+        flow = self._flow(training, counter, most)
         try:
-            for step, batch in enumerate(self._flow(training, counter, most), 1):
+            for step, batch in enumerate(self._waited(flow), 1):
                 self.first = batch if self.first is None else self.first
                 yield batch
                 self._made += 1
@@ -332,6 +335,15 @@ class Looping:
             self.length = self.length or step
         counter.end_epoch()
         self._ended = time.perf_counter()
+
+    def _waited(self, flow: Iterator[Any]) -> Iterator[Any]:
+        """Pass batches on, and keep how long each was waited for."""
+        yield from itertools.islice(flow, 1)
+        asked = time.perf_counter()
+        for batch in flow:
+            self.waits_s.append(time.perf_counter() - asked)
+            yield batch
+            asked = time.perf_counter()
 
     def _flow(self, training: InLoop, counter: StepCounter, most: int) -> Iterator[Any]:
         """All batches of an epoch; of the last one without an end."""

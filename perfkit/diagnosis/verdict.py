@@ -112,14 +112,14 @@ def _not_measured(found: Diagnosis) -> Verdict:
         much = "The run was stopped before the training had made enough steps."
     else:
         much = "The training made too few steps within the budget."
-    if runs and step_s:
-        seen = "".join(_traced(found))
-        much = f"A step takes about {_short(step_s)}. {seen}{much}"
     plan = str(found.facts.get(rounds.PLAN) or "")
     then = _REMEDIES.get(found.outcome, _REMEDIES["completed"])
     if runs and not found.stopped:
         # Trials that the budget's end has cut off were stopped, too.
         then = plan if "--budget" in plan else _REMEDIES["completed"]
+    if runs and step_s:
+        seen = [f"A step takes about {_short(step_s)}", *_waits(found)]
+        much = f"{', '.join(seen)}. {''.join(_traced(found))}{much}"
     return Verdict(
         headline=_NOT_KNOWN if runs else "This training could not be run.",
         much=much,
@@ -129,11 +129,18 @@ def _not_measured(found: Diagnosis) -> Verdict:
     )
 
 
+def _waits(found: Diagnosis) -> Iterator[str]:
+    """What the first look saw a loop wait for."""
+    waits_s = found.facts.get("waits_s")
+    if isinstance(waits_s, int | float):
+        yield f"of which it waits {_short(waits_s)} for its data"
+
+
 def _traced(found: Diagnosis) -> Iterator[str]:
     """What the first look saw being traced again and again."""
     for name, known in dict(found.facts.get("retraced") or {}).items():
         anew, took = int(known["traces"]) - 1, units.seconds(float(known["seconds"]))
-        yield f"Meanwhile `{name}` was traced anew {anew} times, {took} in all. "
+        yield f"`{name}` was traced anew {anew} times, {took} in all. "
 
 
 def _applied(found: Diagnosis) -> Verdict | None:

@@ -87,6 +87,8 @@ def test_a_loop_that_takes_long_between_its_epochs_has_one_in_a_trial(monkeypatc
     _, looping = looped(function, Epochs(batch=1))
     facts = facts_of_loop(looping)
     assert facts.between_s >= 10
+    # The clock goes on by 10 s when it is read.
+    assert facts.waits_s == 10
     assert (looping.repeated, facts.epochs) == (True, 1)
     looping.between_s = 0.1
     assert facts_of_loop(looping).epochs == 3

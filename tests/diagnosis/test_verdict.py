@@ -309,6 +309,9 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
     assert said.much.startswith("A step takes about 2.5 s. The training made too few")
     assert said.sure == "not known yet"
     # What the first look has seen besides is told with it.
+    facts = {"step_s": 2.5, "waits_s": 0.012}
+    said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
+    assert "about 2.5 s, of which it waits 12 ms for its data. The" in said.much
     facts = {"step_s": 2.5, "retraced": {"step": {"traces": 4, "seconds": 6.2}}}
     said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
     assert "`step` was traced anew 3 times, 6.2 s in all. The training" in said.much
