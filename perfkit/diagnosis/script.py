@@ -190,6 +190,15 @@ def _is_mark(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "perfkit.steps"
 
 
+def trains_either_way(marked: ast.Module) -> bool:
+    """Whether an ``if`` chooses between ``fit`` and a loop, whose steps are marked."""
+    for node in source.of_kind(ast.If, marked):
+        for one, other in itertools.permutations((node.body, node.orelse)):
+            if MARK in source.names_in(*one) and any(map(fit_calls, other)):
+                return True
+    return False
+
+
 _LIBRARIES = frozenset({"keras", "tensorflow"})
 # Their search calls fit, somewhere within.
 _TUNERS = frozenset({"keras_tuner", "kerastuner"})
@@ -223,9 +232,13 @@ class Script:
         """
         import keras
 
-        tree = parse(self.path)
+        tree, looped = parse(self.path), parse(self.path)
         line = self.line_of_fit(tree)
-        marked = None if source.trains_by_fit(tree) else MarkSteps(tree)
+        marked: MarkSteps | None = MarkSteps(looped)
+        if not source.trains_by_fit(tree) or trains_either_way(looped):
+            tree = looped
+        else:
+            marked = None
         code = compile(tree, self.path, "exec")
         main = self._main()
         real, taken = keras.Model.fit, None

@@ -306,6 +306,20 @@ def test_a_fit_that_may_be_another_hides_no_loop(text, sure):
     assert trains_by_fit(ast.parse(text)) == sure
 
 
+def test_a_script_that_chooses_between_a_loop_and_fit_has_the_loop_found(script):
+    path = script(
+        f"""{MODEL}
+if "loop" in sys.argv:
+    for _ in range(2):
+        model.train_on_batch(x, y)
+else:
+    model.fit(x, y, epochs=3)
+"""
+    )
+    assert maker(path, ["loop"])() is None
+    assert maker(path, ["fit"])()[2]["epochs"] == 3
+
+
 def test_where_files_cannot_be_kept_apart_nothing_is_run(monkeypatch):
     def refused(*folders, online):
         raise OSError(1, "Operation not permitted")
