@@ -225,6 +225,8 @@ class DiagnosisSession(Measurer[Diagnosis]):
             tries=lambda _: split.tries(self._facts, gpus=len(self._machine.gpus)),
             opening=self._opening,
             spread=spread.of_this_machine(),
+            # Where not even a round fits, one change is held against what is known.
+            twice=rounds.round_s(self._facts) <= longest,
         )
         yield from self._run(plan, launcher())
 

@@ -154,7 +154,7 @@ class Plan:
 
     Attributes:
         variants: The variants.
-        baseline: The one that is run twice a round, to know the noise.
+        baseline: The one that the others are held against.
         budget: Seconds to spend on rounds.
         seed: Of the order and of the trials' random numbers.
         prepare: Makes what every variant needs; its time is not in the budget.
@@ -172,6 +172,7 @@ class Plan:
         opening: A process at work whose variants are the first round; its time counts
             from when it was started. None where all rounds are of fresh processes.
         spread: What is known of the machine's spread; kept in the run's notes.
+        twice: Whether the baseline is run twice a round, to know the noise.
     """
 
     variants: tuple[Variant, ...]
@@ -188,3 +189,4 @@ class Plan:
     answered: Callable[[Measurement], bool] | None = None
     opening: "Opening | None" = None
     spread: Spread = field(default_factory=Spread)
+    twice: bool = True

@@ -94,7 +94,7 @@ class Run:
         self._planned = plan.variants
         self._variants = {one.name: one for one in plan.variants if not one.unavailable}
         self._offered = set(self._variants)
-        if plan.baseline in self._variants:
+        if plan.twice and plan.baseline in self._variants:
             work = self._variants[plan.baseline].work
             self._variants[CONTROL] = Variant(CONTROL, work)
 

@@ -55,6 +55,13 @@ def test_every_variant_and_the_control_run_once_a_round_in_changing_order():
     assert len(set.union(*seeds.values())) == len(seeds)
 
 
+def test_a_plan_may_do_without_the_control():
+    scripts = {name: Script() for name in ("base", "a")}
+    found = measured(scripts, twice=False)
+    assert {trial.variant for trial in found.trials} == {"base", "a"}
+    assert found.noise_floor is None
+
+
 def test_the_same_thing_twice_is_hardly_ever_called_different():
     claims = 0
     for seed in range(40):
