@@ -10,7 +10,7 @@ from perfkit.measure.spread import Seen, Spread
 from perfkit.measure.statistics import Comparison, Rounds, Timing
 from perfkit.measure.steady import Steady, Usual, steady
 from perfkit.measure.tick import Yielded
-from perfkit.measure.trial import WHOLE, Trial
+from perfkit.measure.trial import ONE_PROCESS, WHOLE, Trial
 
 # A variant's name, and the steady part of each of its rounds.
 _Timed = tuple[str, dict[int, Steady]]
@@ -81,6 +81,10 @@ class Measurement:
                 list(self._steady[one.name].values()),
                 [t.setup_s for t in self.of(one.name) if t.setup_s is not None],
                 usual,
+                one_process=all(
+                    ONE_PROCESS in trial.notes
+                    for trial, _ in self._completed[one.name].values()
+                ),
             )
             for one in self.variants
             if self._steady.get(one.name)

@@ -207,6 +207,8 @@ def timing(
     steadies: Sequence[Steady],
     setups: Sequence[float],
     usual: float = 0.0,
+    *,
+    one_process: bool = False,
 ) -> Timing:
     """Put the trials of one variant together.
 
@@ -216,6 +218,7 @@ def timing(
         setups: Seconds of set-up of each.
         usual: How the log rates of a variant's trials usually vary in this run; what
             ``usual_spread`` says.
+        one_process: Whether they are turns of one process that others took part in.
     """
     logs = np.log([steady.rate for steady in steadies])
     own = len(logs) - 1
@@ -224,8 +227,8 @@ def timing(
     mixed = (own * seen + (freedom - own) * usual) / freedom if freedom else 0.0
     within = float(np.mean([_variance(_shares(steady)) for steady in steadies]))
     # No spread is believed that is smaller than what the trials show within them.
-    if within > mixed:
-        # Turns are many, and each of them shows it.
+    if one_process:
+        # No process differs from another: each turn shows how much they vary.
         freedom = max(freedom, sum(len(steady.keys) for steady in steadies) - 1)
     half = float(np.sqrt(max(mixed, within) / len(logs))) * student(max(1.0, freedom))
     middle = float(logs.mean())

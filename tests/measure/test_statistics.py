@@ -34,11 +34,12 @@ def test_one_trial_leaves_a_timing_wide_open():
     one = statistics.timing("v", [noisy], [0.1])
     many = statistics.timing("v", [noisy] * 8, [0.1] * 8)
     assert one.high / one.low > (many.high / many.low) ** 4
-    # Turns in one process are many.
-    keys = tuple(range(12))
-    turns = statistics.timing("v", [replace(noisy, keys=keys)], [0.1])
+    # Turns in one process are many; those of a process among others show it alone.
+    turned = [replace(noisy, keys=tuple(range(12)))]
+    turns = statistics.timing("v", turned, [0.1], one_process=True)
     reach = [np.log(made.high / made.rate) for made in (turns, one)]
     assert reach[0] / reach[1] == pytest.approx(stats.t.ppf(0.975, 11) / 12.7062)
+    assert statistics.timing("v", turned, [0.1]) == one
     # A timing is the geometric mean of its trials.
     timing = statistics.timing("v", [part(50), part(200)], [1.0, 3.0])
     assert timing.rate == pytest.approx(100)
