@@ -138,7 +138,7 @@ def _waits(found: Diagnosis) -> Iterator[str]:
 
 def _traced(found: Diagnosis) -> Iterator[str]:
     """What the first look saw being traced again and again."""
-    for name, known in dict(found.facts.get("retraced") or {}).items():
+    for name, known in (found.facts.get("retraced") or {}).items():
         anew, took = int(known["traces"]) - 1, units.seconds(float(known["seconds"]))
         yield f"`{name}` was traced anew {anew} times, {took} in all. "
 

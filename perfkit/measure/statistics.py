@@ -226,10 +226,10 @@ def timing(
     seen = float(logs.var(ddof=1)) if own else 0.0
     mixed = (own * seen + (freedom - own) * usual) / freedom if freedom else 0.0
     within = float(np.mean([_variance(_shares(steady)) for steady in steadies]))
-    # No spread is believed that is smaller than what the trials show within them.
     if one_process:
         # No process differs from another: each turn shows how much they vary.
         freedom = max(freedom, sum(len(steady.keys) for steady in steadies) - 1)
+    # No spread is believed that is smaller than what the trials show within them.
     half = float(np.sqrt(max(mixed, within) / len(logs))) * student(max(1.0, freedom))
     middle = float(logs.mean())
     return Timing(
