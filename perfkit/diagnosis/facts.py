@@ -381,7 +381,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         drawn=calls.drawn() if calls else {},
         epochs=min(looping.begun, looping.most) if repeated else 1,
         between_s=looping.between_s,
-        waits_s=float(np.median(looping.waits_s)) if looping.waits_s else None,
+        waits_s=float(np.median(calls.waits_s)) if calls and calls.waits_s else None,
         **_of_data(training, batch),
         **seen,
     )

@@ -103,10 +103,12 @@ class LoopCalls:
 
     Attributes:
         steps: That the loop has made by then.
+        waits_s: Seconds that each batch was waited for, the first of an epoch apart.
     """
 
     def __init__(self) -> None:
         self.steps = 0
+        self.waits_s: list[float] = []
         self._over = False
         self._loop: set[CodeType] = set()
         self._eager: Counter[str] = Counter()
@@ -131,6 +133,16 @@ class LoopCalls:
     def step(self) -> None:
         """Count one more step."""
         self.steps += not self._over
+
+    def waited(self, flow: Iterator[Any]) -> Iterator[Any]:
+        """Pass the batches of an epoch on, and keep how long each was waited for."""
+        yield from itertools.islice(flow, 1)
+        asked = time.perf_counter()
+        for batch in flow:
+            if not self._over:
+                self.waits_s.append(time.perf_counter() - asked)
+            yield batch
+            asked = time.perf_counter()
 
     def end(self) -> None:
         """Hear no more: epochs that are hurried are not what the loop does."""
@@ -261,7 +273,6 @@ class Looping:
         hurry: End the epoch after the next step, and do not end the last.
         calls: Hears what the steps call; None where nobody wants to know.
         between_s: Seconds of the user's code between two epochs; 0.0 before a second.
-        waits_s: Seconds that each batch was waited for, the first of an epoch apart.
     """
 
     epochs: Epochs
@@ -276,7 +287,6 @@ class Looping:
     calls: LoopCalls | None = None
     counter: StepCounter | None = None
     between_s: float = 0.0
-    waits_s: list[float] = field(default_factory=list)
     _ended: float | None = None
     _made: int = 0
     _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
@@ -320,8 +330,10 @@ class Looping:
     ) -> Iterator[Any]:
         last, step = self.begun >= most, 0
         flow = self._flow(training, counter, most)
+        if self.calls:
+            flow = self.calls.waited(flow)
         try:
-            for step, batch in enumerate(self._waited(flow), 1):
+            for step, batch in enumerate(flow, 1):
                 self.first = batch if self.first is None else self.first
                 yield batch
                 self._made += 1
@@ -335,15 +347,6 @@ class Looping:
             self.length = self.length or step
         counter.end_epoch()
         self._ended = time.perf_counter()
-
-    def _waited(self, flow: Iterator[Any]) -> Iterator[Any]:
-        """Pass batches on, and keep how long each was waited for."""
-        yield from itertools.islice(flow, 1)
-        asked = time.perf_counter()
-        for batch in flow:
-            self.waits_s.append(time.perf_counter() - asked)
-            yield batch
-            asked = time.perf_counter()
 
     def _flow(self, training: InLoop, counter: StepCounter, most: int) -> Iterator[Any]:
         """All batches of an epoch; of the last one without an end."""

@@ -37,7 +37,7 @@ WARM_UP_S = 1.0
 _LOOP_ROUNDS = 5
 # Confirming may take this share of what is left after the first look; where a setting
 # was seen that only a fresh process can leave off, so much that one round fits.
-_MOST_OF_IT, _SEEN_SHARE = 0.4, 0.6
+_MOST_OF_IT, _SEEN_SHARE = 0.4, 0.65
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
 # What is open then may take so many times as long as was planned.
 _LONGER = 3.0
@@ -98,6 +98,8 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
     if kept < fresh_s:
         # Half a round claims nothing that the turns do not show.
         pair_s = 2 * trial_s(facts.ready_s, facts.step_s)
+        # The last turn in the process that looks may end so much later.
+        pair_s += _AROUND * turn_s(facts.step_s)
         kept = pair_s if facts.settings and pair_s <= _SEEN_SHARE * left else 0.0
     return Planned(budget, left - kept, kept, longest or budget)
 

@@ -84,7 +84,7 @@ def test_a_loop_that_takes_long_between_its_epochs_has_one_in_a_trial(monkeypatc
             for _ in steps([[1.0], [2.0]]):
                 pass
 
-    _, looping = looped(function, Epochs(batch=1))
+    _, looping = looped(function, Epochs(batch=1), calls=LoopCalls())
     facts = facts_of_loop(looping)
     assert facts.between_s >= 10
     # The clock goes on by 10 s when it is read.

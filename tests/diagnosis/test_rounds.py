@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, unmeasured
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, planned, trial_s, unmeasured
 from perfkit.findings.diagnosis import TOGETHER
 from tests.diagnosis.measurements import CEILING, MAP, XLA, change, measured
 from tests.findings.made import failed, trial
@@ -52,6 +53,16 @@ def test_what_is_open_once_the_planned_time_is_over_is_measured_on():
     assert chosen(sure, **over) == []
     # Within the time that was planned it goes on all the same.
     assert LOGGER.name in chosen(sure, **over | {"usual_s": 300.0})
+
+
+def test_a_setting_that_was_seen_has_a_pair_where_no_round_fits():
+    slow = {"ready_s": 13.0, "step_s": 0.1}
+    seen = {"threads": ["tf.config.threading.set_intra_op_parallelism_threads(1)"]}
+    assert planned(Facts(**slow), 27.0, 90.0).fresh_s == 0
+    plan = planned(Facts(**slow, settings=seen), 27.0, 90.0)
+    # The turns before it may end late.
+    assert plan.fresh_s > 2 * trial_s(**slow) + 1.0
+    assert planned(Facts(**slow, settings=seen), 60.0, 90.0).fresh_s == 0
 
 
 def test_no_more_variants_are_begun_than_long_steps_leave_time_for_twice():
