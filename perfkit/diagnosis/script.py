@@ -192,11 +192,22 @@ def _is_mark(node: ast.AST) -> bool:
 
 def trains_either_way(marked: ast.Module) -> bool:
     """Whether an ``if`` chooses between ``fit`` and a loop, whose steps are marked."""
-    for node in source.of_kind(ast.If, marked):
-        for one, other in itertools.permutations((node.body, node.orelse)):
+    for ways in _ways(marked):
+        for one, other in itertools.permutations(ways):
             if MARK in source.names_in(*one) and any(map(fit_calls, other)):
                 return True
     return False
+
+
+def _ways(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], list[ast.stmt]]]:
+    """What each ``if`` chooses between: one that returns, and all that follows it."""
+    for node in ast.walk(tree):
+        for _, block in ast.iter_fields(node):
+            for at, one in enumerate(block if isinstance(block, list) else ()):
+                if isinstance(one, ast.If):
+                    returns = isinstance(one.body[-1], ast.Return)
+                    follows = block[at + 1 :] if returns else []
+                    yield one.body, [*one.orelse, *follows]
 
 
 _LIBRARIES = frozenset({"keras", "tensorflow"})

@@ -306,16 +306,31 @@ def test_a_fit_that_may_be_another_hides_no_loop(text, sure):
     assert trains_by_fit(ast.parse(text)) == sure
 
 
-def test_a_script_that_chooses_between_a_loop_and_fit_has_the_loop_found(script):
-    path = script(
-        f"""{MODEL}
-if "loop" in sys.argv:
+@pytest.mark.parametrize(
+    "trains",
+    [
+        """if "loop" in sys.argv:
     for _ in range(2):
         model.train_on_batch(x, y)
 else:
     model.fit(x, y, epochs=3)
-"""
-    )
+""",
+        """def train():
+    if "fit" in sys.argv:
+        return model.fit(x, y, epochs=3)
+    for _ in range(2):
+        model.train_on_batch(x, y)
+
+
+train()
+""",
+    ],
+    ids=["else", "return"],
+)
+def test_a_script_that_chooses_between_a_loop_and_fit_has_the_loop_found(
+    script, trains
+):
+    path = script(f"{MODEL}\n{trains}")
     assert maker(path, ["loop"])() is None
     assert maker(path, ["fit"])()[2]["epochs"] == 3
 
