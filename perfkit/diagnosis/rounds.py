@@ -471,11 +471,14 @@ def combined(changes: Sequence[Change], measured: Measurement) -> tuple[Change, 
 def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, ...]:
     """Name the changes that may help for all that is known: no round holds them.
 
-    What waited for another is known where that was measured and brings little at most.
-    An opportunity that cannot be run is none.
+    What waited for another is known where that was measured and brings little at most,
+    and so is what waited for what waited. An opportunity that cannot be run is none.
     """
+    waits = {one.name: one.after for one in changes}
 
     def is_bounded(group: str) -> bool:
+        if not _rounds(measured, group):
+            return bool(group) and is_bounded(waits.get(group, ""))
         compared = _given(measured, group)
         little = compared is not None and compared.high <= MUCH
         return little or not may_help(measured, group)
@@ -484,7 +487,7 @@ def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, .
         one.name
         for one in changes
         if not _rounds(measured, one.name)
-        and not (_rounds(measured, one.after) and is_bounded(one.after))
+        and not is_bounded(one.after)
         and not (one.kind == "opportunity" and _fails(measured, one.name, one.after))
     )
 

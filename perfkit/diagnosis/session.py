@@ -227,6 +227,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             spread=spread.of_this_machine(),
             # Where not even a round fits, one change is held against what is known.
             twice=rounds.round_s(self._facts) <= longest,
+            ready_s=self._facts.ready_s,
         )
         yield from self._run(plan, launcher())
 

@@ -117,13 +117,16 @@ def _not_measured(found: Diagnosis) -> Verdict:
     if runs and not found.stopped:
         # Trials that the budget's end has cut off were stopped, too.
         then = plan if "--budget" in plan else _REMEDIES["completed"]
-    if runs and step_s:
+    if step_s:
         seen = [f"A step takes about {_short(step_s)}", *_waits(found)]
+        if not runs:
+            much = f"In a process of its own it then {much.removeprefix('It ')}"
         much = f"{', '.join(seen)}. {''.join(_traced(found))}{much}"
     return Verdict(
-        headline=_NOT_KNOWN if runs else "This training could not be run.",
+        # What the first look has seen at work can be run.
+        headline=_NOT_KNOWN if runs or step_s else "This training could not be run.",
         much=much,
-        sure="not known yet" if runs else "",
+        sure="not known yet" if runs or step_s else "",
         because=(*filter(None, [plan]), *_remarks(found)),
         next=then,
     )

@@ -173,6 +173,8 @@ class Plan:
             from when it was started. None where all rounds are of fresh processes.
         spread: What is known of the machine's spread; kept in the run's notes.
         twice: Whether the baseline is run twice a round, to know the noise.
+        ready_s: Seconds until the baseline was ready where it has been run before; 0.0
+            where nobody knows. What takes several times as long is taken to hang.
     """
 
     variants: tuple[Variant, ...]
@@ -190,3 +192,4 @@ class Plan:
     opening: "Opening | None" = None
     spread: Spread = field(default_factory=Spread)
     twice: bool = True
+    ready_s: float = 0.0

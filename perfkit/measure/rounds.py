@@ -51,6 +51,8 @@ _SILENCE_S = 10.0
 _SILENT_TICKS = 30
 # A variant that takes turns in one process may be compiled for as long.
 _OPENING_SILENCE_S = 90.0
+# Until it is ready it hangs after so many times what that took before.
+_TIMES_AS_LONG = 4
 # Trials that stand still keep their memory; together they may take this share of it.
 _MEMORY_SHARE = 0.6
 _SLICE_S = 0.1
@@ -184,7 +186,8 @@ class Run:
     def _open_with(self, opening: Opening) -> Iterator[Event]:
         """Hear a process whose variants take turns in it: the first round."""
         running, self._round = opening.running, 1
-        running.silence = min(running.silence, _OPENING_SILENCE_S)
+        longest = max(_OPENING_SILENCE_S, _TIMES_AS_LONG * self.plan.ready_s)
+        running.silence = min(running.silence, longest)
         heard = OneProcess(
             running.pid,
             running.started_ns,
@@ -308,6 +311,7 @@ class Run:
     def _set_up(self, name: str) -> Generator[Event, None, LiveTrial]:
         """Start a trial and wait until it is ready; return it."""
         silence = min(60.0, max(10.0, self.plan.budget / 3))
+        silence = max(silence, _TIMES_AS_LONG * self.plan.ready_s)
         limits = Limits(silence=silence, memory=self.plan.memory)
         live = self._start(name, self._variants[name].work, limits)
         self.watcher.watch(live.running.pid)

@@ -156,6 +156,15 @@ def test_what_no_round_holds_is_unmeasured(gains, dead, names):
     assert unmeasured(ALL, found) == names
 
 
+def test_what_waited_for_what_waited_is_known_with_the_group():
+    inside = replace(MAP, name="deterministic off", after=MAP.name)
+    known = measured(rounds=2, without_input=1.0)
+    assert unmeasured((CEILING, MAP, inside), known) == ()
+    open_yet = measured(rounds=2, without_input=2.0)
+    names = (MAP.name, inside.name)
+    assert unmeasured((CEILING, MAP, inside), open_yet) == names
+
+
 def test_a_round_holds_no_more_than_what_is_left_of_the_budget():
     found = measured(rounds=2, graph=1.2, logger_off=1.3, without_input=1.1, XLA=1.4)
     # Six trials of a round take so long together. There is room for four: the training

@@ -304,6 +304,16 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
     assert said.much == f"It {message}."
     assert remedy in said.next
     assert said.because == ()
+    # What the first look has seen at work can be run.
+    seen = diagnosis(
+        (), step=None, trials=(trial,), outcome=outcome, facts={"step_s": 83.0}
+    )
+    said = verdict_of(seen)
+    assert said.headline == "Whether anything slows this training is not known yet."
+    assert said.much == (
+        f"A step takes about 83 s. In a process of its own it then {message}."
+    )
+    assert remedy in said.next
     # Of one that runs, where nothing was changed, the length of a step is told.
     said = verdict_of(diagnosis((), step=None, trials=(), facts={"step_s": 2.5}))
     assert said.much.startswith("A step takes about 2.5 s. The training made too few")

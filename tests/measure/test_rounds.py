@@ -102,6 +102,17 @@ def test_a_clear_answer_ends_the_run_early():
     assert len(early.trials) < len(whole.trials)
 
 
+def test_what_was_slow_to_be_ready_before_may_be_silent_for_longer():
+    scripts = {"base": Script(set_up_s=75), "other": Script(set_up_s=75)}
+    assert {t.outcome for t in measured(scripts, budget=600).trials} == {"timed-out"}
+    found = measured(scripts, budget=600, ready_s=70.0)
+    assert "timed-out" not in {t.outcome for t in found.trials}
+    # What has shown no sign of life for several times as long hangs all the same.
+    scripts["other"] = Script(set_up_s=400)
+    found = measured(scripts, budget=600, ready_s=70.0)
+    assert {t.outcome for t in found.of("other")} == {"timed-out"}
+
+
 def test_later_rounds_hold_only_what_is_still_unclear():
     scripts = {"base": Script(), "clear": Script(0.06), "wild": Script(spread=0.5)}
     found = measured(scripts, budget=60)
