@@ -85,9 +85,12 @@ class Change:
         return "defect" if ratio >= self.defect_from else "opportunity"
 
     def helps(self, compared: Comparison) -> bool:
-        """Whether it is shown to be faster; an opportunity, beyond what luck brings."""
-        defect = self.kind_at(compared.ratio) == "defect"
-        return compared.verdict == "faster" and (defect or compared.stands_out)
+        """Whether it is shown to be faster.
+
+        Beyond what luck brings where only the gain speaks for it: the largest of many.
+        """
+        needless = self.kind == "defect"
+        return compared.verdict == "faster" and (needless or compared.stands_out)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,10 @@
 from dataclasses import replace
 
+import pytest
+
 from perfkit.diagnosis import gains
+from perfkit.diagnosis.rounds import AS_GIVEN
+from perfkit.measure.statistics import Comparison
 from tests.diagnosis.diagnosed import cause
 from tests.diagnosis.measurements import CEILING, MAP, change, measured
 from tests.findings.made import trial
@@ -138,3 +142,21 @@ def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling
     assert gains.ceiling(ALL, measured(rounds=1, without_input=1.06)) is None
     assert gains.ceiling(ALL, measured(rounds=1, without_input=3.0)).estimate > 2.9
     assert gains.ceiling(ALL, measured(without_input=3.0)).estimate > 2.9
+
+
+@pytest.mark.parametrize(
+    ("kind", "stands_out", "helps"),
+    [
+        ("defect", False, True),
+        ("by gain", False, False),
+        ("by gain", True, True),
+        ("opportunity", False, False),
+        ("opportunity", True, True),
+    ],
+)
+def test_what_only_its_gain_speaks_for_has_to_stand_out(kind, stands_out, helps):
+    endless = change("endless", "epoch-boundary", kind, defect_from=1.5)
+    compared = Comparison(
+        "endless", AS_GIVEN, 1.62, 1.02, 2.59, "faster", 2, stands_out
+    )
+    assert endless.helps(compared) is helps
