@@ -157,6 +157,13 @@ def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling
 def test_what_only_its_gain_speaks_for_has_to_stand_out(kind, stands_out, helps):
     endless = change("endless", "epoch-boundary", kind, defect_from=1.5)
     compared = Comparison(
-        "endless", AS_GIVEN, 1.62, 1.02, 2.59, "faster", 2, stands_out
+        variant="endless",
+        baseline=AS_GIVEN,
+        ratio=1.62,
+        low=1.02,
+        high=2.59,
+        verdict="faster",
+        rounds=2,
+        stands_out=stands_out,
     )
     assert endless.helps(compared) is helps
