@@ -144,6 +144,9 @@ class Facts:
         between_s: Of such a loop: seconds of its own code between two epochs.
         waits_s: Of such a loop: seconds that a step waits for its batch, the median;
             None where that was not seen.
+        graphs_s: Of such a loop: seconds of a step within each function under
+            ``tf.function``, by name, "" for those of Keras; {} where nothing runs as a
+            graph or a GPU works on after such a call.
         late: Variables of the environment that it set after TensorFlow had been loaded.
         uncontained: Why it is not kept from the user's files; "" where it is.
         unrolled: Names of its recurrent layers that are unrolled.
@@ -183,6 +186,7 @@ class Facts:
     epochs: int = 1
     between_s: float = 0.0
     waits_s: float | None = None
+    graphs_s: dict[str, float] = field(default_factory=dict)
     retraced: dict[str, dict[str, Any]] = field(default_factory=dict)
     open_shapes: bool = False
     flop: float | None = None
@@ -371,10 +375,12 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
     assert training is not None
     batch, calls = looping.first, looping.calls
     repeated = looping.repeated and looping.between_s <= LONG_BETWEEN_S
+    eager = tf.config.functions_run_eagerly()
+    at_once = not (eager or tf.config.list_physical_devices("GPU"))
     return Facts(
         model="a loop of your own",
         steps=looping.length or steps_of(training),
-        eager=tf.config.functions_run_eagerly(),
+        eager=eager,
         loop=True,
         eager_calls=calls.eager() if calls else (),
         computes=calls.computes() if calls else "",
@@ -382,6 +388,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         epochs=min(looping.begun, looping.most) if repeated else 1,
         between_s=looping.between_s,
         waits_s=float(np.median(calls.waits_s)) if calls and calls.waits_s else None,
+        graphs_s=calls.graphs_s() if calls and at_once else {},
         **_of_data(training, batch),
         **seen,
     )

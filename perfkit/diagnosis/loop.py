@@ -10,7 +10,9 @@ model without a ``tf.function`` around them, and iterators, which many make for 
 import dis
 import functools
 import itertools
+import statistics
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -109,6 +111,8 @@ class LoopCalls:
     def __init__(self) -> None:
         self.steps = 0
         self.waits_s: list[float] = []
+        self._calls_s: dict[str, list[float]] = {}
+        self._within = threading.local()
         self._over = False
         self._loop: set[CodeType] = set()
         self._eager: Counter[str] = Counter()
@@ -128,6 +132,7 @@ class LoopCalls:
             _before(
                 iterator_class(), "__next__", lambda frame: self._hear(BATCHES, frame)
             )
+            self._time(type(tf.function(_nothing)))
         self._loop |= {f.f_code for f in frames_from(sys._getframe(1)) if is_own(f)}
 
     def step(self) -> None:
@@ -167,6 +172,37 @@ class LoopCalls:
         steps = max(1, self.steps)
         return {name: count / steps for name, count in self._drawn.items()}
 
+    def graphs_s(self) -> dict[str, float]:
+        """Seconds of a step within each function under ``tf.function``, by name.
+
+        The median of its calls times how often a step calls it: one that is traced
+        takes longer. Most first; what Keras calls itself has no name.
+        """
+        steps = max(1, self.steps)
+        found = {
+            name: statistics.median(calls) * len(calls) / steps
+            for name, calls in self._calls_s.items()
+        }
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+    def _time(self, function: Any) -> None:
+        """Time calls of functions of a class, with what each of them calls."""
+        call = function.__call__
+
+        @functools.wraps(call)
+        def timed(self_: Any, *args: Any, **named: Any) -> Any:
+            if self._over or getattr(self._within, "one", False):
+                return call(self_, *args, **named)
+            self._within.one, began = True, time.perf_counter()
+            try:
+                return call(self_, *args, **named)
+            finally:
+                self._within.one = False
+                spent_s = time.perf_counter() - began
+                self._calls_s.setdefault(_graph_name(self_), []).append(spent_s)
+
+        function.__call__ = timed
+
     def _hear_eager(self, frame: FrameType, what: str = OPERATIONS) -> None:
         import tensorflow as tf
 
@@ -193,6 +229,10 @@ class LoopCalls:
         return None
 
 
+def _nothing() -> None:
+    """Do nothing: a function to make others of its kind from."""
+
+
 def iterator_class() -> Any:
     """The class of the iterators over datasets."""
     import tensorflow as tf
@@ -217,6 +257,13 @@ def _name(function: FrameType | None) -> str:
     if function is None or "<" in function.f_code.co_qualname:
         return ""
     return f"{function.f_globals.get('__name__')}:{function.f_code.co_qualname}"
+
+
+def _graph_name(function: Any) -> str:
+    """A function under ``tf.function`` as its author calls it; "" for one of Keras."""
+    python = function.python_function
+    package = str(getattr(python, "__module__", "")).partition(".")[0]
+    return "" if package in _OF_OTHERS else getattr(python, "__name__", "")
 
 
 def frames_from(frame: FrameType | None) -> Iterator[FrameType]:

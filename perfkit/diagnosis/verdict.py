@@ -1,5 +1,6 @@
 """A diagnosis in words: what to change first, how much that brings, how sure it is."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -51,6 +52,8 @@ MEANINGS = {
 _MOST_NAMES = 4
 # No more is told of what to do; the rest stands in the table.
 _MOST_FIXES = 3
+# Of a step's graphs so many are told: those that take most of it.
+_MOST_GRAPHS = 2
 # Code of a line that is told in a sentence is no longer.
 _LONGEST = 60
 # Ends of epochs that differ by so much of a step are worth a word.
@@ -118,7 +121,7 @@ def _not_measured(found: Diagnosis) -> Verdict:
         # Trials that the budget's end has cut off were stopped, too.
         then = plan if "--budget" in plan else _REMEDIES["completed"]
     if step_s:
-        seen = [f"A step takes about {_short(step_s)}", *_waits(found)]
+        seen = [f"A step takes about {_short(step_s)}", *_spent(found)]
         if not runs:
             much = f"In a process of its own it then {much.removeprefix('It ')}"
         much = f"{', '.join(seen)}. {''.join(_traced(found))}{much}"
@@ -132,11 +135,21 @@ def _not_measured(found: Diagnosis) -> Verdict:
     )
 
 
-def _waits(found: Diagnosis) -> Iterator[str]:
-    """What the first look saw a loop wait for."""
-    waits_s = found.facts.get("waits_s")
-    if isinstance(waits_s, int | float):
-        yield f"of which it waits {_short(waits_s)} for its data"
+def _spent(found: Diagnosis) -> Iterator[str]:
+    """What the first look saw a step of a loop wait for, and its graphs take."""
+    parts, waits_s = [], found.facts.get("waits_s")
+    # A loop that counts is given no data to wait for.
+    if isinstance(waits_s, int | float) and "input-bound" not in found.untested:
+        parts.append(f"it waits {_short(waits_s)} for its data")
+    graphs = found.facts.get("graphs_s") or {}
+    within = [
+        f"{_short(seconds)} in {f'`{name}`' if name else 'Keras'}"
+        for name, seconds in list(graphs.items())[:_MOST_GRAPHS]
+    ]
+    if within:
+        parts.append(f"{'' if parts else 'it '}spends {' and '.join(within)}")
+    if parts:
+        yield f"of which {' and '.join(parts)}"
 
 
 def _traced(found: Diagnosis) -> Iterator[str]:
@@ -212,8 +225,9 @@ def _nothing_to_do(found: Diagnosis) -> Verdict:
         much = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
         then = f"Run again with `budget={2 * found.budget_s:.0f}`."
         if not found.comparisons and not open_yet:
-            much = f"{step}; nothing in it can be changed without its code."
-            then = "See why each cause was not tested."
+            seen = ", ".join([step, *_spent(found)])
+            much = f"{seen}; nothing in it can be changed without its code."
+            then = _by_hand(found)
         if why := found.untested.get("eager"):
             then = as_sentence(why)
         return Verdict(
@@ -235,6 +249,21 @@ def _nothing_to_do(found: Diagnosis) -> Verdict:
         warnings=others,
         next=work if _is_compute_bound(found) else "",
     )
+
+
+def _by_hand(found: Diagnosis) -> str:
+    """Where its author should look, where no change could be tried."""
+    graphs = found.facts.get("graphs_s") or {}
+    half_s = found.step.median_s / 2 if found.step else math.inf
+    if (found.facts.get("waits_s") or 0.0) > half_s:
+        return "Make its data faster: most of a step waits for them."
+    if sum(graphs.values()) > half_s:
+        most = next(iter(graphs))
+        what = f"`{most}`" if most else "what Keras computes"
+        return f"Look into {what} first: `perfkit profile` shows its operations."
+    if graphs:
+        return "Most of a step is Python outside of its graphs: do more of it in them."
+    return "See why each cause was not tested."
 
 
 def _to_delete(cause: Cause) -> str:

@@ -275,6 +275,7 @@ def script(monkeypatch):
         (keras.optimizers.Optimizer, "apply"),
         (tf.data.Dataset, "__iter__"),
         (iterator, "__next__"),
+        (type(tf.function(len)), "__call__"),
     ):
         monkeypatch.setattr(of, name, getattr(of, name))
     module = types.ModuleType("a_script")
@@ -288,6 +289,8 @@ def test_what_each_step_of_a_loop_computes_eagerly_is_named_and_made_a_graph(scr
     _, looping = looped(script.train, Epochs(batch=1), calls=LoopCalls())
     facts = facts_of_loop(looping)
     assert facts.eager_calls == ("a_script:Trainer.step",)
+    assert list(facts.graphs_s) == ["in_a_graph"]
+    assert 0 < facts.graphs_s["in_a_graph"] < 60
     (change,) = [one for one in applicable(facts)[0] if one.cause == "eager"]
     assert "`Trainer.step`" in change.fix
     script.traced.clear()

@@ -245,6 +245,30 @@ def test_nothing_is_called_healthy_while_much_is_open(more):
 
 
 @pytest.mark.parametrize(
+    ("facts", "then"),
+    [
+        ({}, "See why"),
+        ({"graphs_s": {"learn": 0.6, "act": 0.1}}, "Look into `learn` first"),
+        ({"graphs_s": {"": 0.6}}, "Look into what Keras computes"),
+        ({"graphs_s": {"learn": 0.1}}, "Most of a step is Python"),
+        ({"graphs_s": {"learn": 0.1}, "waits_s": 0.7}, "Make its data faster"),
+    ],
+)
+def test_where_nothing_can_be_changed_it_says_where_a_step_goes(facts, then):
+    found = diagnosis((), comparisons=(), ceiling=None, healthy=False)
+    assert found.step
+    seconds = found.step.median_s
+    told = facts | {
+        "graphs_s": {k: v * seconds for k, v in facts.get("graphs_s", {}).items()},
+        "waits_s": facts.get("waits_s", 0.0) * seconds,
+    }
+    said = verdict_of(replace(found, facts=found.facts | told))
+    assert said.next.startswith(then)
+    assert said.sure == "not known yet"
+    assert ("in `learn`" in said.much) == ("learn" in told["graphs_s"])
+
+
+@pytest.mark.parametrize(
     ("changed", "is_open"),
     [
         ({"verdict": "too noisy to say", "high": 1.2}, False),
@@ -322,6 +346,10 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
     facts = {"step_s": 2.5, "waits_s": 0.012}
     said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
     assert "about 2.5 s, of which it waits 12 ms for its data. The" in said.much
+    facts |= {"graphs_s": {"learn": 1.9, "": 0.3, "act": 0.1}}
+    said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
+    spent = "waits 12 ms for its data and spends 1.9 s in `learn` and 300 ms in Keras"
+    assert spent in said.much
     facts = {"step_s": 2.5, "retraced": {"step": {"traces": 4, "seconds": 6.2}}}
     said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
     assert "`step` was traced anew 3 times, 6.2 s in all. The training" in said.much
