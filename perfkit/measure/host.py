@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from pathlib import Path
@@ -140,6 +140,23 @@ def _in_short(error: Exception) -> str:
             return "it answers as no Python does"
 
 
+@contextlib.contextmanager
+def _on(cores: Collection[int]) -> Iterator[None]:
+    """Let this thread use these cores alone, and so what it starts, from its start on.
+
+    Set from outside, they would come too late for what it has started itself by then.
+    """
+    if not cores or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 class Host:
     """The launcher of a place that is another than this process.
 
@@ -160,7 +177,8 @@ class Host:
             if place.python:
                 self._lent = _lend(environment.lacks)
             self._connection, theirs = Pipe()
-            self._process = self._started(theirs.fileno())
+            with _on(place.cores):
+                self._process = self._started(theirs.fileno())
         except OSError as error:
             shutil.rmtree(self._lent, ignore_errors=True)
             raise RunError(
@@ -168,8 +186,6 @@ class Host:
                 f"({error.strerror or error}): {remedy(error)}, then race again."
             ) from error
         theirs.close()
-        if place.cores and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(self._process.pid, place.cores)
 
     def _started(self, number: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

@@ -9,6 +9,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from perfkit import units
 from perfkit.errors import RunError
 from perfkit.findings.text import with_code
 from perfkit.machines.recording import ready
@@ -205,7 +206,10 @@ class PassportPanel(Measuring[Passport]):
             self.view.status.end()
         made = making.passport()
         if not made.has_rates:
-            raise RunError(" ".join(("Nothing was measured.", *made.missed)))
+            told = [f"Nothing was measured in {units.seconds(made.budget_s)}."]
+            if made.visits and not made.stopped:
+                told.append("Give it a larger budget.")
+            raise RunError(" ".join((*told, *made.missed)))
         self._made, self.view.can_save = made, True
         self.view.show(self.passport)
         few = not any(one.seconds for one in made.trainings)

@@ -19,7 +19,7 @@ NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
 # Enough for a round of every variant of the widest notebook, on two busy cores.
 SMALL_S = 6.0
 # The budget of these holds TensorFlow's start as well, and several parts.
-LARGER_S = 20.0
+LARGER_S = 40.0
 LARGER = ("03", "07", "09", "10", "11", "13", "14")
 PASSPORT = {MICROBENCHMARKS, TRAININGS}
 CHART = re.compile(r'<svg[^>]*\brole="img"[^>]*\baria-label="([^"]+)"')
