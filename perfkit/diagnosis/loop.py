@@ -112,7 +112,8 @@ class LoopCalls:
         self.steps = 0
         self.waits_s: list[float] = []
         self._calls_s: dict[str, list[float]] = {}
-        self._within = threading.local()
+        self._in_graph = False
+        self._thread = 0
         self._over = False
         self._loop: set[CodeType] = set()
         self._eager: Counter[str] = Counter()
@@ -132,6 +133,7 @@ class LoopCalls:
             _before(
                 iterator_class(), "__next__", lambda frame: self._hear(BATCHES, frame)
             )
+            self._thread = threading.get_ident()
             self._time(type(tf.function(_nothing)))
         self._loop |= {f.f_code for f in frames_from(sys._getframe(1)) if is_own(f)}
 
@@ -186,18 +188,20 @@ class LoopCalls:
         return dict(sorted(found.items(), key=lambda one: -one[1]))
 
     def _time(self, function: Any) -> None:
-        """Time calls of functions of a class, with what each of them calls."""
+        """Time the loop's calls of functions of a class, and what those call."""
         call = function.__call__
 
         @functools.wraps(call)
         def timed(self_: Any, *args: Any, **named: Any) -> Any:
-            if self._over or getattr(self._within, "one", False):
+            # What another thread calls is no time of a step.
+            is_loop = threading.get_ident() == self._thread
+            if self._over or self._in_graph or not is_loop:
                 return call(self_, *args, **named)
-            self._within.one, began = True, time.perf_counter()
+            self._in_graph, began = True, time.perf_counter()
             try:
                 return call(self_, *args, **named)
             finally:
-                self._within.one = False
+                self._in_graph = False
                 spent_s = time.perf_counter() - began
                 self._calls_s.setdefault(_graph_name(self_), []).append(spent_s)
 
@@ -263,7 +267,9 @@ def _graph_name(function: Any) -> str:
     """A function under ``tf.function`` as its author calls it; "" for one of Keras."""
     python = function.python_function
     package = str(getattr(python, "__module__", "")).partition(".")[0]
-    return "" if package in _OF_OTHERS else getattr(python, "__name__", "")
+    # An object that can be called has a class alone.
+    own = getattr(python, "__name__", type(python).__name__)
+    return "" if package in _OF_OTHERS else own
 
 
 def frames_from(frame: FrameType | None) -> Iterator[FrameType]:

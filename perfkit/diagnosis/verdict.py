@@ -137,9 +137,8 @@ def _not_measured(found: Diagnosis) -> Verdict:
 
 def _spent(found: Diagnosis) -> Iterator[str]:
     """What the first look saw a step of a loop wait for, and its graphs take."""
-    parts, waits_s = [], found.facts.get("waits_s")
-    # A loop that counts is given no data to wait for.
-    if isinstance(waits_s, int | float) and "input-bound" not in found.untested:
+    parts, waits_s = [], _waits_s(found)
+    if waits_s is not None:
         parts.append(f"it waits {_short(waits_s)} for its data")
     graphs = found.facts.get("graphs_s") or {}
     within = [
@@ -150,6 +149,13 @@ def _spent(found: Diagnosis) -> Iterator[str]:
         parts.append(f"{'' if parts else 'it '}spends {' and '.join(within)}")
     if parts:
         yield f"of which {' and '.join(parts)}"
+
+
+def _waits_s(found: Diagnosis) -> float | None:
+    """Seconds that a step of a loop waits for its data; of one that counts, None."""
+    waits_s = found.facts.get("waits_s")
+    known = isinstance(waits_s, int | float) and "input-bound" not in found.untested
+    return waits_s if known else None
 
 
 def _traced(found: Diagnosis) -> Iterator[str]:
@@ -255,7 +261,7 @@ def _by_hand(found: Diagnosis) -> str:
     """Where its author should look, where no change could be tried."""
     graphs = found.facts.get("graphs_s") or {}
     half_s = found.step.median_s / 2 if found.step else math.inf
-    if (found.facts.get("waits_s") or 0.0) > half_s:
+    if (_waits_s(found) or 0.0) > half_s:
         return "Make its data faster: most of a step waits for them."
     if sum(graphs.values()) > half_s:
         most = next(iter(graphs))
