@@ -78,8 +78,8 @@ def round_s(facts: Facts) -> float:
 
 
 def _to_give(budget_s: float) -> str:
-    """A budget as it is typed, in full tens of seconds."""
-    return f"--budget {10 * math.ceil(budget_s / 10)}"
+    """A budget in full tens of seconds."""
+    return f"a budget of {10 * math.ceil(budget_s / 10)} s"
 
 
 def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:

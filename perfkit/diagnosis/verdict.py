@@ -119,7 +119,7 @@ def _not_measured(found: Diagnosis) -> Verdict:
     then = _REMEDIES.get(found.outcome, _REMEDIES["completed"])
     if runs and not found.stopped:
         # Trials that the budget's end has cut off were stopped, too.
-        then = plan if "--budget" in plan else _REMEDIES["completed"]
+        then = plan if "a budget of" in plan else _REMEDIES["completed"]
     if step_s:
         seen = [f"A step takes about {_short(step_s)}", *_spent(found)]
         if not runs:
@@ -229,7 +229,7 @@ def _nothing_to_do(found: Diagnosis) -> Verdict:
     step, others = _step(found), (*_between(found), *_others(found))
     if open_yet or not found.healthy:
         much = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
-        then = f"Run again with `budget={2 * found.budget_s:.0f}`."
+        then = f"Run again with a budget of {2 * found.budget_s:.0f} s."
         if not found.comparisons and not open_yet:
             seen = ", ".join([step, *_spent(found)])
             much = f"{seen}; nothing in it can be changed without its code."

@@ -44,7 +44,7 @@ def in_words(finding: Finding) -> Iterator[str]:
 
 def quieter(finding: Finding) -> str:
     """What to do where noise hides the answer: end who took cores, or measure on."""
-    again = f"run again with `budget={_MORE * finding.budget_s:.0f}`."
+    again = f"run again with a budget of {_MORE * finding.budget_s:.0f} s."
     is_known = bool(known(finding, "cpu_other"))
     taken = _mean(finding, "cpu_other") if is_known else 0.0
     if taken < _LITTLE * cores(finding):

@@ -57,7 +57,7 @@ def too_short(passport: Passport) -> str:
     enough = max(BUDGET_S, 2 * passport.budget_s)
     return (
         f"No reference training was measured in {passport.budget_s:.0f} s: make it "
-        f"again with `budget={enough:.0f}`."
+        f"again with a budget of {enough:.0f} s."
     )
 
 

@@ -236,7 +236,7 @@ def test_nothing_is_called_healthy_while_much_is_open(more):
     assert said.headline == "Whether anything slows this training is not known yet."
     assert said.sure == "not known yet"
     assert ('"graph"' if more else '"XLA"') in said.much
-    assert said.next == "Run again with `budget=240`."
+    assert said.next == "Run again with a budget of 240 s."
     assert any(line.startswith("Not known yet: ") for line in found.report.besides)
     nothing = {"comparisons": (), "ceiling": None, "healthy": False}
     said = verdict_of(diagnosis(causes=(), **nothing))

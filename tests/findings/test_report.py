@@ -214,21 +214,21 @@ def test_what_is_open_for_noise_names_who_took_cores_and_the_seconds_to_give():
     seen = replace(MACHINE, load=Load(top=top))
     said = finding(verdict=OPEN, samples=BUSY, machine=seen).report.verdict.next
     assert said.startswith("Other programs kept 4 of 8 cores busy (`chromium`, ")
-    assert said.endswith(" as it began). End them, or run again with `budget=180`.")
+    assert said.endswith(" it began). End them, or run again with a budget of 180 s.")
     assert "\n" not in said
     said = finding(verdict=OPEN, samples=BUSY).report.verdict.next
     assert "cores busy; `perfkit doctor` names them. End them, or run again" in said
     # Little is nobody's fault, and ending it would not help.
     little = BUSY | {"cpu_other": (0.6, 0.7)}
     said = finding(verdict=OPEN, samples=little).report.verdict.next
-    assert said == "Run again with `budget=180`."
+    assert said == "Run again with a budget of 180 s."
 
 
 def test_it_asks_for_seconds_alone_or_for_what_the_verdict_says_itself():
     idle = {"t": (0.0,), "cpu_other": (0.1,)}
     for samples in ({}, idle):
         found = finding(verdict=OPEN, samples=samples, budget_s=600.0)
-        assert found.report.verdict.next == "Run again with `budget=1800`."
+        assert found.report.verdict.next == "Run again with a budget of 1800 s."
     for said in (replace(OPEN, next="Give it a GPU."), replace(OPEN, sure="sure")):
         assert finding(verdict=said, samples=BUSY).report.verdict == said
 

@@ -122,7 +122,7 @@ def test_whose_budget_was_too_small_for_a_training_is_said_with_what_to_type(fol
     for name in ("x", "y"):
         save(passport(name, trainings=none, budget_s=60.0), folder / f"{name}.json")
     said = "x, y: no reference training was measured in 60 s: make it again with"
-    assert f"{said} `budget=180`." in perfkit.classroom(folder).report.besides
+    assert f"{said} a budget of 180 s." in perfkit.classroom(folder).report.besides
 
 
 def test_nobody_is_the_fastest_or_slowest_of_machines_that_are_alike(tmp_path):

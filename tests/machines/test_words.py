@@ -76,7 +76,7 @@ def test_a_budget_too_small_for_any_training_is_said_with_one_that_is_not():
         made = passport(trainings=(*none, refused), budget_s=budget)
         assert made.report.verdict.much == (
             f"No reference training was measured in {budget:.0f} s: make it again "
-            f"with `budget={enough}`."
+            f"with a budget of {enough} s."
         )
     assert "no reference training\n" in passport_words.preview(made, 1000)
     some = (*none, training("d", 0.002))

@@ -6,7 +6,7 @@ from perfkit import units
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison, Estimate, Timing
 
-MORE = "Give it more seconds, such as `--budget 180`: two rounds say more."
+MORE = "Give it more seconds, such as a budget of 180 s: two rounds say more."
 
 
 def quoted(name: str) -> str:
