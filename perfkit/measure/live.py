@@ -121,6 +121,12 @@ class LiveTrial:
         return (self._ticks[0][0] - self._zero_ns) / 1e9
 
     @property
+    def set_up_s(self) -> float:
+        """Seconds from its own start until it was ready; 0.0 before that."""
+        ready_ns = self._ticks[0][0] if self._ticks else self.running.started_ns
+        return (ready_ns - self.running.started_ns) / 1e9
+
+    @property
     def turns_done(self) -> int:
         """How many turns it has had."""
         return len(self._resumed_ns)
@@ -251,7 +257,7 @@ class LiveTrial:
             message=nameless(message),
             started_s=(started - self._zero_ns) / 1e9,
             wall_s=(self._clock() - started) / 1e9,
-            setup_s=(self._ticks[0][0] - started) / 1e9 if self._ticks else None,
+            setup_s=self.set_up_s if self._ticks else None,
             ticks=tuple(((at - started) / 1e9, n) for at, n in self._ticks),
             turns=tuple((at - started) / 1e9 for at in self._resumed_ns),
             pauses={

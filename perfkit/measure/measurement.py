@@ -114,22 +114,47 @@ class Measurement:
         return None if rounds is None else self._comparison(rounds)
 
     def _comparison(self, rounds: Rounds) -> Comparison:
-        return statistics.comparison(
+        compared = statistics.comparison(
             rounds, self._usual, self.noise_floor, max(1, len(self._compared))
         )
+        ran = [
+            trial
+            for name in (rounds.variant, rounds.baseline)
+            for trial, _ in self._completed[name].values()
+        ]
+        # A single turn, of a run stopped in it, shows nothing of how turns differ.
+        return compared.after(2 if any(len(t.turns) == 1 for t in ran) else 1)
 
     def fastest(self, among: tuple[str, ...] = ()) -> tuple[Timing, ...]:
         """The fastest variant, then those it is not shown to beat; best rate first.
+
+        Not all are in every round, and rounds differ: a rate is that of the baseline
+        times what they differ by where both were.
 
         Args:
             among: Only these variants; empty for all.
         """
         ranked = sorted(
             (t for t in self.timings if not among or t.variant in among),
-            key=lambda timing: timing.rate,
+            key=self._rate_in_common,
             reverse=True,
         )
-        return tuple(t for t in ranked if t is ranked[0] or self._ties(ranked[0], t))
+        if not ranked:
+            return ()
+        best = ranked[0]
+        for other in ranked[1:]:
+            compared = self.compare(other.variant, best.variant)
+            if compared and compared.verdict == "faster":
+                best = other
+        others = (t for t in ranked if t is not best and self._ties(best, t))
+        return (best, *others)
+
+    def _rate_in_common(self, timing: Timing) -> float:
+        common = self.timing(self.baseline)
+        compared = common and self.compare(timing.variant, self.baseline)
+        if not common or not compared:
+            return timing.rate
+        return common.rate * compared.ratio
 
     def _ties(self, best: Timing, other: Timing) -> bool:
         comparison = self.compare(best.variant, other.variant)

@@ -249,6 +249,9 @@ class Run:
 
     def _round_in_one_go(self, names: list[str]) -> Iterator[Event]:
         for name in names:
+            if name not in self._variants:
+                # The baseline has just failed for good, and its control goes with it.
+                continue
             live = yield from self._set_up(name)
             yield from self._hear(live, self._one_go(live))
             yield from self._end([live])
@@ -296,12 +299,11 @@ class Run:
         if live.over or self._ending:
             return
         seconds = budgets.turn_s(live.tick_s)
+        # With the tick that ends nearest to it.
+        least = seconds - min(seconds, live.tick_s) / 2
 
         def enough(spent: float, ticks: int) -> bool:
-            # A turn without a single tick goes on until there is one, or it is a hang.
-            return spent >= seconds and (
-                ticks > 2 or (ticks > 0 and spent > 4 * seconds)
-            )
+            return spent >= least if ticks > 2 else spent > 4 * seconds
 
         self.watcher.watch(live.running.pid, [other.running.pid for other in lives])
         live.resume()
@@ -336,20 +338,25 @@ class Run:
             return spent >= longest or settled(cost[1:])
 
         yield from self._hear(live, steady)
-        live.running.silence = max(_SILENCE_S, _SILENT_TICKS * live.tick_s)
+        # What setting up held, such as a first end of an epoch, may come again.
+        again = _TIMES_AS_LONG * live.set_up_s
+        live.running.silence = max(_SILENCE_S, _SILENT_TICKS * live.tick_s, again)
 
     def _hear(
         self, live: LiveTrial, enough: Callable[[float, int], bool]
     ) -> Iterator[Event]:
-        """Listen to the trial until ``enough(seconds, new ticks)`` or its end."""
-        began, heard = self._now(), 0
-        while not live.over and not self._ending:
-            if enough(self._now() - began, heard):
-                break
+        """Listen to the trial until ``enough(seconds, new ticks)`` or its end.
+
+        It is asked where a tick has ended. In the middle of one, the longer that takes,
+        the more likely it would be cut off, and stalls would be missing in the rate.
+        """
+        began, heard, is_enough = self._now(), 0, False
+        while not (live.over or self._ending or is_enough):
             ticks = live.listen(_SLICE_S / 4)
             heard += len(ticks)
             if ticks:
                 yield Ticked(live.variant, ticks)
+                is_enough = enough(self._now() - began, heard)
             yield from self._tell()
 
     def _tell(self) -> Iterator[Event]:
@@ -516,8 +523,11 @@ class Run:
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:
         """Whether all trials of a round fit into memory side by side."""
+        there = [live for live in lives if not live.over]
+        if not there:
+            return True
         try:
-            sizes = [psutil.Process(live.running.pid).memory_info() for live in lives]
+            sizes = [psutil.Process(live.running.pid).memory_info() for live in there]
             present = psutil.virtual_memory().available
         except (psutil.Error, OSError):
             return True

@@ -38,8 +38,8 @@ Sure = Literal["sure", "likely", "not known yet", ""]
 Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say"]
 
 _LEVEL = 0.975
-# A log that no ratio of rates has, and whose number a float still holds.
-_WIDEST = 500.0
+# A log that no ratio of rates has, and whose number a finding may hold.
+_WIDEST = 30.0
 # What is known besides of how trials or rounds vary counts like so many more of them.
 _BORROWED = 2.0
 # What the turns of a round show is mixed with that of so many usual ones.

@@ -93,7 +93,7 @@ class _Beyond:
             return cls()
         # The shortest of few is no floor: so it is where tails fall off exponentially.
         longer = len(seen) / (len(seen) - len(several))
-        error = statistics.stdev(seen) / len(seen) ** 0.5
+        error = longer * statistics.stdev(seen) / len(seen) ** 0.5
         return cls(tuple(one * longer for one in seen), error)
 
     @property
@@ -371,7 +371,9 @@ def steady(trial: Trial) -> Steady | None:
         # What came before the first turn warmed it up.
         keep, cost = turn > 0, spent / examples
         first = np.diff(turn, prepend=0) > 0
-        keep[keep] = ~awakening(first[keep], cost[keep])
+        if awakening(first[keep], cost[keep]).any():
+            # All of them, for a stall may have come first by chance.
+            keep &= ~first
         keys, blocks = np.unique(turn[keep], return_inverse=True)
     else:
         keep = np.arange(len(spent)) >= (warm_up_ticks(spent / examples) or 0)

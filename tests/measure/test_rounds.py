@@ -264,7 +264,7 @@ def test_trials_take_turns_where_all_have_room(present, free, fits, monkeypatch)
         measure_rounds, "memory_free", lambda _, available: min(available, free)
     )
     run, _ = play({"base": Script()})
-    live = SimpleNamespace(running=SimpleNamespace(pid=1))
+    live = SimpleNamespace(running=SimpleNamespace(pid=1), over=False)
     assert run._room_for_another([live], 4) is fits
 
 
