@@ -39,25 +39,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("perfkit: standard output is closed; send it somewhere.", file=sys.stderr)
         return FAILED
     _print_anything()
+    failed = FAILED
     try:
         asked = options.parse(sys.argv[1:] if arguments is None else arguments)
+        if getattr(asked, "worse", None) is not None:
+            # There 1 is an answer: a side is slower.
+            failed = BAD_USAGE
         code = _COMMANDS[asked.command](asked)
         sys.stdout.flush()
     except PerfkitError as error:
         notes = getattr(error, "__notes__", ())
         print(f"perfkit: {error}", *notes, sep="\n", file=sys.stderr)
-        return BAD_USAGE if isinstance(error, BadParameterError) else FAILED
+        return BAD_USAGE if isinstance(error, BadParameterError) else failed
     except KeyboardInterrupt as interrupt:
         print(f"perfkit: {str(interrupt) or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         _give_up_stdout()
-        return FAILED
+        return failed
     except OSError as error:
         _give_up_stdout()
         said = ": ".join(filter(None, (str(error), remedy(error, ""))))
         print(f"perfkit: the system refused: {said}.", file=sys.stderr)
-        return FAILED
+        return failed
     return code
 
 
@@ -182,19 +186,14 @@ def _race(asked: Namespace) -> int:
     session = open_race(
         what, asked.budget, seed=asked.seed, folder=asked.out, worse=asked.worse
     )
-    try:
-        code = _watched(session, asked)
-    except RunError as error:
-        if asked.worse is None:
-            raise
-        # A version that cannot be run is no slower one, and no pass either.
-        print(f"perfkit: {error}", *getattr(error, "__notes__", ()), file=sys.stderr)
-        return BAD_USAGE
+    code = _watched(session, asked)
     if asked.worse is None or code == INTERRUPTED:
         return code
     # A recording says nothing of these versions.
-    is_worse = session.is_worse if isinstance(session, RaceSession) else None
-    return LEFT_OPEN if is_worse is None else FAILED if is_worse else DONE
+    live = session if isinstance(session, RaceSession) else None
+    if live is None or live.is_worse is None:
+        return BAD_USAGE if live and live.cannot_run else LEFT_OPEN
+    return FAILED if live.is_worse else DONE
 
 
 def _profile(asked: Namespace) -> int:

@@ -487,8 +487,10 @@ def _integers(text: str) -> tuple[int | str, ...]:
 
 def _share(text: str) -> float | str:
     """Read ``"5%"`` as 0.05; what is none is left for who has the better words."""
+    number, sign, rest = text.partition("%")
     try:
-        return float(text.rstrip("% ")) / 100
+        # Without its sign 0.05 might be meant as either.
+        return float(number) / 100 if sign and not rest else text
     except ValueError:
         return text
 

@@ -34,10 +34,12 @@ class InFile:
     Attributes:
         path: Of the file, from the root.
         name: Of the function.
+        lent: The folder that links around the file lead to; "" for none.
     """
 
     path: str
     name: str
+    lent: str = ""
 
     def __call__(self) -> Any:
         """Run the file and call its function."""
@@ -105,7 +107,7 @@ def contain(maker: Callable[[], Any], *keep: str) -> str:
         os.chdir(maker.folder)
     folders = [Path.cwd()]
     if isinstance(maker, Script | InFile):
-        folders.append(Path(maker.path).parent)
+        folders += [Path(maker.path).parent, *map(Path, filter(None, [maker.lent]))]
     if os.environ.get(UNCONTAINED):
         return ""
     try:

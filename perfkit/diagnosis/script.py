@@ -224,12 +224,14 @@ class Script:
         arguments: What stands behind its name on its own command line.
         fit: Which of its calls of ``fit`` to take, from 1; 0 for the longest.
         folder: In which it runs, wherever the process was started that runs it.
+        lent: The folder that links around the file lead to; "" for none.
     """
 
     path: str
     arguments: tuple[str, ...] = ()
     fit: int = 0
     folder: str = "."
+    lent: str = ""
 
     def __call__(self) -> Any:
         """Run the script until it trains.

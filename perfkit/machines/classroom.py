@@ -433,9 +433,10 @@ def _claims_in(folder: Path) -> dict[Claim, Counter[str]]:
 
 
 def _findings(machine: Path) -> Iterator[Finding]:
-    # A diagnosis is about a training of one's own, and no claim that others share.
+    # A diagnosis or a race is about trainings of one's own: no claim that others share.
     for finding in read_all(machine, store.load_finding):
-        if not (finding.replayed or finding.ended_early):
+        is_own = TYPED in finding.parameters
+        if not (is_own or finding.replayed or finding.ended_early):
             yield finding
 
 
@@ -450,8 +451,6 @@ def _said(finding: Finding) -> Iterator[tuple[Claim, str]]:
 
 def _asked(finding: Finding) -> str:
     """What was asked, with what makes it another question."""
-    if typed := finding.parameters.get(TYPED):
-        return plain(str(typed), _CLAIM)
     set_to = (f"{name}={value}" for name, value in finding.parameters.items() if value)
     # How it was set is part of what was asked: other sizes, another answer.
     return plain(f"{finding.experiment} ({', '.join(set_to)})", 2 * _CLAIM)

@@ -139,25 +139,31 @@ class ComparePanel(Working[Explanation]):
         self, a: Document | str | Path | None, b: Document | str | Path | None
     ) -> None:
         """Set what is picked at first."""
-        given = [None if what is None else documents.given(what) for what in (a, b)]
-        self._added = dict(filter(None, given))
+        first, second = (
+            "" if what is None else self._add(*documents.given(what)) for what in (a, b)
+        )
         self._look()
         offered = [label for label in self._sources if label not in self._added]
         recorded = [
             label for label, of in self._sources.items() if documents.is_recorded(of)
         ]
-        one = given[0][0] if given[0] else next(iter(offered or self._sources))
+        one = first or next(iter(offered or self._sources))
         other = next((label for label in recorded if label != one), one)
-        both = (one, given[1][0] if given[1] else other)
+        both = (one, second or other)
         for picker, label in zip(self.view.pickers.values(), both, strict=True):
             picker.value = label
         self._seen = self.picked
-        self.view.say(_ALONE if not given[0] and one in recorded else _READY)
+        self.view.say(_ALONE if not first and one in recorded else _READY)
+
+    def _add(self, label: str, source: Source) -> str:
+        return documents.add(self._added, source, label)
 
     # What the worker does; only here are widgets changed.
 
     def _look(self) -> None:
-        self._sources = {**self._added, **documents.offered(self._folder)}
+        self._sources = dict(self._added)
+        for label, source in documents.offered(self._folder).items():
+            documents.add(self._sources, source, label)
         self.view.offer(self._sources)
 
     def _refresh(self) -> None:
@@ -173,8 +179,7 @@ class ComparePanel(Working[Explanation]):
         """Add a file that the page sent, and pick it."""
         if data is None:
             raise BadFileError(documents.too_large(name, size))
-        label, document = documents.uploaded(name, data)
-        self._added[label] = document
+        label = self._add(*documents.uploaded(name, data))
         self._look()
         self.view.pickers[side].value = label
 

@@ -33,7 +33,7 @@ _KIND = re.compile(rb'"kind"\s*:\s*"(passport|finding|diagnosis)"')
 _LONGEST = 90
 
 
-def offered(folder: str | Path | None = None) -> dict[str, Path]:
+def offered(folder: str | Path | None = None) -> dict[str, Source]:
     """What can be held against each other, by a label that tells it from the others.
 
     Passports come first, the newest on top, then the recorded machines, then findings.
@@ -42,18 +42,18 @@ def offered(folder: str | Path | None = None) -> dict[str, Path]:
         folder: Where findings are saved; None for ``perfkit-findings`` here.
     """
     here = list(_here(Path(os.path.expanduser(folder or store.FOLDER))))
-    found = dict[str, Path]()
+    found = dict[str, Source]()
     for path in _newest(path for path, kind in here if kind == "passport"):
-        _add(found, path, _passport(path))
+        add(found, path, _passport(path))
     for name, passport in recorded().items():
         if passport.path is not None:
-            _add(found, passport.path, f"recorded: {name}{_about(passport)}")
+            add(found, passport.path, f"recorded: {name}{_about(passport)}")
     for path in sorted(FOLDER.glob("*/*.json")):
         if path.name != PASSPORT:
-            _add(found, path, f"recorded: {path.parent.name}, {path.stem}")
+            add(found, path, f"recorded: {path.parent.name}, {path.stem}")
     kinds = {path: kind for path, kind in here if kind != "passport"}
     for path in _newest(kinds):
-        _add(found, path, f"{kinds[path]} {plain(path.name, _LONGEST)}")
+        add(found, path, f"{kinds[path]} {plain(path.name, _LONGEST)}")
     return found
 
 
@@ -177,12 +177,20 @@ def _about(passport: Passport) -> str:
     return f" \N{MIDDLE DOT} {plain(machine.cpu, 40)}, {machine.cores} cores, {day}"
 
 
-def _add(found: dict[str, Path], path: Path, label: str) -> None:
+def add(found: dict[str, Source], source: Source, label: str) -> str:
+    """Put a source under its label, numbered where another one has it; return that."""
     more, number = label, 1
-    while more in found:
+    while more in found and not _is_same(found[more], source):
         number += 1
         more = f"{label} ({number})"
-    found[more] = path
+    found[more] = source
+    return more
+
+
+def _is_same(one: Source, other: Source) -> bool:
+    if isinstance(one, Path) and isinstance(other, Path):
+        return os.path.realpath(one) == os.path.realpath(other)
+    return one is other
 
 
 _HERE = Path(__file__).parent / "static"

@@ -6,6 +6,7 @@ keep, such as data, is linked into it, so that both sides read the same.
 """
 
 import fcntl
+import itertools
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from perfkit.errors import BadParameterError
@@ -44,7 +46,9 @@ class Moved:
     def move(self) -> None:
         """Let packages that are installed from the working tree be the commit's."""
         sys.path[:] = [
-            self.tree + place[len(self.top) :] if self._is_code(place) else place
+            self.tree + os.path.realpath(place)[len(self.top) :]
+            if self._is_code(place)
+            else place
             for place in sys.path
         ]
 
@@ -57,10 +61,21 @@ class Moved:
         return sorted(set(found))
 
     def _is_code(self, place: str) -> bool:
-        """Whether it lies in the working tree, and in no environment within it."""
-        own = _lies_in(place, sys.prefix) and sys.prefix != self.top
-        inside = bool(self.top) and _lies_in(place, self.top)
-        return inside and "site-packages" not in place and not own
+        """Whether it lies in the working tree, and in nothing else that lies there.
+
+        That is an environment, or a submodule: a commit is lent those that it has.
+        """
+        where = os.path.realpath(place)
+        if not self.top or not _lies_in(where, self.top) or "site-packages" in where:
+            return False
+        prefixes = {sys.prefix, sys.base_prefix} - {self.top}
+        if any(
+            _lies_in(path, prefix) for path in (place, where) for prefix in prefixes
+        ):
+            return False
+        upwards = map(str, (Path(where), *Path(where).parents))
+        between = itertools.takewhile(self.top.__ne__, upwards)
+        return not any(os.path.exists(f"{folder}/.git") for folder in between)
 
 
 def _lies_in(place: str, folder: str) -> bool:
@@ -161,6 +176,11 @@ def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
                 f"The submodule {name} is at another commit there: check that commit "
                 "out in a second clone, and race the two scripts."
             )
+        if _git(here, "--no-optional-locks", "status", "--porcelain"):
+            raise BadParameterError(
+                f"The submodule {name} has changes that are in no commit, and both "
+                "sides would have them: commit them there, or race two clones."
+            )
         if there.is_dir():
             there.rmdir()
         there.symlink_to(here, target_is_directory=True)
@@ -171,9 +191,16 @@ def _link_what_git_does_not_keep(top: Path, tree: Path) -> None:
     for name in filter(None, listed.split("\0")):
         here, there = top / name.rstrip("/"), tree / name.rstrip("/")
         known = os.path.lexists(there) or here.name in (_OURS, "__pycache__")
-        if not known:
+        if not known and not _hides(here, there):
             there.parent.mkdir(parents=True, exist_ok=True)
             there.symlink_to(here, target_is_directory=here.is_dir())
+
+
+def _hides(here: Path, there: Path) -> bool:
+    """Whether Python would import it in place of a module that the commit has."""
+    module = there.with_name(f"{there.name.partition('.')[0]}.py")
+    package = here.is_dir() and (here / "__init__.py").exists()
+    return module.exists() and (package or here.suffix in EXTENSION_SUFFIXES)
 
 
 def _git(folder: Path, *arguments: str, **variables: str) -> str:

@@ -147,7 +147,8 @@ def _of_commits(asked: Asked) -> Entrants:
         for revision in asked.commit:
             commit = checked_out(revision, path)
             refused.callback(commit.close)
-            there = replace(made, path=str(commit.path_of(path)))
+            path_there = str(commit.path_of(path))
+            there = replace(made, path=path_there, lent=str(commit.top))
             if isinstance(there, Script):
                 there = replace(there, folder=_folder_in(commit, there.folder))
             sides.append(Side(name=commit.name, maker=there, moved=commit.moved))
@@ -250,9 +251,12 @@ _ENTRANTS = {
 
 def _with_folder(made: Any, name: str) -> str:
     folder = Path(getattr(made, "path", "")).parent
-    # The name of a home is that of its user.
-    known = folder.name and folder not in (Path.home(), Path.home().parent)
-    return f"{folder.name}/{name}" if known else name
+    return f"{folder.name}/{name}" if _is_named(folder) else name
+
+
+def _is_named(folder: Path) -> bool:
+    """Whether it has a name to be told; that of a home is its user's."""
+    return bool(folder.name) and folder not in (Path.home(), Path.home().parent)
 
 
 def _found(python: str) -> str:
@@ -262,10 +266,10 @@ def _found(python: str) -> str:
 
 def _in_short(python: str) -> str:
     """An environment by the name of its folder, whoever it belongs to."""
-    parts = Path(python).parts
-    return (
-        parts[-3] if len(parts) > 2 and parts[-2] in ("bin", "Scripts") else parts[-1]
-    )
+    path = Path(_found(python))
+    folder = path.parent.parent
+    known = path.parent.name in ("bin", "Scripts") and _is_named(folder)
+    return folder.name if known else path.name
 
 
 def _shared(given: str) -> str:

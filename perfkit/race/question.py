@@ -27,9 +27,9 @@ _LEARNS = (
     "loss."
 )
 _LEFT = (
-    "{names} is installed in a way that both sides share: {two} ran with that of the "
-    "working tree. Install it with `pip install .` into an environment for each, and "
-    "race those with --python."
+    "{two} ran with {names} of the working tree, which git does not keep or both sides "
+    "share: what has changed there is not measured. Install each version with "
+    "`pip install .` into an environment of its own, and race those with --python."
 )
 _ALIKE = "The losses of their first steps are the same."
 _NO_LOSS = (

@@ -104,6 +104,14 @@ class RaceSession(Session):
             return None
         return decided(compared, self._worse, measured.noise_floor)
 
+    @property
+    def cannot_run(self) -> bool:
+        """Whether a side failed in each of its trials."""
+        ended: dict[str, list[bool]] = {}
+        for trial in self.finding.trials if self.finding else ():
+            ended.setdefault(trial.variant, []).append(trial.has_failed)
+        return any(map(all, ended.values()))
+
     def events(self) -> Generator[Event]:
         """Race, and tell what happens; at least one event every 0.25 s.
 
@@ -116,6 +124,8 @@ class RaceSession(Session):
             self._close()
 
     def _measure(self) -> Iterator[Event]:
+        if self._stopped.is_set():
+            return
         places = {side.place for side in self._race.sides}
         self._launchers = Launchers(places, self._environments)
         with contextlib.closing(self._launchers):
@@ -138,6 +148,7 @@ class RaceSession(Session):
             in_turns=not self.machine.gpus,
             choose=choose,
             spread=spread.of_this_machine(),
+            ready_s=max(facts.ready_s for facts in race.facts.values()),
         )
 
     def _look(self) -> Iterator[Event]:
@@ -145,6 +156,8 @@ class RaceSession(Session):
         facts: dict[str, Facts] = {}
         while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
             yield Preparing("Loading TensorFlow, once for each environment")
+        if self._stopped.is_set():
+            return
         known: dict[tuple[object, Place], Facts] = {}
         for side in self._race.sides:
             key = side.maker, side.place
@@ -156,6 +169,7 @@ class RaceSession(Session):
             facts[side.name] = known[key]
             # Refused here, and not in the middle of a run.
             side.make_changes(known[key])
+            _check_holds(side, known[key])
         logs = {place: host.log for place, host in launchers.hosts.items()}
         environment = why.environments(
             self._race.sides,
@@ -207,6 +221,16 @@ def _check_reaches(side: Side, environments: Mapping[Place, Environment]) -> Non
         f"{name} is a function of this Python, {here}, whose code Python {there} "
         f'cannot run: write it into a file, and race "FILE.py:{name}".'
     )
+
+
+def _check_holds(side: Side, facts: Facts) -> None:
+    """Refuse a variable that the training sets itself, to something else."""
+    given = {name for name, _ in side.place.variables}
+    if names := ", ".join(sorted(given.intersection(facts.late))):
+        raise BadParameterError(
+            f"{name_of(side.maker)} sets {names} itself, over what was asked for: take "
+            "that line out of it, and race the variable then."
+        )
 
 
 def _with_variables(side: Side) -> Side:

@@ -242,7 +242,7 @@ def test_its_parameters_hold_the_command_and_which_code_that_is_about():
 def test_code_of_the_working_tree_in_a_commit_is_warned_of():
     notes = {OLD: {LEFT: ["mine", "other"]}}
     (warning,) = against_old(2000.0, notes=notes).warnings
-    assert warning.startswith("mine, other is installed in a way that both sides share")
+    assert warning.startswith(f"{OLD} ran with mine, other of the working tree, which")
 
 
 def finding(rates, of=None, **known):
