@@ -283,7 +283,7 @@ class Rounds:
         return len(self.logs) - (not self.same)
 
     def summed_up(self, turn: float) -> tuple[float, float, float]:
-        """What the rounds say together; those that wavered have less of a say.
+        """What the rounds say together; those of few turns have less of a say.
 
         Args:
             turn: The usual variance of the log ratio of a single turn.
@@ -293,8 +293,9 @@ class Rounds:
             expected they vary, 0.0 of a single round.
         """
         own = self.turns - 1
-        usual = turn / self.turns
-        within = (own * self.within + _TURNS * usual) / (own + _TURNS)
+        # Of a single turn, over all rounds: one that met no stall must not count more.
+        each = own @ (self.within * self.turns) + _TURNS * turn
+        within = each / (own.sum() + _TURNS) / self.turns
         weights = 1 / (LEAST**2 + within)
         middle = float(np.average(self.logs, weights=weights))
         around = 0.0 if self.same else middle

@@ -294,6 +294,9 @@ def test_of_each_claim_it_is_said_how_many_machines_say_what(folder):
     store.save(faster, folder / "ada")
     store.save(slower, folder / "bob")
     store.save(replace(faster, replayed=True), folder / "eve")
+    # Each races trainings of one's own.
+    race = replace(faster, parameters={"command": "perfkit.race(mine, other)"})
+    store.save(race, folder / "eve")
     # Who asks again has one answer, the newest.
     later = replace(slower, recorded="2999-01-01T00:00:00+00:00")
     store.save(later, folder / "bob")

@@ -71,6 +71,8 @@ class Script:
     hangs_after: int | None = None
     # How many times as long the ticks after the first take.
     warm_up: tuple = ()
+    # Every so many ticks, one takes so many seconds more.
+    stalls: tuple = (1, 0.0)
     examples: int = 10
     notes: tuple = ()
 
@@ -144,7 +146,9 @@ class ScriptedTrial:
         factor = script.warm_up[done - 2] if 0 <= done - 2 < len(script.warm_up) else 1
         noise = math.exp(self._random.gauss(0, script.jitter))
         slow = self._weather.slowdown(at / 1e9)
-        return script.tick_s * factor * self._own * noise * slow
+        every, longer = script.stalls
+        stall = longer if longer and self._random.randrange(every) == 0 else 0.0
+        return script.tick_s * factor * self._own * noise * slow + stall
 
 
 class Starter:

@@ -1,6 +1,7 @@
 """The engine on a scripted machine with a clock of its own."""
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -39,6 +40,44 @@ def test_a_known_difference_comes_out_with_its_size():
     assert comparison.verdict == "slower"
     assert comparison.ratio == pytest.approx(1 / 1.5, rel=0.01)
     assert found.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
+
+
+@pytest.mark.parametrize("in_turns", [True, False])
+def test_stalls_that_are_longer_than_a_turn_count(in_turns):
+    scripts = {"base": Script(0.025), "stalls": Script(0.025, stalls=(20, 0.4))}
+    runs = [
+        measured(scripts, budget=60, seed=seed, in_turns=in_turns) for seed in range(20)
+    ]
+    found = [run.compare("stalls", "base") for run in runs]
+    truth = 0.025 / (0.025 + 0.4 / 20)
+    assert np.median([one.ratio for one in found]) == pytest.approx(truth, rel=0.1)
+    assert sum(one.low < truth < one.high for one in found) >= 18
+
+
+def test_what_left_the_rounds_early_is_ranked_by_the_rounds_it_shared():
+    times = {"base": 1.0, "early": 1.4, "longer": 1.5}
+    scripts = {name: Script(0.03 / each, spread=0.01) for name, each in times.items()}
+    # Once the early one has left, the whole machine slows.
+    slows = SimpleNamespace(slowdown=lambda now: 1.0 if now < 18 else 2.0)
+    found = measured(scripts, budget=60, weather=slows)
+    trials = [t for t in found.trials if t.round <= 2 or t.variant != "early"]
+    found = replace(found, trials=tuple(trials))
+    assert max(trial.round for trial in found.trials) > 2
+    assert found.timing("longer").rate < found.timing("early").rate
+    assert found.fastest()[0].variant == "longer"
+
+
+def test_a_baseline_that_fails_twice_ends_no_round_in_the_middle():
+    scripts = {"base": Script(ends=(0, "crashed", "raised")), "other": Script()}
+    for seed in range(8):
+        found = measured(scripts, seed=seed, budget=20, in_turns=False)
+        assert found.timing("other") is not None
+
+
+def test_an_end_of_an_epoch_as_long_as_that_in_the_set_up_is_no_hang():
+    long = Script(set_up_s=20.0, stalls=(30, 40.0))
+    found = measured({"base": long}, budget=600)
+    assert {trial.outcome for trial in found.trials} == {"completed"}
 
 
 def test_every_variant_and_the_control_run_once_a_round_in_changing_order():
@@ -183,6 +222,17 @@ def test_a_turn_of_each_is_kept_where_the_first_round_is_stopped():
     assert {(t.outcome, len(t.turns)) for t in kept.trials} == {("completed", 1)}
     assert {one.variant for one in kept.timings} == {"base", "a", "b"}
     assert not any(one.is_judged for one in kept.comparisons)
+
+
+def test_a_turn_of_each_claims_nothing_however_far_they_are_apart():
+    run, _ = play({"base": Script(), "a": Script(0.3)}, budget=1000)
+    for _ in run.events():
+        turns = [live.turns_done for live in run._live]
+        if len(turns) == 3 and min(turns) == 1:
+            run.stopped.set()
+    (compared,) = run.measurement.comparisons
+    assert compared.ratio == pytest.approx(0.1, rel=0.1)
+    assert compared.is_noise
 
 
 def test_closing_the_iterator_leaves_no_trial_running():

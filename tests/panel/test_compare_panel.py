@@ -4,6 +4,7 @@ import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.panel.documents import LARGEST_UPLOAD
 from tests.export.pages import POLICY, problems
+from tests.findings import made
 from tests.hostile.broken import broken, is_large
 from tests.hostile.kinds import KINDS
 from tests.hostile.texts import ATTACKS, attacked
@@ -71,6 +72,22 @@ def test_a_file_that_is_given_and_lies_here_is_offered_once(here):
     options = panel.view.pickers["A"].options
     assert sum("theirs" in label for label in options) == 1
     assert panel.picked[0].startswith("mine.json")
+
+
+def test_two_of_one_name_are_two(here):
+    panel = perfkit.panel("compare", a=made.finding(), b=made.finding())
+    assert panel.picked == ("finding as given", "finding as given (2)")
+    first, second = (panel._sources[label] for label in panel.picked)
+    assert first is not second
+    for name in ("one", "two"):
+        (here / name).mkdir()
+        put("theirs", here / name)
+    # The one that lies here is another than both.
+    put("theirs", here)
+    panel = perfkit.panel("compare", a="one/theirs.json", b="two/theirs.json")
+    a, b = (panel._sources[label] for label in panel.picked)
+    assert (str(a), str(b)) == ("one/theirs.json", "two/theirs.json")
+    assert sum("theirs" in label for label in panel.view.pickers["A"].options) == 3
 
 
 def test_without_a_passport_it_says_how_to_make_one():

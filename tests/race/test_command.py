@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfkit import cli
+from perfkit.errors import BadFileError, MissingPartError
 from perfkit.findings import store
 from perfkit.race.session import RaceSession
 from tests.findings import made
@@ -54,6 +56,7 @@ model.save("trained.keras")
         ("race train.py --python no-such-python", "cannot be run as Python"),
         ("race train.py other.py --worse 100%", "--worse is 1.0; give a share"),
         ("race train.py other.py --worse -5%", "--worse"),
+        ("race train.py other.py --worse 0.05", "--worse is '0.05'; give a share"),
         ("race train.py other.py --worse much", "--worse is 'much'; give a share"),
         ("race train.py other.py --budget 5", "give seconds from 10 to 86400"),
         ("race train.py other.py --budget soon", "budget"),
@@ -89,10 +92,12 @@ def opened(monkeypatch):
     """Open sessions that have been run; gives what they were asked with."""
     asked = {}
 
-    def opened(finding=None, *, is_worse=None, unsaved=""):
+    def opened(finding=None, *, is_worse=None, unsaved="", error=None):
         session = Ended(finding or made.finding(), is_worse, unsaved)
 
         def open_race(what, budget, **options):
+            if error:
+                raise error
             asked.update(options, what=what, budget=budget)
             return session
 
@@ -130,6 +135,18 @@ def test_a_race_that_timed_nothing_fails_and_leaves_a_check_open(opened, capsys)
     opened(made.finding(timings=(), comparisons=()))
     assert cli.main(["race", "a.py", "b.py"]) == cli.FAILED
     assert cli.main(["race", "a.py", "b.py", "--worse", "5%"]) == cli.LEFT_OPEN
+
+
+def test_with_worse_one_means_slower_and_nothing_else(opened, monkeypatch):
+    monkeypatch.setattr(cli, "_give_up_stdout", lambda: None)
+    line = ["race", "a.py", "b.py", "--worse", "5%"]
+    crashed = [replace(t, outcome="crashed") for t in made.finding().trials]
+    opened(made.finding(trials=tuple(crashed), timings=(), comparisons=()))
+    assert cli.main(line) == cli.BAD_USAGE
+    for error in (MissingPartError("x"), BadFileError("x"), OSError(28, "x")):
+        opened(error=error)
+        assert cli.main(line[:3]) == cli.FAILED
+        assert cli.main(line) == cli.BAD_USAGE
 
 
 @pytest.mark.fault(

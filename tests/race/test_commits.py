@@ -87,6 +87,8 @@ def test_a_submodule_is_there_unless_it_is_at_another_commit(
     commit = take("v2", repository / "train.py")
     assert (commit.tree / "other" / "layers.py").read_text() == "LAYERS = 1\n"
     write(repository / "other", layers_py="LAYERS = 2\n")
+    with pytest.raises(BadParameterError, match="other has changes that are in no"):
+        take("v2", repository / "train.py")
     git(repository / "other", "commit", "-qam", "two")
     with pytest.raises(BadParameterError, match="submodule other is at another commit"):
         take("v2", repository / "train.py")
@@ -128,6 +130,21 @@ def test_what_was_untracked_since_and_lies_in_the_commit_is_the_commits(
     write(repository, later_py="LATER = 'mine'\n")
     commit = take("HEAD", repository / "train.py")
     assert (commit.tree / "later.py").read_text() == "LATER = True\n"
+
+
+def test_what_would_be_imported_in_place_of_the_commits_own_is_not_lent(
+    repository, take
+):
+    write(repository / "later", layers_py="")
+    (repository / "later" / "__init__.py").write_text("LATER = 'a package'\n")
+    write(repository / "model", notes="mine")
+    (repository / "model.cpython-311-x86_64-linux-gnu.so").write_bytes(b"built")
+    (repository / "fast.so").write_bytes(b"built")
+    commit = take("HEAD", repository / "train.py")
+    names = {path.name for path in commit.tree.iterdir()}
+    # A folder that is no package hides no module, and what is alone is needed.
+    assert {"later.py", "model.py", "model", "fast.so"} <= names
+    assert not {"later", "model.cpython-311-x86_64-linux-gnu.so"} & names
 
 
 @pytest.mark.parametrize(
@@ -385,3 +402,24 @@ def test_what_came_from_the_working_tree_all_the_same_is_named(
         monkeypatch.setitem(sys.modules, name, module)
     moved = Moved(str(installed["top"]), str(tmp_path / "then" / "mine"))
     assert moved.left([*files, "not_there"]) == ["mine"]
+
+
+def test_links_into_the_working_tree_lead_to_code_of_it(tmp_path, monkeypatch):
+    top, then = tmp_path / "mine", tmp_path / "then" / "mine"
+    write(top, src__x="", built_py="", lib__own="")
+    (top / "lib" / ".git").mkdir()
+    write(then, kept_py="")
+    (tmp_path / "link").symlink_to(top)
+    (then / "built.py").symlink_to(top / "built.py")
+    (then / "lib").symlink_to(top / "lib")
+    moved = Moved(str(top), str(then))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "link" / "src")])
+    moved.move()
+    assert sys.path == [str(then / "src")]
+    files = {"built": "built.py", "kept": "kept.py", "lib": "lib/own"}
+    for name, file in files.items():
+        module = types.ModuleType(name)
+        module.__file__ = str(then / file)
+        monkeypatch.setitem(sys.modules, name, module)
+    # Submodules are lent on purpose.
+    assert moved.left(files) == ["built"]

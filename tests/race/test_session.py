@@ -12,7 +12,15 @@ from perfkit.race.entrants import Asked
 from perfkit.race.race import is_unwritten, open_race, race
 from perfkit.race.session import RaceSession
 from tests.findings.made import of_run
-from tests.race.built import NEW, OLD, WAVERING, make_training, measured, sides
+from tests.race.built import (
+    NEW,
+    OLD,
+    WAVERING,
+    facts,
+    make_training,
+    measured,
+    sides,
+)
 from tests.race.built import race as question
 from tests.race.repositories import SCRIPT, commit_all, write
 
@@ -87,6 +95,32 @@ def test_what_a_script_sets_itself_is_set_in_its_place(tmp_path):
     found = [side.place.variables for side in open_race(asked)._race.sides]
     # What is asked for by hand counts more.
     assert found == [(("TF_A", "1"),), (("TF_A", "2"),), (("TF_A", "1"), ("TF_B", "3"))]
+
+
+def test_a_variable_that_a_script_sets_itself_is_not_raced():
+    side = sides(OLD, NEW, place=Place(variables=(("TF_A", "2"), ("TF_B", "3"))))[1]
+    sessions._check_holds(side, facts(late=("TF_C",)))
+    with pytest.raises(BadParameterError, match="sets TF_A itself, over what was"):
+        sessions._check_holds(side, facts(late=("TF_A", "TF_C")))
+
+
+@pytest.mark.parametrize("loading", [False, True])
+def test_a_race_that_is_stopped_before_it_looks_starts_no_trial(monkeypatch, loading):
+    class Loading:
+        """Launchers that are never ready."""
+
+        def __init__(self, *_):
+            assert loading
+            self.wait = self.close = lambda *_: False
+
+    monkeypatch.setattr(sessions, "Launchers", Loading)
+    session = RaceSession(question())
+    if not loading:
+        session.stop()
+    for event in session._measure():
+        assert "Loading TensorFlow" in event.message
+        session.stop()
+    assert session.finding is None
 
 
 def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch):
