@@ -47,7 +47,7 @@ _EXIT_CODES = (
 _RACES_CODES = (
     f"{_EXIT_CODES}. With --worse: 1 if a side is shown to be slower than the first "
     "by more than that, 0 if it is shown not to be, 3 if that is left open; 2 also "
-    "if a side cannot be run"
+    "if a side cannot be run, or anything else fails"
 )
 _DOCTORS_CODES = (
     "exit code: 0 nothing fails (a warning is no failure); 1 something fails; 2 bad "
