@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import own_callbacks
-from perfkit.diagnosis.training import Training, epochs_between
+from perfkit.diagnosis.training import Training, epochs_between, updates_once
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
@@ -337,7 +337,7 @@ class _Counter:
         """The steps of this epoch: its last execution may hold fewer than it says."""
         if self._epochs.steps:
             return min(step, self._epochs.steps)
-        if model.steps_per_execution == 1 or model.optimizer is None:
+        if model.steps_per_execution == 1 or not updates_once(model):
             return step
         return max(self._reached, _updates(model) - self._before)
 

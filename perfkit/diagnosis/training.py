@@ -206,6 +206,17 @@ def steps_of(training: Training) -> int | None:
     return -(-examples // int(training.arguments["batch_size"]))
 
 
+def updates_once(model: Any) -> bool:
+    """Whether the optimizer counts every step: it is Keras's own, with one update."""
+    import keras
+
+    own = getattr(model.train_step, "__func__", None) is not keras.Model.train_step
+    # Shorter floats have theirs wrapped.
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    gathers = getattr(optimizer, "gradient_accumulation_steps", None)
+    return bool(not own and optimizer and not gathers)
+
+
 def epochs_between(arguments: dict[str, Any]) -> float:
     """Epochs from one validation to the next; 0 where the training has none."""
     held = arguments.get("validation_data") is not None
