@@ -301,10 +301,15 @@ def _seen_batch(training: Training) -> Any:
     return ()
 
 
-def unrolled(model: Any) -> list[Any]:
-    """The recurrent layers that make one graph of all their steps, inner ones too."""
+def recurrent(model: Any) -> list[Any]:
+    """The layers that go through the steps of a sequence, inner ones too."""
     every = model._flatten_layers(include_self=False)
-    return [layer for layer in every if getattr(layer, "unroll", False)]
+    return [layer for layer in every if hasattr(layer, "unroll")]
+
+
+def unrolled(model: Any) -> list[Any]:
+    """The recurrent layers that make one graph of all their steps."""
+    return [layer for layer in recurrent(model) if layer.unroll]
 
 
 def described(part: Any) -> str:
