@@ -32,7 +32,7 @@ from perfkit.measure.worker import stamp
 _VALIDATED = "_eval_epoch_iterator"
 _ATTRIBUTES = (
     *("steps_per_execution", "jit_compile", "run_eagerly", "_compile_metrics"),
-    *("train_function", "test_function", _VALIDATED),
+    *("train_function", "test_function", "predict_function", _VALIDATED),
 )
 _TICKS = 3
 # Steps that take longer were warm after the first look.

@@ -65,8 +65,9 @@ class Training:
             arguments.pop(name, None)
 
     def trace_anew(self) -> None:
-        """Forget the step that is traced already, if the maker has trained a little."""
-        self.model.train_function = self.model.test_function = None
+        """Forget what is traced already, if the maker has trained a little."""
+        model = self.model
+        model.train_function = model.test_function = model.predict_function = None
 
     def fit(self, callbacks: list[Any], *, epochs: int) -> None:
         """Train; ``callbacks`` take the place of the user's own."""

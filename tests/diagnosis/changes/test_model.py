@@ -154,6 +154,13 @@ def test_a_step_that_is_traced_already_is_traced_anew():
     assert made.model.train_function is None
 
 
+def test_what_a_callback_predicts_is_all_of_it_however_many_steps_are_made_at_a_time():
+    made = training(batches(6))
+    before = made.model.predict(made.data, verbose=0)
+    model.many_steps(made, steps=16)
+    assert np.array_equal(made.model.predict(made.data, verbose=0), before)
+
+
 def test_unrolled_layers_are_seen_and_loop_with_the_same_result():
     both_ways = keras.layers.Bidirectional(keras.layers.GRU(3, unroll=True))
     network = keras.Sequential([keras.Input((5, 2)), both_ways, keras.layers.Dense(1)])
