@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.screening import Turns
 
 
+# What goes through a ``PyDataset`` for Keras, and is within an epoch.
+_WITHIN = set[Any]()
+
+
 def tell_datasets() -> None:
     """Let a ``PyDataset`` end an epoch that was broken off before it begins the next.
 
@@ -35,14 +39,29 @@ def tell_datasets() -> None:
     with contextlib.suppress(ImportError, AttributeError):
         from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
-        begin = PyDatasetAdapter.on_epoch_begin
+        begin, end = PyDatasetAdapter.on_epoch_begin, PyDatasetAdapter.on_epoch_end
 
         def end_then_begin(adapter: Any) -> None:
             if getattr(adapter, "_within_epoch", False):
                 adapter.on_epoch_end()
+            _WITHIN.add(adapter)
             begin(adapter)
 
+        def noted_end(adapter: Any) -> None:
+            _WITHIN.discard(adapter)
+            end(adapter)
+
         PyDatasetAdapter.on_epoch_begin = end_then_begin
+        PyDatasetAdapter.on_epoch_end = noted_end
+
+
+def end_datasets() -> None:
+    """End the epochs of every ``PyDataset`` that a ``fit`` has left.
+
+    Its workers would go on making batches, and keep them, while another trains.
+    """
+    for adapter in list(_WITHIN):
+        adapter.on_epoch_end()
 
 
 def stand_in() -> None:
@@ -248,6 +267,7 @@ def _train(block: Block, turnstile: Turnstile) -> None:
     with contextlib.suppress(_Over):
         while not counter.used_up():
             training.fit([first, *block.own, last], epochs=_ENDLESS)
+    end_datasets()
 
 
 class _Over(Exception):
