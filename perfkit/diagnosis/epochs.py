@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import own_callbacks
-from perfkit.diagnosis.training import Training, epochs_between
+from perfkit.diagnosis.training import Training, epochs_between, updates_once
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
@@ -23,6 +23,10 @@ from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
 if TYPE_CHECKING:
     from perfkit.diagnosis.loop import Looping
     from perfkit.diagnosis.screening import Turns
+
+
+# What goes through a ``PyDataset`` for Keras, and is within an epoch.
+_WITHIN = set[Any]()
 
 
 def tell_datasets() -> None:
@@ -35,14 +39,29 @@ def tell_datasets() -> None:
     with contextlib.suppress(ImportError, AttributeError):
         from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
-        begin = PyDatasetAdapter.on_epoch_begin
+        begin, end = PyDatasetAdapter.on_epoch_begin, PyDatasetAdapter.on_epoch_end
 
         def end_then_begin(adapter: Any) -> None:
             if getattr(adapter, "_within_epoch", False):
                 adapter.on_epoch_end()
+            _WITHIN.add(adapter)
             begin(adapter)
 
+        def noted_end(adapter: Any) -> None:
+            _WITHIN.discard(adapter)
+            end(adapter)
+
         PyDatasetAdapter.on_epoch_begin = end_then_begin
+        PyDatasetAdapter.on_epoch_end = noted_end
+
+
+def end_datasets() -> None:
+    """End the epochs of every ``PyDataset`` that a ``fit`` has left.
+
+    Its workers would go on making batches, and keep them, while another trains.
+    """
+    for adapter in list(_WITHIN):
+        adapter.on_epoch_end()
 
 
 def stand_in() -> None:
@@ -248,6 +267,7 @@ def _train(block: Block, turnstile: Turnstile) -> None:
     with contextlib.suppress(_Over):
         while not counter.used_up():
             training.fit([first, *block.own, last], epochs=_ENDLESS)
+    end_datasets()
 
 
 class _Over(Exception):
@@ -337,7 +357,7 @@ class _Counter:
         """The steps of this epoch: its last execution may hold fewer than it says."""
         if self._epochs.steps:
             return min(step, self._epochs.steps)
-        if model.steps_per_execution == 1 or model.optimizer is None:
+        if model.steps_per_execution == 1 or not updates_once(model):
             return step
         return max(self._reached, _updates(model) - self._before)
 

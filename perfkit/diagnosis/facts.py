@@ -17,6 +17,7 @@ from perfkit.diagnosis.training import (
     examples_in,
     first_batch,
     steps_of,
+    updates_once,
     validation_steps,
 )
 
@@ -126,6 +127,8 @@ class Facts:
         step_s: Seconds of a step, roughly.
         eager: Whether its steps run eagerly.
         steps_per_execution: As compiled.
+        counted: Whether the steps of an epoch can be counted, however many are made at
+            a time.
         xla: Whether its step is compiled by XLA.
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
@@ -172,6 +175,7 @@ class Facts:
     step_s: float = 0.0
     eager: bool = False
     steps_per_execution: int = 1
+    counted: bool = True
     xla: bool = False
     metrics: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
@@ -228,14 +232,16 @@ def facts_of(training: Training, **seen: Any) -> Facts:
     batch = _seen_batch(training)
     policies = [layer.dtype_policy.name for layer in model.layers] or ["float32"]
     metrics = (model.get_compile_config() or {}).get("metrics") or []
+    steps = steps_of(training)
     return Facts(
         model=model.name,
         parameters=sum(math.prod(weight.shape) for weight in model.weights),
         layers=tuple(type(layer).__name__ for layer in model.layers),
-        steps=steps_of(training),
+        steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
         eager=bool(model.run_eagerly) or tf.config.functions_run_eagerly(),
         steps_per_execution=int(model.steps_per_execution),
+        counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
         metrics=tuple(str(metric)[:60] for metric in metrics),
         callbacks=tuple(type(c).__name__ for c in arguments.get("callbacks") or ()),
@@ -295,10 +301,15 @@ def _seen_batch(training: Training) -> Any:
     return ()
 
 
-def unrolled(model: Any) -> list[Any]:
-    """The recurrent layers that make one graph of all their steps, inner ones too."""
+def recurrent(model: Any) -> list[Any]:
+    """The layers that go through the steps of a sequence, inner ones too."""
     every = model._flatten_layers(include_self=False)
-    return [layer for layer in every if getattr(layer, "unroll", False)]
+    return [layer for layer in every if hasattr(layer, "unroll")]
+
+
+def unrolled(model: Any) -> list[Any]:
+    """The recurrent layers that make one graph of all their steps."""
+    return [layer for layer in recurrent(model) if layer.unroll]
 
 
 def described(part: Any) -> str:

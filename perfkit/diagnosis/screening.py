@@ -17,7 +17,7 @@ from typing import Any
 from perfkit.diagnosis import changes, failure, own_callbacks
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.epochs import EPOCH_END, Block
-from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.facts import Facts, recurrent
 from perfkit.diagnosis.rounds import AS_GIVEN, Screening, to_variants, turn_s
 from perfkit.diagnosis.training import Training, epochs_between
 from perfkit.diagnosis.trial import apply, epochs_for
@@ -32,7 +32,7 @@ from perfkit.measure.worker import stamp
 _VALIDATED = "_eval_epoch_iterator"
 _ATTRIBUTES = (
     *("steps_per_execution", "jit_compile", "run_eagerly", "_compile_metrics"),
-    *("train_function", "test_function", _VALIDATED),
+    *("train_function", "test_function", "predict_function", _VALIDATED),
 )
 _TICKS = 3
 # Steps that take longer were warm after the first look.
@@ -43,9 +43,10 @@ _PATIENCE = 4
 
 @dataclass(frozen=True)
 class _State:
-    """How a model is run, by its attributes, those of callbacks, and eagerly or not."""
+    """How a model is run: its attributes, its layers', its callbacks', and eagerly."""
 
     model: dict[str, Any]
+    layers: list[tuple[Any, bool]]
     callbacks: list[dict[str, Any]]
     eager: bool
 
@@ -59,7 +60,8 @@ class _State:
         if _VALIDATED in found:
             found[_VALIDATED] = None
         own = [dict(vars(one)) for one in callbacks]
-        return cls(found, own, tf.config.functions_run_eagerly())
+        layers = [(layer, layer.unroll) for layer in recurrent(model)]
+        return cls(found, layers, own, tf.config.functions_run_eagerly())
 
     def put(self, model: Any, callbacks: list[Any]) -> None:
         """Let a model be run so."""
@@ -73,6 +75,8 @@ class _State:
                 setattr(model, name, value)
             else:
                 vars(model)[name] = value
+        for layer, unroll in self.layers:
+            layer.unroll = unroll
         for one, own in zip(callbacks, self.callbacks, strict=True):
             vars(one).clear()
             vars(one).update(own)

@@ -65,8 +65,9 @@ class Training:
             arguments.pop(name, None)
 
     def trace_anew(self) -> None:
-        """Forget the step that is traced already, if the maker has trained a little."""
-        self.model.train_function = self.model.test_function = None
+        """Forget what is traced already, if the maker has trained a little."""
+        model = self.model
+        model.train_function = model.test_function = model.predict_function = None
 
     def fit(self, callbacks: list[Any], *, epochs: int) -> None:
         """Train; ``callbacks`` take the place of the user's own."""
@@ -204,6 +205,17 @@ def steps_of(training: Training) -> int | None:
     kept = 1 - float(training.arguments.get("validation_split") or 0)
     examples = int(_count(training.data) * kept)
     return -(-examples // int(training.arguments["batch_size"]))
+
+
+def updates_once(model: Any) -> bool:
+    """Whether the optimizer counts every step: it is Keras's own, with one update."""
+    import keras
+
+    own = getattr(model.train_step, "__func__", None) is not keras.Model.train_step
+    # Shorter floats have theirs wrapped.
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    gathers = getattr(optimizer, "gradient_accumulation_steps", None)
+    return bool(not own and optimizer and not gathers)
 
 
 def epochs_between(arguments: dict[str, Any]) -> float:

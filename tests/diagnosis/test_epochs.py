@@ -1,9 +1,11 @@
 import functools
 
+import keras
 import pytest
+import tensorflow as tf
 
 from perfkit.diagnosis.epochs import SHORTENED, UNKNOWN, Epochs
-from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.facts import Facts, facts_of
 from perfkit.diagnosis.trial import epochs_for
 from perfkit.measure.steady import steady
 from tests.diagnosis.fits import BATCH, Costs, batches, training, trial
@@ -92,6 +94,51 @@ def test_an_execution_that_holds_fewer_steps_counts_no_more_than_it_made(clock):
     found = trial(made_at_a_time, Epochs(batch=BATCH), clock, most=12)
     counted = [examples for _, examples in found.ticks if examples]
     assert set(counted) <= {16 * BATCH, 4 * BATCH}
+
+
+class OwnStep(keras.Sequential):
+    """Updates its weights as often as it likes, and not always by its optimizer."""
+
+    updates = 0
+
+    def train_step(self, data):
+        features, targets = data
+        for _ in range(self.updates):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self(features, training=True) - targets) ** 2)
+            weights = self.trainable_variables
+            gradients = tape.gradient(loss, weights)
+            self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        return {"loss": 0.0}
+
+
+class Never(OwnStep):
+    pass
+
+
+class Twice(OwnStep):
+    updates = 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "gathered"), [(Never, None), (Twice, None), (keras.Sequential, 8)]
+)
+def test_steps_that_the_optimizer_does_not_count_are_no_more_and_no_fewer(
+    clock, kind, gathered
+):
+    unknown = batches(32).filter(lambda x, y: True)
+
+    def made_at_a_time():
+        made = training(unknown, callbacks=[Costs(clock, 16 * STEP_S)])
+        made.model = kind([keras.Input((2,)), keras.layers.Dense(1)])
+        optimizer = keras.optimizers.SGD(gradient_accumulation_steps=gathered)
+        made.model.compile(optimizer, "mse", steps_per_execution=16)
+        return made
+
+    assert not facts_of(made_at_a_time()).counted
+    found = trial(made_at_a_time, Epochs(batch=BATCH), clock, most=12)
+    counted = [examples for _, examples in found.ticks if examples]
+    assert set(counted) == {16 * BATCH}
 
 
 def test_a_validation_that_a_change_makes_seldom_counts_as_seldom(clock):

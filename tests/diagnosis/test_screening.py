@@ -1,8 +1,10 @@
 """Changes of a training take turns in the process that looked at it."""
 
 import contextlib
+import threading
 
 import keras
+import numpy as np
 import pytest
 
 from perfkit.diagnosis.epochs import Epochs, fitted
@@ -148,6 +150,53 @@ def test_how_the_model_is_run_is_that_of_the_variant_at_work():
     training.model.run_eagerly = True
     turns_of(training, 8, turns, step_s=0.001)
     assert (eager[AS_GIVEN], eager["graph"]) == ({True}, {False})
+
+
+def test_layers_are_unrolled_in_every_variant_but_the_one_without():
+    turns, unrolled = [], {}
+
+    class Look(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            if turns:
+                seen = unrolled.setdefault(turns[-1][0], set())
+                seen.add(self.model.layers[0].unroll)
+
+    layers = [keras.layers.LSTM(2, unroll=True), keras.layers.Dense(1)]
+    network = keras.Sequential([keras.Input((3, 2)), *layers])
+    network.compile("sgd", "mse")
+    features = np.ones((STEPS * fits.BATCH, 3, 2), "float32")
+    training = fits.training((features, features[:, 0, 0]), callbacks=[Look()])
+    training.model = network
+    turns_of(training, 8, turns, step_s=0.001)
+    assert unrolled.pop("not unrolled") == {False}
+    assert set.union(*unrolled.values()) == {True}
+
+
+class Rows(keras.utils.PyDataset):
+    """Batches for threads to make ahead."""
+
+    def __len__(self):
+        return 500
+
+    def __getitem__(self, index):
+        return fits.rows(1)
+
+
+def test_no_batches_are_made_for_a_turn_that_is_over():
+    before, left = set(threading.enumerate()), []
+
+    class Look(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            left.extend(
+                set(threading.enumerate()) - before - {threading.current_thread()}
+            )
+
+    rows = Rows(workers=2)
+    training = fits.training(rows, callbacks=[Look()])
+    turns, wrong = turns_of(training, 5, step_s=0.001)
+    assert len({name for name, _ in turns}) > 1
+    assert [one.name for one in left if one.name.startswith("Worker_")] == []
+    assert wrong == {}
 
 
 def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_all():

@@ -29,6 +29,11 @@ _MANY = 16
 # The way back to Python takes a few milliseconds at most.
 _LONG_S = 0.1
 _MOST_NAMES = 3
+# The last execution of an epoch may hold fewer steps than it says.
+_UNCOUNTED = (
+    "nobody knows how many steps an epoch has, and the optimizer of a train_step of "
+    "its own, or one that gathers gradients, does not tell; give steps_per_epoch"
+)
 
 
 def execution(facts: Facts) -> Iterator[Change | Untested]:
@@ -65,6 +70,8 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
         step = units.seconds(facts.step_s)
         why = f"of a step of {step} the way back to Python is next to nothing"
         yield Untested("step-overhead", why)
+    elif now < many and not facts.counted:
+        yield Untested("step-overhead", _UNCOUNTED)
     elif now < many:
         seen, seldom = "", ""
         if facts.callbacks:
@@ -137,6 +144,9 @@ def batch(facts: Facts) -> Iterator[Change | Untested]:
     if not fitting:
         yield Untested("small-batch", "a batch holds all the data already")
     kept = "; callbacks see as many batches as before" if facts.callbacks else ""
+    if not facts.counted and facts.steps_per_execution > 1:
+        yield Untested("small-batch", _UNCOUNTED)
+        return
     for times in fitting:
         size = f" ({facts.batch * times} examples)" if facts.batch > 1 else ""
         yield Change(

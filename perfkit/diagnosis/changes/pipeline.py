@@ -1,5 +1,6 @@
 """The stages of a pipeline: parallel, ahead, kept, reordered, and without Python."""
 
+import copy
 import functools
 import itertools
 import os
@@ -386,6 +387,8 @@ def made_beforehand(training: Training, *, worth: Worth) -> None:
 
 def more_workers(training: Training, *, workers: int) -> None:
     """Let a PyDataset make so many batches at a time."""
+    # The training as given goes on with the one that it has.
+    training.data = copy.copy(training.data)
     training.data.workers = workers
 
 

@@ -101,6 +101,27 @@ def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
     assert not any("at a time" in name for name in named(model.execution, steps=1))
 
 
+def test_steps_that_nobody_can_count_are_not_made_many_at_a_time():
+    uncounted = {"steps": None, "counted": False}
+    assert "steps_per_epoch" in why(model.execution, **uncounted, xla=True)
+    assert named(model.batch, **uncounted)
+    assert "steps_per_epoch" in why(model.batch, **uncounted, steps_per_execution=4)
+
+
+def test_a_step_of_keras_is_counted_by_its_optimizer_and_any_in_a_known_epoch():
+    unknown = batches(3).filter(lambda x, y: True)
+    assert facts_of(training(unknown)).counted
+    halves = training(unknown)
+    halves.model.compile(
+        keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD()), "mse"
+    )
+    assert facts_of(halves).counted
+    halves.model.train_step = lambda data: {}
+    assert not facts_of(halves).counted
+    halves.data = batches(3)
+    assert facts_of(halves).counted
+
+
 def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
     request.addfinalizer(lambda: tf.config.run_functions_eagerly(False))
     tf.config.run_functions_eagerly(True)
@@ -131,6 +152,13 @@ def test_a_step_that_is_traced_already_is_traced_anew():
     model.compiled(made)
     assert made.model.jit_compile
     assert made.model.train_function is None
+
+
+def test_what_a_callback_predicts_is_all_of_it_however_many_steps_are_made_at_a_time():
+    made = training(batches(6))
+    before = made.model.predict(made.data, verbose=0)
+    model.many_steps(made, steps=16)
+    assert np.array_equal(made.model.predict(made.data, verbose=0), before)
 
 
 def test_unrolled_layers_are_seen_and_loop_with_the_same_result():

@@ -383,9 +383,11 @@ def test_a_py_dataset_with_one_worker_is_offered_more(monkeypatch):
     beforehand, workers = found(Batches())
     assert beforehand.cause == workers.cause == "python-input"
     assert workers.name == "6 workers"
-    training = Training(None, Batches())
+    training = Training(None, data := Batches())
     workers.apply(training)
     assert training.data.workers == 6
+    # Others go on with the same data.
+    assert data.workers == 1
     assert len(found(Batches(workers=6))) == 1
 
 
