@@ -195,6 +195,10 @@ RANGE = "data = tf.data.Dataset.range(9)"
 FOR_BATCHES = pipeline(
     *("range", "map", "map", "batch", "shuffle"), **{"for batches": ["g"]}
 )
+FOR_BATCHES_APART = pipeline(
+    *("range", "map", "skip", "map", "shuffle", "batch"),
+    **{"for batches": ["g", "f"]},
+)
 LATE = pipeline("range", "map", "map", "shuffle", "batch")
 # One more stage ran than is written, so nobody knows which is which.
 MORE = pipeline(*IN_ORDER[:3], "map", "batch", cache={"after": 2, "moved": []})
@@ -297,10 +301,31 @@ CHANGES = {
         **FOR_BATCHES,
     ),
     "maps behind the batch, in statements": case(
-        f"{RANGE}\ndata = data.map(f){{+.batch(8)+}}\ndata = data.map(g)\n"
-        f"[-data = data.batch(8)\n-]data = data.shuffle(9)\n{FIT}",
+        f"{RANGE}\ndata = data.map(f)\n[-data = data.map(g)\n-]"
+        f"data = data.batch(8){{+.map(g)+}}\ndata = data.shuffle(9)\n{FIT}",
         "batch before map",
         **FOR_BATCHES,
+    ),
+    # A shuffle and a skip stay with the examples: of batches they are others.
+    "maps behind the batch, past what is between": case(
+        f"{RANGE}[-.map(f)-].skip(2)[-.map(g)-].shuffle(9).batch(8)"
+        f"{{+.map(f).map(g)+}}\n{FIT}",
+        "batch before map",
+        **FOR_BATCHES_APART,
+    ),
+    "maps behind the batch, past what is between, in statements": case(
+        f"{RANGE}\n[-data = data.map(f)\n-]data = data.skip(2)\n"
+        "[-data = data.map(g)\n-]data = data.shuffle(9)\n"
+        f"data = data.batch(8){{+.map(f).map(g)+}}\n{FIT}",
+        "batch before map",
+        **FOR_BATCHES_APART,
+    ),
+    "maps that other data go through as well": case(
+        "every = tf.data.Dataset.range(9).map(f)\nheld = every.take(2).batch(8)\n"
+        "data = every.skip(2).map(g).shuffle(9).batch(8)\n"
+        "model.fit(data, validation_data=held)\n",
+        "batch before map",
+        **FOR_BATCHES_APART,
     ),
     "shuffle before maps": case(
         f"{RANGE}{{+.shuffle(9)+}}.map(f).map(g)[-.shuffle(9)-].batch(8)\n{FIT}",

@@ -8,7 +8,7 @@ whose fix is more than a line.
 import ast
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeGuard
 
@@ -227,18 +227,21 @@ def _more_workers(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 def _cache(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Keep what a stage makes; a shuffle in front of it goes behind."""
     point = sure(places.pipeline.get("cache"))
-    methods = [".cache()"]
-    for place in point["moved"]:
-        method, splices = _taken_out(places, places.stages[place])
-        methods.append(method)
-        yield from splices
-    yield from places.text.call_on(places.made_by(point["after"]), *methods)
+    yield from _behind(places, point["after"], point["moved"], ".cache()")
 
 
 def _batch_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """Put the batch in front of the maps that do the same to a batch."""
-    maps = len(places.pipeline.get("for batches") or [])
-    yield from _moved(places, places.kinds.index("batch"), maps)
+    """Put the maps that do the same to a batch behind it, and leave all else."""
+    batch = places.kinds.index("batch")
+    maps = [at for at in range(1, batch) if places.kinds[at] == "map"]
+    moved = maps[-len(sure(places.pipeline.get("for batches"))) :]
+    taken = {places.stages[at] for at in moved}
+    for made in places.code.chains.made:
+        calls = {stage.call for stage in made}
+        # Other data, such as those to validate on, would go without the maps.
+        if taken & calls and places.stages[batch] not in calls:
+            raise Unsure
+    yield from _behind(places, batch, moved)
 
 
 def _shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
@@ -365,6 +368,17 @@ def _taken_out(places: Places, call: ast.Call) -> tuple[str, list[Splice]]:
         again = [dotted(one) for one in assigned.targets]
     alone = bool(name) and again == [name]
     return method, [*_deleted(places, call)] if alone else [(start, end, "")]
+
+
+def _behind(
+    places: Places, after: int, moved: Sequence[int], *methods: str
+) -> Iterator[Splice]:
+    """Call methods on what a stage makes, then the stages that are moved there."""
+    for place in moved:
+        method, splices = _taken_out(places, places.stages[place])
+        methods = (*methods, method)
+        yield from splices
+    yield from places.text.call_on(places.made_by(after), *methods)
 
 
 def _moved(places: Places, stage: int, over: int) -> Iterator[Splice]:
