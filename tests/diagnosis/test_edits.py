@@ -227,6 +227,12 @@ CHANGES = {
         "without CSVLogger (2)",
         callbacks=["CSVLogger", "CSVLogger"],
     ),
+    "a callback that steers the training": case(
+        "model.fit(x, callbacks=[EarlyStopping()])\n",
+        "without EarlyStopping",
+        callbacks=["EarlyStopping"],
+        steering=["EarlyStopping"],
+    ),
     "arguments by place": case(
         "model.fit(data, None, 32, 20, [-1-]{+2+}, "
         "validation_data=held{+, validation_freq=5+})\n",
@@ -500,6 +506,15 @@ def test_a_patch_of_a_file_elsewhere_says_where_it_applies(tmp_path):
     assert made.text.startswith(b"--- a/train.py\n+++ b/train.py\n")
     assert "Apply it in the folder of train.py." in made.says
     assert any("what is learnt" in sentence for sentence in made.says)
+
+
+def test_a_patch_says_what_it_may_break_in_this_training(tmp_path):
+    path = written(tmp_path, HEAD + FIT)
+    seldom = found("validation every 5 epochs")
+    (one,) = seldom.causes
+    warned = replace(seldom, causes=(replace(one, caution="Divide its patience."),))
+    made = patch(warned, maker(str(path)), tmp_path)
+    assert made.says[-1] == "Divide its patience."
 
 
 def notebook(folder, *cells):

@@ -25,7 +25,7 @@ from perfkit.findings.record import Edit
 # What does not change while a diagnosis runs.
 _FACTS = (
     *("batch", "callbacks", "data", "eager_calls", "pipeline", "retraced", "settings"),
-    "steps",
+    *("steering", "steps"),
 )
 # Of these one change excludes another, however many were measured.
 _EXCLUSIVE = ("small-batch", "precision", "epoch-boundary", "validation")
@@ -182,7 +182,8 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
         for says, of in made.items()
         if of
     )
-    return Patch(text, (first, *([outside] if outside else []), *more))
+    cautions = (cause.caution for cause in causes if cause.caution)
+    return Patch(text, (first, *([outside] if outside else []), *more, *cautions))
 
 
 def _of(causes: Sequence[Cause], kinds: Sequence[str]) -> list[Cause]:

@@ -154,7 +154,8 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     within, place = sure(places.argument("callbacks"))
     given = value_at(within, place)
     found = places.code.resolve(given)
-    if name not in listed:
+    # What steers the training is made cheaper, and stays.
+    if name not in listed or name in (places.facts.get("steering") or ()):
         raise Unsure
     if isinstance(found, ast.Call) and called(found) == name:
         yield from places.text.remove(within, place)
