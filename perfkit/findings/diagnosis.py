@@ -84,6 +84,8 @@ _MIND = {
     "determinism": "Two runs then differ.",
     "float32": "Results then have 7 digits instead of 16.",
     "buckets of similar length": "Examples of similar length are then learnt together.",
+    "graph": "What a step does besides computing, such as counting, printing or "
+    "drawing with NumPy, then happens only once.",
     "tf.function": "What it does besides computing, such as counting or printing in "
     "Python, then happens only once.",
 }

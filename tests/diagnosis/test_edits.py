@@ -399,6 +399,95 @@ def test_a_line_is_told_with_its_number_and_the_new_one(tmp_path, change, line, 
     assert verdict.verdict_of(there).edits == there.causes[0].edits
 
 
+GAN = """import keras
+import numpy as np
+import tensorflow as tf
+class Gan(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.i = 0
+        self.dice = np.random.default_rng()
+    def train_step(self, data):
+        tape = tf.GradientTape()
+        {}
+        return self.part(data)
+    def part(self, data):
+        {}
+        return data
+def total(y, z):
+    {}
+    return y
+model = Gan()
+model.compile(run_eagerly=True, loss=total)
+model.fit(data, epochs=2)
+"""
+STEP = """import random
+import numpy as np
+import tensorflow as tf
+class State:
+    n = 0
+def part(x):
+    {}
+    return x
+def train_step(x):
+    {}
+    return part(x)
+for epoch in range(9):
+    for x in data:
+        train_step(x)
+"""
+FROZEN = {
+    "a draw of NumPy": (GAN, 0, "np.random.rand() < 0.5", "train_step"),
+    "a draw of a generator": (GAN, 1, "self.dice.normal()", "part"),
+    "a count": (GAN, 0, "self.i += 1", "train_step"),
+    "a global": (GAN, 1, "global n; n = 1", "part"),
+    "a loss of one's own": (GAN, 2, "np.random.rand()", "total"),
+    "mixup": (STEP, 1, "lam = np.random.beta(0.2, 0.2)", "train_step"),
+    "a draw of Python": (STEP, 0, "x = x * random.random()", "part"),
+    "what the loop counts": (STEP, 1, "x = x * (epoch > 3)", "train_step"),
+    "an object's count": (STEP, 1, "State.n += 1", "train_step"),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "line", "function"), FROZEN.values(), ids=FROZEN
+)
+def test_no_graph_is_made_of_what_python_does_in_each_step(
+    tmp_path, code, place, line, function
+):
+    change = "graph" if code is GAN else "tf.function"
+    facts = {"eager_calls": ["__main__:train_step"]}
+    nothing = ["pass"] * code.count("{}")
+    frozen = [line if at == place else one for at, one in enumerate(nothing)]
+    path = written(tmp_path, code.format(*frozen))
+    (one,) = locate(found(change, **facts), maker(str(path))).causes
+    assert one.edits == ()
+    assert one.mind.startswith("In a graph `")
+    assert f"of `{function}`" in one.mind
+    assert patch(found(change, **facts), maker(str(path)), tmp_path).text == b""
+    # Without that line there is nothing against it.
+    path = written(tmp_path, code.format(*nothing), "plain.py")
+    (one,) = locate(found(change, **facts), maker(str(path))).causes
+    assert one.edits != ()
+    assert "happens only once" in one.mind
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "State.n.assign_add(1)",
+        "x = tf.random.normal([8])",
+        "x = tf.numpy_function(lambda: np.random.rand(), [], tf.float64)",
+        "for epoch in range(2): x = x + epoch",
+    ],
+)
+def test_what_a_graph_does_in_each_step_as_well_is_no_reason_against_it(tmp_path, line):
+    path = written(tmp_path, STEP.format(line, "pass"))
+    facts = {"eager_calls": ["__main__:train_step"]}
+    (one,) = locate(found("tf.function", **facts), maker(str(path))).causes
+    assert one.edits != ()
+
+
 NUMPY = (
     "def make(x):\n    return tf.numpy_function(work, [x], tf.float32)\n"
     "@tf.function\ndef step(x): ...\ndata = data.map(make)\n"
@@ -514,7 +603,7 @@ def test_a_patch_says_what_it_may_break_in_this_training(tmp_path):
     (one,) = seldom.causes
     warned = replace(seldom, causes=(replace(one, caution="Divide its patience."),))
     made = patch(warned, maker(str(path)), tmp_path)
-    assert made.says[-1] == "Divide its patience."
+    assert made.says[-1] == '"validation every 5 epochs": Divide its patience.'
 
 
 def notebook(folder, *cells):

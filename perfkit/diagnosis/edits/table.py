@@ -23,6 +23,7 @@ from perfkit.diagnosis.edits.places import (
     value_at,
 )
 from perfkit.diagnosis.edits.text import Splice
+from perfkit.diagnosis.edits.traced import methods, refuse_frozen
 from perfkit.diagnosis.pipeline.chain import is_serial
 from perfkit.diagnosis.source import (
     Import,
@@ -66,6 +67,8 @@ def row(change: str) -> tuple[int, Row, re.Match[str]] | None:
 
 def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Take out what asks for eager steps, wherever that stands."""
+    code = places.code
+    refuse_frozen(code, [*methods(code), *filter(code.traced, code.functions)])
     for call in places.code.calls:
         at = place_of(call, "run_eagerly")
         if at and called(call) == "compile" and _is_on(places, value_at(*at)):
@@ -84,6 +87,15 @@ def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 def _as_graphs(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Put ``@tf.function`` above each function that the steps of a loop call."""
+    functions = [*_eager_functions(places)]
+    refuse_frozen(places.code, [*functions, *methods(places.code)])
+    for function in functions:
+        tensorflow = places.tensorflow(function)
+        yield from places.text.above(function, f"@{tensorflow}.function")
+
+
+def _eager_functions(places: Places) -> Iterator[ast.FunctionDef]:
+    """The functions that were heard to compute eagerly, by their names."""
     for one in sure(places.facts.get("eager_calls")):
         body = places.code.tree.body
         *outer, name = one.partition(":")[2].split(".")
@@ -91,9 +103,7 @@ def _as_graphs(places: Places, _: re.Match[str]) -> Iterator[Splice]:
             kinds = [node for node in body if isinstance(node, ast.ClassDef)]
             body = only([node for node in kinds if node.name == part]).body
         functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-        function = only([node for node in functions if node.name == name])
-        tensorflow = places.tensorflow(function)
-        yield from places.text.above(function, f"@{tensorflow}.function")
+        yield only([node for node in functions if node.name == name])
 
 
 def _compiled(name: str, value: str) -> Row:
