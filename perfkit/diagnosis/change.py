@@ -54,6 +54,7 @@ class Change:
         combines: Whether it may be applied together with others; not where it changes
             what is learnt.
         spares: A cause that it spares too, though it is no cure for it; "" for none.
+        caution: What it may break in this very training, in a sentence; "" for nothing.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Change:
     inferred_if: str = ""
     combines: bool = True
     spares: str = ""
+    caution: str = ""
 
     @property
     def in_place(self) -> bool:

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.diagnosis.loop import Looping
+from perfkit.diagnosis.own_callbacks import follows_validation, steers
 from perfkit.diagnosis.training import (
     Training,
     epochs_between,
@@ -132,6 +133,8 @@ class Facts:
         xla: Whether its step is compiled by XLA.
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
+        steering: Those of them that may change what is learnt.
+        following: Those of them that hang on the results of the validation.
         progress: Whether fit draws its progress bar.
         validation: Whether there are validation data.
         validation_steps: Of a validation; None where nobody knows.
@@ -179,6 +182,8 @@ class Facts:
     xla: bool = False
     metrics: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
+    steering: tuple[str, ...] = ()
+    following: tuple[str, ...] = ()
     progress: bool = False
     validation: bool = False
     validation_steps: int | None = None
@@ -233,6 +238,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
     policies = [layer.dtype_policy.name for layer in model.layers] or ["float32"]
     metrics = (model.get_compile_config() or {}).get("metrics") or []
     steps = steps_of(training)
+    callbacks = arguments.get("callbacks") or ()
     return Facts(
         model=model.name,
         parameters=sum(math.prod(weight.shape) for weight in model.weights),
@@ -244,7 +250,9 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
         metrics=tuple(str(metric)[:60] for metric in metrics),
-        callbacks=tuple(type(c).__name__ for c in arguments.get("callbacks") or ()),
+        callbacks=_classes(callbacks),
+        steering=_classes(c for c in callbacks if steers(c)),
+        following=_classes(c for c in callbacks if follows_validation(c)),
         progress=arguments.get("verbose", "auto") != 0,
         validation=epochs_between(arguments) > 0,
         validation_steps=validation_steps(arguments, training.data),
@@ -256,6 +264,10 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         **_of_data(training, batch),
         **seen,
     )
+
+
+def _classes(objects: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(type(one).__name__ for one in objects)
 
 
 def _of_data(training: Training, batch: Any) -> dict[str, Any]:

@@ -156,6 +156,7 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
         speedup=gain(compared),
         evidence=f"{change.changes} That runs {_how_fast(compared)}.",
         fix=change.fix,
+        caution=change.caution,
         grade="inferred" if inferred else "measured here",
     )
 

@@ -6,9 +6,12 @@ user's own making writes where its code says.
 """
 
 import functools
+import inspect
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 # They reach other machines, or write in the background beyond a trial's end.
@@ -23,6 +26,20 @@ _STEP_HOOKS = (
     *("on_train_batch_end", "on_batch_end"),
 )
 _EPOCH_HOOKS = ("on_epoch_begin", "on_epoch_end")
+# Those of Keras that change the learning rate or the weights, or end the training.
+_STEER = frozenset(
+    {
+        *("EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"),
+        *("SwapEMAWeights", "TerminateOnNaN"),
+    }
+)
+# What code that does the same speaks of.
+_STEERED = frozenset(
+    {
+        *("optimizer", "learning_rate", "lr", "assign", "trainable"),
+        *("set_weights", "load_weights", "stop_training"),
+    }
+)
 
 
 def listed(given: Any) -> list[Any]:
@@ -56,6 +73,35 @@ def in_trial(given: list[Any], epochs: int) -> list[Any]:
 def left_out(callback: Any) -> bool:
     """Whether no trial runs this callback."""
     return any(kind.__name__ in LEFT_OUT for kind in type(callback).__mro__)
+
+
+def steers(callback: Any) -> bool:
+    """Whether it may change what is learnt, by all that its code speaks of."""
+    kinds = type(callback).__mro__
+    if any(kind.__name__ in _STEER for kind in kinds):
+        return True
+    parts = [part for one in (callback, *kinds) for part in vars(one).values()]
+    named = (part for part in parts if isinstance(part, FunctionType | MethodType))
+    functions: Iterator[Any] = map(inspect.unwrap, named)
+    # Keras's own speak of an optimizer to write down its learning rate.
+    own = (one for one in functions if not str(one.__module__).startswith("keras."))
+    codes = (one.__code__ for one in own if hasattr(one, "__code__"))
+    return any(_STEERED.intersection(_names(code)) for code in codes)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """All names that a function speaks of, in functions inside it as well."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
+
+
+def follows_validation(callback: Any) -> bool:
+    """Whether what it does hangs on a result of each validation."""
+    followed = str(getattr(callback, "monitor", "")).startswith("val_")
+    # One that saves every epoch needs no result.
+    return followed and bool(getattr(callback, "save_best_only", True))
 
 
 def is_own(callback: Any, *hooks: str) -> bool:

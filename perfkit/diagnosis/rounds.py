@@ -459,7 +459,8 @@ def combined(changes: Sequence[Change], measured: Measurement) -> tuple[Change, 
     best: dict[str, tuple[float, Change]] = {}
     for change in changes:
         compared = _given(measured, change.name)
-        if compared is None or change.ceiling or not change.combines:
+        kept = change.cause == "callback" and change.caution
+        if compared is None or change.ceiling or kept or not change.combines:
             continue
         # Each callback is a thing of its own; of two ways to read one is taken.
         key = change.name if change.cause == "callback" else change.cause

@@ -84,6 +84,8 @@ _MIND = {
     "determinism": "Two runs then differ.",
     "float32": "Results then have 7 digits instead of 16.",
     "buckets of similar length": "Examples of similar length are then learnt together.",
+    "graph": "What a step does besides computing, such as counting, printing or "
+    "drawing with NumPy, then happens only once.",
     "tf.function": "What it does besides computing, such as counting or printing in "
     "Python, then happens only once.",
 }
@@ -140,6 +142,8 @@ class Cause:
         grade: How it is known.
         edits: Where that line stands in the user's code, and what to write there; empty
             where reading the code does not make that certain.
+        caution: What doing so may break in this very training, in a sentence; "" for
+            nothing.
     """
 
     cause: str
@@ -150,11 +154,14 @@ class Cause:
     fix: str
     grade: Grade = "measured here"
     edits: tuple[Edit, ...] = ()
+    caution: str = ""
 
     @property
     def do(self) -> str:
         """What to do about it: an imperative without its full stop."""
         named = f"{self.cause}: {self.change}".removesuffix(": ")
+        if self.caution and self.cause == "callback":
+            return f"Let `{self.change.removeprefix('without ')}` do less"
         for pattern, words in _TO_CHANGE.items():
             if match := re.fullmatch(pattern, named):
                 return match.expand(words)
@@ -163,7 +170,8 @@ class Cause:
     @property
     def mind(self) -> str:
         """What doing so may cost besides, in a sentence; "" for nothing."""
-        return _MIND.get(self.change) or _MIND.get(self.cause, "")
+        usual = _MIND.get(self.change) or _MIND.get(self.cause, "")
+        return self.caution or usual
 
     @property
     def is_ceiling(self) -> bool:

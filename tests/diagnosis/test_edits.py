@@ -195,6 +195,10 @@ RANGE = "data = tf.data.Dataset.range(9)"
 FOR_BATCHES = pipeline(
     *("range", "map", "map", "batch", "shuffle"), **{"for batches": ["g"]}
 )
+FOR_BATCHES_APART = pipeline(
+    *("range", "map", "skip", "map", "shuffle", "batch"),
+    **{"for batches": ["g", "f"]},
+)
 LATE = pipeline("range", "map", "map", "shuffle", "batch")
 # One more stage ran than is written, so nobody knows which is which.
 MORE = pipeline(*IN_ORDER[:3], "map", "batch", cache={"after": 2, "moved": []})
@@ -222,6 +226,12 @@ CHANGES = {
         "model.fit(x, callbacks=[CSVLogger('a')[-, CSVLogger('b')-]])\n",
         "without CSVLogger (2)",
         callbacks=["CSVLogger", "CSVLogger"],
+    ),
+    "a callback that steers the training": case(
+        "model.fit(x, callbacks=[EarlyStopping()])\n",
+        "without EarlyStopping",
+        callbacks=["EarlyStopping"],
+        steering=["EarlyStopping"],
     ),
     "arguments by place": case(
         "model.fit(data, None, 32, 20, [-1-]{+2+}, "
@@ -297,10 +307,31 @@ CHANGES = {
         **FOR_BATCHES,
     ),
     "maps behind the batch, in statements": case(
-        f"{RANGE}\ndata = data.map(f){{+.batch(8)+}}\ndata = data.map(g)\n"
-        f"[-data = data.batch(8)\n-]data = data.shuffle(9)\n{FIT}",
+        f"{RANGE}\ndata = data.map(f)\n[-data = data.map(g)\n-]"
+        f"data = data.batch(8){{+.map(g)+}}\ndata = data.shuffle(9)\n{FIT}",
         "batch before map",
         **FOR_BATCHES,
+    ),
+    # A shuffle and a skip stay with the examples: of batches they are others.
+    "maps behind the batch, past what is between": case(
+        f"{RANGE}[-.map(f)-].skip(2)[-.map(g)-].shuffle(9).batch(8)"
+        f"{{+.map(f).map(g)+}}\n{FIT}",
+        "batch before map",
+        **FOR_BATCHES_APART,
+    ),
+    "maps behind the batch, past what is between, in statements": case(
+        f"{RANGE}\n[-data = data.map(f)\n-]data = data.skip(2)\n"
+        "[-data = data.map(g)\n-]data = data.shuffle(9)\n"
+        f"data = data.batch(8){{+.map(f).map(g)+}}\n{FIT}",
+        "batch before map",
+        **FOR_BATCHES_APART,
+    ),
+    "maps that other data go through as well": case(
+        "every = tf.data.Dataset.range(9).map(f)\nheld = every.take(2).batch(8)\n"
+        "data = every.skip(2).map(g).shuffle(9).batch(8)\n"
+        "model.fit(data, validation_data=held)\n",
+        "batch before map",
+        **FOR_BATCHES_APART,
     ),
     "shuffle before maps": case(
         f"{RANGE}{{+.shuffle(9)+}}.map(f).map(g)[-.shuffle(9)-].batch(8)\n{FIT}",
@@ -366,6 +397,95 @@ def test_a_line_is_told_with_its_number_and_the_new_one(tmp_path, change, line, 
     assert str(there.causes[0].edits[0]) == f"train.py, line 4{told}"
     # The verdict has those of the largest gain.
     assert verdict.verdict_of(there).edits == there.causes[0].edits
+
+
+GAN = """import keras
+import numpy as np
+import tensorflow as tf
+class Gan(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.i = 0
+        self.dice = np.random.default_rng()
+    def train_step(self, data):
+        tape = tf.GradientTape()
+        {}
+        return self.part(data)
+    def part(self, data):
+        {}
+        return data
+def total(y, z):
+    {}
+    return y
+model = Gan()
+model.compile(run_eagerly=True, loss=total)
+model.fit(data, epochs=2)
+"""
+STEP = """import random
+import numpy as np
+import tensorflow as tf
+class State:
+    n = 0
+def part(x):
+    {}
+    return x
+def train_step(x):
+    {}
+    return part(x)
+for epoch in range(9):
+    for x in data:
+        train_step(x)
+"""
+FROZEN = {
+    "a draw of NumPy": (GAN, 0, "np.random.rand() < 0.5", "train_step"),
+    "a draw of a generator": (GAN, 1, "self.dice.normal()", "part"),
+    "a count": (GAN, 0, "self.i += 1", "train_step"),
+    "a global": (GAN, 1, "global n; n = 1", "part"),
+    "a loss of one's own": (GAN, 2, "np.random.rand()", "total"),
+    "mixup": (STEP, 1, "lam = np.random.beta(0.2, 0.2)", "train_step"),
+    "a draw of Python": (STEP, 0, "x = x * random.random()", "part"),
+    "what the loop counts": (STEP, 1, "x = x * (epoch > 3)", "train_step"),
+    "an object's count": (STEP, 1, "State.n += 1", "train_step"),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "line", "function"), FROZEN.values(), ids=FROZEN
+)
+def test_no_graph_is_made_of_what_python_does_in_each_step(
+    tmp_path, code, place, line, function
+):
+    change = "graph" if code is GAN else "tf.function"
+    facts = {"eager_calls": ["__main__:train_step"]}
+    nothing = ["pass"] * code.count("{}")
+    frozen = [line if at == place else one for at, one in enumerate(nothing)]
+    path = written(tmp_path, code.format(*frozen))
+    (one,) = locate(found(change, **facts), maker(str(path))).causes
+    assert one.edits == ()
+    assert one.mind.startswith("In a graph `")
+    assert f"of `{function}`" in one.mind
+    assert patch(found(change, **facts), maker(str(path)), tmp_path).text == b""
+    # Without that line there is nothing against it.
+    path = written(tmp_path, code.format(*nothing), "plain.py")
+    (one,) = locate(found(change, **facts), maker(str(path))).causes
+    assert one.edits != ()
+    assert "happens only once" in one.mind
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "State.n.assign_add(1)",
+        "x = tf.random.normal([8])",
+        "x = tf.numpy_function(lambda: np.random.rand(), [], tf.float64)",
+        "for epoch in range(2): x = x + epoch",
+    ],
+)
+def test_what_a_graph_does_in_each_step_as_well_is_no_reason_against_it(tmp_path, line):
+    path = written(tmp_path, STEP.format(line, "pass"))
+    facts = {"eager_calls": ["__main__:train_step"]}
+    (one,) = locate(found("tf.function", **facts), maker(str(path))).causes
+    assert one.edits != ()
 
 
 NUMPY = (
@@ -475,6 +595,15 @@ def test_a_patch_of_a_file_elsewhere_says_where_it_applies(tmp_path):
     assert made.text.startswith(b"--- a/train.py\n+++ b/train.py\n")
     assert "Apply it in the folder of train.py." in made.says
     assert any("what is learnt" in sentence for sentence in made.says)
+
+
+def test_a_patch_says_what_it_may_break_in_this_training(tmp_path):
+    path = written(tmp_path, HEAD + FIT)
+    seldom = found("validation every 5 epochs")
+    (one,) = seldom.causes
+    warned = replace(seldom, causes=(replace(one, caution="Divide its patience."),))
+    made = patch(warned, maker(str(path)), tmp_path)
+    assert made.says[-1] == '"validation every 5 epochs": Divide its patience.'
 
 
 def notebook(folder, *cells):

@@ -5,7 +5,13 @@ import keras
 import pytest
 
 from perfkit.diagnosis.epochs import Epochs
-from perfkit.diagnosis.own_callbacks import in_trial, left_out, listed
+from perfkit.diagnosis.own_callbacks import (
+    follows_validation,
+    in_trial,
+    left_out,
+    listed,
+    steers,
+)
 from tests.diagnosis.fits import BATCH, Costs, batches, training, trial
 
 EPOCHS = Epochs(batch=BATCH, steps=2, examples=2 * BATCH)
@@ -74,6 +80,65 @@ def test_no_callback_ends_a_trial_and_each_of_its_hooks_is_called(clock, listed_
     assert sum(examples > 0 for _, examples in found.ticks) > 10
     assert stubborn.called == {"train", "batch", "epoch"}
     assert stubborn.epochs == {0, 1, 2}
+
+
+class WarmUp(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        def rate(step):
+            return 1e-3 * min(1, step / 100)
+
+        self.model.optimizer.learning_rate.assign(rate(batch))
+
+
+class Saved(keras.callbacks.ModelCheckpoint):
+    def on_epoch_end(self, epoch, logs=None):
+        [layer.set_weights(layer.get_weights()) for layer in self.model.layers]
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda: keras.callbacks.EarlyStopping(), True),
+        (lambda: keras.callbacks.ReduceLROnPlateau(), True),
+        (lambda: keras.callbacks.LearningRateScheduler(lambda epoch: 0.1), True),
+        (lambda: keras.callbacks.SwapEMAWeights(), True),
+        (WarmUp, True),
+        (lambda: Saved("a.keras"), True),
+        (lambda: Stubborn(None), True),
+        (
+            lambda: keras.callbacks.LambdaCallback(
+                on_epoch_end=lambda epoch, logs: keras.optimizer.assign(epoch)
+            ),
+            True,
+        ),
+        (lambda: keras.callbacks.LambdaCallback(on_epoch_end=print), False),
+        (lambda: keras.callbacks.ModelCheckpoint("a.keras"), False),
+        (lambda: keras.callbacks.BackupAndRestore("a"), False),
+        (lambda: keras.callbacks.CSVLogger("a"), False),
+        (lambda: keras.callbacks.TensorBoard("a"), False),
+        (lambda: Costs(None, 0.02), False),
+    ],
+)
+def test_what_may_steer_the_training_is_known_by_its_code(made, expected):
+    callback = made()
+    assert steers(callback) is expected
+    # In a trial its hooks are wrapped.
+    (inside,) = in_trial([callback], 3)
+    assert steers(inside) is expected
+
+
+def test_who_hangs_on_validation_follows_one_of_its_results():
+    known = keras.callbacks
+    following = (
+        *(known.EarlyStopping(), known.ReduceLROnPlateau("val_mae")),
+        known.ModelCheckpoint("a.keras", save_best_only=True),
+    )
+    others = (
+        *(known.EarlyStopping("loss"), known.CSVLogger("a")),
+        known.ModelCheckpoint("a.keras"),
+    )
+    assert all(map(follows_validation, following))
+    assert not any(map(follows_validation, others))
 
 
 def test_keras_own_ways_to_stop_do_not_end_a_trial(clock):

@@ -3,7 +3,14 @@ from dataclasses import replace
 import pytest
 
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, planned, trial_s, unmeasured
+from perfkit.diagnosis.rounds import (
+    AS_GIVEN,
+    Rounds,
+    combined,
+    planned,
+    trial_s,
+    unmeasured,
+)
 from perfkit.findings.diagnosis import TOGETHER
 from tests.diagnosis.measurements import CEILING, MAP, XLA, change, measured
 from tests.findings.made import failed, trial
@@ -110,6 +117,9 @@ def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
     variants = [one.name for one in choosing(replace(found, trials=tuple(late)))]
     assert variants == [AS_GIVEN, TOGETHER]
     assert [one.name for one in choosing.together] == ["logger off", "XLA"]
+    # What is not to be left out is not left out together with others.
+    kept = replace(LOGGER, caution="It steers.")
+    assert combined((kept, XLA), found) == (XLA,)
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,7 @@ def test_the_line_to_change_is_told_where_no_place_of_it_is_certain():
             "Without that the training would run 1.6 times as fast: a step would take",
         ),
         (LOGGER, "Leave `CSVLogger` out, or let it do less.", "Without it the"),
+        (replace(LOGGER, caution="It steers."), "Let `CSVLogger` do less.", "Without"),
         (cause("step-overhead", "16 steps at a time", 2), "Run 16 steps at", "The"),
         (cause("validation", "validation every 5 epochs", 2), "Validate every 5", "Th"),
         (cause("precision", "mixed_bfloat16", 2), "Train with bfloat16.", "The"),

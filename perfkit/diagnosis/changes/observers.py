@@ -42,7 +42,7 @@ def observers(facts: Facts) -> Iterator[Change | Untested]:
         yield Untested(_CAUSE, f"{name} reaches beyond a trial, and none runs it")
     for index, name in enumerate(facts.callbacks):
         if name not in LEFT_OUT:
-            yield _without(facts.callbacks, index, after)
+            yield _without(facts, index, after)
     if facts.metrics:
         listed = ", ".join([*facts.metrics[:3], *["..."] * (len(facts.metrics) > 3)])
         yield _watcher(
@@ -72,21 +72,30 @@ def group(facts: Facts) -> str:
     return GROUP if several > 1 else ""
 
 
-def _without(names: tuple[str, ...], index: int, after: str) -> Change:
-    name = names[index]
-    before = names[:index].count(name)
+def _without(facts: Facts, index: int, after: str) -> Change:
+    name = facts.callbacks[index]
+    before = facts.callbacks[:index].count(name)
     which = f"{name} ({before + 1})" if before else name
+    if steering := name in facts.steering:
+        fix = f"Let {which} do less, or call it more seldom."
+    else:
+        less = _REMEDY.get(name, "once an epoch instead of once a batch")
+        fix = f"Leave {which} out of callbacks=[...], or let it do less: {less}."
     return _watcher(
         name=f"without {which}",
         defect_from=_CALLBACK_DEFECT,
         changes=f"The callback {which} is left out.",
-        fix=f"Leave {which} out of callbacks=[...], or let it do less: "
-        f"{_REMEDY.get(name, 'once an epoch instead of once a batch')}.",
+        fix=fix,
         apply=functools.partial(without_callback, index=index),
         after=after,
+        caution=_STEERS if steering else "",
     )
 
 
+_STEERS = (
+    "It may steer the training, by the learning rate, the weights or when it ends: "
+    "make it cheaper or call it more seldom rather than leave it out."
+)
 _REMEDY = {
     "ModelCheckpoint": "save seldom (save_freq), or the weights alone",
     "BackupAndRestore": "save once in several epochs",
@@ -171,9 +180,18 @@ def _validation(facts: Facts) -> Iterator[Change]:
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
     seldom = round(_SELDOM * facts.validated)
+    caution = ""
+    if facts.following:
+        named = " and ".join(f"`{name}`" for name in dict.fromkeys(facts.following))
+        caution = f"{named}: a patience counts validations, so divide it by {_SELDOM}; "
+        caution += "the best epoch is then looked for among those that are validated."
     # It is legitimate work, as long as most of an epoch is training.
     less = functools.partial(
-        Change, cause="validation", kind="by gain", inferred_if=SHORTENED
+        Change,
+        cause="validation",
+        kind="by gain",
+        inferred_if=SHORTENED,
+        caution=caution,
     )
     yield less(
         name=_WITHOUT,

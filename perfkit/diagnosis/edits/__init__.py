@@ -25,12 +25,11 @@ from perfkit.findings.record import Edit
 # What does not change while a diagnosis runs.
 _FACTS = (
     *("batch", "callbacks", "data", "eager_calls", "pipeline", "retraced", "settings"),
-    "steps",
+    *("steering", "steps"),
 )
 # Of these one change excludes another, however many were measured.
 _EXCLUSIVE = ("small-batch", "precision", "epoch-boundary", "validation")
 # What to say of a change that does more than make the training faster.
-_LEARNING = ("small-batch", "precision")
 _LESS = ("callback", "validation")
 _BY_HAND = "It is a notebook: change these lines of its cells by hand."
 _NONE = "There is no patch: no cause was found."
@@ -42,7 +41,10 @@ _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
 def locate(found: Diagnosis, maker: Callable[[], Any]) -> Diagnosis:
-    """The same diagnosis, each cause with the lines to change, as far as is certain."""
+    """The same diagnosis, each cause with the lines to change, as far as is certain.
+
+    And with what the change would break, where the code shows that.
+    """
     if not found.causes:
         return found
     try:
@@ -50,7 +52,14 @@ def locate(found: Diagnosis, maker: Callable[[], Any]) -> Diagnosis:
     except UNREADABLE:
         return found
     facts = _known(found)
-    causes = (replace(c, edits=(*_edits(source, c, facts),)) for c in found.causes)
+    causes = (
+        replace(
+            one,
+            edits=(*_edits(source, one, facts),),
+            caution=one.caution or _made(source, one.change, facts)[1],
+        )
+        for one in found.causes
+    )
     return replace(found, causes=tuple(causes))
 
 
@@ -115,20 +124,27 @@ def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
     return Edit(file=Path(source.path).name, cell=cell, line=line, old=old, new=new)
 
 
-# Asked for again after each trial, while the machine is being measured.
-@functools.lru_cache(maxsize=64)
 def _changed(source: Source, change: str, facts: str) -> str | None:
     """The code as a change would have it; None where that is unsure."""
+    return _made(source, change, facts)[0]
+
+
+# Asked for again after each trial, while the machine is being measured.
+@functools.lru_cache(maxsize=64)
+def _made(source: Source, change: str, facts: str) -> tuple[str | None, str]:
+    """The same, and what it would break where that is why there is none."""
     known, places = row(change), _seen(source, facts)
     if known is None or places is None:
-        return None
+        return None, ""
     _, function, match = known
     try:
         changed = places.text.applied(list(function(places, match)))
         ast.parse(changed)
-    except (Unsure, LookupError, *UNREADABLE):
-        return None
-    return changed if changed != source.text else None
+    except Unsure as unsure:
+        return None, str(unsure)
+    except (LookupError, *UNREADABLE):
+        return None, ""
+    return (changed if changed != source.text else None), ""
 
 
 @functools.lru_cache(maxsize=2)
@@ -174,19 +190,17 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
         return Patch(b"", ("The code cannot be read any more, so there is no patch.",))
     made = {
         "The patch makes {}.": causes,
-        "{} changes what is learnt: watch the loss.": _of(causes, _LEARNING),
-        "For {} the training reports or saves less.": _of(causes, _LESS),
+        "For {} the training reports or saves less.": [
+            cause for cause in causes if cause.cause in _LESS
+        ],
     }
     first, *more = (
         says.format(", ".join(f'"{one.change}"' for one in of))
         for says, of in made.items()
         if of
     )
-    return Patch(text, (first, *([outside] if outside else []), *more))
-
-
-def _of(causes: Sequence[Cause], kinds: Sequence[str]) -> list[Cause]:
-    return [cause for cause in causes if cause.cause in kinds]
+    minds = (f'"{one.change}": {one.mind}' for one in causes if one.mind)
+    return Patch(text, (first, *([outside] if outside else []), *more, *minds))
 
 
 def _name(path: Path, folder: Path) -> tuple[str, str]:

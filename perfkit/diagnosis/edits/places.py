@@ -51,7 +51,11 @@ _DEEPEST = 3
 
 
 class Unsure(Exception):
-    """The place is not found, or another one may be meant as well."""
+    """The place is not found, or another one may be meant as well.
+
+    With a sentence the place is certain, and the change as it is measured would break
+    what that says.
+    """
 
 
 def sure(found: T | None) -> T:

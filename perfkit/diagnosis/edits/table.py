@@ -8,7 +8,7 @@ whose fix is more than a line.
 import ast
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeGuard
 
@@ -23,6 +23,7 @@ from perfkit.diagnosis.edits.places import (
     value_at,
 )
 from perfkit.diagnosis.edits.text import Splice
+from perfkit.diagnosis.edits.traced import methods, refuse_frozen
 from perfkit.diagnosis.pipeline.chain import is_serial
 from perfkit.diagnosis.source import (
     Import,
@@ -66,6 +67,8 @@ def row(change: str) -> tuple[int, Row, re.Match[str]] | None:
 
 def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Take out what asks for eager steps, wherever that stands."""
+    code = places.code
+    refuse_frozen(code, [*methods(code), *filter(code.traced, code.functions)])
     for call in places.code.calls:
         at = place_of(call, "run_eagerly")
         if at and called(call) == "compile" and _is_on(places, value_at(*at)):
@@ -84,6 +87,15 @@ def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 def _as_graphs(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Put ``@tf.function`` above each function that the steps of a loop call."""
+    functions = [*_eager_functions(places)]
+    refuse_frozen(places.code, [*functions, *methods(places.code)])
+    for function in functions:
+        tensorflow = places.tensorflow(function)
+        yield from places.text.above(function, f"@{tensorflow}.function")
+
+
+def _eager_functions(places: Places) -> Iterator[ast.FunctionDef]:
+    """The functions that were heard to compute eagerly, by their names."""
     for one in sure(places.facts.get("eager_calls")):
         body = places.code.tree.body
         *outer, name = one.partition(":")[2].split(".")
@@ -91,9 +103,7 @@ def _as_graphs(places: Places, _: re.Match[str]) -> Iterator[Splice]:
             kinds = [node for node in body if isinstance(node, ast.ClassDef)]
             body = only([node for node in kinds if node.name == part]).body
         functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-        function = only([node for node in functions if node.name == name])
-        tensorflow = places.tensorflow(function)
-        yield from places.text.above(function, f"@{tensorflow}.function")
+        yield only([node for node in functions if node.name == name])
 
 
 def _compiled(name: str, value: str) -> Row:
@@ -154,7 +164,8 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     within, place = sure(places.argument("callbacks"))
     given = value_at(within, place)
     found = places.code.resolve(given)
-    if name not in listed:
+    # What steers the training is made cheaper, and stays.
+    if name not in listed or name in (places.facts.get("steering") or ()):
         raise Unsure
     if isinstance(found, ast.Call) and called(found) == name:
         yield from places.text.remove(within, place)
@@ -227,18 +238,21 @@ def _more_workers(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 def _cache(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Keep what a stage makes; a shuffle in front of it goes behind."""
     point = sure(places.pipeline.get("cache"))
-    methods = [".cache()"]
-    for place in point["moved"]:
-        method, splices = _taken_out(places, places.stages[place])
-        methods.append(method)
-        yield from splices
-    yield from places.text.call_on(places.made_by(point["after"]), *methods)
+    yield from _behind(places, point["after"], point["moved"], ".cache()")
 
 
 def _batch_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """Put the batch in front of the maps that do the same to a batch."""
-    maps = len(places.pipeline.get("for batches") or [])
-    yield from _moved(places, places.kinds.index("batch"), maps)
+    """Put the maps that do the same to a batch behind it, and leave all else."""
+    batch = places.kinds.index("batch")
+    maps = [at for at in range(1, batch) if places.kinds[at] == "map"]
+    moved = maps[-len(sure(places.pipeline.get("for batches"))) :]
+    taken = {places.stages[at] for at in moved}
+    for made in places.code.chains.made:
+        calls = {stage.call for stage in made}
+        # Other data, such as those to validate on, would go without the maps.
+        if taken & calls and places.stages[batch] not in calls:
+            raise Unsure
+    yield from _behind(places, batch, moved)
 
 
 def _shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
@@ -365,6 +379,17 @@ def _taken_out(places: Places, call: ast.Call) -> tuple[str, list[Splice]]:
         again = [dotted(one) for one in assigned.targets]
     alone = bool(name) and again == [name]
     return method, [*_deleted(places, call)] if alone else [(start, end, "")]
+
+
+def _behind(
+    places: Places, after: int, moved: Sequence[int], *methods: str
+) -> Iterator[Splice]:
+    """Call methods on what a stage makes, then the stages that are moved there."""
+    for place in moved:
+        method, splices = _taken_out(places, places.stages[place])
+        methods = (*methods, method)
+        yield from splices
+    yield from places.text.call_on(places.made_by(after), *methods)
 
 
 def _moved(places: Places, stage: int, over: int) -> Iterator[Splice]:

@@ -302,6 +302,7 @@ _EACH_BY_ITSELF = {"cast", "one_hot", "convert_image_dtype", "to_float"}
 _DRAWS = {"normal", "uniform", "truncated_normal", "shuffle", "categorical", "gamma"}
 _PARALLEL = ("apply_default_optimizations", "map_parallelization")
 _NUMPY = ("np.", "numpy.", "random.")
+_GENERATORS = ("default_rng", "RandomState", "Random")
 _PYTHON_DRAWS = ("np.random.", "numpy.random.", "random.")
 _KEEPS = {"cache", "snapshot", "save", "?", *_PYTHON}
 _BATCHED = {"batch", "padded_batch", "ragged_batch"}
@@ -350,15 +351,32 @@ def _map(
             yield call, _SAYS["serial"].format(why)
     if random and "cache" in after and "unbatch" not in after:
         yield call, _SAYS["frozen"].format(random)
-    drawn = [one for one in inside if dotted(one.func).startswith(_PYTHON_DRAWS)]
-    # What Python draws in a function that is traced, and not run again.
-    if drawn and not _first_of(_PYTHON, inside):
+    if drawn := python_draws(code, inside):
         yield drawn[0], _SAYS["traced draw"].format(dotted(drawn[0].func))
     once = _first_of(_ONE_DRAW, inside)
     if once and "batch" in before and "unbatch" not in before:
         yield call, _SAYS["one draw"].format(once)
     if together and not _BATCHED & {*before}:
         yield call, _SAYS["each"]
+
+
+def python_draws(code: Code, calls: Sequence[ast.Call]) -> list[ast.Call]:
+    """Of a function's calls those that draw in Python: once, where it is traced.
+
+    None where it also hands on what is run as Python: they may stand in there.
+    """
+    generators = {
+        called(target)
+        for node, target in code.assigned
+        if isinstance(node.value, ast.Call) and called(node.value) in _GENERATORS
+    }
+    found = [
+        call
+        for call in calls
+        if dotted(call.func).startswith(_PYTHON_DRAWS)
+        or called(receiver(call) or call) in generators
+    ]
+    return [] if _first_of(_PYTHON, calls) else found
 
 
 def _first_of(names: set[str], calls: Iterator[ast.Call] | Sequence[ast.Call]) -> str:

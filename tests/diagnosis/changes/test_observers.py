@@ -41,6 +41,31 @@ def test_each_that_watches_is_left_out_alone_and_several_first_together(known, n
         assert "accuracy" in found["without metrics"].changes
 
 
+def test_what_may_steer_the_training_is_not_to_be_left_out():
+    known = {"callbacks": ("WarmUp", "CSVLogger"), "steering": ("WarmUp",)}
+    found = named(observers.observers, **known)
+    steering, logger = found["without WarmUp"], found["without CSVLogger"]
+    assert "out of callbacks" in logger.fix
+    assert "out of callbacks" not in steering.fix
+    assert "rather than leave it out" in steering.caution
+    assert logger.caution == ""
+
+
+@pytest.mark.parametrize("name", ["without validation", "validation every 5 epochs"])
+def test_who_follows_the_validation_is_named_where_there_is_to_be_less(name):
+    known = {"validation": True, "validated": 1, "following": ("EarlyStopping",) * 2}
+    caution = named(observers.epochs, **known)[name].caution
+    assert caution.startswith("`EarlyStopping`: a patience counts validations")
+    assert named(observers.epochs, **known | {"following": ()})[name].caution == ""
+
+
+def test_what_the_facts_say_of_callbacks_is_by_class():
+    known = keras.callbacks
+    given = [known.EarlyStopping(), known.CSVLogger("a")]
+    facts = facts_of(training(batches(2), callbacks=given))
+    assert facts.steering == facts.following == ("EarlyStopping",)
+
+
 def test_what_no_trial_runs_is_named_and_not_changed():
     assert "RemoteMonitor" in why(observers.observers, callbacks=("RemoteMonitor",))
 

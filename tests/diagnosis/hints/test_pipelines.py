@@ -132,6 +132,7 @@ MISTAKES = {
     "every example gets the same": [
         "d.map(lambda x: x * [-np.random.rand()-]{+tf.random.uniform(())+}, 2)",
         "d.map(lambda x: x * random.random(), 2) # here",
+        "dice = np.random.default_rng(0)\nd.map(lambda x: x * dice.random(), 2) # here",
     ],
     "py_function runs Python": (
         "d.map(lambda x: tf.[-py_function(f, [x], t)-]{+numpy(f)(x)+}, 2)"
