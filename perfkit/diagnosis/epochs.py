@@ -339,7 +339,9 @@ class _Counter:
             return min(step, self._epochs.steps)
         if model.steps_per_execution == 1 or model.optimizer is None:
             return step
-        return max(self._reached, _updates(model) - self._before)
+        made = _updates(model) - self._before
+        # A model with optimizers of its own may never use the one it has as a model.
+        return max(self._reached, made) if made else step
 
     def _count(self, new: int) -> None:
         at_once = self._block.at_once or not self._epochs.steps

@@ -1,9 +1,12 @@
 import functools
 
+import keras
 import pytest
+import tensorflow as tf
 
 from perfkit.diagnosis.epochs import SHORTENED, UNKNOWN, Epochs
 from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.training import handed_over
 from perfkit.diagnosis.trial import epochs_for
 from perfkit.measure.steady import steady
 from tests.diagnosis.fits import BATCH, Costs, batches, training, trial
@@ -92,6 +95,21 @@ def test_an_execution_that_holds_fewer_steps_counts_no_more_than_it_made(clock):
     found = trial(made_at_a_time, Epochs(batch=BATCH), clock, most=12)
     counted = [examples for _, examples in found.ticks if examples]
     assert set(counted) <= {16 * BATCH, 4 * BATCH}
+
+
+def test_a_model_with_optimizers_of_its_own_makes_steps_all_the_same(clock):
+    class Own(keras.Model):
+        def train_step(self, data):
+            return {"loss": tf.zeros(())}
+
+    def making():
+        made = Own()
+        made.compile(steps_per_execution=4)
+        arguments = {"verbose": 0, "callbacks": [Costs(clock, 4 * STEP_S)]}
+        return handed_over((made, batches(12), arguments))
+
+    found = trial(making, Epochs(batch=BATCH), clock, most=12)
+    assert {examples for _, examples in found.ticks if examples} == {4 * BATCH}
 
 
 def test_a_validation_that_a_change_makes_seldom_counts_as_seldom(clock):
