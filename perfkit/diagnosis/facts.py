@@ -1,6 +1,5 @@
 """What is known of a training before anything is changed: which changes apply to it."""
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.loop import Looping
 from perfkit.diagnosis.own_callbacks import follows_validation, steers
 from perfkit.diagnosis.training import (
@@ -17,6 +17,7 @@ from perfkit.diagnosis.training import (
     epochs_between,
     examples_in,
     first_batch,
+    metrics_of,
     steps_of,
     updates_once,
     validation_steps,
@@ -39,13 +40,12 @@ def flop_of(model: Any, batch: Any) -> float | None:
             loss = model.compute_loss(features, labels, predicted)
         return tape.gradient(loss, model.trainable_variables)
 
-    try:
+    def counted() -> float | None:
         step = tf.function(gradients, autograph=False)
-        graph = step.get_concrete_function(*batch[:2]).graph
-    except (ValueError, TypeError, AttributeError, KeyError, tf.errors.OpError):
-        # A model with a step of its own may be made for another.
-        return None
-    return of_graph(graph)
+        return of_graph(step.get_concrete_function(*batch[:2]).graph)
+
+    # A model with a step of its own may be made for another.
+    return known(counted, otherwise=None)
 
 
 def of_graph(graph: Any) -> float | None:
@@ -235,32 +235,33 @@ def facts_of(training: Training, **seen: Any) -> Facts:
 
     model, arguments = training.model, training.arguments
     batch = _seen_batch(training)
-    policies = [layer.dtype_policy.name for layer in model.layers] or ["float32"]
-    metrics = (model.get_compile_config() or {}).get("metrics") or []
-    steps = steps_of(training)
+    policies = known(_policies, model, otherwise=list[str]()) or ["float32"]
+    steps = known(steps_of, training, otherwise=None)
     callbacks = arguments.get("callbacks") or ()
     return Facts(
         model=model.name,
-        parameters=sum(math.prod(weight.shape) for weight in model.weights),
-        layers=tuple(type(layer).__name__ for layer in model.layers),
+        parameters=known(_parameters, model, otherwise=0),
+        layers=known(_layers, model, otherwise=()),
         steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
         eager=bool(model.run_eagerly) or tf.config.functions_run_eagerly(),
         steps_per_execution=int(model.steps_per_execution),
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
-        metrics=tuple(str(metric)[:60] for metric in metrics),
+        metrics=known(metrics_of, model, otherwise=()),
         callbacks=_classes(callbacks),
         steering=_classes(c for c in callbacks if steers(c)),
         following=_classes(c for c in callbacks if follows_validation(c)),
         progress=arguments.get("verbose", "auto") != 0,
         validation=epochs_between(arguments) > 0,
-        validation_steps=validation_steps(arguments, training.data),
+        validation_steps=known(
+            validation_steps, arguments, training.data, otherwise=None
+        ),
         validated=epochs_between(arguments),
         policy=max(set(policies), key=policies.count),
         flop=flop_of(model, batch),
-        padded=padded(model, batch),
-        unrolled=tuple(layer.name for layer in unrolled(model)),
+        padded=known(padded, model, batch, otherwise={}),
+        unrolled=known(_unrolled, model, otherwise=()),
         **_of_data(training, batch),
         **seen,
     )
@@ -270,22 +271,41 @@ def _classes(objects: Iterable[Any]) -> tuple[str, ...]:
     return tuple(type(one).__name__ for one in objects)
 
 
+def _parameters(model: Any) -> int:
+    return sum(math.prod(weight.shape) for weight in model.weights)
+
+
+def _layers(model: Any) -> tuple[str, ...]:
+    return tuple(type(layer).__name__ for layer in model.layers)
+
+
+def _policies(model: Any) -> list[str]:
+    return [layer.dtype_policy.name for layer in model.layers]
+
+
+def _unrolled(model: Any) -> tuple[str, ...]:
+    return tuple(layer.name for layer in unrolled(model))
+
+
 def _of_data(training: Training, batch: Any) -> dict[str, Any]:
     """What is known alike of a training and of a loop."""
-    import tensorflow as tf
-
-    parts = tf.nest.flatten(batch)
     return {
         "data": training.kind,
-        "batch": examples_in(batch),
-        "element": tuple(
-            described(part)
-            for part in parts
-            if hasattr(part, "shape") and hasattr(part, "dtype")
-        ),
-        "open_shapes": open_shapes(training),
+        "batch": known(examples_in, batch, otherwise=1),
+        "element": known(_element, batch, otherwise=tuple[str, ...]()),
+        "open_shapes": known(open_shapes, training, otherwise=False),
         "settings": training.settings,
     }
+
+
+def _element(batch: Any) -> tuple[str, ...]:
+    import tensorflow as tf
+
+    return tuple(
+        described(part)
+        for part in tf.nest.flatten(batch)
+        if hasattr(part, "shape") and hasattr(part, "dtype")
+    )
 
 
 def open_shapes(training: Training) -> bool:
@@ -300,17 +320,13 @@ def open_shapes(training: Training) -> bool:
 
 
 def _seen_batch(training: Training) -> Any:
-    """A batch; nothing where a generator gives none that can be counted."""
+    """A batch; nothing where there is none that can be counted."""
     import tensorflow as tf
 
-    generates = training.kind == "generator"
     # The thread that trained may be at its generator still, or it was closed.
-    with contextlib.suppress(StopIteration, *[ValueError] * generates):
-        batch = first_batch(training)
-        parts = tf.nest.flatten(batch) if generates else ()
-        if all(hasattr(part, "dtype") for part in parts):
-            return batch
-    return ()
+    batch = known(first_batch, training, otherwise=())
+    parts = tf.nest.flatten(batch) if training.kind == "generator" else ()
+    return batch if all(hasattr(part, "dtype") for part in parts) else ()
 
 
 def recurrent(model: Any) -> list[Any]:
@@ -402,7 +418,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
     at_once = not (eager or tf.config.list_physical_devices("GPU"))
     return Facts(
         model="a loop of your own",
-        steps=looping.length or steps_of(training),
+        steps=looping.length or known(steps_of, training, otherwise=None),
         eager=eager,
         loop=True,
         eager_calls=calls.eager() if calls else (),

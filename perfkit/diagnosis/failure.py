@@ -4,7 +4,7 @@ import concurrent.futures
 import contextlib
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from perfkit.measure.tick import Note
 from perfkit.measure.trial import PROBLEM, TRACEBACK, Outcome
 
 Told = TypeVar("Told")
+Found = TypeVar("Found")
 # What runs the user's code: it says nothing of what is wrong there.
 _RUNNERS = (
     str(Path(__file__).parents[1]),
@@ -43,6 +44,18 @@ def as_notes(work: Iterable[Told]) -> Iterator[Told | Note]:
     except Exception as error:
         yield Note(TRACEBACK, note_of(error))
         yield Note(PROBLEM, f"The training raised {in_short(error)}{_remedy(error)}")
+
+
+def known(read: Callable[..., Found], *given: Any, otherwise: Found) -> Found:
+    """What is read of a training; ``otherwise`` where it does not let itself be read.
+
+    The training runs without what is read here, so it may end nothing.
+    """
+    try:
+        return read(*given)
+    except Exception:
+        # Model, data and layers are the user's own, and may raise anything.
+        return otherwise
 
 
 def _remedy(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from perfkit.diagnosis import failure, hints, settings
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import Facts, facts_of, facts_of_loop, some_epochs
+from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.loop import LoopCalls, Looping
 from perfkit.diagnosis.maker import contain, uncontained_in_words
 from perfkit.diagnosis.pipeline.facts import (
@@ -38,6 +39,7 @@ UNCONTAINED = "uncontained"
 # The longer one waits for another trace of what was traced anew.
 _LOOK_S, _LONGEST_LOOK_S = 1.5, 12.0
 _ENOUGH_TICKS = 60
+_NO_PLAN = {"missing": "TensorFlow does not tell the plan of this pipeline."}
 
 
 def look(
@@ -109,7 +111,7 @@ def _looked(
     # With no end of an epoch the first step is told at once.
     with contextlib.closing(fitted(making, epochs, looping, following)) as running:
         ticks = _some(running, traces)
-        plan = live_plan()
+        plan = known(live_plan, otherwise=_NO_PLAN)
         yield Note(ANATOMY, plan)
         timed: dict[str, Any] = {
             "step_s": _step_s(ticks),
@@ -126,7 +128,7 @@ def _looked(
             return
         training, setup_s = seen[0]
         if training.kind == "tf.data" and tells_too_little(plan):
-            yield Note(ANATOMY, driven_plan(training.data))
+            yield Note(ANATOMY, known(driven_plan, training.data, otherwise=plan))
         data = pipeline_facts(training) | {"plan": kinds(plan)}
         facts = facts_of(training, setup_s=setup_s, pipeline=data, **timed)
         yield Note(FACTS, facts.as_note())

@@ -24,7 +24,7 @@ from greenlet import getcurrent, greenlet
 
 from perfkit.diagnosis import source
 from perfkit.diagnosis.source import FITS, called, fit_calls, parse
-from perfkit.diagnosis.training import KERAS_2, epochs_between
+from perfkit.diagnosis.training import KERAS_2, epochs_between, metrics_of
 from perfkit.errors import BadParameterError
 from perfkit.findings.text import plain
 
@@ -372,9 +372,7 @@ class _NotTrained:
 
     def __init__(self, given: dict[str, Any]) -> None:
         model = given["self"]
-        compiled = (model.get_compile_config() or {}) if model.compiled else {}
-        metrics = compiled.get("metrics") or ()
-        names = ["loss", *(m for m in metrics if isinstance(m, str))]
+        names = ["loss", *metrics_of(model)]
         if epochs_between(given):
             names += [f"val_{name}" for name in names]
         self.model = model

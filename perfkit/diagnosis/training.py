@@ -103,8 +103,11 @@ def handed_over(returned: Any) -> Training:
         # Fit adds no progress bar to such a list; what it holds is taken as it is.
         arguments["verbose"] = 0
     arguments["callbacks"] = listed(arguments.get("callbacks"))
-    if kind_of(data) == "arrays":
-        arguments.setdefault("batch_size", BATCH)
+    if kind_of(data) == "arrays" and not arguments.get("batch_size"):
+        arguments["batch_size"] = _batch_size(data, arguments)
+        # Of what is validated on Keras makes batches of its own size then.
+        size = arguments.get("validation_batch_size") or BATCH
+        arguments["validation_batch_size"] = size
     return Training(model, data, arguments, epochs)
 
 
@@ -134,7 +137,7 @@ def _data(data: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return lambda: generator, arguments
     if not kind_of(data):
         raise BadParameterError(
-            f"The second thing returned is {_described(data)}; give a batched "
+            f"The data of the training are {_described(data)}; give a batched "
             "tf.data.Dataset, a PyDataset, a function that makes a generator, or a "
             "tuple of arrays (x, y)."
         )
@@ -202,8 +205,7 @@ def steps_of(training: Training) -> int | None:
         return int(given)
     if training.kind != "arrays":
         return _batches_of(training.data)
-    kept = 1 - float(training.arguments.get("validation_split") or 0)
-    examples = int(_count(training.data) * kept)
+    examples = _trained(training.data, training.arguments)
     return -(-examples // int(training.arguments["batch_size"]))
 
 
@@ -216,6 +218,34 @@ def updates_once(model: Any) -> bool:
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     gathers = getattr(optimizer, "gradient_accumulation_steps", None)
     return bool(not own and optimizer and not gathers)
+
+
+def _batch_size(data: Any, arguments: dict[str, Any]) -> int:
+    """Examples of a step on arrays where ``fit`` is not told, as Keras counts them."""
+    steps = arguments.get("steps_per_epoch")
+    return -(-_trained(data, arguments) // int(steps)) if steps else BATCH
+
+
+def _trained(data: Any, arguments: dict[str, Any]) -> int:
+    """How many examples of arrays are not held back for validation."""
+    return int(_count(data) * (1 - float(arguments.get("validation_split") or 0)))
+
+
+def metrics_of(model: Any) -> tuple[str, ...]:
+    """Names of the metrics that a model was compiled with, the loss apart."""
+    import keras
+
+    # Its configuration holds them, too, and is made of all else that was compiled:
+    # not every loss, metric and schedule can be put into words.
+    compiled = getattr(model, "_compile_metrics", None)
+    given = keras.tree.flatten(getattr(compiled, "_user_metrics", None))
+    return tuple(_name_of(metric)[:60] for metric in given if metric is not None)
+
+
+def _name_of(metric: Any) -> str:
+    names = (getattr(metric, at, None) for at in ("name", "__name__"))
+    named = (name for name in (metric, *names) if isinstance(name, str))
+    return next(named, type(metric).__name__)
 
 
 def epochs_between(arguments: dict[str, Any]) -> float:
@@ -280,11 +310,15 @@ def _count(data: Any) -> int:
     """How many examples arrays hold."""
     import tensorflow as tf
 
-    return len(tf.nest.flatten(data)[0])
+    # What is sparse or ragged has a shape and no length.
+    return int(tf.nest.flatten(data)[0].shape[0])
 
 
 def as_batches(data: Any) -> Any:
     """The same as ``fit`` hands it to a step: what is alone is in no tuple."""
+    import tensorflow as tf
+
+    data = tf.nest.map_structure(_as_tensor, data)
     alone = isinstance(data, tuple) and len(data) == 1
     return data[0] if alone and not isinstance(data[0], tuple | list) else data
 
@@ -301,4 +335,36 @@ def _part(data: Any, which: slice) -> Any:
         return tuple(_part(part, which) for part in data)
     if isinstance(data, dict):
         return {name: _part(part, which) for name, part in data.items()}
-    return data if data is None else data[which]
+    return data if data is None else _rows(data, which)
+
+
+def _rows(array: Any, which: slice) -> Any:
+    """Some rows of an array, by their places."""
+    import tensorflow as tf
+
+    if isinstance(array, tf.SparseTensor):
+        first, last, _ = which.indices(int(array.shape[0]))
+        rest = array.shape[1:]
+        begin = [first, *(0 for _ in rest)]
+        return tf.sparse.slice(array, begin, [last - first, *rest])
+    if hasattr(array, "tocsr"):
+        # Not every sparse matrix of SciPy has rows.
+        array = array.tocsr()
+    # A table of pandas takes numbers for what its rows are called.
+    return getattr(array, "iloc", array)[which]
+
+
+def _as_tensor(array: Any) -> Any:
+    """What Keras makes of a table or a sparse matrix; all else as it is."""
+    import numpy as np
+    import tensorflow as tf
+
+    if hasattr(array, "tocoo"):
+        found = array.tocoo()
+        places = np.stack([found.row, found.col], axis=1).astype(np.int64)
+        return tf.sparse.reorder(tf.SparseTensor(places, found.data, found.shape))
+    if hasattr(array, "iloc"):
+        values = array.to_numpy()
+        # Keras makes a column of a series.
+        return values[:, None] if values.ndim == 1 else values
+    return array

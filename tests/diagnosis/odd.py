@@ -184,6 +184,46 @@ def steps_its_own_way():
     return made, batches()
 
 
+def takes_sparse_rows():
+    import scipy.sparse
+
+    x, y = arrays()
+    return model(), (scipy.sparse.csr_matrix(x), y), {"batch_size": 16}
+
+
+def has_no_call_and_a_plain_loss():
+    import functools
+
+    import keras
+    import tensorflow as tf
+
+    class Rate(keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            return 0.1 / (1.0 + tf.cast(step, "float32"))
+
+    class Conditional(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = self.compute_loss(x, y, self.dense(x))
+            found = tape.gradient(loss, self.dense.trainable_variables)
+            self.optimizer.apply(found, self.dense.trainable_variables)
+            return {"loss": loss}
+
+    made = Conditional()
+    made.dense.build((None, 8))
+    made.compile(keras.optimizers.SGD(Rate()), functools.partial(scaled, by=2.0))
+    return made, batches()
+
+
+def scaled(truth, predicted, by):
+    return by * abs(truth - predicted)
+
+
 def trains_in_a_strategy():
     import tensorflow as tf
 

@@ -147,6 +147,8 @@ TRAINED = [
     ("arrays", 32, 6, odd.weighs_its_classes),
     ("arrays", 16, 16, odd.gives_y_by_name),
     ("tf.data", 16, 16, odd.steps_its_own_way),
+    ("arrays", 16, 16, odd.takes_sparse_rows),
+    ("tf.data", 16, 16, odd.has_no_call_and_a_plain_loss),
     ("tf.data", 16, 16, odd.trains_in_a_strategy),
     ("tf.data", 16, 16, odd.sets_up_its_machine),
 ]

@@ -439,8 +439,9 @@ def _repeating(making: Any, steps: int) -> Any:
         raise BadParameterError("The generator gives no batch that could be kept.")
 
     def again_and_again() -> Iterator[Any]:
-        # One that ended before has an end that has to come again.
-        return iter(batches) if len(batches) < steps else itertools.cycle(batches)
+        # One that ended before has an end that has to come again. Keras takes no
+        # other iterator than a generator.
+        yield from batches if len(batches) < steps else itertools.cycle(batches)
 
     return again_and_again
 

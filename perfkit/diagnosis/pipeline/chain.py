@@ -169,10 +169,11 @@ _READS = ("ReadFile", "TFRecordDataset", "TextLineDataset", "FixedLengthRecordDa
 _RECORDS = _READS[1:]
 _WORKS = ("MapDataset", "ParallelMapDataset")
 # Each draw differs from the last, whether or not TensorFlow counts them as stateful:
-# the seed of a stateless one may be another each time.
-_DRAWS = ("Random", "Rng", "Multinomial", "StatefulUniform", "StatefulStandardNormal")
+# the seed of a stateless one may be another each time. What draws says so by what it
+# takes, a seed or the algorithm of a generator; the others by their names.
+_GENERATORS = ("alg", "algorithm")
+_DRAWS = ("Random", "Rng", "StatefulStandardNormal")
 _BRANCHES = ("If", "While", "Case", "Switch")
-_DRAWS_TOO = ("TruncatedNormal", "SampleDistortedBoundingBox")
 
 
 def _doing(functions: Iterable[Any]) -> dict[str, Any]:
@@ -203,7 +204,16 @@ def _operations(function: Any) -> Iterator[str]:
 
 
 def _draws(name: str) -> bool:
-    return any(word in name for word in _DRAWS) or name.endswith(_DRAWS_TOO)
+    from tensorflow.python.framework import op_def_registry
+
+    if any(word in name for word in _DRAWS):
+        return True
+    definition = op_def_registry.get(name)
+    if definition is None:
+        return False
+    given = {one.name for one in definition.input_arg}
+    seeded = given | {one.name for one in definition.attr}
+    return any("seed" in one for one in seeded) or not given.isdisjoint(_GENERATORS)
 
 
 def _is_stateful(name: str) -> bool:

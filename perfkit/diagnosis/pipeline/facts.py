@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.pipeline.chain import (
     PADS,
     beneath,
@@ -192,11 +193,9 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         return {"python": ["generator"]}
     if training.kind != "tf.data":
         return {}
-    try:
-        return _of_dataset(training.data)
-    except AttributeError:
-        # What is private to TensorFlow may be gone in another version.
-        return {"missing": "this TensorFlow does not tell what its stages are made of"}
+    # What is private to TensorFlow may be gone in another version.
+    why = "this TensorFlow does not tell what its stages are made of"
+    return known(_of_dataset, training.data, otherwise={"missing": why})
 
 
 def _of_dataset(dataset: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.pipeline.memory import Worth
 from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
+from tests.diagnosis import fits
 from tests.diagnosis.changes.offered import applied, kinds, offered, why, with_it
 
 DATA = tf.data.Dataset
@@ -366,6 +367,17 @@ def test_batches_of_a_py_dataset_are_made_beforehand():
     assert [int(data[at][0][0, 0]) for at in range(5)] == [0, 1, 0, 1, 0]
     assert (len(data), data.num_batches, data.workers) == (10, 10, 2)
     assert Batches.made == 2
+
+
+def test_keras_trains_on_what_a_generator_made_beforehand():
+    def batches():
+        while True:
+            yield np.ones((4, 2), "float32"), np.ones(4, "float32")
+
+    training = fits.training(batches, steps_per_epoch=5)
+    pipeline.made_beforehand(training, worth=Worth(3))
+    training.fit([], epochs=2)
+    assert training.model.optimizer.iterations == 10
 
 
 def test_a_generator_goes_on_with_what_was_made_beforehand():

@@ -1,7 +1,9 @@
+import inspect
+
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.chain import chain, rebuilt, stacked, stage
+from perfkit.diagnosis.pipeline.chain import _draws, chain, rebuilt, stacked, stage
 from tests.diagnosis.changes.offered import kinds
 
 DATA = tf.data.Dataset
@@ -152,10 +154,56 @@ def last(dataset):
         lambda x: tf.random.shuffle(tf.range(x)),
         lambda x: tf.image.random_flip_left_right(tf.zeros((4, 4, 3))),
         lambda x: tf.random.truncated_normal((2,)),
+        lambda x: tf.image.sample_distorted_bounding_box(
+            [9, 9, 3], tf.constant([[[0.0, 0.0, 1.0, 1.0]]])
+        ),
+        lambda x: tf.random.log_uniform_candidate_sampler([[x]], 1, 2, True, 9)[0],
+        lambda x: several(x).shuffle(3).batch(9).get_single_element(),
     ],
 )
 def test_random_numbers_are_found_wherever_they_are_drawn(function):
     assert last(numbers().map(function)).random
+
+
+# What of the names of randomness draws nothing.
+DETERMINED = {
+    *("StatelessIf", "StatelessCase", "StatelessWhile", "StatefulPartitionedCall"),
+    *("PyFuncStateless", "DeleteSeedGenerator", "DummySeedGenerator"),
+    # Its numbers are the same each time.
+    "SobolSample",
+}
+NAMED = ("Random", "Rng", "Stateless", "Stateful", "Sampl", "Seed", "Shuffle")
+DRAWN = ("Multinomial", "TruncatedNormal", "RandomGamma", "RandomPoisson")
+
+
+def registered():
+    names = [name for name in dir(tf.raw_ops) if not name.startswith("_")]
+    return {name: inspect.signature(getattr(tf.raw_ops, name)) for name in names}
+
+
+def test_no_operation_of_tensorflow_that_draws_is_missed():
+    # What one is called with says it as well as what it is called.
+    drawing = {
+        name
+        for name, called_with in registered().items()
+        if any(word in name for word in NAMED + DRAWN)
+        or any("seed" in one for one in called_with.parameters)
+    }
+    missed = {name for name in drawing if not _draws(name)}
+    assert missed <= DETERMINED
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MatMul", "DecodeJpeg", "ResizeBilinear", "MapDataset", "CropAndResize", "Cast"],
+)
+def test_an_operation_that_computes_draws_nothing(name):
+    assert not _draws(name)
+
+
+def test_few_operations_draw():
+    names = registered()
+    assert 60 < sum(map(_draws, names)) < len(names) / 10
 
 
 def test_what_only_computes_is_neither_random_nor_python():

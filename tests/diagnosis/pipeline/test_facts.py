@@ -8,8 +8,10 @@ from perfkit.diagnosis.pipeline.facts import (
     driven_plan,
     kinds,
     live_plan,
+    pipeline_facts,
     tells_too_little,
 )
+from perfkit.diagnosis.training import Training
 from perfkit.experiments.shared import anatomy
 
 
@@ -27,6 +29,14 @@ def test_the_plan_of_the_iterator_that_gave_most_is_told():
 def test_where_nothing_runs_that_is_told():
     gc.collect()
     assert "No tf.data" in live_plan()["missing"]
+
+
+def test_stages_that_cannot_be_read_are_unknown_and_end_nothing():
+    def refused(number):
+        return tf.debugging.check_numerics(1.0 / tf.cast(number, tf.float32), "zero")
+
+    numbers = tf.data.Dataset.range(9).map(refused)
+    assert "missing" in pipeline_facts(Training(None, numbers.batch(2)))
 
 
 def shuffled(examples=20):
