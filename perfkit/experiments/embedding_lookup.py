@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perfkit import units
+from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared.benchmark import without_gpus
@@ -27,6 +29,8 @@ Ids = NDArray[np.int32]
 Lookup = Callable[[Ids], Any]
 
 _CLOSE = 1e-5
+# The rows of zeros and ones are held twice over.
+_FLOAT, _MOST_BYTES = 4, 2_000_000_000
 
 
 def table(words: int, width: int, seed: int = 0) -> Table:
@@ -148,6 +152,16 @@ class EmbeddingLookup(Experiment):
     name = "embedding-lookup"
     baseline = "one-hot product"
     choices = _CHOICES
+
+    def __post_init__(self) -> None:
+        """Refuse a product that no memory holds."""
+        super().__post_init__()
+        largest = _FLOAT * self.words * max(self.batch, self.width)
+        if largest > _MOST_BYTES:
+            raise BadParameterError(
+                f"one-hot rows or the table would take {units.size(largest)}; choose "
+                "fewer words, a smaller batch or a smaller width."
+            )
 
     def make_variants(self) -> Mapping[str, Variant]:
         """All variants, each held against the product in TensorFlow."""

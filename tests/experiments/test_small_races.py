@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from perfkit.errors import BadParameterError
 from perfkit.experiments import embedding_lookup as lookups
 from perfkit.experiments import experiment, small_files, vectorised
 from perfkit.experiments.shared import cache
@@ -13,6 +14,11 @@ from perfkit.measure.tick import READY, REFUSED, Note, Tick
 from tests.experiments import races
 
 NAMES = ("vectorised", "embedding-lookup")
+
+
+def test_a_product_that_no_memory_holds_is_refused():
+    with pytest.raises(BadParameterError, match="would take 262 GB; choose fewer"):
+        experiment("embedding-lookup", words=1_000_000, batch=65_536)
 
 
 def test_a_step_counts_what_it_has_done():

@@ -15,7 +15,7 @@ from typing import Annotated
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.verdict import judge
+from perfkit.experiments.batch_size.verdict import LARGEST, judge
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import batches as shared_batches
 from perfkit.experiments.shared.models import MODELS
@@ -37,10 +37,10 @@ class BatchSize(Experiment):
 
     model: Annotated[str, Choice(tuple(MODELS), help="The network to train")] = "dense"
     smallest: Annotated[
-        int, Range(1, 65_536, unit="examples", help="The smallest batch")
+        int, Range(1, LARGEST, unit="examples", help="The smallest batch")
     ] = 4
     largest: Annotated[
-        int, Range(2, 65_536, unit="examples", help="The largest batch to time")
+        int, Range(2, LARGEST, unit="examples", help="The largest batch to time")
     ] = 4096
     sizes: Annotated[
         int, Range(2, 12, help="How many sizes to time, smallest and largest included")
@@ -122,7 +122,7 @@ class BatchSize(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which batch is large enough, and what else the run has shown."""
-        return judge(measured, self.memory * _MB)
+        return judge(measured, self.memory * _MB, self.model)
 
     def _first(self, measured: Measurement) -> int:
         """Where to begin to search: where the network's shapes say that it ends."""

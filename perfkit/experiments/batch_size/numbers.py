@@ -18,7 +18,7 @@ from perfkit.experiments.shared.models import MODELS
 from perfkit.findings.reading import note_as
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.plan import Tries, Try
-from perfkit.measure.statistics import Comparison, Estimate, Timing, student
+from perfkit.measure.statistics import Comparison, Estimate, Sure, Timing, student
 from perfkit.measure.tick import READY, Note, Yielded
 from perfkit.measure.trial import Trial
 
@@ -70,22 +70,28 @@ class Knee:
     Attributes:
         size: That size.
         best: The size with the highest rate.
-        against_best: How the best compares with it; None where it is the best.
+        tied: How each other size that may be the best compares with it, by size.
         alone: Whether the best is shown to beat all others.
         sizes: All that were timed, in order.
     """
 
     size: int
     best: int
-    against_best: Comparison | None
+    tied: dict[int, Comparison | None]
     alone: bool
     sizes: tuple[int, ...]
 
     @property
     def firm(self) -> bool:
-        """Whether it is known well enough: a larger difference is ruled out."""
-        compared = self.against_best
-        return compared is None or compared.verdict == "no difference shown"
+        """Whether it is known well enough: that another is much faster is ruled out."""
+        known = ("no difference shown", "slower")
+        return all(one and one.verdict in known for one in self.tied.values())
+
+    @property
+    def sure(self) -> Sure:
+        """How sure that is, of the one that is known least well."""
+        every = [one.sure if one else "not known yet" for one in self.tied.values()]
+        return "sure" if all(one == "sure" for one in every) else "likely"
 
     @property
     def rising(self) -> bool:
@@ -155,11 +161,11 @@ def knee(measured: Measurement) -> Knee | None:
     ranked = measured.fastest(tuple(timing.variant for timing in known.values()))
     best = size_of(ranked[0].variant)
     size = min(size_of(timing.variant) for timing in ranked)
-    compared = None if size == best else measured.compare(name_of(best), name_of(size))
+    others = sorted({size_of(timing.variant) for timing in ranked} - {size})
     return Knee(
         size=size,
         best=best,
-        against_best=compared,
+        tied={n: measured.compare(name_of(n), name_of(size)) for n in others},
         alone=len(ranked) == 1,
         sizes=tuple(known),
     )

@@ -43,19 +43,21 @@ def why(message: str) -> str:
 _SHOWS_BYTES = 20e6
 _LEARNS = "A larger batch learns otherwise: compare the validation loss."
 
+# The largest batch that can be asked for.
+LARGEST = 65_536
 _NOTHING = Verdict(
     headline="No batch size could be timed.",
     next="Look at how the trials ended, or give the run more seconds.",
 )
 
 
-def judge(measured: Measurement, memory: int) -> Verdict:
+def judge(measured: Measurement, memory: int, model: str) -> Verdict:
     """Say which batch is large enough, by how much, and how large one may be.
 
     Where there is no GPU it has to fit into ``memory`` bytes.
     """
     knee = numbers.knee(measured)
-    said = _answer(measured, knee) if knee else _NOTHING
+    said = _answer(measured, knee, model) if knee else _NOTHING
     because = (
         *_step(measured),
         *_too_large(measured, memory),
@@ -67,16 +69,16 @@ def judge(measured: Measurement, memory: int) -> Verdict:
     return replace(said, warnings=warnings, because=because)
 
 
-def _answer(measured: Measurement, knee: Knee) -> Verdict:
+def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
     if not knee.firm:
         return _open(knee)
     if knee.size == knee.sizes[0]:
-        best = knee.against_best
+        best = knee.tied.get(knee.best)
         reached = numbers.sized(measured.timings)[knee.size].in_words()
         return Verdict(
             headline="Choose the batch that learns best: no larger one is faster.",
             much=f"Batches of {knee.size:,} reach {reached}.",
-            sure=best.sure if best else "sure",
+            sure=knee.sure,
             interval=best.ends if best else "",
         )
     # The smallest that is as fast as the best; the best where that is not known.
@@ -87,6 +89,7 @@ def _answer(measured: Measurement, knee: Knee) -> Verdict:
         return _open(knee)
     size, small = (numbers.size_of(n) for n in (compared.variant, compared.baseline))
     rates = (measured.timing(each) for each in (compared.variant, compared.baseline))
+    larger = min(4 * size, LARGEST)
     rises = "the rate still rises there" if knee.rising else "larger is not faster"
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
@@ -96,8 +99,8 @@ def _answer(measured: Measurement, knee: Knee) -> Verdict:
         interval=compared.ends,
         edits=(Edit(old=_fit(small), new=_fit(size)),),
         warnings=(_LEARNS,),
-        next=f"`perfkit run batch-size --largest {4 * size}` goes on."
-        if knee.rising
+        next=f"`perfkit run batch-size --model {model} --largest {larger}` goes on."
+        if knee.rising and larger > size
         else "",
         winner=compared.variant if knee.alone else "",
     )
@@ -105,14 +108,15 @@ def _answer(measured: Measurement, knee: Knee) -> Verdict:
 
 def _open(knee: Knee) -> Verdict:
     """What is known where noise hides from which size on the rate stops rising."""
-    compared, smallest = knee.against_best, knee.sizes[0]
-    least = f"Every size below {knee.size:,} is slower; " * (knee.size > smallest)
+    least = f"Every size below {knee.size:,} is slower; " * (knee.size > knee.sizes[0])
+    known = {n: one for n, one in knee.tied.items() if one}
+    size = max(known, key=lambda n: known[n].high, default=knee.best)
+    compared = known.get(size)
     far = compared and units.is_known(compared.low, compared.high)
     most = units.times(compared.high) if compared and far else units.UNKNOWN
     return Verdict(
         headline="From which batch size on training is no faster is not known yet.",
-        much=f"{least}{knee.best:,} may be up to {most} times as fast as "
-        f"{knee.size:,}.",
+        much=f"{least}{size:,} may be up to {most} times as fast as {knee.size:,}.",
         sure="not known yet",
     )
 

@@ -224,9 +224,15 @@ def _brought(
 
     with tf.device(CPU):
         there = [(tf.constant(one), tf.constant(other)) for one, other in pairs]
-    for features, labels in itertools.cycle(there):
+
+    # Outside of a graph the copy of the first round is kept for all others.
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def brought(features: tf.Tensor, labels: tf.Tensor) -> Pair:
         with tf.device(device.place):
-            here = unpacked(tf.identity(features)), tf.identity(labels)
+            return unpacked(tf.identity(features)), tf.identity(labels)
+
+    for features, labels in itertools.cycle(there):
+        here = brought(features, labels)
         yield here
 
 

@@ -64,7 +64,7 @@ def learnt(finding: Finding) -> tuple[Pairs, ...]:
     sound = (
         one
         for one in numbers.pairs(finding.trials)
-        if max(np.abs(one.losses).max(), one.usual.max()) < _LARGEST_LOSS
+        if one.seeds and max(np.abs(one.losses).max(), one.usual.max()) < _LARGEST_LOSS
     )
     return tuple(sound)[: len(_LOOKS) + 1]
 

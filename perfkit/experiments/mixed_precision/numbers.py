@@ -217,7 +217,8 @@ class Pairs:
         steps: Training steps at each loss that all of them reached.
         losses: One row a seed; each number is the mean of the steps since the last.
         usual: The same of float32, with the same seeds.
-        lost: Whether the loss of any became something that is no number.
+        lost: Whether the loss of any became something that is no number; one that was
+            at once is no row.
     """
 
     precision: str
@@ -287,6 +288,15 @@ def pairs(trials: Iterable[Trial]) -> tuple[Pairs, ...]:
 def _pairs(name: str, known: dict[int, Curve], usual: dict[int, Curve]) -> Pairs | None:
     common = sorted(known.keys() & usual.keys())
     seeds = [seed for seed in common if known[seed].every == usual[seed].every]
+    lost = any(None in known[seed].losses for seed in seeds)
+    if lost:
+        # One that is lost at once is no row, and hides no other.
+        seeds = [seed for seed in seeds if len(known[seed].sound) > 1]
+    if lost and not seeds:
+        none = np.empty((0, 0))
+        return Pairs(
+            precision=name, seeds=(), steps=(), losses=none, usual=none, lost=True
+        )
     both = [[of[seed].sound for seed in seeds] for of in (known, usual)]
     count = min((len(losses) for one in both for losses in one), default=0)
     if count < 2:
@@ -301,5 +311,5 @@ def _pairs(name: str, known: dict[int, Curve], usual: dict[int, Curve]) -> Pairs
         steps=tuple(every * look for look in range(1, count + 1)),
         losses=mine,
         usual=others,
-        lost=any(None in known[seed].losses for seed in seeds),
+        lost=lost,
     )

@@ -108,7 +108,8 @@ def _learnt(one: Pairs) -> str:
     name, seeds = quoted(one.precision), len(one.losses)
     trainings = f"{seeds} pair{'s' if seeds > 1 else ''} of trainings"
     if one.lost:
-        return f"In {trainings} the loss of {name} became NaN."
+        where = f"In {trainings} the" if seeds else "The"
+        return f"{where} loss of {name} became NaN."
     half, between = one.half_width, ""
     if half is not None:
         low, high = one.difference - half, one.difference + half

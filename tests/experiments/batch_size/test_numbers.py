@@ -1,7 +1,7 @@
 import pytest
 
-from perfkit.experiments.batch_size import numbers
-from perfkit.measure.statistics import Estimate
+from perfkit.experiments.batch_size import numbers, verdict
+from perfkit.measure.statistics import Comparison, Estimate
 from tests.experiments.batches import by_cost, measured, played
 from tests.measure.scripted import Weather
 
@@ -83,6 +83,29 @@ def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor()
 def test_the_knee_is_the_smallest_size_as_fast_as_any_if_one_is_shown(run, size):
     knee = numbers.knee(run)
     assert (knee.size if knee.firm else None) == size
+
+
+def test_a_larger_size_that_is_too_noisy_to_say_leaves_the_knee_open():
+    def against(low, high, verdict):
+        return Comparison(
+            variant="batch 64",
+            baseline="batch 4",
+            ratio=(low * high) ** 0.5,
+            low=low,
+            high=high,
+            verdict=verdict,
+            rounds=3,
+        )
+
+    def knee(tied):
+        return numbers.Knee(size=4, best=4, tied=tied, alone=not tied, sizes=(4, 64))
+
+    same = against(0.97, 1.02, "no difference shown")
+    wide = against(0.6, 1.6, "too noisy to say")
+    assert [knee(tied).firm for tied in ({}, {64: same})] == [True, True]
+    assert not any(knee({64: same, 256: other}).firm for other in (wide, None))
+    said = verdict._open(knee({64: wide}))
+    assert said.much == "64 may be up to 1.6 times as fast as 4."
 
 
 @pytest.mark.parametrize(

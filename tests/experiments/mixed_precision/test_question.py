@@ -221,6 +221,15 @@ def test_a_loss_that_is_no_number_is_told():
     assert 'the loss of "mixed_float16" became NaN' in " ".join(found.because)
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_loss_that_is_lost_at_once_is_lost_whatever_other_seeds_did(others):
+    trials = [learnt("float32", [2.0, 1.5, 1.0], seed=s) for s in range(2)]
+    trials += [learnt("mixed_float16", [None, None, None], seed=0)]
+    trials += [learnt("mixed_float16", [2.0, 1.5, 1.0], seed=1)] * others
+    (pair,) = numbers.pairs(trials)
+    assert (pair.alike, len(pair.losses)) == ("lost", others)
+
+
 @pytest.mark.parametrize(
     "note",
     [
