@@ -84,17 +84,28 @@ def _of_several(
     much = f"They reach {rates.removeprefix(': ')}." if rates else ""
     if compared.ends:
         much = f"They train {compared.as_fast_as} one{rates}."
+    edits = (_ON_ALL,) if on_gpus and gains and limit != "input" else ()
     then = _NEXT.get(limit, _MORE_WORK if most.efficiency.low < _GOOD else "")
     return Verdict(
         headline=_headline(compared, who, limit, on_gpus=on_gpus),
         much=much,
         sure=compared.sure,
         interval=compared.ends,
-        edits=(_ON_ALL,) if on_gpus and gains and limit != "input" else (),
-        warnings=() if on_gpus else (SHARED,),
+        edits=edits,
+        warnings=_warnings(scaling, most.count) * len(edits) if on_gpus else (SHARED,),
         because=(_FED[scaling], *_grounds(measured)),
         next=then if on_gpus else _LARGER * gains + _ELSEWHERE,
         winner=most.timing.variant if on_gpus and gains else "",
+    )
+
+
+def _warnings(scaling: str, count: int) -> tuple[str, ...]:
+    """What besides the edit is as it was measured."""
+    if scaling != "weak":
+        return ()
+    return (
+        f"Here each had a whole batch: `fit` shares one out, so give it {count} times "
+        "as many examples, and watch the validation loss.",
     )
 
 
