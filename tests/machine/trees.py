@@ -182,7 +182,7 @@ def scaling(cores=8, *, driver="intel_pstate", governor="powersave", **more):
 
 
 def battery(status="Discharging", *, plugged=False):
-    """A laptop's power, with a mouse that has a battery too."""
+    """A laptop's power, with a mouse that has a battery too, and is online."""
     power = "sys/class/power_supply"
     return {
         f"{power}/BAT0/type": "Battery\n",
@@ -192,6 +192,7 @@ def battery(status="Discharging", *, plugged=False):
         f"{power}/hidpp_battery_0/type": "Battery\n",
         f"{power}/hidpp_battery_0/scope": "Device\n",
         f"{power}/hidpp_battery_0/status": "Discharging\n",
+        f"{power}/hidpp_battery_0/online": "1\n",
     }
 
 
