@@ -3,7 +3,8 @@ import importlib.metadata
 import pytest
 
 from perfkit.machine.checks import base
-from tests.machine.checks.computers import HELD
+from perfkit.machine.record import Processor
+from tests.machine.checks.computers import HELD, changed, workstation
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,18 @@ def test_a_version_is_found_by_its_first_two_numbers():
     assert base.build("2.2.1") is None
     assert base.minor("12.5.1") == "12.5"
     assert base.numbers("525.60.13") < base.numbers("525.105.17")
+
+
+@pytest.mark.parametrize(
+    ("version", "pin"),
+    [("2.21.0", "==2.21.0"), ("2.22.0.dev20260101", ""), ("2.17.0+nv25.2", "")],
+)
+def test_a_version_is_asked_of_pip_where_pip_has_it(version, pin):
+    machine = changed(workstation(), versions={"tensorflow": version})
+    assert base.install(machine).endswith(f'"tensorflow[and-cuda]{pin}"')
+
+
+def test_an_arm_server_takes_the_container_that_has_cuda():
+    arm = changed(workstation(), processor=Processor(instructions=("asimd", "sve")))
+    assert "nvcr.io/nvidia/tensorflow" in base.install(arm)
+    assert "pip install" in base.install(changed(arm, gpus=()))

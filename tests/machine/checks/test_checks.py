@@ -350,7 +350,8 @@ def test_what_a_machine_says_is_shown_as_it_is_whatever_is_in_it():
     machine = changed(OLD_CUDNN, versions=odd, software={"build": "cpu"})
     (found,) = (c for c in checks(machine) if c.id == "cpu-only-build")
     assert "2.{x}.{0} has no CUDA" in found.evidence
-    assert found.remedy.endswith('"tensorflow[and-cuda]==2.{x}.{0}"')
+    # No such version is among those of pip.
+    assert found.remedy.endswith('"tensorflow[and-cuda]"')
 
 
 @pytest.mark.parametrize(
