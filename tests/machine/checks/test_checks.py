@@ -93,7 +93,7 @@ ILL = (
     (changed(WITH, environment={"NVIDIA_TF32_OVERRIDE": "0"}), "no-tf32",
      "unset NVIDIA_TF32_OVERRIDE"),
     (changed(WITH, software={"libraries": (*libraries()[:-1], SHADOWED)}),
-     "shadowed-libraries", "unset LD_LIBRARY_PATH"),
+     "shadowed-libraries", "out of LD_LIBRARY_PATH"),
     (changed(WITH, start=computing(3, error=0.4)), "wrong-result", "overclocking"),
     (changed(WITH, start=computing(2, ran_on="CPU:0")), "no-result", "pip install"),
     (changed(WITHOUT, start=replace(started(), devices=(), proofs=(),
