@@ -273,9 +273,10 @@ def _memory(root: Path, system: Any) -> dict[str, Any]:
         }
     said = amounts_of(root / "proc/meminfo")
     free, present = said.get("MemAvailable"), said.get("SwapTotal")
+    used = _difference(said.get("SwapFree"), present)
     return {
         "memory_free": None if free is None else limits.memory_free(root, free),
-        "swap": _difference(said.get("SwapFree"), present),
+        "swap": limits.swap_used(root, said.get("MemTotal"), used),
         "swap_present": present,
     }
 
