@@ -115,6 +115,8 @@ CARD = (hidden, kernels, small)
 _BY_DESIGN = ("power limit reached", "board limit", "voltage limit")
 # A few watts below the default come from rounding.
 _CLEARLY_BELOW = 0.97
+# The firmware of a laptop sets the limit: its GPU refuses another.
+_IN_LAPTOPS = ("Laptop", "Max-Q", "Mobile")
 
 
 def throttled(machine: Machine) -> Iterator[Check]:
@@ -152,7 +154,9 @@ def power(machine: Machine) -> Iterator[Check]:
         else:
             options = f"-i {place} -pl {default:.0f}"
             cost = 0.7 * (1 - limit / default)
-            yield say(machine, "power-limit", evidence, cost=cost, options=options)
+            in_laptop = any(word in gpu.name for word in _IN_LAPTOPS)
+            key = "power-limit-of-laptop" if in_laptop else "power-limit"
+            yield say(machine, key, evidence, cost=cost, options=options)
 
 
 def _state(gpu: Gpu) -> str:

@@ -128,6 +128,9 @@ CASES = {
            f"limit {watts} W, its own 140 W")
           for watts, status in {138: "ok", 140: "ok", 160: "ok", 100: "warn"}.items()],
         (limited(None), ""),
+        # A laptop's GPU refuses another.
+        (with_card(limited(100), name="NVIDIA RTX A4000 Laptop GPU"),
+         "power-limit:warn", "charger", "~nvidia-smi"),
     ],
     # A link is held against what card and slot can do.
     cards.narrow: [
