@@ -380,13 +380,15 @@ def _program(pid: int, names: Sequence[str]) -> str:
     return environment.cleaned(first, names, _LONGEST_NAME) or UNKNOWN_HOLDER
 
 
-def _is_own(pid: int) -> bool:
-    """Whether it is this process or one that it started, near or far."""
+def _is_own(pid: int) -> bool | None:
+    """Whether it is this process or one that it started; None if out of sight."""
     try:
         process = psutil.Process(pid)
         return os.getpid() in (pid, *(parent.pid for parent in process.parents()))
-    except (psutil.Error, OSError, ValueError):
+    except psutil.AccessDenied:
         return False
+    except (psutil.Error, OSError, ValueError):
+        return None
 
 
 def _told(

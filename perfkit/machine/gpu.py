@@ -151,14 +151,15 @@ class Holder:
         memory: Bytes; None where the driver hides it.
         busy: Share of the time in which its kernels ran; None where not told.
         computes: Whether it computes; others draw on a screen.
-        own: Whether it is this process or one that it started.
+        own: Whether it is this process or one that it started; None where it is out
+            of sight: in a container one's own has another number than on the host.
     """
 
     program: str
     memory: int | None = None
     busy: float | None = None
     computes: bool = True
-    own: bool = False
+    own: bool | None = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ Everywhere in this package ``root`` is the folder that holds ``proc`` and ``sys`
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def affinity(root: Path) -> int | None:
 
 def memory_granted(root: Path, present: int) -> int:
     """Bytes of RAM this process may hold: those present, cut by every cgroup limit."""
-    return min([present, *(limit for limit, _ in _memory_groups(root))])
+    return min([present, *(group.limit for group in _memory_groups(root))])
 
 
 def memory_free(root: Path, available: int) -> int:
@@ -116,9 +117,22 @@ def memory_free(root: Path, available: int) -> int:
     Where nothing limits it, all that are available.
     """
     left = (
-        max(0, limit - used) for limit, used in _memory_groups(root) if used is not None
+        max(0, group.limit - group.used)
+        for group in _memory_groups(root)
+        if group.used is not None
     )
     return min([available, *left])
+
+
+def swap_used(root: Path, present: int | None, of_all: float | None) -> float | None:
+    """Bytes in swap of the tightest group that limits this process.
+
+    Where none grants less than is present, ``of_all``: those of the whole machine.
+    """
+    tightest = min(_memory_groups(root), key=lambda group: group.limit, default=None)
+    if tightest is None or (present is not None and tightest.limit >= present):
+        return of_all
+    return tightest.swap
 
 
 def _quotas_v1(root: Path) -> Iterator[float]:
@@ -137,8 +151,17 @@ def _quotas_v2(root: Path) -> Iterator[float]:
             yield int(numbers[1]) / int(numbers[2])
 
 
-def _memory_groups(root: Path) -> Iterator[tuple[int, int | None]]:
-    """Limit and use of every group that has a limit; cached files count as free."""
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """Bytes that a group may use, does use, and has in swap; None if not told."""
+
+    limit: int
+    used: int | None
+    swap: int | None
+
+
+def _memory_groups(root: Path) -> Iterator[_Group]:
+    """Every group that has a limit; cached files count as free."""
     versions = (
         ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
         ("", "memory.max", "memory.current", ""),
@@ -147,10 +170,17 @@ def _memory_groups(root: Path) -> Iterator[tuple[int, int | None]]:
         for folder in _groups(root, controller):
             limit, used = number_of(folder / limit_file), number_of(folder / used_file)
             if limit:
-                cached = amounts_of(folder / "memory.stat").get(
-                    f"{prefix}inactive_file"
+                told = amounts_of(folder / "memory.stat")
+                kinds = (f"{prefix}inactive_file", f"{prefix}active_file")
+                cached = sum(told.get(kind, 0) for kind in kinds)
+                yield _Group(
+                    limit=limit,
+                    used=None if used is None else max(0, used - cached),
+                    # The stat of the newer version does not tell it.
+                    swap=told.get("total_swap")
+                    if prefix
+                    else number_of(folder / "memory.swap.current"),
                 )
-                yield limit, None if used is None else max(0, used - (cached or 0))
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:

@@ -273,9 +273,10 @@ def _memory(root: Path, system: Any) -> dict[str, Any]:
         }
     said = amounts_of(root / "proc/meminfo")
     free, present = said.get("MemAvailable"), said.get("SwapTotal")
+    used = _difference(said.get("SwapFree"), present)
     return {
         "memory_free": None if free is None else limits.memory_free(root, free),
-        "swap": _difference(said.get("SwapFree"), present),
+        "swap": limits.swap_used(root, said.get("MemTotal"), used),
         "swap_present": present,
     }
 
@@ -285,11 +286,12 @@ def _on_battery(root: Path, system: Any) -> bool | None:
     if not (root / "proc").is_dir():
         battery = call_or_none(lambda: system.sensors_battery())
         return None if battery is None else not battery.power_plugged
-    supplies = list(folders(root / "sys/class/power_supply", r"[^/\0]+"))
-    batteries = [s for s in supplies if word_of(s / "type") == "Battery"]
-    batteries = [b for b in batteries if word_of(b / "scope") != "Device"]
+    supplies = folders(root / "sys/class/power_supply", r"[^/\0]+")
+    own = [s for s in supplies if word_of(s / "scope") != "Device"]
+    batteries = [s for s in own if word_of(s / "type") == "Battery"]
     if not batteries:
         return None
-    plugged = any(text_of(supply / "online") == "1" for supply in supplies)
+    mains = [s for s in own if s not in batteries]
+    plugged = any(text_of(supply / "online") == "1" for supply in mains)
     states = {word_of(battery / "status") for battery in batteries}
     return not plugged and "Discharging" in states

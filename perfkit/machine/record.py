@@ -69,7 +69,8 @@ class Load:
         others: Cores that other programs kept busy: all but this process and those
             that it started.
         steal: Share of the time that the hypervisor gave to other machines.
-        swap: Bytes that lie in swap; ``swap_present`` are the bytes there are.
+        swap: Bytes that lie in swap, of the container where its memory is limited;
+            ``swap_present`` are the bytes that the machine has.
         memory_free: Bytes of RAM that this process could still take.
         on_battery: Whether a laptop runs on its battery; None without a battery.
         top: The programs that took most, most first.

@@ -59,8 +59,8 @@ answer = [[holder.program, holder.own] for holder in gpus()[1][0].holders]
 
 
 HIDDEN = (
-    # A program out of sight has no name and is not ours.
-    *[({"compute": f"{pid}:7"}, {"program": UNKNOWN, "own": False}, {})
+    # A program out of sight has no name, and may be ours: a container's have others.
+    *[({"compute": f"{pid}:7"}, {"program": UNKNOWN, "own": None}, {})
       for pid in (NOBODY, 0, 2**32 - 1)],
     # Memory that the driver hides is not 0.
     *[({"compute": f"self:{hidden}"}, {"memory": None}, {})

@@ -100,6 +100,12 @@ def others(cores, *top):
         # Of the 2 GB in use a quarter is files that were read, and can be let go.
         *[(quota(cores=2, gigabytes=3, used=2), {}, {"memory_free": 1.5e9})
           for quota in (trees.quota_v1, trees.quota_v2)],
+        # The swap of a container is its own, where a limit cuts its memory.
+        *[(quota(cores=2, gigabytes=gigabytes, swap=7) | {"proc/meminfo":
+           meminfo(16, swap=8, swap_free=5)}, {}, {"swap": swap})
+          for quota in (trees.quota_v1, trees.quota_v2)
+          for gigabytes, swap in ((3, 7), (20, 3 * KIB))],
+        (trees.quota_v2(2, 3, swap="hidden"), {}, {"swap": None}),
         # A laptop on its battery is told.
         *[(files, {}, {"on_battery": on_battery}) for files, on_battery in (
             ({}, None), (battery(), True), (battery(plugged=True), False),

@@ -182,7 +182,7 @@ def scaling(cores=8, *, driver="intel_pstate", governor="powersave", **more):
 
 
 def battery(status="Discharging", *, plugged=False):
-    """A laptop's power, with a mouse that has a battery too."""
+    """A laptop's power, with a mouse that has a battery too, and is online."""
     power = "sys/class/power_supply"
     return {
         f"{power}/BAT0/type": "Battery\n",
@@ -192,20 +192,28 @@ def battery(status="Discharging", *, plugged=False):
         f"{power}/hidpp_battery_0/type": "Battery\n",
         f"{power}/hidpp_battery_0/scope": "Device\n",
         f"{power}/hidpp_battery_0/status": "Discharging\n",
+        f"{power}/hidpp_battery_0/online": "1\n",
     }
 
 
-def quota_v2(cores, gigabytes, used=1):
-    """A container's limits, and the GB it uses, of which a quarter is cached."""
+def cached(used, prefix=""):
+    """Of GB in use a quarter is files that were read, half of it read again."""
+    each = f"{used * 10**9 // 8:.0f}"
+    return f"{prefix}inactive_file {each}\n{prefix}active_file {each}\n"
+
+
+def quota_v2(cores, gigabytes, used=1, swap=0):
+    """A container's limits, the GB it uses, and its bytes in swap."""
     return {
         "sys/fs/cgroup/cpu.max": f"{cores * 100_000:.0f} 100000\n",
         "sys/fs/cgroup/memory.max": f"{gigabytes * 10**9:.0f}\n",
         "sys/fs/cgroup/memory.current": f"{used * 10**9:.0f}\n",
-        "sys/fs/cgroup/memory.stat": f"anon 5\ninactive_file {used * 10**9 // 4:.0f}\n",
+        "sys/fs/cgroup/memory.stat": f"anon 5\n{cached(used)}",
+        "sys/fs/cgroup/memory.swap.current": f"{swap}\n",
     }
 
 
-def quota_v1(cores, gigabytes, used=1):
+def quota_v1(cores, gigabytes, used=1, swap=0):
     """The same on an older system."""
     memory = "sys/fs/cgroup/memory"
     return {
@@ -214,7 +222,7 @@ def quota_v1(cores, gigabytes, used=1):
         "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
         f"{memory}/memory.limit_in_bytes": f"{gigabytes * 10**9:.0f}\n",
         f"{memory}/memory.usage_in_bytes": f"{used * 10**9:.0f}\n",
-        f"{memory}/memory.stat": f"cache 7\ntotal_inactive_file {used * 10**9 // 4}\n",
+        f"{memory}/memory.stat": f"total_swap {swap}\n{cached(used, 'total_')}",
     }
 
 

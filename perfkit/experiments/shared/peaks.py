@@ -163,6 +163,9 @@ def gpu_memory(machine: Hardware) -> Peak | None:
     gpu = machine.gpu
     if gpu is None or not gpu.memory_bus or not gpu.clocks.memory_max:
         return None
+    # An instance has a part of the bus that the driver tells of.
+    if gpu.state.instance:
+        return None
     clock = units.rate(gpu.clocks.memory_max, "Hz")
     return Peak(
         rate=2 * gpu.clocks.memory_max * gpu.memory_bus / 8,

@@ -115,6 +115,8 @@ CARD = (hidden, kernels, small)
 _BY_DESIGN = ("power limit reached", "board limit", "voltage limit")
 # A few watts below the default come from rounding.
 _CLEARLY_BELOW = 0.97
+# The firmware of a laptop sets the limit: its GPU refuses another.
+_IN_LAPTOPS = ("Laptop", "Max-Q", "Mobile")
 
 
 def throttled(machine: Machine) -> Iterator[Check]:
@@ -152,7 +154,9 @@ def power(machine: Machine) -> Iterator[Check]:
         else:
             options = f"-i {place} -pl {default:.0f}"
             cost = 0.7 * (1 - limit / default)
-            yield say(machine, "power-limit", evidence, cost=cost, options=options)
+            in_laptop = any(word in gpu.name for word in _IN_LAPTOPS)
+            key = "power-limit-of-laptop" if in_laptop else "power-limit"
+            yield say(machine, key, evidence, cost=cost, options=options)
 
 
 def _state(gpu: Gpu) -> str:
@@ -223,6 +227,7 @@ _ALL = 0.9
 def others(machine: Machine) -> Iterator[Check]:
     """Another program computes on the GPU, or holds its memory."""
     for place, name, gpu in base.seen(machine):
+        known = _are_known(gpu)
         taken, who = _taken(gpu)
         own = any(holder.own for holder in gpu.holders or ())
         worked_on = gpu.busy is not None and gpu.busy >= _MUCH and not own
@@ -237,14 +242,14 @@ def others(machine: Machine) -> Iterator[Check]:
         if gpu.busy is not None:
             facts.append(f"it is busy {units.percent(gpu.busy)} of the time")
         evidence = f"{name}: {' and '.join(facts)}."
-        limit = _MUCH if gpu.holders is not None else _MUCH_OF_UNKNOWN
+        limit = _MUCH if known else _MUCH_OF_UNKNOWN
         if (taken or 0) < limit and not worked_on:
             yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
             continue
-        full = gpu.holders is not None and (taken or 0) >= _ALL
+        full = known and (taken or 0) >= _ALL
         yield say(
             machine,
-            "shared-gpu",
+            "shared-gpu" if known else "used-gpu",
             evidence,
             status="fail" if full else "warn",
             # Where next to nothing is left, TensorFlow does not start on the GPU.
@@ -292,16 +297,31 @@ def _is_exclusive(gpu: Gpu) -> bool:
 
 def _computing(gpu: Gpu) -> list[Holder]:
     """The programs of others that compute on it."""
-    return [one for one in gpu.holders or () if one.computes and not one.own]
+    return [one for one in gpu.holders or () if one.computes and one.own is False]
+
+
+def _strangers(gpu: Gpu) -> list[Holder]:
+    """The programs that are not known to be our own."""
+    return [holder for holder in gpu.holders or () if not holder.own]
+
+
+def _are_known(gpu: Gpu) -> bool:
+    """Whether the driver tells what others hold."""
+    return gpu.holders is not None and not any(
+        holder.own is None or holder.memory is None for holder in _strangers(gpu)
+    )
 
 
 def _taken(gpu: Gpu) -> tuple[float | None, str]:
-    """The share of memory that others hold, and by whom; None if not known."""
+    """The share of memory that others hold, and by whom; None if not known.
+
+    Where the driver does not tell them apart, the share that is in use.
+    """
     if not gpu.memory:
         return None, ""
-    if gpu.holders is None:
+    if not _are_known(gpu):
         return gpu.memory_used and gpu.memory_used / gpu.memory, ""
-    strangers = [holder for holder in gpu.holders if not holder.own]
+    strangers = _strangers(gpu)
     names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
     held = sum(holder.memory or 0 for holder in strangers)
     return held / gpu.memory, f" by {names}" if names else ""

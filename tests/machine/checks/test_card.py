@@ -43,7 +43,8 @@ def held(*holders, **facts):
 
 
 def python(gigabytes, **facts):
-    return Holder(program="python", memory=gigabytes * GB, **facts)
+    memory = None if gigabytes is None else gigabytes * GB
+    return Holder(program="python", memory=memory, **facts)
 
 
 def hidden(used):
@@ -127,6 +128,9 @@ CASES = {
            f"limit {watts} W, its own 140 W")
           for watts, status in {138: "ok", 140: "ok", 160: "ok", 100: "warn"}.items()],
         (limited(None), ""),
+        # A laptop's GPU refuses another.
+        (with_card(limited(100), name="NVIDIA RTX A4000 Laptop GPU"),
+         "power-limit:warn", "charger", "~nvidia-smi"),
     ],
     # A link is held against what card and slot can do.
     cards.narrow: [
@@ -158,6 +162,14 @@ CASES = {
         (held(python(15, own=True), busy=0.9), "shared-gpu:ok"),
         # Somebody who computes without much memory is seen.
         (with_card(WITH, busy=0.7), "shared-gpu:warn"),
+        # What may be our own, or is hidden, counts with all that is in use.
+        *[(held(Holder(program="x", **facts), memory_used=used * GB),
+           f"shared-gpu:{status}", f": {taken}", " memory is taken and")
+          for facts in ({"own": None, "memory": 15 * GB}, {"memory": None})
+          for used, taken, status in ((5, 31, "ok"), (15, 94, "warn"))],
+        (held(python(15, own=None), memory_used=15 * GB), "shared-gpu:warn",
+         " | The GPU is in use, by others or by yourself | "),
+        (held(python(None, own=True), memory_used=15 * GB), "shared-gpu:ok"),
         # Where the driver names nobody more is allowed for.
         (hidden(5 * GB), "shared-gpu:ok"),
         (hidden(9 * GB), "shared-gpu:warn"),
@@ -175,6 +187,7 @@ CASES = {
         (mode(None), ""),
         (mode(EXCLUSIVE), "exclusive-gpu:warn"),
         (mode(EXCLUSIVE, holders=(python(1),)), "exclusive-gpu:fail"),
+        (mode(EXCLUSIVE, holders=(python(1, own=None),)), "exclusive-gpu:warn"),
         (mode(EXCLUSIVE, holders=computers.desktop()), "exclusive-gpu:warn"),
         # Settings of the card are changed where its driver is.
         (PROHIBITED, "no-computing:fail", " | sudo nvidia-smi -i 0 -c DEFAULT | "),

@@ -93,7 +93,7 @@ ILL = (
     (changed(WITH, environment={"NVIDIA_TF32_OVERRIDE": "0"}), "no-tf32",
      "unset NVIDIA_TF32_OVERRIDE"),
     (changed(WITH, software={"libraries": (*libraries()[:-1], SHADOWED)}),
-     "shadowed-libraries", "unset LD_LIBRARY_PATH"),
+     "shadowed-libraries", "out of LD_LIBRARY_PATH"),
     (changed(WITH, start=computing(3, error=0.4)), "wrong-result", "overclocking"),
     (changed(WITH, start=computing(2, ran_on="CPU:0")), "no-result", "pip install"),
     (changed(WITHOUT, start=replace(started(), devices=(), proofs=(),
@@ -350,7 +350,8 @@ def test_what_a_machine_says_is_shown_as_it_is_whatever_is_in_it():
     machine = changed(OLD_CUDNN, versions=odd, software={"build": "cpu"})
     (found,) = (c for c in checks(machine) if c.id == "cpu-only-build")
     assert "2.{x}.{0} has no CUDA" in found.evidence
-    assert found.remedy.endswith('"tensorflow[and-cuda]==2.{x}.{0}"')
+    # No such version is among those of pip.
+    assert found.remedy.endswith('"tensorflow[and-cuda]"')
 
 
 @pytest.mark.parametrize(

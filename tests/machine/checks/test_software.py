@@ -202,7 +202,7 @@ CASES = {
          "tensorflow[and-cuda]"),
         # Those that are installed need only be named.
         (found(*each(libcufft={"problem": "not found"})), "missing-library:fail",
-         " | export LD_LIBRARY_PATH=$(python -c"),
+         " | export LD_LIBRARY_PATH=$(python -c", ":$LD_LIBRARY_PATH; then start"),
         # What the loader says of several is told once.
         (found(*(replace(x, problem=f"{x.name}: {WORDS}") for x in libraries())),
          "missing-library:fail", f", libcudnn.so.9 ({WORDS}). | "),
@@ -221,7 +221,8 @@ CASES = {
     # One copy of each library is loaded, and the right one.
     software.shadowed: [
         (SHADOWED, "shadowed-libraries:warn",
-         f"LD_LIBRARY_PATH leads to {computers.NEEDED[1]},", "unset LD_LIBRARY_PATH"),
+         f"LD_LIBRARY_PATH leads to {computers.NEEDED[1]},", "out of LD_LIBRARY_PATH",
+         "keep those of the driver", "~unset"),
         (replace(SHADOWED, versions={"tensorflow": "2.21.0"}), ""),
         (WITH, ""),
         (OF_DRIVER, ""),
@@ -310,6 +311,7 @@ def test_the_folders_of_installed_libraries_are_printed(tmp_path):
     folder.mkdir(parents=True)
     code = statements()["unnamed-libraries"]["value"]
     code = code.removeprefix('$(python -c "').removesuffix('")')
-    code = code.replace("s.get_path('purelib')", repr(str(tmp_path)))
+    path = "__import__('sysconfig').get_path('purelib')"
+    code = code.replace(path, repr(str(tmp_path)))
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.stdout.strip() == str(folder)
