@@ -29,6 +29,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import zipfile
 from pathlib import Path
@@ -327,6 +328,10 @@ def only_one() -> Iterator[None]:
         except BlockingIOError:
             print("Waiting for another set-up in this folder.", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            # A network's file system may have no locks: a set-up that cannot wait for
+            # another is better than none.
+            pass
         yield
 
 
@@ -499,7 +504,7 @@ def make_environment(
         raise Problem(
             f"{VENV} does not work here and was not made by this script; move it away"
         )
-    shutil.rmtree(VENV, ignore_errors=True)
+    remove_environment()
     free = shutil.disk_usage(ROOT).free
     if free < BUILDS[build]:
         raise Problem(
@@ -517,6 +522,18 @@ def make_environment(
     command = [uv, "venv", "--allow-existing", "--python", python, str(VENV)]
     run(step, command, uv_settings())
     return True
+
+
+def remove_environment() -> None:
+    """Take ``.venv`` away, and what is left of one whose removal was broken off.
+
+    It is moved first: half of one would be taken for somebody else's, or for whole.
+    """
+    if os.path.lexists(VENV):
+        VENV.replace(Path(tempfile.mkdtemp(prefix="old-", dir=OWN)) / VENV.name)
+    for old in OWN.glob("old-*"):
+        print("Removing the old environment.", flush=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def usable() -> bool:

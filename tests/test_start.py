@@ -1,6 +1,7 @@
 """Set-up in a copy of the checkout, with a uv that does what the test says."""
 
 import ast
+import errno
 import fcntl
 import json
 import os
@@ -267,11 +268,43 @@ def test_a_second_start_waits_for_the_first(checkout):
     assert verbs(checkout.asked()) == ["venv", "pip", "pip"]
 
 
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_where_a_file_system_has_no_locks_it_goes_on(monkeypatch, tmp_path, number):
+    monkeypatch.setattr(start, "OWN", tmp_path)
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(number, "no")))
+    with start.only_one():
+        assert (tmp_path / "lock").exists()
+
+
 def test_an_environment_that_someone_else_made_is_not_deleted(checkout):
     mine = checkout.root / ".venv" / "mine"
     mine.mkdir(parents=True)
     assert_one_sentence(checkout.start("setup"), "move it away")
     assert mine.exists()
+
+
+def test_an_interrupt_while_an_old_environment_goes_is_made_up_for(
+    monkeypatch, tmp_path, capsys
+):
+    def broken_off(folder, **_):
+        next(folder.rglob("made-by-start.py")).unlink()
+        raise KeyboardInterrupt
+
+    venv, own = tmp_path / ".venv", tmp_path / ".setup"
+    monkeypatch.setattr(start, "VENV", venv)
+    monkeypatch.setattr(start, "OWN", own)
+    own.mkdir()
+    (venv / "lib").mkdir(parents=True)
+    (venv / "made-by-start.py").touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            start.make_environment("uv", "cpu", whole=False)
+    assert not venv.exists()
+    assert capsys.readouterr().out == "Removing the old environment.\n"
+    monkeypatch.setattr(start, "run", Mock())
+    assert start.make_environment("uv", "cpu", whole=False)
+    assert list(own.iterdir()) == []
 
 
 def test_an_interrupt_is_one_sentence(checkout):

@@ -25,7 +25,7 @@ from perfkit.export import CODE, outputs
 from perfkit.export.clean import Outline, printable
 from perfkit.export.markdown import highlighted, markdown
 from perfkit.export.page import UNSIGNED, of_finding, render
-from perfkit.export.pictures import beside
+from perfkit.export.pictures import Room, beside
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.store import FOLDER, Recorded, load
 from perfkit.findings.text import minute, plain
@@ -111,11 +111,11 @@ def _page(
 
     Nothing outside its folder is read.
     """
-    folder, outline = path.parent, Outline()
-    heading, opening, later = _title(notebook, path, outline)
+    folder, outline, room = path.parent, Outline(), Room()
+    heading, opening, later = _title(notebook, path, outline, room)
     language = _language(notebook)
     shown = [
-        replace(_cell(cell, language, folder, outline), place=f"cell-{number}")
+        replace(_cell(cell, language, folder, outline, room), place=f"cell-{number}")
         for number, cell in enumerate(later, 1)
     ]
     texts = [printable(unescape(text)) for text in _texts(notebook)]
@@ -158,35 +158,39 @@ def _conclusions(cells: Sequence[_Cell]) -> list[tuple[str, str, Markup]]:
 
 
 def _title(
-    notebook: NotebookNode, path: Path, outline: Outline
+    notebook: NotebookNode, path: Path, outline: Outline, room: Room
 ) -> tuple[Markup, Markup, list[NotebookNode]]:
     """The title as it is set, the rest of its cell, and the cells after that."""
     cells = notebook.cells
     if cells and cells[0].cell_type == "markdown":
-        html = _prose(cells[0], path.parent, outline)
+        html = _prose(cells[0], path.parent, outline, room)
         if html.startswith("<h1"):
             title, _, rest = html.partition("</h1>")
             return Markup(title.partition(">")[2]), Markup(rest), cells[1:]
     outline.last = 1
     # What was tried as a title is set again, below one.
     outline.names.clear()
+    room.left = Room().left
     named = notebook.metadata.get("title")
     given = plain(named, _LONGEST_TITLE) if isinstance(named, str) else ""
     return escape(given or plain(path.name)), Markup(), cells
 
 
-def _prose(cell: NotebookNode, folder: Path, outline: Outline) -> Markup:
-    pictures = beside(folder, cell.get("attachments", {}))
+def _prose(cell: NotebookNode, folder: Path, outline: Outline, room: Room) -> Markup:
+    pictures = beside(folder, cell.get("attachments", {}), room)
     return markdown(cell.source, outline=outline, pictures=pictures)
 
 
-def _cell(cell: NotebookNode, language: str, folder: Path, outline: Outline) -> _Cell:
+def _cell(
+    cell: NotebookNode, language: str, folder: Path, outline: Outline, room: Room
+) -> _Cell:
     if cell.cell_type == "markdown":
-        return _Cell(text=_prose(cell, folder, outline))
+        return _Cell(text=_prose(cell, folder, outline, room))
     if cell.cell_type == "raw":
         return _Cell(text=Markup("<pre>{}</pre>").format(printable(cell.source)))
     source = cell.source.strip("\n")
-    made = outputs.shown(cell.outputs, plain(outline.text), beside(folder, {}))
+    found = beside(folder, {}, room)
+    made = outputs.shown(cell.outputs, plain(outline.text), found)
     return _Cell(
         code=highlighted(source, language) if source.strip() else "",
         label="Code" if _was_run(cell) else "Code, not run",

@@ -18,6 +18,8 @@ from perfkit import units
 from perfkit.findings.text import plain
 
 LARGEST_BYTES = 5_000_000
+# With more, a page is slow to open and too large to be sent.
+LARGEST_SUM_BYTES = 100_000_000
 _SVG = "image/svg+xml"
 # A file is what its first bytes say it is, not what its name says.
 _BEGINS = {
@@ -63,16 +65,43 @@ def inline_only(address: str) -> Picture:
     return Picture(missing=f"a picture from {place}, left out")
 
 
-def beside(folder: Path, attached: Mapping[str, Mapping[str, Any]]) -> Pictures:
+@dataclass
+class Room:
+    """The bytes that a page has left for pictures; one named twice is in it twice.
+
+    From the first that does not fit on, there are none.
+    """
+
+    left: int = LARGEST_SUM_BYTES
+
+    def take(self, picture: Picture) -> Picture:
+        """The picture if there is room for it."""
+        self.left -= len(picture.uri)
+        return picture if self.left >= 0 else _TOO_MANY
+
+
+_TOO_MANY = Picture(
+    missing=f"a picture after {units.size(LARGEST_SUM_BYTES)} of them, too large"
+)
+
+
+def beside(
+    folder: Path, attached: Mapping[str, Mapping[str, Any]], room: Room
+) -> Pictures:
     """Find pictures in a notebook's folder and among what is attached to a cell."""
 
     def find(address: str) -> Picture:
         address = address.strip()
-        if address.startswith("attachment:"):
-            return _attachment(unquote(address.partition(":")[2]), attached)
-        if not address or _ELSEWHERE.match(address):
+        is_attached = address.startswith("attachment:")
+        if not is_attached and (not address or _ELSEWHERE.match(address)):
             return inline_only(address)
-        return _file(folder, unquote(address.partition("?")[0].partition("#")[0]))
+        if room.left < 0:
+            return _TOO_MANY
+        if is_attached:
+            name = unquote(address.partition(":")[2])
+            return room.take(_attachment(name, attached))
+        name = unquote(address.partition("?")[0].partition("#")[0])
+        return room.take(_file(folder, name))
 
     return find
 

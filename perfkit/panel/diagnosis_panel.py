@@ -176,6 +176,7 @@ class DiagnosisPanel(Measuring[Diagnosis]):
 
     def _run(self, changes: tuple[str, ...] = ()) -> None:
         self.view.say(view.RUNNING)
+        self.applied, self.view.applied.value = None, ""
         if not changes:
             self.diagnosis = None
             self.view.clear()

@@ -263,6 +263,9 @@ def _joined(names: tuple[str, ...]) -> str:
     return "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names)
 
 
+_NO_RUN = "No run yet."
+
+
 class LiveChart(anywidget.AnyWidget):
     """What happens in a run: its state, progress, rates and load.
 
@@ -285,7 +288,7 @@ class LiveChart(anywidget.AnyWidget):
     # What can be read: the state of the panel, what is being done, and all in words.
     state = traitlets.Unicode().tag(sync=True)
     doing = traitlets.Dict().tag(sync=True)
-    words = traitlets.Unicode("No run yet.").tag(sync=True)
+    words = traitlets.Unicode(_NO_RUN).tag(sync=True)
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, **traits: Any
@@ -294,6 +297,12 @@ class LiveChart(anywidget.AnyWidget):
         self._clock = clock
         self._keyframe_at = self._picture_at = 0.0
         self._found: Finding | None = None
+
+    def clear(self) -> None:
+        """Take away what an earlier run drew; the state stays."""
+        with self.hold_sync():
+            self.picture, self.doing, self.words = {}, {}, _NO_RUN
+            self.frame, self.total = b"", 0
 
     def begin(self, points: Points, variants: list[str], budget: float) -> None:
         """Clear the chart for a new run."""

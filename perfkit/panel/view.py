@@ -295,7 +295,7 @@ def watch(
 
     def begun() -> Points:
         rows, budget = list(variants()), session.budget
-        points = Points(rows, budget, here.cores_granted, len(here.gpus))
+        points = Points(rows, budget, here.cores, len(here.gpus))
         chart.begin(points, rows, budget)
         return points
 
@@ -369,6 +369,7 @@ class Answering:
     def clear(self) -> None:
         """Take away what an earlier run found; its row and its files stay."""
         self.card.value = ""
+        self.chart.clear()
 
     def show(self, found: Recorded) -> None:
         """Show what was found."""

@@ -14,9 +14,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import ipywidgets as widgets
 
-from perfkit.errors import PerfkitError
+from perfkit.errors import PerfkitError, RunError
 from perfkit.panel.view import Runs
 from perfkit.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
+
+_NO_THREAD = (
+    "Nothing could be started ({}): close other programs, then press the button again."
+)
 
 
 class Worker:
@@ -29,7 +33,11 @@ class Worker:
         self._at_work = False
 
     def ask(self, task: Callable[[], object]) -> None:
-        """Let a task be done after those asked for before; returns at once."""
+        """Let a task be done after those asked for before; returns at once.
+
+        Raises:
+            RunError: The system has no thread left for it; it is not done.
+        """
         # In a context of its own a thread would not know which request of the page it
         # answers; some kernels send nothing then.
         context = contextvars.copy_context()
@@ -37,8 +45,13 @@ class Worker:
             self._tasks.append(functools.partial(context.run, task))
             if self._at_work:
                 return
+            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                self._tasks.clear()
+                raise RunError(_NO_THREAD.format(error)) from None
             self._at_work = True
-        threading.Thread(target=self._work, name=self._name, daemon=True).start()
 
     def _work(self) -> None:
         while task := self._next():
@@ -179,14 +192,22 @@ class Working(Generic[Found]):
                 return
             self._forget_stop()
             self._idle.clear()
-        self._worker.ask(lambda: self._do(task))
+        try:
+            self._worker.ask(lambda: self._do(task))
+        except RunError as error:
+            self._error = error
+            self._tell(str(error))
+            self._idle.set()
 
     def _forget_stop(self) -> None:
         """Take back a Stop that was meant for what is over."""
 
     def _soon(self, task: Callable[[], None]) -> None:
         """Let a task be done that takes a moment, after what is being done."""
-        self._worker.ask(lambda: self._try(task))
+        try:
+            self._worker.ask(lambda: self._try(task))
+        except RunError as error:
+            self._tell(str(error))
 
     def result(self) -> Found:
         """Give what was found.

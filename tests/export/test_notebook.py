@@ -1,18 +1,23 @@
+import base64
 import os
 import subprocess
 import sys
+from functools import partial
 
 import nbformat
 import pytest
 from nbformat import v4
 
 from perfkit import gallery
-from perfkit.export import export
+from perfkit.export import export, notebook
+from perfkit.export.pictures import Room
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
 from tests.export.books import PNG, book, code, error, printed, result, widget, write
 from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE, finding
+
+URI = f"data:image/png;base64,{PNG}"
 
 
 @pytest.fixture
@@ -184,6 +189,17 @@ def test_what_only_works_live_is_its_control_or_is_named(page, outputs, said, un
     shown = page("# T", code("1", *(result(**forms) for forms in outputs)))
     assert shown.text.count(said[0]) == len(said)
     assert unsaid not in shown.text
+
+
+def test_a_page_has_room_for_so_many_bytes_of_pictures(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(notebook, "Room", partial(Room, 3 * len(URI)))
+    (tmp_path / "b.png").write_bytes(base64.b64decode(PNG))
+    held, text = {"a.png": {"image/png": PNG}}, "![A](attachment:a.png)\n" * 2
+    twice = [v4.new_markdown_cell(text, attachments=held) for _ in range(2)]
+    # The first cell is tried as a title; what that took is given back.
+    shown = page(twice[0], "![A](b.png)", twice[1])
+    assert [img["src"] for img in shown.all("img")] == [URI] * 3
+    assert shown.text.count("too large") == 2
 
 
 def test_mathematics_needs_no_script_and_a_terminal_shows_no_colours(page):

@@ -8,7 +8,7 @@ import pytest
 from perfkit.export.clean import Outline
 from perfkit.export.markdown import highlighted, markdown, mathml, without_dollars
 from perfkit.export.outputs import terminal
-from perfkit.export.pictures import LARGEST_BYTES, beside, encoded, inline_only
+from perfkit.export.pictures import LARGEST_BYTES, Room, beside, encoded, inline_only
 from tests.export.books import PNG
 from tests.export.pages import Page
 
@@ -119,7 +119,7 @@ def test_pictures_beside_the_notebook_are_taken_into_the_page(tmp_path):
     (tmp_path / "img").mkdir()
     (tmp_path / "img" / "a b.png").write_bytes(base64.b64decode(PNG))
     (tmp_path / "c.svg").write_bytes(SVG)
-    find = beside(tmp_path, {"d.png": {"image/png": PNG}})
+    find = beside(tmp_path, {"d.png": {"image/png": PNG}}, Room())
     for address in ("img/a%20b.png", "./img/a%20b.png?x#y", "attachment:d.png"):
         assert find(address).uri == f"data:image/png;base64,{PNG}", address
     assert base64.b64decode(find("c.svg").uri.partition(",")[2]) == SVG
@@ -156,14 +156,14 @@ def test_pictures_from_elsewhere_are_not(address, why, tmp_path):
     (home / "link.png").symlink_to(outside)
     (home / "text.png").write_text("hello")
     (home / "large.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(LARGEST_BYTES))
-    picture = beside(home, {})(address.format(outside=outside))
+    picture = beside(home, {}, Room())(address.format(outside=outside))
     assert picture.uri == ""
     assert why in picture.missing
 
 
 @pytest.mark.parametrize("value", [7, None, {"a": 1}, [1, 2], "", "!"])
 def test_an_attachment_that_is_no_picture_is_told(value, tmp_path):
-    find = beside(tmp_path, {"a.png": {"image/png": value}})
+    find = beside(tmp_path, {"a.png": {"image/png": value}}, Room())
     assert find("attachment:a.png").missing == "a picture that cannot be read"
 
 

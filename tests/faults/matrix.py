@@ -40,7 +40,7 @@ PARTS = {
     "trial": "SIGKILL, SIGSEGV, SIGSTOP, memory limit, full disk, clock jump, "
     "no /proc, kernel killed",
     "monitor": "SIGKILL, fork failure, open files, no /proc, GPU lost",
-    "panel": "full disk, kernel killed, browser closed, two at once",
+    "panel": "full disk, fork failure, kernel killed, browser closed, two at once",
     "findings": "SIGKILL, full disk, read-only, clock jump, open files, slow disk, "
     "two at once, home, locale, path",
     "export": "SIGKILL, full disk, open files, locale, path",

@@ -112,6 +112,11 @@ def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
     for said in ("Measured again", "Keep both.", "2 times."):
         assert said in panel.view.applied.value
     assert first.verdict.headline in panel.view.card.value
+    # What is tried next and finds nothing leaves none of it.
+    house.found = None
+    panel.view.apply.click()
+    panel.wait()
+    assert (panel.applied, panel.view.applied.value) == (None, "")
 
 
 def test_stop_ends_a_run_and_shows_what_was_found(house, panel):

@@ -1,14 +1,20 @@
 import os
 import threading
+from dataclasses import replace
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings import store
 from perfkit.findings.reading import parse
+from perfkit.measure.plan import Sampled
 from perfkit.panel import panel as panel_panel
 from perfkit.panel import worker
+from perfkit.panel.live_chart import LiveChart
+from perfkit.panel.view import watch
 from tests.experiments.toy import Loops, NoRoom
 from tests.findings import made
 from tests.panel import runs
@@ -206,6 +212,50 @@ def test_an_error_is_one_sentence_and_it_runs_again(house, panel, error, said):
     # After it, it runs again.
     house.more = {}
     assert panel.result().timings
+
+
+def test_nothing_of_an_earlier_run_is_left_when_the_next_one_does_not_begin(
+    panel, monkeypatch
+):
+    panel.result()
+    assert panel.view.chart.picture
+    monkeypatch.setattr(panel_panel, "open_session", Mock(side_effect=RunError("No.")))
+    panel.start()
+    panel.wait()
+    chart = panel.view.chart
+    assert (chart.picture, chart.frame, chart.total, chart.doing) == ({}, b"", 0, {})
+    assert panel.view.card.value == ""
+
+
+@pytest.mark.fault("panel", "fork failure", sees="Close programs, then press again.")
+def test_without_a_thread_it_says_so_and_can_be_pressed_again(house, panel):
+    settle(panel)
+    for thread in threading.enumerate():
+        if thread.name.startswith("perfkit-panel"):
+            thread.join()
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        panel.view.run.click()
+        assert not panel.running
+        with pytest.raises(RunError, match="close other programs, then press"):
+            panel.result()
+        panel.controls.by_name["size"].value = 500
+    assert "(can't start new thread)" in panel.view.chart.state
+    panel.view.run.click()
+    assert panel.result().parameters == {"size": 500}
+
+
+def test_others_load_is_a_share_of_all_cores_granted_or_not():
+    machine = replace(made.MACHINE, cores=4, cores_granted=2.0)
+    session, chart = runs.Session(None, made.finding(), others_load), LiveChart()
+    watch(session, chart, machine, lambda: ["slow"], at_once=True)
+    _, _, mine, others, _ = np.frombuffer(chart.frame, np.float32)
+    assert (mine, others) == (0.25, 0.5)
+
+
+def others_load():
+    yield Sampled({"cpu_trial": 1.0, "cpu_other": 2.0})
 
 
 @pytest.mark.fault("panel", "full disk", sees="The verdict, and that it was not saved.")
