@@ -71,7 +71,7 @@ def _caption(profile: Profile, ops: list[Op]) -> list[str]:
     if any(op.type == "Dataset" for op in ops):
         said.append("Dataset: a stage of the input, with its waits for others")
     if any(op.device == "device" for op in ops):
-        said.append("dotted: on the device")
+        said.append("hatched: on the device")
     more = len(profile.table) + profile.more_ops - len(ops)
     return [*said, f"{more:,} more are not shown"] if more > 0 else said
 

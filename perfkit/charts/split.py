@@ -243,9 +243,11 @@ def _waterfall_draw_row(axes: Axes, row: int, bar: _Bar, step: float) -> None:
 
 
 def _whisker(axes: Axes, row: int, low: float, high: float) -> None:
-    high = min(high, axes.get_xlim()[1])
-    axes.hlines(row, low, high, colors=INK, lw=1.8)
-    axes.plot([low, high], [row, row], "|", color=INK, ms=9, mew=1.8)
+    most = axes.get_xlim()[1]
+    axes.hlines(row, low, min(high, most), colors=INK, lw=1.8)
+    # One that goes on beyond the axis does not end there.
+    ends = [end for end in (low, high) if end <= most]
+    axes.plot(ends, [row] * len(ends), "|", color=INK, ms=9, mew=1.8)
 
 
 def _beside(bar: _Bar, step: float) -> tuple[str, str]:

@@ -2,7 +2,9 @@ import re
 from dataclasses import replace
 
 import pytest
+from matplotlib.figure import Figure
 
+from perfkit.charts import split
 from perfkit.findings.diagnosis import Part
 from perfkit.findings.profile import Profile, ProfiledStep
 from perfkit.findings.report import in_text
@@ -59,6 +61,19 @@ def test_every_diagnosis_and_every_profile_is_a_picture(found):
     is_profile = isinstance(found, Profile)
     for kind in ("steps", "ops") if is_profile else ("waterfall", "split", "anatomy"):
         assert "alert(1)<" not in check(chart(found, kind)).svg
+
+
+@pytest.mark.parametrize(("high", "ends"), [(0.9, [0.2, 0.9]), (1.5, [0.2])])
+def test_an_interval_that_goes_beyond_the_axis_has_no_end_there(high, ends):
+    axes = Figure().subplots()
+    axes.set_xlim(0, 1)
+    split._whisker(axes, 0, 0.2, high)
+    assert list(axes.lines[0].get_xdata()) == ends
+
+
+def test_what_ran_on_the_device_is_said_to_be_hatched():
+    found = profile(table=(MAP, op(device="device")))
+    assert "hatched: on the device" in chart(found, "ops").svg
 
 
 def test_no_claim_is_said_to_be_none_and_without_a_step_there_is_no_waterfall():
