@@ -320,7 +320,7 @@ def install(machine: Machine) -> str:
     """The command that installs TensorFlow as this machine can use it."""
     version = tensorflow(machine) or ""
     with_gpu = machine.gpus and platform(machine) in ("linux", "container", "wsl2")
-    if with_gpu and is_arm(machine):
+    if with_gpu and is_aarch64(machine):
         return str(statements()["words"]["nvidia_container"])
     # A version of another maker, or of one night, is not among pip's.
     pin = f"=={version}" if re.fullmatch(r"\d+\.\d+\.\d+", version) else ""
@@ -328,7 +328,7 @@ def install(machine: Machine) -> str:
     return f'python -m pip install "{name}{pin}"'
 
 
-def is_arm(machine: Machine) -> bool:
+def is_aarch64(machine: Machine) -> bool:
     """Whether its processor is one of 64-bit Arm."""
     known = machine.processor.instructions if machine.processor else None
     return "asimd" in (known or ())

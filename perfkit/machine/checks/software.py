@@ -138,7 +138,7 @@ def cpu_only(machine: Machine) -> Iterator[Check]:
         packages = software.packages or ("tensorflow-cpu",)
         yield say(
             machine,
-            "cpu-only-on-arm" if base.is_arm(machine) else "cpu-only-build",
+            "cpu-only-on-arm" if base.is_aarch64(machine) else "cpu-only-build",
             f"{' and '.join(packages)} {version} has no CUDA, beside "
             f"{machine.gpus[0].name}.",
             what="AMD's GPUs, not for NVIDIA's"
