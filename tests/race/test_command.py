@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,10 +80,11 @@ def test_bad_usage_is_said_in_one_line(capsys, tmp_path, monkeypatch, line, said
 class Ended(RaceSession):
     """A session that has been run already, in place of one of processes."""
 
-    is_worse = None
+    is_worse, cannot_run = None, False
 
-    def __init__(self, finding, is_worse, unsaved):
+    def __init__(self, finding, is_worse, unsaved, cannot_run):
         self.finding, self.is_worse, self.unsaved = finding, is_worse, unsaved
+        self.cannot_run = cannot_run
 
 
 @pytest.fixture
@@ -92,8 +92,10 @@ def opened(monkeypatch):
     """Open sessions that have been run; gives what they were asked with."""
     asked = {}
 
-    def opened(finding=None, *, is_worse=None, unsaved="", error=None):
-        session = Ended(finding or made.finding(), is_worse, unsaved)
+    def opened(
+        finding=None, *, is_worse=None, unsaved="", error=None, cannot_run=False
+    ):
+        session = Ended(finding or made.finding(), is_worse, unsaved, cannot_run)
 
         def open_race(what, budget, **options):
             if error:
@@ -140,8 +142,7 @@ def test_a_race_that_timed_nothing_fails_and_leaves_a_check_open(opened, capsys)
 def test_with_worse_one_means_slower_and_nothing_else(opened, monkeypatch):
     monkeypatch.setattr(cli, "_give_up_stdout", lambda: None)
     line = ["race", "a.py", "b.py", "--worse", "5%"]
-    crashed = [replace(t, outcome="crashed") for t in made.finding().trials]
-    opened(made.finding(trials=tuple(crashed), timings=(), comparisons=()))
+    opened(cannot_run=True)
     assert cli.main(line) == cli.BAD_USAGE
     for error in (MissingPartError("x"), BadFileError("x"), OSError(28, "x")):
         opened(error=error)

@@ -1,6 +1,7 @@
 """A race's session as far as it goes without a process."""
 
 import tempfile
+from dataclasses import replace
 
 import pytest
 
@@ -57,6 +58,20 @@ def test_what_nobody_found_and_a_side_that_never_ran_leave_it_open():
     assert ended({OLD: 1000.0, NEW: 1000.0}, of=of).is_worse is None
     assert ended({OLD: 1000.0, NEW: 500.0}, of=of).is_worse is True
     assert RaceSession(question(), worse=0.05).is_worse is None
+
+
+@pytest.mark.parametrize(("crashed", "cannot"), [(NEW, True), (f"{NEW}, x", False)])
+def test_a_side_that_fails_in_all_its_trials_cannot_be_run(crashed, cannot):
+    session = ended({OLD: 1000.0, NEW: WAVERING})
+    assert not session.cannot_run
+    trials = [
+        replace(trial, variant=crashed, outcome="crashed")
+        if trial.variant == NEW and (cannot or trial.round > 1)
+        else trial
+        for trial in session.finding.trials
+    ]
+    session.finding = replace(session.finding, trials=tuple(trials))
+    assert session.cannot_run is cannot
 
 
 SHARE, SECONDS = "--worse is .*; give a share", "give seconds from 10 to 86400"
