@@ -44,8 +44,8 @@ _VARIANTS = {
 }
 # The note of how much of what a cold pass read came from the disk, as a share.
 _FROM_DISK = "from the disk"
-# With less of it a cold pass was none.
-_COLD = 0.5
+# With less of it a cold pass was none, and with more of it no warm pass was warm.
+_COLD, _WARM = 0.5, 0.1
 
 
 def from_files(paths: list[str]) -> "tf.data.Dataset":
@@ -124,13 +124,18 @@ class SmallFiles(Experiment):
         """Say whether to pack, and whether what counts as cold came from the disk."""
         because = []
         warm = measured.compare(WARM_SHARDS, WARM_FILES)
-        if warm:
+        from_disk = max(_from_disk_in(measured, WARM_FILES, WARM_SHARDS), default=0.0)
+        if from_disk > _WARM:
+            because.append(
+                f"What should come from memory came from the disk up to "
+                f"{units.percent(from_disk)}: of memory nothing is said."
+            )
+        elif warm:
             because.append(
                 f"From memory the shards run at {warm.interval} the rate of the files "
                 f"({warm.judgement})."
             )
-        trials = (*measured.of(FILES), *measured.of(SHARDS))
-        shares = [t.notes[_FROM_DISK] for t in trials if _FROM_DISK in t.notes]
+        shares = _from_disk_in(measured, FILES, SHARDS)
         warnings: tuple[str, ...] = ()
         if shares:
             least = min(shares)
@@ -186,10 +191,17 @@ class SmallFiles(Experiment):
             for number, lengths in enumerate(batches, start=1):
                 read += int(lengths.shape[0])
                 yield int(lengths.shape[0])
-                now = _from_disk() if cold and number % _TOLD == 0 else None
+                told = number % _TOLD == 0 or read == self.count
+                now = _from_disk() if told else None
                 if before is not None and now is not None:
                     share = (now - before) / (read * self.size * 1000)
                     yield Note(_FROM_DISK, min(1.0, share))
+
+
+def _from_disk_in(measured: Measurement, *names: str) -> list[float]:
+    """The share that each trial of these variants had from the disk, where known."""
+    trials = (trial for name in names for trial in measured.of(name))
+    return [t.notes[_FROM_DISK] for t in trials if _FROM_DISK in t.notes]
 
 
 def _forget(paths: list[str]) -> None:

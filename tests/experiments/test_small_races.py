@@ -1,3 +1,4 @@
+import itertools
 import math
 from unittest.mock import Mock
 
@@ -143,6 +144,26 @@ def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned):
     assert found.winner == small_files.SHARDS
     assert bool(found.warnings) == warned
     assert any("came from the disk" in why for why in found.because)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_of_memory_nothing_is_said_where_the_disk_was_read(asked, share):
+    warm = small_files.WARM_FILES, small_files.WARM_SHARDS
+    rates = dict.fromkeys((small_files.FILES, small_files.SHARDS, *warm), 100)
+    told = {name: {small_files._FROM_DISK: share} for name in warm}
+    found = asked.verdict(races.measured(rates, told=told))
+    said = [why for why in found.because if "memory" in why]
+    assert len(said) == 1
+    assert said[0].endswith("up to 60 %: of memory nothing is said.") == (share > 0)
+
+
+def test_how_much_came_from_the_disk_is_told_of_every_pass(asked, monkeypatch):
+    list(asked.prepare())
+    monkeypatch.setattr(small_files, "_from_disk", itertools.count(0, 500).__next__)
+    work = asked.make_variants()[small_files.WARM_FILES].work()
+    told = next(one for one in work if isinstance(one, Note))
+    # Fewer batches than are counted at a time: at the end of the pass.
+    assert told == Note(small_files._FROM_DISK, 500 / (200 * 1000))
 
 
 def test_files_that_are_gone_are_a_sentence(asked):

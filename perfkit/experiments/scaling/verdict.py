@@ -35,12 +35,6 @@ _MORE_WORK = (
 )
 _LARGER = "`perfkit run scaling --batch 128` tries a larger batch. "
 _ELSEWHERE = "Run this on a machine with several GPUs before you pay for them."
-_ON_ALL = Edit(
-    old="model = build()",
-    new="strategy = tf.distribute.MirroredStrategy()\n"
-    "with strategy.scope():\n"
-    "    model = build()",
-)
 
 
 def judge(measured: Measurement, scaling: str) -> Verdict:
@@ -84,7 +78,7 @@ def _of_several(
     much = f"They reach {rates.removeprefix(': ')}." if rates else ""
     if compared.ends:
         much = f"They train {compared.as_fast_as} one{rates}."
-    edits = (_ON_ALL,) if on_gpus and gains and limit != "input" else ()
+    edits = (_on(most.count),) if on_gpus and gains and limit != "input" else ()
     then = _NEXT.get(limit, _MORE_WORK if most.efficiency.low < _GOOD else "")
     return Verdict(
         headline=_headline(compared, who, limit, on_gpus=on_gpus),
@@ -96,6 +90,17 @@ def _of_several(
         because=(_FED[scaling], *_grounds(measured)),
         next=then if on_gpus else _LARGER * gains + _ELSEWHERE,
         winner=most.timing.variant if on_gpus and gains else "",
+    )
+
+
+def _on(count: int) -> Edit:
+    """The lines that train on the first so many GPUs, of however many there are."""
+    places = ", ".join(f'"GPU:{number}"' for number in range(count))
+    return Edit(
+        old="model = build()",
+        new=f"strategy = tf.distribute.MirroredStrategy([{places}])\n"
+        "with strategy.scope():\n"
+        "    model = build()",
     )
 
 
@@ -116,7 +121,7 @@ def _headline(compared: Comparison, who: str, limit: str, *, on_gpus: bool) -> s
         return f"Whether {who} are faster than one is not known yet."
     if compared.verdict == "faster":
         idle = "One device left cores idle: try a larger batch without a strategy."
-        return f"Train on all of the {who}." if on_gpus else idle
+        return f"Train on {who}." if on_gpus else idle
     where = "on one GPU" if on_gpus else "without a strategy on this processor"
     judged = "slower" if compared.verdict == "slower" else "not shown to be faster"
     return f"Train {where}: {who} are {judged}."

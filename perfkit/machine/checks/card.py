@@ -23,6 +23,9 @@ def hidden(machine: Machine) -> Iterator[Check]:
     if chosen is None or not machine.gpus:
         return
     left, count = len(base.visible(machine)), len(machine.gpus)
+    if left and chosen.strip().startswith(("GPU-", "MIG-")):
+        # Which cards those are is not known here.
+        left = min(count, len(chosen.split(",")))
     evidence = (
         f'CUDA_VISIBLE_DEVICES is "{chosen}": {left} of {count} GPUs can be seen.'
     )

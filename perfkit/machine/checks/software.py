@@ -293,8 +293,11 @@ def twice(machine: Machine) -> Iterator[Check]:
         origins.setdefault(library.name.split(".so")[0], set()).add(copy)
     double = {name: copies for name, copies in origins.items() if len(copies) > 1}
     if double:
-        told = (f"{name}: {', '.join(sorted(double[name]))}" for name in sorted(double))
-        yield say(machine, "loaded-twice", f"{'; '.join(told)}.")
+        told = "; ".join(
+            f"{name}: {', '.join(sorted(double[name]))}" for name in sorted(double)
+        )
+        key = "loaded-twice" if "(search path)" in told else "loaded-twice-elsewhere"
+        yield say(machine, key, f"{told}.", library=min(double))
 
 
 def _loaded(machine: Machine) -> tuple[Library, ...]:

@@ -171,6 +171,16 @@ def test_the_most_expensive_observer_is_named_with_its_price_as_time():
     assert "Validation looked at 10 batches" in found.because[0]
 
 
+def test_where_both_were_asked_for_what_is_to_be_changed_comes_first():
+    free = {"tf.function": 0.001, "ragged last batch": 0.001}
+    found = verdict(WATCHED | free)
+    assert found.headline == "Validate less often."
+    assert found.because[0].startswith("Retracing is not shown to cost anything")
+    found = verdict(WATCHED | NUMBERS, told=TOLD)
+    assert found.headline == "Give the step its number as a tensor."
+    assert found.because[0].startswith("Validate less often. With ")
+
+
 def test_an_observer_that_can_be_left_out_is_and_one_that_costs_nothing_stays():
     found = verdict({"fit unwatched": 0.001, "progress bar": 0.0015})
     assert "verbose=0" in found.edits[0].new

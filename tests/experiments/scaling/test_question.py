@@ -104,14 +104,15 @@ def test_gpus_that_cannot_be_used_are_said_before_anything_is_timed(gpus, monkey
 
 def test_gpus_are_told_with_one_ratio_two_rates_and_what_to_type():
     found = verdict(measured(linked(steps())))
-    assert found.headline == "Train on all of the 4 GPUs."
+    assert found.headline == "Train on 4 GPUs."
     # 4 x 10 / 14.5: 128 examples in 14.5 ms against 32 in 10.
     assert " train 2.8 times as fast as one: 8," in found.much
     assert " instead of 3," in found.much
     assert (found.sure, found.winner) == ("sure", "4 GPUs")
     (warning,) = found.warnings
     assert "give it 4 times as many examples" in warning
-    assert "MirroredStrategy" in found.edits[0].new
+    places = '["GPU:0", "GPU:1", "GPU:2", "GPU:3"]'
+    assert f"MirroredStrategy({places})" in found.edits[0].new
     assert "4 GPUs 69 % (" in said(measured(linked(steps())))
     assert "larger batch on each GPU" in found.next
     found = verdict(measured(steps(summing=0.1)))

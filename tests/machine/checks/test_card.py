@@ -68,6 +68,8 @@ CASES = {
           for value in ("", "-1", "1", "x", "-1,0")],
         *[(visible(value), "visible-gpus:ok", f'"{value}"')
           for value in ("0", "0,1", "0,-1", "GPU-1234...", "MIG-12")],
+        # By its identity one of two is chosen; which one is not known.
+        (visible("GPU-1234", card(), card()), "visible-gpus:ok", ": 1 of 2 GPUs"),
     ],
     # The wheel is held against the card.
     cards.kernels: [

@@ -228,8 +228,10 @@ CASES = {
         (OF_DRIVER, ""),
     ],
     software.twice: [
-        (loading(OWN, ("libcudnn.so.8", "8.9.7", "system")), "loaded-twice:warn",
-         " | libcudnn: 8.9.7 (system), 9.3.0 (package). | "),
+        (loading(OWN, ("libcudnn.so.8", "8.9.7", "search path")), "loaded-twice:warn",
+         " | libcudnn: 8.9.7 (search path), 9.3.0 (package). | ", "LD_LIBRARY_PATH"),
+        (loading(OWN, ("libcudnn.so.8", "8.9.7", "system")),
+         "loaded-twice-elsewhere:warn", "| grep libcudnn", "~LD_LIBRARY_PATH"),
         (loading(OWN), ""),
         (OF_DRIVER, ""),
     ],
