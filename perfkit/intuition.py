@@ -45,7 +45,7 @@ _COLUMNS = (
 )
 _TITLE = "Your guesses, the oldest first"
 _NONE = 'No run here has a guess yet: put one into "your guess" before you press Run.'
-_OPEN = "No guess can be judged yet: what it is about was too noisy to say."
+_OPEN = "No guess can be judged yet: what was measured does not say whether it holds."
 _NO_GUESS_READ = "No guess could be read: write a ratio as 2x, or a name of the table."
 _NOT_READ = "not read: write 2x, or a name"
 

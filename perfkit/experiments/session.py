@@ -273,6 +273,6 @@ def shareable(experiment: Experiment) -> dict[str, Any]:
         if isinstance(parameter.accepts, Folder)
     }
     return {
-        name: "a folder" if value and name in folders else value
+        name: "FOLDER" if value and name in folders else value
         for name, value in experiment.parameters.items()
     }

@@ -18,6 +18,8 @@ CPU = {
 GPUS = 16
 # Of all cores; less disturbs little.
 _LITTLE = 0.1
+# The share of its best speed below which a core was slowed.
+_STEADY = 0.95
 # So many times the seconds are worth giving to a run that left the answer open.
 _MORE = 3
 
@@ -33,10 +35,13 @@ def in_words(finding: Finding) -> Iterator[str]:
     speeds = [value for _, value in known(finding, "core_speed")]
     if speeds:
         mostly, least = units.percent(statistics.median(speeds)), min(speeds)
+        slows = (
+            ": two busy cores that share a unit, heat, a battery, or other machines on "
+            "the same processor slow it"
+        )
         yield (
             f"A core ran at {mostly} of its best speed mostly, and at "
-            f"{units.percent(least)} at the least: two busy cores that share a unit, "
-            "heat, a battery, or other machines on the same processor slow it"
+            f"{units.percent(least)} at the least{slows * (least < _STEADY)}"
         )
     for number, found in throttled(finding).items():
         yield f"GPU {number} was slowed: {', '.join(found)}"

@@ -190,9 +190,12 @@ class Profile(Shown):
 
     @property
     def usual_step_s(self) -> tuple[float, float]:
-        """Seconds of a step without the tracer: eight in ten times lie between them."""
-        if len(self.untraced_s) < 2:
-            return self.untraced_step_s, self.untraced_step_s
+        """Seconds of a step without the tracer: eight in ten times lie between them.
+
+        All of them where they are few, of which tenths would leave out the most.
+        """
+        if len(self.untraced_s) < _FEW:
+            return min(self.untraced_s), max(self.untraced_s)
         tenths = statistics.quantiles(self.untraced_s, n=10, method="inclusive")
         return tenths[0], tenths[-1]
 
@@ -258,6 +261,8 @@ _NAME = 60
 _CALL = "StatefulPartitionedCall/"
 # Below this share of its time a step's operations do not tell what it did.
 _ENOUGH_NAMED = 0.1
+# Fewer times are all told: their tenths lie within them.
+_FEW = 6
 _MEANING = (
     "A profile explains a difference that was measured; it never stands in for one. "
     "What a change brings is measured by perfkit.diagnose."
@@ -326,17 +331,24 @@ def said(profile: Profile) -> Iterator[str]:
 
 def cost(profile: Profile) -> str:
     """What the steps took with and without the tracer."""
-    between = " to ".join(map(units.seconds, profile.usual_step_s))
-    without = (
-        f"{units.seconds(profile.untraced_step_s)} without it ({between} in most of "
-        f"{len(profile.untraced_s)} times)"
+    between, count = (
+        " to ".join(map(units.seconds, profile.usual_step_s)),
+        len(profile.untraced_s),
     )
+    often = "all" if count < _FEW else "most"
+    without = (
+        f"{units.seconds(profile.untraced_step_s)} without it ({between} in {often} of "
+        f"{count} times)"
+    )
+    step = "a step"
+    if profile.at_a_time > 1:
+        step = f"an execution of {profile.at_a_time} steps"
     if profile.shows_cost:
         return (
-            f"The tracer costs something itself: a step takes {without}, so what is "
+            f"The tracer costs something itself: {step} takes {without}, so what is "
             f"below is {units.ratio(profile.cost)} as long."
         )
-    return f"No cost of the tracer shows: a step takes {without}."
+    return f"No cost of the tracer shows: {step} takes {without}."
 
 
 def named(profile: Profile) -> float:

@@ -26,6 +26,7 @@ from perfkit.findings.standing import (
 from perfkit.findings.text import as_sentence, minute, plain, without_marks
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import WORTH_KNOWING
+from perfkit.measure.trial import ONE_PROCESS
 
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
 # The least gain that is worth claiming.
@@ -349,11 +350,14 @@ def _rounds(finding: Finding) -> str:
             f"second, {turns:,} turns in all: a slow moment of the machine falls on "
             "all alike."
         )
+    alone = "run once in a fresh process"
+    if any(trial.notes.get(ONE_PROCESS) for trial in finding.trials):
+        alone += "; in the first round all took turns in one process"
     return (
         f"{len(finding.trials) - tries} in {rounds} round{'s' * (rounds != 1)}"
-        f"{besides}: {outcomes or 'none'}. A trial is one variant, run once in a fresh "
-        "process. A round holds every variant once, in random order; after the second "
-        f"round only those whose answer is still open. Within a round {how}"
+        f"{besides}: {outcomes or 'none'}. A trial is one variant, {alone}. A "
+        "round holds every variant once, in random order; after the second round only "
+        f"those whose answer is still open. Within a round {how}"
     )
 
 

@@ -138,10 +138,12 @@ class Standing:
 
 
 _RATIO = re.compile(
-    r"(?:about|around|~)?\s*(\d{1,6}(?:[.,]\d{1,6})?)\s*"
-    r"(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w).*",
+    r"(?<![\w.,])(?:(\d{1,3}(?:,\d{3})+)|(\d{1,6}(?:[.,]\d{1,6})?))\s*"
+    r"(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w)(.*)",
     re.IGNORECASE,
 )
+# What turns a ratio of times into one of speeds.
+_SLOWER = re.compile(r"\s*(?:slower|(?:as )?long)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,13 @@ def guess(finding: Finding) -> Guess:
 
 def ratio_in(words: str) -> float | None:
     """The ratio that a guess names, such as ``"about 3x"``; None if none."""
-    found = _RATIO.fullmatch(words)
-    ratio = float(found[1].replace(",", ".")) if found else 0.0
+    found = _RATIO.search(words)
+    if found is None:
+        return None
+    whole, number, rest = found.groups()
+    ratio = float(whole.replace(",", "") if whole else number.replace(",", "."))
+    if ratio and _SLOWER.match(rest):
+        return 1 / ratio
     return ratio or None
 
 
@@ -311,8 +318,7 @@ def _limits(finding: Finding, groups: dict[str, str]) -> set[str]:
     It says so itself, or nothing compares it, or it beats what the verdict names as
     fastest: that did not let it compete.
     """
-    winner = finding.verdict.winner
-    most = max((t.rate for t in finding.timings if t.variant == winner), default=0.0)
+    winner, measured = finding.verdict.winner, measurement(finding)
     noted = finding.notes.get(LIMITS)
     known = noted if isinstance(noted, list | tuple) else ()
     return {
@@ -320,8 +326,21 @@ def _limits(finding: Finding, groups: dict[str, str]) -> set[str]:
         for t in finding.timings
         if t.variant in known
         or (finding.baseline and not groups[t.variant])
-        or (winner in groups and groups[winner] == groups[t.variant] and t.rate > most)
+        or (
+            winner in groups
+            and groups[winner] == groups[t.variant]
+            and _beats(measured, t.variant, winner)
+        )
     }
+
+
+def _beats(measured: Measurement, name: str, winner: str) -> bool:
+    """Whether one is the faster of two in the rounds that both were in.
+
+    One may have been dropped after quick rounds: its rate alone says nothing.
+    """
+    compared = measured.compare(name, winner) if name != winner else None
+    return compared is not None and compared.ratio > 1
 
 
 def _untimed(finding: Finding) -> Iterator[Standing]:
@@ -371,13 +390,11 @@ def _places(finding: Finding) -> dict[str, Place]:
             continue
         among = [name for name, of in groups.items() if of == group]
         if winner in among:
-            among = [name for name in among if rates[name] <= rates[winner]]
+            among = [name for name in among if not _beats(measured, name, winner)]
         elif winner:
             continue
-        first, behind = (
-            max(among, key=lambda name: rates[name]),
-            _behind(finding, among),
-        )
+        first = winner if winner in among else max(among, key=rates.__getitem__)
+        behind = _behind(finding, among)
         tied = [
             name
             for name in among

@@ -198,14 +198,14 @@ def write_whole(path: Path, data: bytes) -> None:
     Others may read it where the user's own settings say so, and never write to it.
     """
     path.parent.mkdir(0o755, parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+    beside = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with open(beside, "xb", opener=_for_its_owner) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise

@@ -15,6 +15,7 @@ from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
 from perfkit.findings.record import Finding
 from perfkit.findings.report import in_text
+from perfkit.findings.standing import unit_of
 from perfkit.findings.text import plain
 from perfkit.fleet.process import Task
 from perfkit.passports import passport as passports
@@ -212,21 +213,22 @@ class Gathered:
     def slow(self) -> Iterator[str]:
         """A sentence on each machine well behind, from rates with intervals."""
         rates = [
-            (outcome.name, timing)
+            (outcome.name, timing, unit_of(outcome.document, timing.variant))
             for outcome in self.outcomes
             if isinstance(outcome.document, Finding)
             for timing in outcome.document.timings
             if timing.variant == outcome.document.baseline
         ]
-        for name, timing in rates:
-            others = [other.rate for _, other in rates if other is not timing]
+        for name, timing, unit in rates:
+            others = [other.rate for _, other, _ in rates if other is not timing]
             usual = statistics.median(others) if len(others) >= _OTHERS else 0.0
             if timing.high < _RATE * usual:
                 yield (
                     f"{name} is well behind: {timing.variant!r} ran at "
-                    f"{units.rate_between(timing.rate, timing.low, timing.high)}, on "
-                    f"the {len(others)} others at {units.rate(min(others))} to "
-                    f"{units.rate(max(others))}."
+                    f"{units.rate_between(timing.rate, timing.low, timing.high, unit)}"
+                    f", on the {len(others)} others at "
+                    f"{units.rate(min(others), unit)} to "
+                    f"{units.rate(max(others), unit)}."
                 )
 
     def __repr__(self) -> str:

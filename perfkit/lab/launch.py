@@ -82,7 +82,8 @@ def _class_budget(file: Path) -> dict[str, str]:
     """The variable that a file sets for all notebooks, if there is that file."""
     if BUDGET_VARIABLE in os.environ or not file.is_file():
         return {}
-    text = file.read_text(errors="replace").strip()
+    # Editors on Windows begin a file with a mark of its encoding.
+    text = file.read_text(encoding="utf-8-sig", errors="replace").strip()
     each = seconds(BUDGET_FILE, text)
     if not os.environ.get(REPLAY_VARIABLE):
         print(

@@ -224,9 +224,14 @@ def _standing(room: Classroom) -> tuple[bool, Verdict]:
         does = f"takes {units.times(1 / speed)} times as long"
         low, high = 1 / high, 1 / low if low else math.inf
     sure = units.is_known(low, high)
+    median = f"the median of {len(known)} machines"
+    much = f"{name} {does} as {median}."
+    if sure and low <= 1 <= high:
+        much = f"{name} is not shown to differ from {median}."
+        sure = False
     return bool(slow), Verdict(
         headline=headline,
-        much=f"{name} {does} as the median of {len(known)} machines.",
+        much=much,
         sure="sure" if sure else "not known yet",
         interval=f"{units.times(low)} to {units.times(high)}" if sure else "",
         next=f"{_compared(room, at, known)} {order}".strip() if slow else order,
@@ -263,16 +268,18 @@ def _compared(room: Classroom, at: int, known: Sequence[tuple[float, int]]) -> s
 
 def _change(room: Classroom) -> Iterator[Verdict]:
     """What most machines that tried it found to be faster."""
-    if not room.claims:
+    chosen = [
+        (claim, said) for claim, said in room.claims.items() if claim in room.chosen
+    ]
+    if not chosen:
         return
-    by_count = max(room.claims.items(), key=lambda held: held[1]["faster"])
-    (_, one, other), said = by_count
+    (_, one, other), said = max(chosen, key=lambda held: held[1]["faster"])
     faster, asked = said["faster"], said.total()
     if 2 * faster > asked:
         yield Verdict(
             headline=f'Take "{one}" in place of "{other}".',
             much=f"It is faster on {faster} of {asked} machines that tried it.",
-            sure="likely" if said["slower"] else "sure",
+            sure="likely" if said["slower"] or asked < MEDIAN_FROM else "sure",
         )
 
 

@@ -25,7 +25,7 @@ from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 from perfkit.machines import room
 from perfkit.machines.room import Answer
-from perfkit.passports.passport import Passport, load
+from perfkit.passports.passport import Passport, load, parse, to_json
 from perfkit.passports.words import title
 
 if TYPE_CHECKING:
@@ -199,6 +199,7 @@ class Classroom(Shown):
         you: The place of the reader's own machine among them; None if unknown.
         answers: The lines of the class's list, if there is one.
         claims: Of each claim, how many machines say what.
+        chosen: The claims of which a machine's verdict named the faster one to take.
     """
 
     passports: tuple[Passport, ...]
@@ -206,6 +207,7 @@ class Classroom(Shown):
     you: int | None = None
     answers: tuple[Answer, ...] = ()
     claims: dict[Claim, Counter[str]] = field(default_factory=dict)
+    chosen: frozenset[Claim] = frozenset()
 
     @functools.cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -380,16 +382,22 @@ def classroom(
     told = room.answers(place)
     at = None
     if you is not None:
-        yours = _slim(load(you) if isinstance(you, str | Path) else you)
+        # A file has fewer digits than what was measured: the same machine all the same.
+        one = load(you) if isinstance(you, str | Path) else you
+        yours = _slim(parse(to_json(one).encode(), one.label))
+        if one.path:
+            store.remember(yours, one.path)
         if yours not in passports:
             passports.append(yours)
         at = passports.index(yours)
+    claims, chosen = _claims_in(place)
     return Classroom(
         passports=tuple(passports),
         problems=problems,
         you=at,
         answers=told,
-        claims=_claims_in(place),
+        claims=claims,
+        chosen=chosen,
     )
 
 
@@ -416,20 +424,24 @@ def _slim(passport: Passport) -> Passport:
     return slim
 
 
-def _claims_in(folder: Path) -> dict[Claim, Counter[str]]:
+def _claims_in(folder: Path) -> tuple[dict[Claim, Counter[str]], frozenset[Claim]]:
     """Count the answers that lie in the sub-folders of a class, a machine each.
 
     A machine that asked twice counts with its newest run. Recordings that were shown in
     place of a run are no answers.
     """
     found: dict[Claim, Counter[str]] = defaultdict(Counter)
+    chosen = set[Claim]()
     for machine in sorted(path for path in folder.iterdir() if path.is_dir()):
         said = dict[Claim, str]()
         for finding in sorted(_findings(machine), key=lambda one: one.recorded):
-            said |= dict(_said(finding))
+            for claim, answer, is_chosen in _said(finding):
+                said[claim] = answer
+                # What is faster may be another layer, or nothing that can be chosen.
+                chosen |= {claim} if is_chosen else set()
         for claim, answer in said.items():
             found[claim][answer] += 1
-    return dict(found)
+    return dict(found), frozenset(chosen)
 
 
 def _findings(machine: Path) -> Iterator[Finding]:
@@ -440,13 +452,14 @@ def _findings(machine: Path) -> Iterator[Finding]:
             yield finding
 
 
-def _said(finding: Finding) -> Iterator[tuple[Claim, str]]:
+def _said(finding: Finding) -> Iterator[tuple[Claim, str, bool]]:
     asked = _asked(finding)
     for standing in standings(finding):
         held = standing.comparison
         if held and not standing.is_limit:
             one, other = plain(held.variant, _CLAIM), plain(held.baseline, _CLAIM)
-            yield (asked, one, other), held.verdict
+            is_chosen = standing.variant == finding.verdict.winner
+            yield (asked, one, other), held.verdict, is_chosen
 
 
 def _asked(finding: Finding) -> str:

@@ -493,7 +493,9 @@ def _advising_of(work: Explained, a: Held, b: Held) -> Iterator[Advice]:
         bears = _BEARS.get(check.id, ())
         causes = [cause for cause in work.causes if cause.name in bears]
         seconds = sum(abs(cause.change or 0.0) for cause in causes)
-        if wrong and seconds and (check.id, check.title) not in there:
+        # Both may be busy, the one far more than the other: the causes tell.
+        alike = (check.id, check.title) in there and LOAD not in bears
+        if wrong and seconds and not alike:
             yield Advice(
                 title=check.title,
                 remedy=check.remedy,

@@ -430,7 +430,12 @@ def _of_diagnosis(found: Diagnosis, made: Held) -> Held:
         seconds=seconds,
         low=step.low if step else None,
         high=step.high if step else None,
-        trials=sum(trial.variant == found.baseline for trial in found.trials),
+        trials=sum(
+            trial.variant == found.baseline
+            and trial.outcome == "completed"
+            and not trial.is_try
+            for trial in found.trials
+        ),
         parts={
             name: Part(
                 name=name,

@@ -206,7 +206,10 @@ def _split(work: Explained) -> Iterator[str]:
     if work.predicted is not None:
         yield _against_predicted(work)
     elif work.changes:
-        yield "Microbenchmarks are missing, so B's step is not predicted from A's."
+        yield (
+            "B's step is not predicted from A's: microbenchmarks are missing, or the "
+            "split leaves too much of A's step open."
+        )
 
 
 def _with_why(change: Change) -> str:

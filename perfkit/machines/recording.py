@@ -33,6 +33,7 @@ from perfkit.passports.levels import (
     Visit,
     benchmark_rates,
     joined,
+    on_one_scale,
     thinned,
     together,
 )
@@ -123,7 +124,7 @@ class Making:
         parts, trained = (findings.get(one) for one in (MICROBENCHMARKS, TRAININGS))
         levels = {n: Levels(measurement(one)) for n, one in findings.items()}
         every = sorted(itertools.chain(*self.visits.values()), key=lambda one: one[0])
-        samples = joined((began, found.samples) for began, found in every)
+        samples = joined(on_one_scale(every))
         when = {name: tuple(map(_span, told)) for name, told in self.visits.items()}
         here = replace(self._machine, gpus=observed(self._machine.gpus, samples))
         made = Passport(

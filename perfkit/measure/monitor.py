@@ -38,6 +38,8 @@ PERIOD_S = 0.2
 OTHERS_VARIABLE = "PERFKIT_STANDS_FOR_OTHERS"
 # Every so many samples: the speed of a core, and what costs the system more to tell.
 _CORE_SPEED_EVERY = 2
+# The note of the highest speed of a core that a run saw, in chains per second.
+BEST_CORE_SPEED = "best_core_speed"
 _SLOW_EVERY = 5
 _READINGS = (OSError, psutil.Error, ValueError, KeyError, IndexError)
 

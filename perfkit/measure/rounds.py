@@ -26,7 +26,7 @@ from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
 from perfkit.measure.live import Asleep, LiveTrial
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.monitor import Monitor
+from perfkit.measure.monitor import BEST_CORE_SPEED, Monitor
 from perfkit.measure.one_process import NO_TURNS, OneProcess, Opening
 from perfkit.measure.plan import (
     Event,
@@ -107,7 +107,7 @@ class Run:
             variants=self._planned,
             trials=tuple(self._trials),
             samples=_columns(self._samples),
-            notes=self._notes | self.plan.spread.as_note(),
+            notes=self._notes | self.plan.spread.as_note() | _best(self._samples),
             baseline=self.plan.baseline,
         )
 
@@ -538,13 +538,17 @@ class Run:
         return missing * own < _MEMORY_SHARE * free
 
 
+def _best(samples: list[dict[str, float]]) -> dict[str, float]:
+    """The note of the fastest that a core was seen, of which samples are shares."""
+    best = max((sample.get("core_speed", 0.0) for sample in samples), default=0.0)
+    return {BEST_CORE_SPEED: best} if best else {}
+
+
 def _columns(samples: list[dict[str, float]]) -> dict[str, tuple[float | None, ...]]:
     names = dict.fromkeys(name for sample in samples for name in sample)
     columns = {name: tuple(s.get(name) for s in samples) for name in names}
     # A core's speed is told as a share of the fastest seen, which only the end knows.
-    speeds = [p for p in columns.get("core_speed", ()) if p is not None]
-    if speeds:
-        best = max(speeds)
+    if best := _best(samples).get(BEST_CORE_SPEED):
         columns["core_speed"] = tuple(
             None if p is None else p / best for p in columns["core_speed"]
         )

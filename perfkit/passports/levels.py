@@ -14,11 +14,14 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement, microbenchmarks
 from perfkit.machine.environment import cleaned
 from perfkit.measure.measurement import CONTROL, Measurement
+from perfkit.measure.monitor import BEST_CORE_SPEED
 from perfkit.measure.steady import Steady, steady
 from perfkit.measure.trial import Trial
 from perfkit.passports.passport import ENDED, BenchmarkRate
 
 Columns = Mapping[str, Sequence[float | None]]
+# When a visit began on the passport's clock, and what it found.
+Visit = tuple[float, Finding]
 
 # The spread of the other pieces counts like so many more trials; that of a usual
 # machine from round to round like so many more rounds.
@@ -261,6 +264,25 @@ def thinned(
     }
 
 
+def on_one_scale(visits: Sequence[Visit]) -> Iterator[tuple[float, Columns]]:
+    """When each visit began, and its samples: a core's speed as a share of one best.
+
+    Each run tells it as a share of the best that it saw itself: a machine that is slow
+    from the second visit on would look as fast as in the first.
+    """
+    told = [found.notes.get(BEST_CORE_SPEED) for _, found in visits]
+    known = [best for best in told if isinstance(best, int | float) and best > 0]
+    for (began, found), best in zip(visits, told, strict=True):
+        columns = dict(found.samples)
+        if best in known and "core_speed" in columns:
+            share = best / max(known)
+            columns["core_speed"] = tuple(
+                speed if speed is None else speed * share
+                for speed in columns["core_speed"]
+            )
+        yield began, columns
+
+
 def joined(parts: Iterable[tuple[float, Columns]]) -> dict[str, list[float | None]]:
     """Samples of several runs on one clock, from when each began on it, and its own."""
     known = [(began, columns) for began, columns in parts if columns.get("t")]
@@ -299,10 +321,6 @@ def how_it_failed(trials: Iterable[Trial]) -> str:
     return f"It {failed[-1].rstrip('.')}." if failed else ENDED
 
 
-# When a visit began on the passport's clock, and what it found.
-Visit = tuple[float, Finding]
-
-
 def together(visits: Sequence[Visit]) -> Finding:
     """Make one finding of the visits of an experiment: its rounds are all of theirs.
 
@@ -314,7 +332,7 @@ def together(visits: Sequence[Visit]) -> Finding:
         what was worked out of them worked out anew.
     """
     found = [finding for _, finding in visits]
-    columns = joined((began, one.samples) for began, one in visits)
+    columns = joined(on_one_scale(visits))
     measured = replace(
         measurement(found[-1]),
         variants=tuple(

@@ -15,6 +15,7 @@ from perfkit.errors import (
     BadFileError,
     BadParameterError,
     MissingPartError,
+    PerfkitError,
 )
 from perfkit.experiments.replay import MEASURE, place_of, read_all, replay_from
 from perfkit.findings import store
@@ -47,7 +48,12 @@ def save(profile: Profile, path: str | Path) -> Path:
     Raises:
         PerfkitError: It cannot be written there. The profile itself is untouched.
     """
-    return store.write_as(path, to_json(profile).encode(), profile.kind)
+    try:
+        data = to_json(profile).encode()
+        parse(data, "what was profiled")
+    except (BadFileError, ValueError) as error:
+        raise PerfkitError(f"The profile cannot be kept as a file: {error}") from error
+    return store.write_as(path, data, profile.kind)
 
 
 def parse(data: bytes, name: str) -> Profile:

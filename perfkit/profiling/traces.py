@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from perfkit.errors import BadFileError, MissingPartError
@@ -44,7 +43,7 @@ def _installer() -> str:
     """What installs into this environment: one that uv made has no pip."""
     if importlib.util.find_spec("pip") is not None:
         return "python -m pip install"
-    return f"uv pip install --python {Path(sys.prefix).name}"
+    return f"uv pip install --python {sys.prefix}"
 
 
 def read(

@@ -91,7 +91,7 @@ class Contention(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what each load costs this training, and by what it can be told."""
-        return judge(measured)
+        return judge(measured, self.fed)
 
     @property
     def _asked(self) -> tuple[str, ...]:

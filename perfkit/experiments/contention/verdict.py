@@ -62,8 +62,11 @@ _OF_LOADS = (signs.READ, signs.BUSY, signs.OTHERS)
 _BUSY_CORES = 0.3
 
 
-def judge(measured: Measurement) -> Verdict:
-    """Say which load costs most and by what it can be told, or that none is shown."""
+def judge(measured: Measurement, fed: str) -> Verdict:
+    """Say which load costs most and by what it can be told, or that none is shown.
+
+    ``fed`` says where the batches come from.
+    """
     compared = [c for c in measured.comparisons if c.baseline == QUIET]
     compared.sort(key=lambda c: c.ratio)
     slower = [c for c in compared if c.verdict == "slower"]
@@ -74,7 +77,7 @@ def judge(measured: Measurement) -> Verdict:
         said = _of_worst(measured, slower[0], compared)
     else:
         said = _of_none(compared)
-    signs_of = () if sealed else tuple(_each(measured, compared))
+    signs_of = () if sealed else tuple(_each(measured, compared, fed))
     return replace(
         said,
         warnings=(*said.warnings, *_not_quiet(measured)),
@@ -88,7 +91,7 @@ def _of_worst(
     ties = [other.variant for other in compared if _ties(measured, worst, other)]
     who, remedy = _SLOW_DOWNS[worst.variant]
     return Verdict(
-        headline=f"{who} this training most.",
+        headline=f"{who} this training{' most' * (not ties)}.",
         much=_longer(measured, worst, f"With {quoted(worst.variant)}"),
         sure=worst.sure,
         interval=_ends(worst),
@@ -120,6 +123,13 @@ def _of_none(compared: list[Comparison]) -> Verdict:
 
 def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
     much, ends = _longer(measured, compared, "With it"), _ends(compared)
+    if compared.verdict in ("faster", "no difference shown"):
+        return Verdict(
+            headline="The mystery is not shown to slow this training.",
+            much=much,
+            sure=compared.sure,
+            interval=ends,
+        )
     if compared.verdict != "slower":
         headline = "Whether the mystery slows this training is not known yet."
         return Verdict(
@@ -172,14 +182,14 @@ def _moved(measured: Measurement, variant: str) -> list[signs.Change]:
     return [shown[sign] for sign in order]
 
 
-def _each(measured: Measurement, compared: list[Comparison]) -> Iterator[str]:
+def _each(measured: Measurement, compared: list[Comparison], fed: str) -> Iterator[str]:
     """What each shows, the one that costs most first; how a pipeline is told apart."""
     for name in [one.variant for one in compared]:
         said = "; ".join(map(str, _moved(measured, name)))
         yield f"{quoted(name)}: {said or 'no counter moved with it in every round'}."
     slower = {one.variant for one in compared if one.verdict == "slower"}
     for name, who in _WHO.items():
-        if name in slower and signs.suspects(measured, name) == (name,):
+        if name in slower and signs.suspects(measured, name, fed) == (name,):
             yield (
                 f"{quoted(name)} is told from a busy machine: a step waits for input, "
                 f"and in the time that is added to it {who}."

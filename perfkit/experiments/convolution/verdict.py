@@ -25,7 +25,7 @@ from perfkit.measure.statistics import Estimate
 ARITHMETIC, BFLOAT16 = "arithmetic limit", "bfloat16 limit"
 MEMORY = "memory limit"
 
-Bound = Literal["compute", "memory", "overhead", "none"]
+Bound = Literal["compute", "memory", "overhead", "none", "unknown"]
 # What takes this share of a call's time holds it up.
 _HOLDS_UP = 0.5
 # What is faster than the memory was measured to be has its numbers in the caches.
@@ -52,7 +52,10 @@ class Speed:
         if values.get("memory", 0.0) > _CACHED:
             del values["memory"]
         values = {b: value for b, value in values.items() if value >= _HOLDS_UP}
-        return max(values, key=values.__getitem__) if values else "none"
+        if not values:
+            return "none"
+        most = max(values, key=values.__getitem__)
+        return most if self.shares[most].low >= _HOLDS_UP else "unknown"
 
 
 def speeds(measured: Measurement, problem: Problem) -> dict[str, Speed]:
@@ -106,6 +109,7 @@ _HELD_UP: dict[Bound, str] = {
     "memory": "Memory-bound, by their share of the memory's speed",
     "overhead": "Overhead-bound, by the share of a call that is left without work",
     "none": "Held up by none of these but by steps of their own, such as copies",
+    "unknown": "What holds these up is not known yet",
 }
 _NEXT: dict[Bound, str] = {
     "compute": "It is compute-bound: less arithmetic or shorter numbers make it "
@@ -115,6 +119,7 @@ _NEXT: dict[Bound, str] = {
     "overhead": "It is overhead-bound: give each call more work, by a larger batch or "
     "by the whole model in one `tf.function`.",
     "none": "",
+    "unknown": "",
 }
 
 

@@ -112,6 +112,12 @@ def _on_gpu(
     )
 
 
+_READ = (
+    "What had been read before came from the system's memory and not from a disk, as "
+    "far as it fits there."
+)
+
+
 def _records(finding: Finding) -> Claim:
     says = "TFRecord is faster than a folder of files."
     names = ("tfrecord jpeg", "tfrecord raw", "tfrecord shards")
@@ -124,8 +130,7 @@ def _records(finding: Finding) -> Claim:
         answer = "so here" if verdicts == {"faster"} else "mixed"
     elif "too noisy to say" in verdicts:
         answer = "too noisy to say"
-    read = "Both had been read before, so they came from memory and not from a disk."
-    return Claim(says, answer, (*map(_sentence, found), read))
+    return Claim(says, answer, (*map(_sentence, found), _READ))
 
 
 def _not_measured(says: str, variants: str) -> Claim:
@@ -284,8 +289,7 @@ def _images_fed(measured: Measurement) -> Iterator[str]:
         return
     yield (
         f"Fed were {images['count']:,} images of about {images['width']} by "
-        f"{images['height']} px, {units.size(images['bytes_each'])} each. They had "
-        "been read before, so they came from the system's memory and not from a disk."
+        f"{images['height']} px, {units.size(images['bytes_each'])} each. {_READ}"
     )
     if many := images["skipped"]:
         reasons = [
