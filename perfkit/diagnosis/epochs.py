@@ -264,10 +264,12 @@ def _train(block: Block, turnstile: Turnstile) -> None:
     arguments = dict(block.training.arguments)
     arguments.pop("validation_freq", None)
     training = replace(block.training, arguments=arguments)
-    with contextlib.suppress(_Over):
-        while not counter.used_up():
-            training.fit([first, *block.own, last], epochs=_ENDLESS)
-    end_datasets()
+    try:
+        with contextlib.suppress(_Over):
+            while not counter.used_up():
+                training.fit([first, *block.own, last], epochs=_ENDLESS)
+    finally:
+        end_datasets()
 
 
 class _Over(Exception):

@@ -332,7 +332,7 @@ def _seen_batch(training: Training) -> Any:
 def recurrent(model: Any) -> list[Any]:
     """The layers that go through the steps of a sequence, inner ones too."""
     every = model._flatten_layers(include_self=False)
-    return [layer for layer in every if hasattr(layer, "unroll")]
+    return [layer for layer in every if "unroll" in vars(layer)]
 
 
 def unrolled(model: Any) -> list[Any]:

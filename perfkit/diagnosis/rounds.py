@@ -232,7 +232,7 @@ class Screening:
         if compared is None:
             return turns < _FEWEST_TURNS
         if turns < _FEWEST_TURNS:
-            return compared.ratio > _LIKELY
+            return compared.high >= CLAIMED
         if turns >= _MOST_TURNS or compared.high < CLAIMED:
             return False
         return compared.ratio > 1 and not (

@@ -106,7 +106,7 @@ def handed_over(returned: Any) -> Training:
     if kind_of(data) == "arrays" and not arguments.get("batch_size"):
         arguments["batch_size"] = _batch_size(data, arguments)
         # Of what is validated on Keras makes batches of its own size then.
-        size = arguments.get("validation_batch_size") or BATCH
+        size = arguments.get("validation_batch_size") or _validated_at_once(arguments)
         arguments["validation_batch_size"] = size
     return Training(model, data, arguments, epochs)
 
@@ -224,6 +224,14 @@ def _batch_size(data: Any, arguments: dict[str, Any]) -> int:
     """Examples of a step on arrays where ``fit`` is not told, as Keras counts them."""
     steps = arguments.get("steps_per_epoch")
     return -(-_trained(data, arguments) // int(steps)) if steps else BATCH
+
+
+def _validated_at_once(arguments: dict[str, Any]) -> int:
+    """Examples of a batch of validation on arrays where ``fit`` is told no size."""
+    held, steps = arguments.get("validation_data"), arguments.get("validation_steps")
+    if not steps or not isinstance(held, tuple) or kind_of(held) != "arrays":
+        return BATCH
+    return -(-_count(held) // int(steps))
 
 
 def _trained(data: Any, arguments: dict[str, Any]) -> int:

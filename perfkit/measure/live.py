@@ -138,8 +138,12 @@ class LiveTrial:
 
     @property
     def tick_s(self) -> float:
-        """The usual length of a tick in seconds; 0.0 while there is none."""
+        """The usual length of a tick in seconds; 0.0 while there is none.
+
+        The first one traces and compiles: it counts only where it is the only one.
+        """
         spent = [seconds for seconds, _ in self._worked]
+        spent = spent[1:] or spent
         return float(np.median(spent)) if spent else 0.0
 
     @property

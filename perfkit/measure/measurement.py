@@ -117,13 +117,11 @@ class Measurement:
         compared = statistics.comparison(
             rounds, self._usual, self.noise_floor, max(1, len(self._compared))
         )
-        ran = [
-            trial
-            for name in (rounds.variant, rounds.baseline)
-            for trial, _ in self._completed[name].values()
-        ]
-        # A single turn, of a run stopped in it, shows nothing of how turns differ.
-        return compared.after(2 if any(len(t.turns) == 1 for t in ran) else 1)
+        both = self._completed[rounds.variant], self._completed[rounds.baseline]
+        common = both[0].keys() & both[1].keys()
+        turns = {known[r][1].turns for known in both for r in common}
+        # A single turn shows nothing of how turns differ.
+        return compared.after(2 if 1 in turns else 1)
 
     def fastest(self, among: tuple[str, ...] = ()) -> tuple[Timing, ...]:
         """The fastest variant, then those it is not shown to beat; best rate first.
@@ -260,7 +258,7 @@ class Measurement:
         return statistics.rounds(
             variant,
             baseline,
-            [(one[r], other[r]) for r in common],
+            [(one[r].beside(other[r]), other[r].beside(one[r])) for r in common],
             shared=self._pauses_variance(
                 (variant, one), (baseline, other), common, own=own
             ),

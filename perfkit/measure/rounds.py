@@ -332,8 +332,8 @@ class Run:
 
         def steady(spent: float, _: int) -> bool:
             cost = live.costs
-            # Without a tick nobody knows how long its turns have to be.
-            if spent < shortest or not len(cost):
+            # From the first call alone nobody knows how long its turns have to be.
+            if spent < shortest or len(cost) < 2:
                 return False
             return spent >= longest or settled(cost[1:])
 
@@ -514,10 +514,14 @@ class Run:
     def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
         each = [budgets.turn_s(live.tick_s) for live in lives if not live.over]
         a_turn, left = sum(each), self.plan.budget - self._now()
-        if self.plan.choose is not None:
-            return budgets.turns_of_a_choice(left, each) if each else 0
         if not a_turn:
             return 0
+        if self._round == 1:
+            # The first round may overrun, and one turn alone would claim nothing.
+            latest = budgets.overrun_s(self.plan.budget, 1, self.plan.overrun)
+            left = max(left, min(budgets.fewest_s(a_turn), latest - self._now()))
+        if self.plan.choose is not None:
+            return budgets.turns_of_a_choice(left, each)
         early, budget = self.plan.answered is not None, self.plan.budget
         return budgets.turns(budget, left, set_up, a_turn, early=early)
 

@@ -323,6 +323,9 @@ class Steady:
         drift: Relative change of the rate over the steady part; 0.0 if none is shown.
         pauses_s: Seconds that the trial's own recurring pauses add to each example;
             ``seconds`` leaves them out.
+        turns: How many turns it is from; 0 where the trial ran in one go.
+        waited: Whether the first of a turn had to wait, so that none of them counts.
+        rested: The same without the first of each turn; None where nothing is left.
     """
 
     keys: tuple[int, ...]
@@ -332,6 +335,13 @@ class Steady:
     warm_up_s: float
     drift: float
     pauses_s: float = 0.0
+    turns: int = 0
+    waited: bool = False
+    rested: "Steady | None" = None
+
+    def beside(self, other: "Steady") -> "Steady":
+        """What counts of it where it is held against another: of both the same."""
+        return self.rested if self.rested and (self.waited or other.waited) else self
 
     @property
     def example_s(self) -> float:
@@ -342,7 +352,11 @@ class Steady:
         """The same with pauses of so many seconds an example shared out over it."""
         if not pauses_s:
             return self
-        return replace(self, seconds=self.seconds + pauses_s * self.examples)
+        return replace(
+            self,
+            seconds=self.seconds + pauses_s * self.examples,
+            rested=self.rested and self.rested.with_pauses(pauses_s),
+        )
 
     @property
     def rate(self) -> float:
@@ -366,33 +380,39 @@ def steady(trial: Trial) -> Steady | None:
     if len(spent) < 3 or not np.all(spent > 0) or not all_seen(trial):
         return None
     first_call, ends, spent, examples = spent[0], ends[1:], spent[1:], examples[1:]
+    cost = spent / examples
     turn = np.searchsorted(np.array(trial.turns), ends, side="left")
-    if trial.turns and turn.max() > 0:
-        # What came before the first turn warmed it up.
-        keep, cost = turn > 0, spent / examples
-        first = np.diff(turn, prepend=0) > 0
-        if awakening(first[keep], cost[keep]).any():
-            # All of them, for a stall may have come first by chance.
-            keep &= ~first
+
+    def kept(keep: NDArray[np.bool_]) -> Steady:
         keys, blocks = np.unique(turn[keep], return_inverse=True)
-    else:
-        keep = np.arange(len(spent)) >= (warm_up_ticks(spent / examples) or 0)
-        keys = np.array([], dtype=int)
-    if len(keys) < 2:
-        # One turn shows nothing of how turns differ; its ticks show something.
-        keys = np.array([], dtype=int)
-        blocks = np.arange(keep.sum()) * min(_BLOCKS, keep.sum()) // keep.sum()
-    before = first_call + spent[: int(np.argmax(keep))].sum()
-    work, time = examples[keep], spent[keep]
-    return Steady(
-        keys=tuple(int(key) for key in keys),
-        examples=np.bincount(blocks, work).astype(np.float64),
-        seconds=np.bincount(blocks, time).astype(np.float64),
-        first_call_s=float(first_call),
-        warm_up_s=float(before),
-        drift=_drift(ends[keep], spent[keep] / examples[keep]),
-        pauses_s=seen_s(trial, float(time.sum() / work.sum())),
-    )
+        turns = len(keys) if keys.any() else 0
+        if turns < 2:
+            # One turn shows nothing of how turns differ; its ticks show something.
+            keys = np.array([], dtype=int)
+            blocks = np.arange(keep.sum()) * min(_BLOCKS, keep.sum()) // keep.sum()
+        work, time = examples[keep], spent[keep]
+        return Steady(
+            keys=tuple(int(key) for key in keys),
+            examples=np.bincount(blocks, work).astype(np.float64),
+            seconds=np.bincount(blocks, time).astype(np.float64),
+            first_call_s=float(first_call),
+            warm_up_s=float(first_call + spent[: int(np.argmax(keep))].sum()),
+            drift=_drift(ends[keep], cost[keep]),
+            pauses_s=seen_s(trial, float(time.sum() / work.sum())),
+            turns=turns,
+        )
+
+    # What came before the first turn warmed it up.
+    in_turns = turn > 0
+    if not in_turns.any():
+        return kept(np.arange(len(spent)) >= (warm_up_ticks(cost) or 0))
+    first = np.diff(turn, prepend=0) > 0
+    if not (in_turns & ~first).any():
+        return kept(in_turns)
+    rested = kept(in_turns & ~first)
+    waited = bool(awakening(first[in_turns], cost[in_turns]).any())
+    # All of them, for a stall may have come first by chance.
+    return replace(rested if waited else kept(in_turns), waited=waited, rested=rested)
 
 
 def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:

@@ -56,7 +56,7 @@ class Moved:
         """Those of these modules that came from the working tree all the same."""
         files = {name: getattr(sys.modules.get(name), "__file__", "") for name in names}
         found = (
-            n.partition(".")[0] for n, f in files.items() if self._is_code(f or "")
+            n.partition(".")[0] for n, f in files.items() if f and self._is_code(f)
         )
         return sorted(set(found))
 
@@ -68,10 +68,10 @@ class Moved:
         where = os.path.realpath(place)
         if not self.top or not _lies_in(where, self.top) or "site-packages" in where:
             return False
-        prefixes = {sys.prefix, sys.base_prefix} - {self.top}
-        if any(
-            _lies_in(path, prefix) for path in (place, where) for prefix in prefixes
-        ):
+        # A Python that the working tree lies in, such as /usr, is none of its own.
+        prefixes = (p for p in (sys.prefix, sys.base_prefix) if p != self.top)
+        own = [prefix for prefix in prefixes if _lies_in(prefix, self.top)]
+        if any(_lies_in(path, prefix) for path in (place, where) for prefix in own):
             return False
         upwards = map(str, (Path(where), *Path(where).parents))
         between = itertools.takewhile(self.top.__ne__, upwards)
@@ -176,7 +176,9 @@ def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
                 f"The submodule {name} is at another commit there: check that commit "
                 "out in a second clone, and race the two scripts."
             )
-        if _git(here, "--no-optional-locks", "status", "--porcelain"):
+        # What git does not keep there, such as __pycache__, is no change.
+        changed = ("status", "--porcelain", "--untracked-files=no")
+        if _git(here, "--no-optional-locks", *changed):
             raise BadParameterError(
                 f"The submodule {name} has changes that are in no commit, and both "
                 "sides would have them: commit them there, or race two clones."

@@ -67,6 +67,10 @@ class RaceSession(Session):
                 f"--worse is {worse!r}; give a share below 100 %, such as 5%."
             )
         self._asked, self._worse, self._close = budget, worse, close
+        # What was asked for by hand, and no script may set to something else.
+        self._given = {
+            side.name: {n for n, _ in side.place.variables} for side in race.sides
+        }
         # What a script sets before it imports TensorFlow is set in its place.
         self._race = replace(race, of=tuple(map(_with_variables, race.sides)))
         places = {side.place for side in self._race.sides}
@@ -172,7 +176,7 @@ class RaceSession(Session):
             facts[side.name] = known[key]
             # Refused here, and not in the middle of a run.
             side.make_changes(known[key])
-            _check_holds(side, known[key])
+            _check_holds(side, self._given[side.name], known[key])
         logs = {place: host.log for place, host in launchers.hosts.items()}
         environment = why.environments(
             self._race.sides,
@@ -226,9 +230,8 @@ def _check_reaches(side: Side, environments: Mapping[Place, Environment]) -> Non
     )
 
 
-def _check_holds(side: Side, facts: Facts) -> None:
-    """Refuse a variable that the training sets itself, to something else."""
-    given = {name for name, _ in side.place.variables}
+def _check_holds(side: Side, given: set[str], facts: Facts) -> None:
+    """Refuse a given variable that the training sets itself, to something else."""
     if names := ", ".join(sorted(given.intersection(facts.late))):
         raise BadParameterError(
             f"{name_of(side.maker)} sets {names} itself, over what was asked for: take "

@@ -114,9 +114,9 @@ def test_what_a_script_sets_itself_is_set_in_its_place(tmp_path):
 
 def test_a_variable_that_a_script_sets_itself_is_not_raced():
     side = sides(OLD, NEW, place=Place(variables=(("TF_A", "2"), ("TF_B", "3"))))[1]
-    sessions._check_holds(side, facts(late=("TF_C",)))
+    sessions._check_holds(side, {"TF_A", "TF_B"}, facts(late=("TF_C",)))
     with pytest.raises(BadParameterError, match="sets TF_A itself, over what was"):
-        sessions._check_holds(side, facts(late=("TF_A", "TF_C")))
+        sessions._check_holds(side, {"TF_A", "TF_B"}, facts(late=("TF_A", "TF_C")))
 
 
 @pytest.mark.parametrize("loading", [False, True])
