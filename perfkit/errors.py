@@ -12,6 +12,8 @@ recorded in the finding.
 
 import errno
 import importlib.util
+import os
+import sys
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FILES = "close other programs, or allow more open files with `ulimit -n 4096`"
@@ -58,6 +60,17 @@ def remedy(error: OSError, otherwise: str = "choose another folder") -> str:
     return _REMEDIES.get(error.errno or 0, otherwise)
 
 
+def installing(what: str) -> str:
+    """The command that installs a package into this environment.
+
+    An environment that uv made has no pip, and pip of another would miss it.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        return f"python -m pip install {what}"
+    python = f"{os.path.basename(sys.prefix)}/bin/python"
+    return f"{python} -m ensurepip && {python} -m pip install {what}"
+
+
 def need(module: str, what: str, extra: str) -> None:
     """Refuse what takes a module that an extra of perfkit brings, where there is none.
 
@@ -72,5 +85,5 @@ def need(module: str, what: str, extra: str) -> None:
     if importlib.util.find_spec(module) is None:
         raise MissingPartError(
             f"{what} needs {module}, which is not installed in this environment: "
-            f'`pip install "perfkit[{extra}]"` brings it.'
+            f'`pip install ".[{extra}]"` in the folder of perfkit brings it.'
         )

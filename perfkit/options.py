@@ -174,8 +174,9 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         metavar="FILE.py",
         help="a script as it is, its own arguments behind --, or FILE.py:FUNCTION, a "
         "function that returns a compiled Keras model and its data, and if you like a "
-        "dict of arguments for fit; it writes to copies and reaches no network, unless "
-        "PERFKIT_ONLINE=1",
+        "dict of arguments for fit; on Linux it writes to copies and reaches no "
+        "network (PERFKIT_ONLINE=1 allows the network); where the system cannot do "
+        "that, a script is refused",
     )
     parser.add_argument(
         "--fit",
@@ -234,7 +235,8 @@ def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         "--worse",
         type=_share,
         metavar="5%",
-        help="for checks by a machine: what counts as slower; see the exit codes",
+        help="for checks by a machine: exit with 1 if a side is shown to be slower "
+        "than the first by more than this share, such as 5%%",
     )
     _add_run_options(
         parser, "seconds for the race, or auto: what it needs, at most 600 (auto)"
@@ -245,8 +247,8 @@ def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "training",
         metavar="FILE.py",
-        help="a script or a function as `perfkit diagnose` takes it; or a saved "
-        "profile, NAME.json",
+        help="a script that needs no arguments, or FILE.py:FUNCTION, as `perfkit "
+        "diagnose` takes them; or a saved profile, NAME.json",
     )
     parser.add_argument(
         "--steps", type=_integer, metavar="N", default=10, help="1 to 10; default 10"

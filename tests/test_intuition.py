@@ -28,6 +28,10 @@ BROKEN = failed("naive", "crashed", "It crashed.")
         (finding(RATES, guess="about 1.9x"), True, 1, "prefetched: 1."),
         # One that was too high says by what factor.
         (finding(RATES, guess="3.8x"), False, 2, ""),
+        # What takes longer is no speed-up, and words may stand before a ratio.
+        (finding({"naive": 1000.0, "parallel": 500.0}, guess="2x slower"), True, 1, ""),
+        (finding(RATES, guess="prefetched, 1.9x"), True, 1, ""),
+        (finding(RATES, guess="1,900x"), False, 1000, ""),
         # A name holds where nothing is shown to be faster.
         (finding(RATES, guess="prefetched"), True, None, ""),
         (finding(RATES, guess="naive"), False, None, ""),

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from perfkit import units
-from perfkit.errors import BadParameterError, MissingPartError, PerfkitError
+from perfkit.errors import (
+    BadParameterError,
+    MissingPartError,
+    PerfkitError,
+    installing,
+)
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
@@ -154,7 +159,7 @@ class Session(Measurer[Finding]):
             elif importlib.util.find_spec(library) is None:
                 raise MissingPartError(
                     f"{library} is not installed in this environment; "
-                    f"install it with `pip install {library}`."
+                    f"install it with `{installing(library)}`."
                 )
         self.experiment = experiment
         self._guess, self._early = guess, early

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit import runs, units
-from perfkit.errors import BadParameterError, MissingPartError
+from perfkit.errors import BadParameterError, MissingPartError, installing
 from perfkit.experiments import experiments
 from perfkit.experiments.base import Experiment
 from perfkit.findings.text import plain
@@ -301,7 +301,7 @@ def open_run(
     except ModuleNotFoundError as error:
         raise MissingPartError(
             "A cluster is asked through Dask, which is not installed in this "
-            "environment; install it with `pip install distributed`."
+            f"environment; install it with `{installing('distributed')}`."
         ) from error
     cluster = Cluster(where, each, files)
     try:

@@ -5,11 +5,10 @@ import importlib.metadata
 import importlib.util
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from perfkit.errors import BadFileError, MissingPartError
+from perfkit.errors import BadFileError, MissingPartError, installing
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
 from perfkit.machine.environment import nameless
 from perfkit.machine.record import Machine
@@ -34,16 +33,9 @@ def version() -> str:
     if importlib.util.find_spec("xprof") is None:
         raise MissingPartError(
             "A profile is read by xprof, which is not installed in this environment: "
-            f'{_installer()} "xprof>=2.22"'
+            + installing('"xprof>=2.22"')
         )
     return importlib.metadata.version("xprof")
-
-
-def _installer() -> str:
-    """What installs into this environment: one that uv made has no pip."""
-    if importlib.util.find_spec("pip") is not None:
-        return "python -m pip install"
-    return f"uv pip install --python {sys.prefix}"
 
 
 def read(

@@ -2,11 +2,13 @@
 
 import contextlib
 import threading
+from unittest.mock import Mock
 
 import keras
 import numpy as np
 import pytest
 
+from perfkit.diagnosis import rounds as diagnosis_rounds
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Screening
@@ -230,6 +232,15 @@ def test_a_group_that_brings_nothing_is_not_split():
     later = {name for _ in range(4) for name in choosing(found)}
     assert LOGGER.name in later
     assert not later & {MAP.name, CACHE.name}
+
+
+def test_one_unlucky_turn_ends_no_change(monkeypatch):
+    choosing = Screening((MAP, XLA))
+    choosing._turns[MAP.name] = 1
+    for high, again in ((1.69, True), (0.9, False)):
+        one = Mock(ratio=0.84, low=0.42, high=high)
+        monkeypatch.setattr(diagnosis_rounds, "_given", Mock(return_value=one))
+        assert choosing._wanted(MAP, measured(rounds=0)) is again
 
 
 def test_what_stays_in_doubt_lets_what_is_no_mistake_have_a_turn():

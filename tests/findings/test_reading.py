@@ -54,7 +54,7 @@ def test_other_files_are_refused_in_one_sentence(data, words):
 def test_a_file_that_is_newer_or_larger_than_any_here_is_not_read(monkeypatch):
     sentence = refused(document(schema=3, trials="something new"))
     assert "newer perfkit (schema 3, this one reads 2)" in sentence
-    assert "pip install --upgrade perfkit" in sentence
+    assert "get a newer perfkit" in sentence
     monkeypatch.setattr(reading, "LARGEST_BYTES", 100)
     assert "too large" in refused(sound())
 

@@ -47,6 +47,21 @@ def test_what_no_round_tells_apart_is_tied_and_a_ceiling_does_not_compete():
     assert stood["one limit"].group == ""
 
 
+def test_what_left_after_quick_rounds_is_no_limit_although_its_rate_is_higher():
+    # In the rounds that both were in, the winner was the faster one.
+    found = finding({"naive": 1000.0, "lasting": 2000.0, "early": 1900.0})
+    timings = {t.variant: t for t in found.timings}
+    verdict = Verdict(headline="lasting is the fastest.", winner="lasting")
+    swapped = (
+        timings["naive"],
+        replace(timings["lasting"], rate=1400.0, low=1390.0, high=1410.0),
+        timings["early"],
+    )
+    stood = by_name(replace(found, timings=swapped, verdict=verdict))
+    assert not stood["early"].is_limit
+    assert stood["lasting"].place == "fastest"
+
+
 def test_one_round_ranks_nothing_that_it_leaves_open():
     rates = {"naive": 1400, "parallel": 1500, "prefetched": 1590}
     once = finding(rates, rounds=1, verdict=UNDECIDED)

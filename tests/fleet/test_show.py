@@ -47,6 +47,7 @@ def slow(*rates):
 def test_a_machine_whose_baseline_is_slow_is_named_with_what_shows_it():
     (said,) = slow(USUAL, USUAL, {"naive": 400.0, "prefetched": 800.0})
     assert said.startswith("host 3 is well behind: 'naive' ran at ")
+    assert " examples/s" in said
     assert "on the 2 others at" in said
     # One that differs by little is not called slow, nor is one beside one.
     assert slow(USUAL, USUAL, {"naive": 900.0}) == []

@@ -10,6 +10,7 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
+from perfkit.findings.record import Verdict
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Software, Start
 from perfkit.machines.class_page import page
@@ -314,6 +315,45 @@ def test_of_each_claim_it_is_said_how_many_machines_say_what(folder):
     assert one.much == "It is faster on 2 of 3 machines that tried it."
     assert one.sure == "likely"
     assert "What the machines answered" in Page(page(room)).text
+
+
+def test_what_no_machine_may_choose_is_no_advice_and_few_machines_make_none_sure(
+    folder,
+):
+    limit = Verdict(headline="Nothing is faster.")
+    for name in ("ada", "bob"):
+        rates = {"naive": 1000.0, "one batch": 9000.0}
+        store.save(made.finding(rates, verdict=limit), folder / name)
+    room = perfkit.classroom(folder, folder / "bob.json")
+    assert [dict(said) for said in room.claims.values()] == [{"faster": 2}]
+    assert "Take " not in room.report.verdict.headline
+    for name in ("ada", "bob"):
+        store.save(made.finding({"naive": 1000.0, "cache": 2000.0}), folder / name)
+    two = verdict(folder, "bob")
+    assert (two.headline[:12], two.sure) == ('Take "cache"', "likely")
+
+
+def test_you_are_in_the_folder_with_fewer_digits_than_in_memory(folder):
+    measured = trained("zoe", 1 / 3)
+    save(measured, folder / "zoe.json")
+    room = perfkit.classroom(folder, replace(measured))
+    assert (room.name(room.you), len(room.passports)) == ("zoe", 5)
+
+
+def test_a_speed_whose_interval_holds_the_median_is_no_difference(folder):
+    wide = [
+        replace(part, low=part.rate * 0.5, high=part.rate * 1.5)
+        for part in trained("zoe", 1.2).microbenchmarks
+    ]
+    steps = [
+        replace(one, low=one.seconds / 1.5, high=one.seconds / 0.5)
+        for one in trained("zoe", 1.2).trainings
+    ]
+    zoe = trained("zoe", 1.2, trainings=tuple(steps))
+    save(replace(zoe, microbenchmarks=tuple(wide)), folder / "zoe.json")
+    said = verdict(folder, "zoe")
+    assert said.much == "zoe is not shown to differ from the median of 5 machines."
+    assert (said.sure, said.interval) == ("not known yet", "")
 
 
 def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):

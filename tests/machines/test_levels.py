@@ -1,5 +1,6 @@
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -115,6 +116,21 @@ def test_two_runs_come_onto_one_clock():
     # None begins before the last one has ended.
     joined = levels.joined([(2.0, {"t": (0.0, 1.0)}), (1.5, {"t": (0.0, 1.0)})])
     assert joined["t"] == [2.0, 3.0, 3.0, 4.0]
+
+
+def test_the_speed_of_a_core_is_a_share_of_the_best_of_all_visits():
+    def visit(best, *shares):
+        found = parts.finding(rounds=1)
+        samples = {"t": (0.0, 1.0), "core_speed": shares}
+        notes = found.notes | {"best_core_speed": best} if best else found.notes
+        return replace(found, samples=samples, notes=notes)
+
+    visits = [(0.0, visit(100.0, 1.0, None)), (10.0, visit(70.0, 1.0, 0.5))]
+    together = levels.joined(levels.on_one_scale(visits))
+    assert together["core_speed"] == pytest.approx([1.0, None, 0.7, 0.35])
+    # Of one that did not note it, nothing is known.
+    untold = [(0.0, visit(None, 0.9, 1.0)), (10.0, visit(70.0, 1.0, 0.5))]
+    assert levels.joined(levels.on_one_scale(untold))["core_speed"][0] == 0.9
 
 
 def test_the_rounds_of_all_visits_are_those_of_one_run():

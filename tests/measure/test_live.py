@@ -88,6 +88,16 @@ class Stage:
         return self.trial.record()
 
 
+def test_the_first_call_is_no_usual_tick_unless_it_is_the_only_one():
+    stage = Stage()
+    assert stage.trial.tick_s == 0.0
+    stage.tick(3000)
+    assert stage.trial.tick_s == 3.0
+    for _ in range(2):
+        stage.tick(40)
+    assert stage.trial.tick_s == pytest.approx(0.04)
+
+
 END = {"label": "epoch end", "every": 1000}
 CHANGE = {"label": "change"}
 

@@ -46,6 +46,11 @@ def test_turns_are_the_blocks_and_what_came_before_them_was_warm_up():
     found = steady(trial([0.5, *[0.1, 0.2] * 8], turns=(1.55,), gaps=(1,)))
     assert found.keys == ()
     assert len(found.seconds) > 4
+    # Whichever number it has.
+    late = trial([0.5, *[0.1, 0.2] * 8], turns=(1.55, 1.55), gaps=(1,))
+    assert (found.turns, steady(late).turns) == (1, 1)
+    assert steady(slow_start).turns == 2
+    assert steady(trial([0.1] * 9)).turns == 0
 
 
 def test_a_rate_that_falls_within_the_trial_is_told():
@@ -81,6 +86,20 @@ def in_turns(first, ticks=5):
 )
 def test_what_is_no_work_is_in_no_rate(trial, rate):
     assert steady(trial).rate == pytest.approx(rate)
+
+
+def test_beside_a_trial_that_waited_neither_counts_the_first_of_a_turn():
+    waited, even = steady(in_turns(0.5)), steady(in_turns(0.2))
+    assert even.rate == pytest.approx(50 / 0.6)
+    assert even.beside(even) is even
+    assert even.beside(waited).rate == pytest.approx(100)
+    assert waited.beside(even).rate == pytest.approx(100)
+    # Pauses are shared out over either.
+    both = even.with_pauses(0.01)
+    assert both.beside(waited).rate == pytest.approx(10 / 0.2)
+    # Where each turn is one tick there is nothing else.
+    single = steady(in_turns(0.5, ticks=1))
+    assert single.beside(waited) is single
 
 
 def test_the_warm_up_is_the_cut_after_which_the_mean_is_known_best():

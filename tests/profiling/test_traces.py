@@ -58,7 +58,11 @@ def test_a_table_that_ends_the_process_costs_no_other():
     ("pip", "command"),
     [
         (True, 'python -m pip install "xprof>=2.22"'),
-        (False, 'uv pip install --python .venv "xprof>=2.22"'),
+        (
+            False,
+            ".venv/bin/python -m ensurepip && .venv/bin/python -m pip install "
+            '"xprof>=2.22"',
+        ),
     ],
 )
 def test_without_xprof_the_command_that_brings_it_is_told(monkeypatch, pip, command):

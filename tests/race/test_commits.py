@@ -86,6 +86,9 @@ def test_a_submodule_is_there_unless_it_is_at_another_commit(
     git(repository, "tag", "v2")
     commit = take("v2", repository / "train.py")
     assert (commit.tree / "other" / "layers.py").read_text() == "LAYERS = 1\n"
+    # What Python leaves there is no change of it.
+    write(repository / "other", compiled_pyc="")
+    take("v2", repository / "train.py")
     write(repository / "other", layers_py="LAYERS = 2\n")
     with pytest.raises(BadParameterError, match="other has changes that are in no"):
         take("v2", repository / "train.py")
@@ -379,6 +382,15 @@ def test_code_of_the_working_tree_is_found_in_the_commit(installed, tmp_path):
     assert sys.path == ["", *map(str, (installed | moved).values())]
 
 
+def test_a_python_that_the_working_tree_lies_in_is_none_of_its_own(
+    installed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    Moved(str(tmp_path / "mine"), str(tmp_path / "then" / "mine")).move()
+    assert str(tmp_path / "then" / "mine" / "src") in sys.path
+    assert str(installed["environment"]) in sys.path
+
+
 def test_without_a_commit_nothing_is_moved_and_nothing_left(installed):
     before = list(sys.path)
     Moved().move()
@@ -400,6 +412,9 @@ def test_what_came_from_the_working_tree_all_the_same_is_named(
         module = types.ModuleType(name)
         module.__file__ = str(file) if file else None
         monkeypatch.setitem(sys.modules, name, module)
+    # A module without a file lies nowhere, not in the current folder.
+    installed["top"].mkdir()
+    monkeypatch.chdir(installed["top"])
     moved = Moved(str(installed["top"]), str(tmp_path / "then" / "mine"))
     assert moved.left([*files, "not_there"]) == ["mine"]
 

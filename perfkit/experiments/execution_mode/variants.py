@@ -10,6 +10,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from perfkit.errors import installing
 from perfkit.experiments.shared import cache, loops
 from perfkit.experiments.shared.code import Name, code_of
 from perfkit.experiments.shared.loops import (
@@ -171,7 +172,7 @@ def histograms_missing() -> str:
     """Say why histograms cannot be written here; "" where they can."""
     if importlib.util.find_spec("tensorboard") is not None:
         return ""
-    return "needs TensorBoard, which is not installed: `pip install tensorboard`"
+    return f"needs TensorBoard, which is not installed: `{installing('tensorboard')}`"
 
 
 def watched(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from perfkit import units
+from perfkit.errors import installing
 from perfkit.machine import environment
 from perfkit.machine.record import Proof, Start
 from perfkit.machine.starting import child
@@ -111,7 +112,7 @@ def _problem(
     if facts.get("missing") == "tensorflow":
         return (
             "TensorFlow is not installed in this environment; install it with "
-            '`pip install "perfkit[tensorflow]"`.'
+            f"`{installing('tensorflow')}`."
         )
     doing = facts.get("doing", "starting Python")
     if "error" in facts:

@@ -257,6 +257,17 @@ def test_no_number_hides_one_slow_down_much_more_often_than_another():
     assert min(hidden.count(name) for name in set(hidden)) > 55
 
 
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [(0.020, "not shown to slow"), (0.014, "not shown to slow"), (0.040, "Something")],
+)
+def test_a_mystery_that_costs_nothing_is_told_so(step, said):
+    shows = {"quiet": {"step": 0.020}, "mystery": {"step": step}}
+    found = verdict(run(("quiet", "mystery"), shows=shows))
+    assert said in found.headline
+    assert found.sure == "sure"
+
+
 def test_neither_files_nor_charts_nor_variants_of_mysteries_tell_them_apart(tmp_path):
     for number in range(1, 12):
         secret = told(number, "memory")

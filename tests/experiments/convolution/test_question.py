@@ -16,7 +16,7 @@ from perfkit.experiments.convolution.channels import at_equal_work
 from perfkit.experiments.convolution.variants import GROUPS, VARIANTS
 from perfkit.experiments.convolution.verdict import speeds
 from perfkit.measure.measurement import CONTROL
-from perfkit.measure.statistics import Comparison
+from perfkit.measure.statistics import Comparison, Estimate
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.runs import run
@@ -169,6 +169,15 @@ def test_what_holds_a_way_up_is_said_from_what_was_measured(limits, overhead, sa
     assert said in found.next
     ground = f"{said.capitalize()}, by" if said else "Held up by none of"
     assert any(f.startswith(ground) and '"conv2d"' in f for f in found.because)
+
+
+def test_a_share_that_may_be_small_names_no_limit():
+    found = shares({"conv2d": 90, "arithmetic limit": 100, "memory limit": 900})
+    wide = Estimate(value=0.55, low=0.25, high=1.2)
+    assert (
+        dataclasses.replace(found, shares=found.shares | {"compute": wide}).bound
+        == "unknown"
+    )
 
 
 def test_the_side_of_the_ridge_is_said_and_one_round_leaves_open_what_it_is():

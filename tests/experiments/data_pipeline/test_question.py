@@ -211,8 +211,8 @@ def test_ceiling_and_limit_are_held_against_what_they_limit(feeding, rates, said
             'own clock 93 % of the work of "prefetch" is in its stage '
             '"map, parallel", 2 at a time.',
         ),
-        ({}, "Fed were 256 images of about 500 by 375 px, 101 KB each. They had been "),
-        ({}, "read before, so they came from the system's memory and not from a disk."),
+        ({}, "Fed were 256 images of about 500 by 375 px, 101 KB each. What had been "),
+        ({}, "came from the system's memory and not from a disk, as far as it fits "),
         (LEFT_OUT, "broken or cut short (a.jpg, b.jpg, c.jpg, …)."),
     ],
 )

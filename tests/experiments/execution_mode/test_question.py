@@ -63,7 +63,7 @@ def test_groups_can_be_asked_together_and_a_remedy_stands_against_what_it_fixes(
 def test_what_is_not_there_is_not_run_and_says_why(monkeypatch):
     monkeypatch.setattr(modes.importlib.util, "find_spec", lambda name: None)
     variant = ExecutionMode(variants="observers").make_variants()["histograms"]
-    assert variant.unavailable.endswith("not installed: `pip install tensorboard`")
+    assert variant.unavailable.endswith("-m pip install tensorboard`")
     monkeypatch.setattr(modes.importlib.util, "find_spec", lambda name: "there")
     assert modes.histograms_missing() == ""
 
