@@ -127,6 +127,21 @@ def in_full(rows):
 
 
 @pytest.mark.parametrize(
+    ("more", "batch"),
+    [
+        ({}, 32),
+        # Keras shares all rows out over the steps that it is to validate on.
+        ({"validation_steps": 5}, 5),
+        ({"validation_steps": 5, "validation_batch_size": 3}, 3),
+    ],
+)
+def test_a_batch_of_validation_holds_as_many_as_keras_puts_into_it(more, batch):
+    rows = dense(), np.ones(ROWS, "float32")
+    training = handed_over((fits.model(), rows, {"validation_data": rows} | more))
+    assert training.arguments["validation_batch_size"] == batch
+
+
+@pytest.mark.parametrize(
     ("arguments", "batch", "steps"),
     [
         ({"batch_size": None}, 32, 1),

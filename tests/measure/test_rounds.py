@@ -1,5 +1,6 @@
 """The engine on a scripted machine with a clock of its own."""
 
+import functools
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from perfkit.errors import RunError
+from perfkit.measure import budgets
 from perfkit.measure import rounds as measure_rounds
 from perfkit.measure.measurement import CONTROL, Variant
 from perfkit.measure.plan import (
@@ -21,6 +23,7 @@ from perfkit.measure.plan import (
 )
 from perfkit.measure.rounds import Run
 from perfkit.measure.tick import REFUSED
+from tests.findings.made import completed
 from tests.measure.scripted import Script, Weather, play
 
 
@@ -205,6 +208,25 @@ def test_stop_ends_the_run_and_keeps_what_was_measured():
     kept = event.measurement.trials
     assert sum(t.outcome == "completed" for t in kept) >= 3
     assert all(trial.outcome is not None for _, trial in starter.started)
+
+
+@pytest.mark.parametrize("long", [{"set_up_s": 20.0}, {"first_s": 6.0}])
+def test_a_first_round_that_takes_long_has_turns_enough_to_be_judged(long):
+    scripts = {"base": Script(0.05, **long), "slow": Script(0.15, **long)}
+    found = measured({**scripts, "other": Script(0.05, **long)}, budget=60)
+    assert found.compare("slow", "base").verdict == "slower"
+    assert min(len(trial.turns) for trial in found.trials) > 1
+
+
+def test_a_round_takes_as_long_as_its_ticks_and_what_never_ran_as_long_as_the_rest():
+    ticks = [(2.0, 0), (9.0, 10), *((10.0 + at, 10) for at in range(4))]
+    trials = [completed("base", 1, ticks, 2.0)]
+    # Set up in 2 s, a tick to warm up, two turns of three ticks of a second.
+    shortest = functools.partial(budgets.shortest_round_s, trials=trials)
+    assert shortest(["base"], in_turns=True) == pytest.approx(2 + 1 + 6)
+    assert shortest(["base", "new"], in_turns=True) == pytest.approx(2 * 9)
+    assert shortest(["base"], in_turns=False) == pytest.approx(2 + 5)
+    assert budgets.shortest_round_s(["new"], [], in_turns=True) == 0.0
 
 
 def test_a_turn_of_each_is_kept_where_the_first_round_is_stopped():
