@@ -80,7 +80,7 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
         f"{_short(mean[-1][0])} {along}"
         for name, mean in means.items()
     ]
-    caption = ("thick: the mean over trials", "thin: a trial, of a seed of its own")
+    caption = ("thick: the mean over trials", "thin: a trial")
     return curves.picture(title, "loss", caption, words, fill)
 
 

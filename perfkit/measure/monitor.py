@@ -135,8 +135,8 @@ class Monitor:
     def _cpu(self) -> dict[str, float]:
         began = time.perf_counter()
         times = psutil.cpu_times()
-        # Guest time is counted in user time already.
-        not_busy = ("idle", "iowait", "guest", "guest_nice")
+        # Guest time is counted in user time already, and stolen time is no program's.
+        not_busy = ("idle", "iowait", "guest", "guest_nice", "steal")
         busy = sum(times) - sum(getattr(times, name, 0.0) for name in not_busy)
         counters = {
             "busy": busy,

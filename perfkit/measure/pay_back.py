@@ -125,6 +125,9 @@ def pay_back(
         return PayBack(variant=variant, baseline=baseline, paying=paying)
     middle = float(extra.mean() / saved.mean())
     low, high = _fieller(extra, saved)
+    if middle <= 0 and high != 0:
+        # Its first call may be shorter, or longer.
+        return PayBack(variant=variant, baseline=baseline, paying="not shown")
     return PayBack(
         variant=variant,
         baseline=baseline,

@@ -102,7 +102,10 @@ class TimeToLoss(Shown):
     def best(self) -> Comparison | None:
         """The side that got there soonest against the baseline; None if unknown."""
         known = [one.compared for one in self.sides if one.compared]
-        return max(known, key=lambda one: one.ratio, default=None)
+        # What is too noisy to say hides no side that is shown to be faster.
+        return max(
+            known, key=lambda one: (one.verdict == "faster", one.ratio), default=None
+        )
 
     @property
     def report(self) -> Report:

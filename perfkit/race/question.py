@@ -102,6 +102,15 @@ class Race(Experiment):
                 next=_NO_RATE,
             )
         ranked = measured.fastest(tuple(side.name for side in self.sides))
+        # What is too noisy to say hides no side that is shown to be faster.
+        held = {s.name: measured.compare(s.name, first.name) for s in timed}
+        shown = [
+            name
+            for name, one in held.items()
+            if one and one.after(LEAST_ROUNDS).verdict == "faster"
+        ]
+        if shown and ranked[0].variant not in shown:
+            ranked = measured.fastest(tuple(shown))
         best = next((s for s in timed if s.name == ranked[0].variant), None)
         rates = {timing.variant: timing.rate for timing in measured.timings}
         nearest = best or max(timed, key=lambda side: rates[side.name])
@@ -259,7 +268,12 @@ def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
     if not last or not all(math.isfinite(x) for pair in pairs for x in pair):
         return
     mine_, theirs_ = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
-    seeds = f"{len(pairs)} seeds" if len(pairs) > 1 else "one seed"
+    # A training may set its seed itself: all trials of it are then of one.
+    began = {values[min(values)] for _, values in common if values}
+    seeds = (
+        f"{len(pairs)} trials, one seed" if len(began) == 1 else f"{len(pairs)} seeds"
+    )
+    seeds = seeds if len(pairs) > 1 else "one seed"
     yield (
         f"After {last:,} examples the loss of {side.name} was "
         f"{units.significant(mine_)}, that of {baseline.name} "

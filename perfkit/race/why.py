@@ -1,5 +1,6 @@
 """Why two sides differ: parts of their steps, what starting costs, what runs them."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,6 +40,10 @@ _ABSL = "before absl::InitializeLog()"
 _OWN = ("input", "dispatch", "callbacks")
 
 
+# The least share of a difference that a part which explains it makes.
+_GOOD_PART = 0.25
+
+
 def facts_of(side: Side, facts: Mapping[str, Facts]) -> Facts:
     """What is known of a side, with the batch that it has in the race."""
     known = facts[side.name]
@@ -66,7 +71,9 @@ def parts(side: Side, facts: Facts, measured: Measurement) -> dict[str, Part]:
         return {}
     step = step_of(view, facts)
     every, _ = changes.applicable(facts)
-    return split(step, every, view, facts)
+    # What was sampled says whether there is a card, whose copies nobody timed.
+    gpus = int(any(name.startswith("gpu0_") for name in measured.samples))
+    return split(step, every, view, facts, gpus=gpus)
 
 
 def where(
@@ -80,6 +87,7 @@ def where(
         split_up = parts(side, known, measured)
         if timing and split_up:
             found[side.name] = known.batch / timing.rate, split_up
+    batches = {facts_of(side, facts).batch for side in sides}
     rows = tuple(
         (
             said,
@@ -90,7 +98,9 @@ def where(
     )
     headings = ("part of a step", *found)
     fold = Fold("Where the time of a step goes", tables=(Table("", headings, rows),))
-    return _differs(found), fold if found else Fold("")
+    # Steps of other batches take other times for other work.
+    differs = _differs(found) if len(batches) == 1 else ""
+    return differs, fold if found else Fold("")
 
 
 def _differs(found: Mapping[str, tuple[float, dict[str, Part]]]) -> str:
@@ -99,8 +109,11 @@ def _differs(found: Mapping[str, tuple[float, dict[str, Part]]]) -> str:
         return ""
     (first, (whole, one)), *_, (last, (whole_, other)) = found.items()
     apart = {name: _gap(one.get(name), other.get(name)) for name in _OWN}
+    more = whole_ - whole
+    # The slower side's part is the larger one, and makes a good part of the difference.
+    apart = {name: math.copysign(1, more) * gap for name, gap in apart.items()}
     name = max(apart, key=apart.__getitem__)
-    if not apart[name] > 0:
+    if not apart[name] > _GOOD_PART * abs(more):
         return ""
     mine, _ = part_in_words(one[name], whole)
     theirs, _ = part_in_words(other[name], whole_)
@@ -111,13 +124,13 @@ def _differs(found: Mapping[str, tuple[float, dict[str, Part]]]) -> str:
 
 
 def _gap(one: Part | None, other: Part | None) -> float:
-    """Seconds that lie between two parts; 0.0 where they may be the same."""
+    """Seconds that the second is longer at least; 0.0 where they may be the same."""
     ends = [(p.low, p.high) for p in (one, other) if p]
     known = [(low, high) for low, high in ends if low is not None and high is not None]
     if len(known) < 2:
         return 0.0
     (low, high), (low_, high_) = known
-    return max(0.0, low - high_, low_ - high)
+    return max(0.0, low_ - high) - max(0.0, low - high_)
 
 
 def starting(

@@ -2,6 +2,7 @@
 
 import re
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import perfkit
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.findings.record import Edit
 from perfkit.measure.plan import Progress
-from tests.experiments.races import measured, slips
+from tests.experiments.races import measured, rounds_of, slips, trial
 from tests.findings.made import failed
 from tests.measure.scripted import Script, Weather, play
 
@@ -33,6 +34,23 @@ def test_a_winner_is_an_imperative_with_its_gain_its_doubt_and_its_code():
     assert found.interval.startswith(("1.9 to", "2 to"))
     assert found.edits == (Edit(old="old()", new="new()"),)
     assert {name: getattr(found, name) for name in said} == said
+
+
+def test_what_is_too_noisy_to_say_hides_no_winner():
+    rates = {"old": 100, "new": 180, "third": 200}
+    wild = {1: 60, 2: 900, 3: 150, 4: 400}
+
+    def make(name, number):
+        return trial(name, wild[number] if name == "third" else rates.get(name, 100), 1)
+
+    def told(name, number):
+        return replace(make(name, number), round=number)
+
+    found = Race(rounds_of(told, rates), CHOICES, "images", "This work")
+    assert found.measured.fastest()[0].variant == "third"
+    said = found.verdict()
+    assert (said.winner, said.headline) == ("new", "Do new.")
+    assert '"third" may be as fast.' in said.because
 
 
 def test_it_may_be_held_against_another_than_the_run_has_or_against_none():

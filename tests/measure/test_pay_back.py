@@ -106,6 +106,15 @@ def test_slower_steps_never_pay_back_and_equal_ones_are_not_shown_to():
     assert (paid.paying, paid.examples, paid.low) == ("at once", 0.0, 0.0)
 
 
+def test_a_first_call_that_may_be_longer_is_not_ahead_at_once():
+    firsts = ((0.1, 0.35), (0.4, 0.05), (0.2, 0.27))
+    run = measured(
+        eager=[(first, 0.01) for first, _ in firsts],
+        graph=[(first, 0.008) for _, first in firsts],
+    )
+    assert pay_back(run, "graph", "eager").paying == "not shown"
+
+
 def test_steps_are_said_with_their_interval():
     names = {"variant": "graph", "baseline": "eager", "paying": "pays back"}
     paid = PayBack(examples=320.0, low=200.0, high=500.0, **names)

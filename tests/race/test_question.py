@@ -212,7 +212,8 @@ def test_the_same_first_losses_are_said_and_how_far_each_had_learnt():
     found = against_old(2000.0, notes={OLD: {LOSSES: FALLING}, NEW: later})
     assert fold(found, "Is it the same job?").sentences == (
         "new.py: The losses of their first steps are the same.",
-        "After 70 examples the loss of new.py was 0.5, that of old.py 1.2 (6 seeds).",
+        "After 70 examples the loss of new.py was 0.5, that of old.py 1.2 "
+        "(6 trials, one seed).",
     )
 
 

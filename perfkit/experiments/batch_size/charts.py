@@ -206,7 +206,7 @@ def memory(finding: Finding) -> Figure:
         size = f", it had asked for {units.size(asked)}" if asked else ""
         caption.append(f"▲ dashed: {found.fits:,} fit{into}{size}")
     if found.fails:
-        caption.append(f"✕ dotted: {found.fails:,} do not")
+        caption.append(f"✕ dotted: {found.fails:,} {_not_fitting(found)}")
     what = "bytes above the start, at the peak (logarithmic)"
     words = _memory_in_words(held, expected, found)
     return curves.picture(title, what, caption, words, fill)
@@ -238,7 +238,11 @@ def _memory_in_words(
     if found.fits:
         yield f"{found.fits:,} fit"
     if found.fails:
-        yield f"{found.fails:,} do not fit"
+        yield f"{found.fails:,} {_not_fitting(found)}"
+
+
+def _not_fitting(found: Found) -> str:
+    return "do not fit" if found.by_limit else "failed, nobody knows why"
 
 
 # Told apart by their dashes as well.

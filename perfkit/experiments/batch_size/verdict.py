@@ -89,8 +89,14 @@ def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
         return _open(knee)
     size, small = (numbers.size_of(n) for n in (compared.variant, compared.baseline))
     rates = (measured.timing(each) for each in (compared.variant, compared.baseline))
-    larger = min(4 * size, LARGEST)
-    rises = "the rate still rises there" if knee.rising else "larger is not faster"
+    ends = size == knee.sizes[-1]
+    larger = min(4 * size, LARGEST) if ends else size
+    # What did not fit need not be asked again.
+    if larger >= min(_failed(measured), default=math.inf):
+        larger = size
+    rises = "no larger one was timed" if ends else "larger is not faster"
+    if ends and knee.rising:
+        rises = "the rate still rises there"
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
         much=f"This training then runs {compared.as_fast_as} with {small:,}"
@@ -100,10 +106,20 @@ def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
         edits=(Edit(old=_fit(small), new=_fit(size)),),
         warnings=(_LEARNS,),
         next=f"`perfkit run batch-size --model {model} --largest {larger}` goes on."
-        if knee.rising and larger > size
+        if larger > size
         else "",
         winner=compared.variant if knee.alone else "",
     )
+
+
+def _failed(measured: Measurement) -> Iterator[int]:
+    """The sizes that ended as none should, and the smallest that does not fit."""
+    for trial in measured.trials:
+        if trial.has_failed and not trial.is_try:
+            yield numbers.size_of(trial.variant)
+    found = numbers.found(measured.trials)
+    if found is not None and found.fails is not None:
+        yield found.fails
 
 
 def _open(knee: Knee) -> Verdict:
@@ -195,10 +211,15 @@ def _memory(measured: Measurement) -> Iterator[str]:
     if peaks:
         size = max(peaks)
         used = [u for u in measured.samples.get("gpu0_memory", ()) if u is not None]
-        reserved = f", while {units.size(max(used))} are reserved" if used else ""
+        reserved = ""
+        if used and max(used) > peaks[size]:
+            reserved = (
+                f", while up to {units.size(max(used))} were taken: TensorFlow "
+                "reserves more than it needs"
+            )
         yield (
             f"On the GPU a step of {size:,} takes {units.size(peaks[size])} at its "
-            f"peak{reserved}: TensorFlow reserves more than it needs."
+            f"peak{reserved}."
         )
     expected, held = numbers.forecast(measured.notes), numbers.memory(measured.trials)
     if expected is None or not held or measured.notes.get("gpus"):
@@ -224,11 +245,14 @@ def _learning(measured: Measurement) -> Iterator[str]:
     if len(curves) < 2:
         return
     samples = min(curve.samples[-1] for curve in curves)
+    # All of them looked there, as far as sizes are multiples of each other.
+    largest = max(curve.batch for curve in curves)
+    samples -= samples % largest if samples > largest else 0
     seconds = min(curve.seconds[-1] for curve in curves)
     by_samples = _losses({curve.batch: curve.loss(samples=samples) for curve in curves})
     by_seconds = _losses({curve.batch: curve.loss(seconds=seconds) for curve in curves})
     yield (
-        f"After {samples:,} examples the loss was {by_samples}; after "
+        f"After about {samples:,} examples the loss was {by_samples}; after "
         f"{units.seconds(seconds)} of training {by_seconds}: in one run each, at one "
         "learning rate."
     )

@@ -443,7 +443,10 @@ _RETRACING = (
         _loop(loops.batched, loops.compiled, loops.loop),
         GRAPH,
         "Drop the last batch of an epoch where it is smaller.",
-        _loop(loops.batched, drop_remainder=True),
+        _loop(
+            functools.partial(loops.batched, drop_remainder=True),
+            *(loops.compiled, loops.loop),
+        ),
         feed="ragged",
     ),
 )
@@ -478,7 +481,10 @@ _OBSERVERS = (
         "The same with a callback of one's own that keeps the loss of every batch.",
         _watched(keeping, **_BY_CALLBACK),
         do="Let the callback work once an epoch, not after each batch.",
-        fix=lambda: "def on_epoch_end(self, epoch, logs=None): ...",
+        fix=lambda: (
+            "def on_epoch_end(self, epoch, logs=None): ...\n"
+            + _watched(**_BY_CALLBACK)()
+        ),
         untimed=True,
     ),
     _observer(

@@ -93,6 +93,8 @@ def _against_fit(measured: Measurement, race: Race) -> str:
         return ""
     if compared.sure == "not known yet":
         return f"Whether it is faster than {quoted(FIT)} is not known yet."
+    if compared.is_noise:
+        return f"Against {quoted(FIT)} no difference is shown ({compared.ends})."
     return (
         f"Against {quoted(FIT)} it runs {units.times(compared.ratio)} times as fast "
         f"({compared.ends})."

@@ -7,6 +7,7 @@ per second, and hold that against what the part could do in theory, where that i
 """
 
 import importlib.util
+import os
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,12 @@ from typing import Annotated
 from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.microbenchmarks import work
-from perfkit.experiments.microbenchmarks.verdict import CORES, IMAGE_BYTES, judge
+from perfkit.experiments.microbenchmarks.verdict import (
+    CORES,
+    IMAGE_BYTES,
+    PRESENT,
+    judge,
+)
 from perfkit.experiments.parameters import Choice, Folder
 from perfkit.experiments.shared import benchmark as shared
 from perfkit.experiments.shared import benchmark_gpu as gpu
@@ -95,6 +101,7 @@ class Microbenchmarks(Experiment):
         card = next(iter(gpus_here()[0]), None)
         here = peaks.hardware(Path("/"), shared.granted(), work.hertz(), card)
         yield Note(CORES, here.cores)
+        yield Note(PRESENT, os.cpu_count() or here.cores)
         yield Note(standing.NOTE, standing.note(self._all(whats, here)))
 
     def verdict(self, measured: Measurement) -> Verdict:

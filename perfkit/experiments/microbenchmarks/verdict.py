@@ -20,8 +20,8 @@ from perfkit.measure.statistics import Comparison, Sure, Timing
 
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"
-# The note of how many whole cores may be used.
-CORES = "cores"
+# The notes of how many whole cores may be used, and of how many there are.
+CORES, PRESENT = "cores", "cores_present"
 _WEAK = 0.5
 # A library that does less than so much of what another does is not worth its use.
 _WORSE = 0.7
@@ -41,6 +41,9 @@ _NOT_KNOWN = "Whether a part of this machine is weak is not known yet."
 _NONE = "No part of this machine is shown to be weak."
 _NO_LIMIT = "What these parts could reach at most is not known here."
 _QUIET = "Close what else keeps the cores busy, then measure again."
+_HELD = "Run `perfkit doctor`: it says what holds the cores back."
+# OpenBLAS as NumPy's wheels bring it.
+_NUMPY_THREADS = 64
 _QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
 _FURTHER = (
     "`perfkit run data-pipeline` says whether a training here waits for its images."
@@ -103,7 +106,8 @@ def _others(measured: Measurement) -> Iterator[str]:
     """What other programs took of the cores, where that is much of them."""
     known = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
     taken, cores = sum(known) / len(known) if known else 0.0, _cores(measured)
-    if taken > _BUSY * cores:
+    # Where not all cores are granted, others may keep those busy that are not.
+    if taken > _BUSY * cores and measured.notes.get(PRESENT, cores) <= cores:
         yield (
             f"Other programs kept {units.significant(taken, 2)} of {cores:g} cores "
             "busy: likely the reason for what is slow here."
@@ -142,10 +146,12 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
     cores = _cores(measured)
     for alone, every in _ON_CORES:
         ratio = _ratio(measured, every, alone)
-        if ratio and cores > 1 and ratio.high < _WEAK * cores:
+        # More threads than these NumPy's library does not make.
+        most = min(cores, _NUMPY_THREADS) if every == benchmark.BASELINE else cores
+        if ratio and cores > 1 and ratio.high < _WEAK * most:
             yield Weak(
                 ratio.ratio / cores,
-                _QUIET,
+                _HELD,
                 f'"{every}" on {cores:g} cores is {units.times(ratio.ratio)} times as '
                 f"fast as on one{_rates(measured, ratio)}.",
                 ratio,
@@ -193,7 +199,7 @@ def _facts(measured: Measurement) -> Iterator[str]:
         if spent:
             yield (
                 f'A small copy, "{name}", takes {units.seconds(min(spent))} to '
-                f"{units.seconds(max(spent))}, whatever its size."
+                f"{units.seconds(max(spent))}."
             )
 
 

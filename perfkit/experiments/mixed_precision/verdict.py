@@ -28,9 +28,10 @@ _LAST_LAYER = (
     '`dtype="float32"`: a loss needs the precision.'
 )
 _UNKNOWN = "Whether it learns what float32 learns is not known yet."
+_SPOILT: tuple[Alike, ...] = ("differs", "lost")
 _ALIKE: dict[Alike, str] = {
     "equal within rounding": "it learns the same",
-    "less apart than two seeds": "it learns the same",
+    "less apart than two seeds": "its losses differ less than two seeds do",
     "differs": "but its losses are others",
     "lost": "but its loss became NaN",
 }
@@ -38,8 +39,16 @@ _ALIKE: dict[Alike, str] = {
 
 def judge(measured: Measurement) -> Verdict:
     """Say which precision trains fastest, and whether it learns what float32 learns."""
-    race = Race(measured, CHOICES, "examples")
     held = {one.precision: one for one in numbers.pairs(measured.trials)}
+    race = Race(measured, CHOICES, "examples")
+    fastest = race
+    # The next one may learn what the fastest does not.
+    left = dict(CHOICES)
+    while race.won and _spoils(held.get(race.winner)):
+        del left[race.winner]
+        race = Race(measured, left, "examples")
+    if not race.won:
+        race = fastest
     verdict = race.verdict(
         because=(
             *_expected_and_seen(measured),
@@ -55,7 +64,7 @@ def judge(measured: Measurement) -> Verdict:
         return verdict
     called = _CALLED[race.winner]
     alike = held[race.winner].alike if race.winner in held else None
-    if alike in ("differs", "lost"):
+    if alike is not None and alike in _SPOILT:
         return replace(
             verdict,
             headline=f"Keep float32: {called} is faster, {_ALIKE[alike]}.",
@@ -66,6 +75,11 @@ def judge(measured: Measurement) -> Verdict:
     if alike in _ALIKE:
         return replace(verdict, headline=f"Train with {called}: {_ALIKE[alike]}.")
     return replace(verdict, warnings=(_UNKNOWN,))
+
+
+def _spoils(pairs: Pairs | None) -> bool:
+    """Whether it is shown that a precision learns something else, or nothing."""
+    return pairs is not None and pairs.alike in _SPOILT
 
 
 def beforehand(notes: Mapping[str, Any]) -> Verdict:

@@ -1,6 +1,6 @@
 """What a run on several devices means."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from perfkit import units
 from perfkit.experiments.scaling import numbers
@@ -41,7 +41,7 @@ def judge(measured: Measurement, scaling: str) -> Verdict:
     """Say what several devices bring, and what to change."""
     points, on_gpus = numbers.points(measured), numbers.kind(measured) == GPU
     if points and points[-1].speed_up:
-        return _of_several(measured, points[0], points[-1], scaling)
+        return _of_several(measured, points[0], _best(measured, points), scaling)
     because = tuple(_grounds(measured))
     if any(one.unavailable == ONE_GPU for one in measured.variants):
         return Verdict(
@@ -65,6 +65,13 @@ def judge(measured: Measurement, scaling: str) -> Verdict:
         if learns
         else "Look at how the trials ended, or give the run more seconds.",
     )
+
+
+def _best(measured: Measurement, points: Sequence[Point]) -> Point:
+    """The fewest devices that are as fast as any; of those that are not one."""
+    several = {point.timing.variant: point for point in points[1:]}
+    ranked = measured.fastest(tuple(several))
+    return min((several[one.variant] for one in ranked), key=lambda one: one.count)
 
 
 def _of_several(
@@ -167,7 +174,9 @@ def _grounds(measured: Measurement) -> Iterator[str]:
 
 
 def _summed(one: Sum, of: DeviceKind) -> str:
-    shown = "" if one.seen.low > 0 else "; none is shown for sure"
+    shown = f", {units.percent(one.share)} of a step"
+    if not (one.seen.low > 0 and units.is_known(one.seen.low, one.seen.high)):
+        shown = "; none is shown for sure"
     link = "nothing was predicted"
     if one.predicted is not None:
         link = (
@@ -176,6 +185,5 @@ def _summed(one: Sum, of: DeviceKind) -> str:
         )
     return (
         f"Summing the gradients of {numbers.of(of, one.count)} takes "
-        f"{between(one.seen, units.seconds)}, {units.percent(one.share)} of a step"
-        f"{shown}; {link}."
+        f"{between(one.seen, units.seconds)}{shown}; {link}."
     )

@@ -202,8 +202,11 @@ def fitting(name: str, batch: int) -> Iterator[Yielded]:
     yield from fitted(*made, filled, at_start, STEPS_TO_FILL)
 
 
-def learning(name: str, batch: int) -> Iterator[Yielded]:
-    """Train for real, and look at the loss of examples that were held out."""
+def learning(name: str, batch: int, largest: int = 0) -> Iterator[Yielded]:
+    """Train for real, and look at the loss of examples that were held out.
+
+    They are the same for each batch of a run whose ``largest`` one is given.
+    """
     import tensorflow as tf
 
     model = MODELS[name]
@@ -211,7 +214,7 @@ def learning(name: str, batch: int) -> Iterator[Yielded]:
     # It does not wait for the device.
     step = loops.compiled(loops.step_of(network, optimizer), autograph=False)
     loss_of = loops.loss_function()
-    made = learnable(model, max(_LEARNT, batch) + _HELD_OUT, seed=0)
+    made = learnable(model, max(_LEARNT, batch, largest) + _HELD_OUT, seed=0)
     examples, labels = (tf.constant(part) for part in made)
     seen, answers = examples[-_HELD_OUT:], labels[-_HELD_OUT:]
     count = len(labels) - _HELD_OUT

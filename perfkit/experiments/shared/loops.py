@@ -410,10 +410,15 @@ def _even(job: Job) -> tf.data.Dataset:
 
 
 def _ragged(job: Job) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    *whole, last = batched(
+        job.examples((BATCHES - 1) * job.batch + max(1, job.batch // 2)), job.batch
+    )
     # In batches already, as the even ones are: cutting them has a cost of its own.
-    even, half = _even(job), max(1, job.batch // 2)
-    smaller = even.skip(BATCHES - 1).map(lambda *both: (both[0][:half], both[1][:half]))
-    return even.take(BATCHES - 1).concatenate(smaller)
+    even = tuple(tf.stack(parts) for parts in zip(*whole, strict=True))
+    dataset = tf.data.Dataset.from_tensor_slices(even)
+    return dataset.concatenate(tf.data.Dataset.from_tensors(last))
 
 
 def batched(arrays: Any, batch: int, **options: Any) -> Any:

@@ -213,6 +213,16 @@ def test_the_headline_says_whether_the_winner_learns_the_same():
     assert (found.edits, found.winner) == ((), "mixed_bfloat16")
 
 
+def test_the_next_one_is_advised_where_the_fastest_learns_something_else():
+    timed = {"float32": 0.01, "mixed_float16": 0.005, "mixed_bfloat16": 0.006}
+    worse = learning("mixed_float16", (0.5, 0.51, 0.5))
+    same = learning("mixed_bfloat16", (0.001, 0.0, 0.0))
+    both = (*worse, *(one for one in same if "bfloat16" in one.variant))
+    found = verdict(measured(timed, extra=both))
+    assert found.headline.startswith("Train with bfloat16: ")
+    assert found.winner == "mixed_bfloat16"
+
+
 def test_a_loss_that_is_no_number_is_told():
     lost = learnt("mixed_float16", [2.0, 1.5, None])
     trials = (learnt("float32", [2.0, 1.5, 1.0]), lost)

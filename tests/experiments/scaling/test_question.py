@@ -121,6 +121,14 @@ def test_gpus_are_told_with_one_ratio_two_rates_and_what_to_type():
     assert (found.winner, found.edits) == ("", ())
 
 
+def test_of_several_numbers_the_fastest_is_advised_and_of_equals_the_fewest():
+    timed = {"1 GPU": (32, 0.010), "2 GPUs": (64, 0.011), "4 GPUs": (128, 0.013)}
+    slow = {"8 GPUs": (256, 0.120)}
+    assert verdict(measured(timed | slow)).headline == "Train on 4 GPUs."
+    equal = {"2 GPUs": (64, 0.0065)}
+    assert verdict(measured(timed | equal | slow)).headline == "Train on 2 GPUs."
+
+
 @pytest.mark.parametrize("noise", [0.002, 0.9])
 @pytest.mark.parametrize("counts", [(1, 2, 4), (1,)])
 def test_logical_devices_are_never_told_without_saying_so(noise, counts):
