@@ -128,7 +128,7 @@ def _shortest_s(trial: Trial, *, in_turns: bool) -> float:
     tick_s = statistics.median(spent[1:] or spent or [0.0])
     if not in_turns:
         return one_go_s(tick_s)
-    return max(SHORTEST_WARM_UP_S, tick_s) + _FEWEST_TURNS * turn_s(tick_s)
+    return max(SHORTEST_WARM_UP_S, tick_s) + _FEWEST_TURNS * max(TURN_S, tick_s)
 
 
 def overrun_s(budget: float, round: int, first: float) -> float:

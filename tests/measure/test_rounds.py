@@ -221,10 +221,10 @@ def test_a_first_round_that_takes_long_has_turns_enough_to_be_judged(long):
 def test_a_round_takes_as_long_as_its_ticks_and_what_never_ran_as_long_as_the_rest():
     ticks = [(2.0, 0), (9.0, 10), *((10.0 + at, 10) for at in range(4))]
     trials = [completed("base", 1, ticks, 2.0)]
-    # Set up in 2 s, a tick to warm up, two turns of three ticks of a second.
+    # Set up in 2 s, a tick of a second to warm up, one in each of two turns.
     shortest = functools.partial(budgets.shortest_round_s, trials=trials)
-    assert shortest(["base"], in_turns=True) == pytest.approx(2 + 1 + 6)
-    assert shortest(["base", "new"], in_turns=True) == pytest.approx(2 * 9)
+    assert shortest(["base"], in_turns=True) == pytest.approx(2 + 1 + 2)
+    assert shortest(["base", "new"], in_turns=True) == pytest.approx(2 * 5)
     assert shortest(["base"], in_turns=False) == pytest.approx(2 + 5)
     assert budgets.shortest_round_s(["new"], [], in_turns=True) == 0.0
 

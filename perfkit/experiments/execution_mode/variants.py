@@ -482,8 +482,9 @@ _OBSERVERS = (
         _watched(keeping, **_BY_CALLBACK),
         do="Let the callback work once an epoch, not after each batch.",
         fix=lambda: (
-            "def on_epoch_end(self, epoch, logs=None): ...\n"
-            + _watched(**_BY_CALLBACK)()
+            "class Keeping(keras.callbacks.Callback):\n"
+            "    def on_epoch_end(self, epoch, logs=None): ...\n"
+            "callback = Keeping()\n" + _watched(**_BY_CALLBACK)()
         ),
         untimed=True,
     ),
