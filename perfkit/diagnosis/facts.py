@@ -362,11 +362,17 @@ def padded(model: Any, batch: Any) -> dict[str, Any]:
     given = getattr(model, "inputs", None) or ()
     if any(len(one.shape) == 2 and one.shape[1] is not None for one in given):
         return {}
-    for place, part in enumerate(tf.nest.flatten(batch)):
+    every = tf.nest.flatten(batch)
+    # Labels are no texts, and what goes beside a text would have to be cut with it.
+    inputs = len(tf.nest.flatten(batch[0])) if isinstance(batch, tuple) else len(every)
+    for place, part in enumerate(every[:inputs]):
         if getattr(part, "dtype", None) not in (tf.int32, tf.int64, "int32", "int64"):
             continue
         rows = np.asarray(part)
         if rows.ndim != 2 or rows.shape[1] < _SHORTEST:
+            continue
+        others = (tuple(np.shape(p)) for at, p in enumerate(every) if at != place)
+        if any(len(of) > 1 and of[1] == rows.shape[1] for of in others):
             continue
         for front in (False, True):
             lengths = _lengths(rows, front=front)

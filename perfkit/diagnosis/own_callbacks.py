@@ -21,7 +21,7 @@ _NEVER = 10**9
 # over, because a trial has many short epochs and a checkpoint may be large.
 _PLACES = re.compile(r"\{[^}]*\}")
 # Keras calls the second of each pair through the first.
-_STEP_HOOKS = (
+STEP_HOOKS = (
     *("on_train_batch_begin", "on_batch_begin"),
     *("on_train_batch_end", "on_batch_end"),
 )
@@ -116,7 +116,7 @@ def see_every_step(given: list[Any], epoch: int | None, times: int = 1) -> None:
     step now.
     """
     for callback in given:
-        if callback is not None and is_own(callback, *_STEP_HOOKS):
+        if callback is not None and is_own(callback, *STEP_HOOKS):
             _see_every_step(callback, epoch, times)
 
 

@@ -80,6 +80,15 @@ class MarkSteps(ast.NodeTransformer):
 
     def __init__(self, tree: ast.Module) -> None:
         self._functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+        classes = {n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
+        # What holds an object of one of its own classes.
+        self._own = {"self"} | {
+            ast.unparse(target)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            if called(node.value) in classes
+            for target in node.targets
+        }
         self._stepping = set(STEPS)
         # Who calls what makes a step makes one, however many calls lie between.
         for _ in self._functions:
@@ -87,7 +96,14 @@ class MarkSteps(ast.NodeTransformer):
             self._stepping.update(makes)
         self._turns = [loop for loop in _loops(tree) if self._is_turn(loop)]
         self._in_steps = self._reached_from(self._turns)
-        self.count = sum(_is_mark(node) for node in ast.walk(tree))
+        imported = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom))
+        marks = {
+            alias.asname or alias.name
+            for node in imported
+            for alias in node.names
+            if (node.module, alias.name) == ("perfkit", "steps")
+        }
+        self.count = sum(_is_mark(node, marks) for node in ast.walk(tree))
         if not self.count:
             self.visit(tree)
 
@@ -123,20 +139,34 @@ class MarkSteps(ast.NodeTransformer):
 
     def _makes_step(self, function: ast.FunctionDef) -> bool:
         inside = _outside_of_loops(function.body, in_graph=_is_graph(function))
-        return bool(_called(inside) & self._stepping)
+        return bool(self._called(inside) & self._stepping)
 
     def _is_turn(self, loop: _Loop) -> bool:
         # Where a loop ends by what it counts, no other data may be given to it.
         if isinstance(loop, ast.While) and not _is_endless(loop):
             return False
-        return bool(_called(_outside_of_loops(loop.body)) & self._stepping)
+        return bool(self._called(_outside_of_loops(loop.body)) & self._stepping)
 
     def _reached_from(self, loops: Iterable[_Loop]) -> set[str]:
         """Names of all functions that these loops call, and those call."""
         names, nodes = set[str](), list[ast.AST](loops)
-        while new := _called(itertools.chain(*map(ast.walk, nodes))) - names:
+        while new := self._called(itertools.chain(*map(ast.walk, nodes))) - names:
             names |= new
             nodes = [one for one in self._functions if one.name in new]
+        return names
+
+    def _called(self, nodes: Iterable[ast.AST]) -> set[str]:
+        """What these call themselves, or hand over to be called."""
+        names = set[str]()
+        for call in nodes:
+            if isinstance(call, ast.Call):
+                names.update(a.id for a in call.args if isinstance(a, ast.Name))
+                names.update(a.attr for a in call.args if isinstance(a, ast.Attribute))
+                of = source.receiver(call)
+                # Dicts, bars and environments have methods of these names, too.
+                common = of if called(call) in _COMMON else None
+                if common is None or ast.unparse(common) in self._own:
+                    names.add(called(call))
         return names
 
 
@@ -161,17 +191,6 @@ def _outside_of_loops(
         yield from _outside_of_loops(ast.iter_child_nodes(node), in_graph=in_graph)
 
 
-def _called(nodes: Iterable[ast.AST]) -> set[str]:
-    """What these call themselves, or hand over to be called."""
-    names = set[str]()
-    for call in nodes:
-        if isinstance(call, ast.Call):
-            names.add(called(call))
-            names.update(a.id for a in call.args if isinstance(a, ast.Name))
-            names.update(a.attr for a in call.args if isinstance(a, ast.Attribute))
-    return names
-
-
 def _is_graph(function: ast.FunctionDef) -> bool:
     return any("function" in ast.unparse(by) for by in function.decorator_list)
 
@@ -185,9 +204,10 @@ def _is_over_range(loop: _Loop) -> bool:
     return isinstance(over, ast.Call) and called(over) == "range"
 
 
-def _is_mark(node: ast.AST) -> bool:
-    """Whether this is ``perfkit.steps(...)``."""
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == "perfkit.steps"
+def _is_mark(node: ast.AST, marks: set[str]) -> bool:
+    """Whether this is ``perfkit.steps(...)``, by that or another of its names."""
+    names = {"perfkit.steps", *marks}
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in names
 
 
 def trains_either_way(marked: ast.Module) -> bool:
@@ -210,6 +230,8 @@ def _ways(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], list[ast.stmt]]]:
                     yield one.body, [*one.orelse, *follows]
 
 
+# Methods of dicts, bars and environments that steps may be called by as well.
+_COMMON = frozenset({"update", "step", "add", "append", "get", "write"})
 _LIBRARIES = frozenset({"keras", "tensorflow"})
 # Their search calls fit, somewhere within.
 _TUNERS = frozenset({"keras_tuner", "kerastuner"})

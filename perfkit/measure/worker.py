@@ -151,8 +151,8 @@ def _may_have_children() -> None:
     settings = getattr(multiprocessing.current_process(), "_config", {})
     settings["daemon"] = False
     os.environ[MARK] = str(os.getpid())
-    usual = multiprocessing.get_all_start_methods()[0]
-    multiprocessing.set_start_method(usual, force=True)
+    # None is chosen yet, so that code of the user's may choose one, as it may do once.
+    multiprocessing.set_start_method(None, force=True)
 
 
 def _says(text: str) -> str:

@@ -472,6 +472,98 @@ def test_no_graph_is_made_of_what_python_does_in_each_step(
     assert "happens only once" in one.mind
 
 
+LOOP = """
+def train_step(x):
+    {}
+for epoch in range(9):
+    for x in data:
+        train_step(x)
+    {}
+"""
+LATER = {
+    "a rate that the loop lowers": ("lr = 1", "return x * lr", "lr = lr * 0.9"),
+    "a rate that a function lowers": (
+        "lr = 1\ndef adjust():\n    global lr\n    lr = lr * 0.9",
+        "return x * lr",
+        "adjust()",
+    ),
+    "a draw that is imported": (
+        "from numpy.random import randn",
+        "return x + randn(8)",
+        "pass",
+    ),
+    "a buffer that draws": (
+        "import numpy as np\nclass Buffer:\n    def sample(self, n):\n"
+        "        return np.random.rand(n)\nbuffer = Buffer()",
+        "return x * buffer.sample(8)",
+        "pass",
+    ),
+    "the next of an iterator": ("", "return x * next(more)", "pass"),
+}
+
+
+@pytest.mark.parametrize(("head", "body", "after"), LATER.values(), ids=LATER)
+def test_no_graph_is_made_of_what_others_change_between_steps(
+    tmp_path, head, body, after
+):
+    source = f"import tensorflow as tf\n{head}{LOOP}"
+    facts = {"eager_calls": ["__main__:train_step"]}
+    path = written(tmp_path, source.format(body, after))
+    (one,) = locate(found("tf.function", **facts), maker(str(path))).causes
+    assert (one.edits, one.mind[:12]) == ((), "In a graph `")
+    path = written(tmp_path, source.format("return x", "pass"), "plain.py")
+    (one,) = locate(found("tf.function", **facts), maker(str(path))).causes
+    assert one.edits != ()
+
+
+CALLED = (
+    "import keras\nclass Warm(keras.callbacks.Callback):\n"
+    "    def {}(self, n, logs=None):\n        self.model.optimizer.lr = n\n"
+    "model.compile('adam', 'mse')\n"
+    "h = model.fit(x, y, epochs=9, validation_data=v, callbacks=[\n"
+    "    keras.callbacks.ModelCheckpoint('best.keras'), Warm()])\n"
+)
+KEPT = {
+    "best.keras": ("without ModelCheckpoint", "keras.models.load_model('best.keras')"),
+    "val_": ("validation every 5 epochs", "plot(h.history['val_loss'])"),
+    ".history": ("validation every 5 epochs", "pd.DataFrame(h.history)"),
+}
+
+
+@pytest.mark.parametrize(("change", "later"), KEPT.values(), ids=KEPT)
+def test_no_line_goes_whose_work_is_read_after_the_training(tmp_path, change, later):
+    facts = {"callbacks": ["ModelCheckpoint", "Warm"]}
+    source = CALLED.format("on_epoch_end")
+    assert changed(tmp_path, source, change, **facts) != ""
+    assert changed(tmp_path, f"{source}{later}\n", change, **facts) == ""
+
+
+def test_no_call_makes_steps_that_a_callback_steers_one_by_one(tmp_path):
+    facts = {"callbacks": ["ModelCheckpoint", "Warm"], "steering": ["Warm"]}
+    for hook, typed in (("on_epoch_end", True), ("on_train_batch_begin", False)):
+        text = changed(tmp_path, CALLED.format(hook), "16 steps at a time", **facts)
+        assert bool(text) == typed
+
+
+def test_one_epoch_is_never_validated_seldom(tmp_path):
+    once = CALLED.format("on_epoch_end").replace("epochs=9, ", "")
+    assert changed(tmp_path, once, "validation every 5 epochs") == ""
+
+
+def test_a_step_that_scales_no_loss_is_not_trained_in_float16(tmp_path):
+    own = (
+        "import keras\nclass Own(keras.Model):\n    def train_step(self, data):\n"
+        "        loss = {}\n        self.optimizer.apply_gradients(g)\n"
+        "model = Own()\nmodel.compile('adam', 'mse')\nmodel.fit(x, y, epochs=2)\n"
+    )
+    assert changed(tmp_path, own.format("of(data)"), "mixed_float16") == ""
+    scaled = own.format("self.optimizer.scale_loss(of(data))")
+    assert "mixed_float16" in changed(tmp_path, scaled, "mixed_float16")
+    assert "mixed_bfloat16" in changed(
+        tmp_path, own.format("of(data)"), "mixed_bfloat16"
+    )
+
+
 @pytest.mark.parametrize(
     "line",
     [

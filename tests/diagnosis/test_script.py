@@ -248,6 +248,9 @@ def test_a_function_that_makes_a_training_stays_what_it_was(script):
         ("while going():\n    step(next(it))", "while going()"),
         ("for b in data:\n    critics(b)\n    step(b)", "for b in STEPS(data)"),
         ("for fold in folds:\n    epoch()", "for fold in folds"),
+        # Methods of that name belong to many things.
+        ("for f in files:\n    bar.update(1)", "for f in files"),
+        ("for b in data:\n    agent.update(b)", "for b in STEPS(data)"),
     ],
 )
 def test_the_loop_whose_turns_are_steps_is_marked(loop, marked):
@@ -255,6 +258,8 @@ def test_the_loop_whose_turns_are_steps_is_marked(loop, marked):
         "def step(b):\n    tf.GradientTape()\n"
         "def epoch():\n    for b in data:\n        step(b)\n"
         "def critics(b):\n    for _ in range(5):\n        step(b)\n"
+        "class Agent:\n    def update(self, b):\n        tf.GradientTape()\n"
+        "agent = Agent()\n"
     )
     tree = ast.parse(functions + loop)
     MarkSteps(tree)
@@ -292,6 +297,16 @@ def test_the_longest_fit_is_known_by_names_of_numbers():
     tree = ast.parse(text)
     assert [call.lineno for call in fit_calls(tree)] == [2, 3, 4]
     assert longest(fit_calls(tree), tree).lineno == 3
+    # A forest of another library is fitted without a word of epochs.
+    tree = ast.parse("forest.fit(x, y)\nmodel.fit(x, y, epochs=args.epochs)")
+    assert longest(fit_calls(tree), tree).lineno == 2
+
+
+def test_a_mark_counts_by_whatever_name_it_was_imported():
+    text = "from perfkit import steps as s\nfor b in s(data):\n    tf.GradientTape()"
+    tree = ast.parse(text)
+    assert MarkSteps(tree).count == 1
+    assert "__perfkit_steps__" not in ast.unparse(tree)
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,13 @@ from perfkit.diagnosis.edits.places import (
 )
 from perfkit.diagnosis.edits.text import Splice
 from perfkit.diagnosis.edits.traced import methods, refuse_frozen
+from perfkit.diagnosis.hints.code import Code
+from perfkit.diagnosis.own_callbacks import STEP_HOOKS
 from perfkit.diagnosis.pipeline.chain import is_serial
 from perfkit.diagnosis.source import (
     Import,
     called,
+    calls_in,
     dotted,
     hides,
     is_dataset,
@@ -118,6 +121,30 @@ def _compiled(name: str, value: str) -> Row:
     return compiled
 
 
+def _many_steps(places: Places, match: re.Match[str]) -> Iterator[Splice]:
+    """Let a call make several steps, where no callback steers each of them."""
+    steering = places.facts.get("steering") or ()
+    for one in places.code.classes:
+        hooks = {getattr(f, "name", "") for f in one.body} & {*STEP_HOOKS}
+        if one.name in steering and hooks:
+            raise Unsure(_STEERS_EACH.format(one.name, match[1]))
+    yield from _compiled("steps_per_execution", r"\1")(places, match)
+
+
+_FEWER_VALUES = (
+    "`history` then holds fewer values of `val_...` than epochs: let what reads them "
+    "know that first."
+)
+_READ_LATER = "What `{}` writes is read later: let it write less often, and keep it."
+# What a callback of Keras's writes to, by the name of its argument.
+_WRITES = {"ModelCheckpoint": "filepath", "CSVLogger": "filename"}
+_STEERS_EACH = "`{}` steers each step, and would then be called once in {}."
+_UNSCALED = (
+    "With float16 the `train_step` has to train on `optimizer.scale_loss(loss)`: its "
+    "gradients are divided by that scale."
+)
+
+
 def _appended(place: str, method: str) -> Row:
     """Call one more method of a dataset; ``{}`` in it is what TensorFlow is called."""
 
@@ -150,12 +177,25 @@ def _validate_seldom(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Validate after every fifth epoch, or after the last one."""
     often, given = places.value("validation_freq"), places.value("epochs")
     before = places.code.number(often) if often is not None else 1
-    epochs = places.code.number(given)
-    unknown = given is not None and epochs is None
-    if unknown or before is None or (epochs is not None and epochs <= before):
+    # Without a word of them there is one.
+    epochs = places.code.number(given) if given is not None else 1
+    if before is None or epochs is None or epochs <= before:
         raise Unsure
-    freq = min(_SELDOM * before, epochs or _SELDOM * before)
+    if _reads_validations(places.code):
+        raise Unsure(_FEWER_VALUES)
+    freq = min(_SELDOM * before, epochs)
     yield from _fitted(places, "validation_freq", f"{freq:g}")
+
+
+def _reads_validations(code: Code) -> bool:
+    """Whether it reads what fit tells of validations, or all that it tells."""
+    for node in code.nodes:
+        key = getattr(getattr(node, "slice", None), "value", "")
+        if str(key).startswith("val_"):
+            return True
+    frames = code.named("DataFrame")
+    given = (one for call in frames for one in call.args[:1])
+    return any(dotted(one).endswith(".history") for one in given)
 
 
 def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
@@ -167,6 +207,8 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     # What steers the training is made cheaper, and stays.
     if name not in listed or name in (places.facts.get("steering") or ()):
         raise Unsure
+    if name in _WRITES and _is_read(places.code, name):
+        raise Unsure(_READ_LATER.format(name))
     if isinstance(found, ast.Call) and called(found) == name:
         yield from places.text.remove(within, place)
         return
@@ -189,6 +231,24 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
         yield from _deleted(places, only(appends))
     else:
         raise Unsure
+
+
+def _is_read(code: Code, name: str) -> bool:
+    """Whether what a callback of Keras's writes is spoken of elsewhere."""
+    for call in code.named(name):
+        given = keyword(call, _WRITES[name], 0)
+        inside = {*of_kind(ast.AST, call)}
+        for node in code.nodes:
+            if node in inside or given is None:
+                continue
+            if isinstance(given, ast.Constant) and isinstance(node, ast.Constant):
+                same = node.value == given.value
+            else:
+                read = isinstance(getattr(node, "ctx", None), ast.Load)
+                same = read and dotted(given) != "" and dotted(node) == dotted(given)
+            if same:
+                return True
+    return False
 
 
 def _parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
@@ -271,6 +331,12 @@ def _endless(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 def _policy(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Choose a dtype policy below the imports, before the model is made."""
+    if match[0] == "mixed_float16":
+        for function in places.code.functions:
+            calls = calls_in(function)
+            own = getattr(function, "name", "") == "train_step"
+            if own and "apply_gradients" in calls and "scale_loss" not in calls:
+                raise Unsure(_UNSCALED)
     model = _model(places)
     for module, where in _POLICIES.items():
         for name, statement in places.imports(model, module):
@@ -291,7 +357,7 @@ _TABLE: tuple[tuple[str, Row], ...] = (
     ("graph", _graph),
     (r"tf\.function", _as_graphs),
     ("XLA", _compiled("jit_compile", "True")),
-    (r"(\d+) steps at a time", _compiled("steps_per_execution", r"\1")),
+    (r"(\d+) steps at a time", _many_steps),
     ("without progress bar", lambda places, _: _fitted(places, "verbose", "2")),
     ("|".join(LEFT_OFF), _left_off),
     ("not unrolled", _rolled),

@@ -28,6 +28,8 @@ _SET = (
     "tf.Variable first, or set it outside."
 )
 _READ = "In a graph `{}` of `{}` keeps its first value: hand it in as a tensor first."
+# Where an object gets what it has.
+_MAKES = ("__init__", "build", "compile")
 # What Keras makes graphs of, where it is the user's own.
 _METHODS = ("train_step", "call", "compute_loss", "update_state")
 
@@ -67,25 +69,64 @@ def _reached(code: Code, functions: Iterable[ast.AST]) -> Iterator[Function]:
                 waiting.append(code.resolve(call.func) or call)
             elif dotted(of) == "self" and called(call) in own:
                 waiting.append(own[called(call)])
+            elif dotted(of) != "self":
+                # Of whichever class of the file has such a method.
+                kinds = (f for one in code.classes for f in one.body)
+                waiting += [f for f in kinds if getattr(f, "name", "") == called(call)]
 
 
 def _frozen(code: Code, function: Function) -> Iterator[tuple[str, str]]:
     """What a graph of a function does once: what to say, and of what."""
     for call in python_draws(code, [*of_kind(ast.Call, function)]):
         yield _DRAWN, ast.unparse(call.func)
+    for call in of_kind(ast.Call, function):
+        if dotted(call.func) == "next":
+            yield _DRAWN, ast.unparse(call)
+    for node in of_kind(ast.Attribute, function):
+        reads = isinstance(node.ctx, ast.Load) and dotted(node.value) == "self"
+        if reads and any(_sets_later(code, one, node.attr) for one in code.nodes):
+            yield _READ, ast.unparse(node)
     for node in of_kind(ast.Attribute, function):
         if isinstance(node.ctx, ast.Store):
             yield _SET, ast.unparse(node)
     for statement in ast.walk(function):
         if isinstance(statement, ast.Global | ast.Nonlocal):
             yield _SET, statement.names[0]
+    shared = {
+        name
+        for node in code.nodes
+        if isinstance(node, ast.Global)
+        if code.names.nearest(node, ast.FunctionDef) is not function
+        for name in node.names
+    }
     for name in of_kind(ast.Name, function):
+        local = any(function in code.names.above(b) for b in code.bound(name))
+        if name.id in shared and isinstance(name.ctx, ast.Load) and not local:
+            yield _READ, name.id
         if any(_changes_outside(code, one, function) for one in code.bound(name)):
             yield _READ, name.id
 
 
 def _changes_outside(code: Code, bound: ast.AST, function: Function) -> bool:
     """Whether a loop elsewhere gives a name one value after the other."""
-    counted = isinstance(bound, ast.AugAssign) and code.loop_of(bound) is not None
-    moves = counted or isinstance(bound, ast.For | ast.AsyncFor)
-    return moves and function not in code.names.above(bound)
+    above = [bound, *code.names.above(bound)]
+    statement = next((one for one in above if isinstance(one, ast.stmt)), bound)
+    given = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
+    loop = code.loop_of(statement) if given else None
+    if isinstance(bound, ast.For | ast.AsyncFor):
+        loop = bound
+    # What is defined in the loop is made anew in each of its turns.
+    moves = loop is not None and loop not in code.names.above(function)
+    return moves and function not in above
+
+
+def _sets_later(code: Code, node: ast.AST, name: str) -> bool:
+    """Whether it sets an attribute of this name once the object is made."""
+    if not isinstance(node, ast.Attribute) or node.attr != name:
+        return False
+    if not isinstance(node.ctx, ast.Store):
+        return False
+    within = code.names.nearest(node, ast.FunctionDef)
+    if within is None:
+        return code.loop_of(node) is not None
+    return within.name not in _MAKES

@@ -131,7 +131,9 @@ def _is_gpu(node: ast.AST) -> bool:
 def _shuffle(code: Code, call: ast.Call, before: Chain, on: Chain) -> Iterator[Hinted]:
     made, buffer = _names(before), code.number(keyword(call, "buffer_size", 0))
     if "batch" in made and not {"shuffle", "unbatch"} & {*made}:
-        yield call, _SAYS["late shuffle"]
+        # What is batched again behind it was no batch of examples.
+        if not _BATCHED & {*_names(on)[1:]}:
+            yield call, _SAYS["late shuffle"]
     elif buffer is not None:
         data = _examples(code, before)
         batch = next((s.call for s in on if s.name == "batch" and s.call), None)
@@ -303,6 +305,7 @@ _DRAWS = {"normal", "uniform", "truncated_normal", "shuffle", "categorical", "ga
 _PARALLEL = ("apply_default_optimizations", "map_parallelization")
 _NUMPY = ("np.", "numpy.", "random.")
 _GENERATORS = ("default_rng", "RandomState", "Random")
+_DRAWING = ("numpy.random", "random")
 _PYTHON_DRAWS = ("np.random.", "numpy.random.", "random.")
 _KEEPS = {"cache", "snapshot", "save", "?", *_PYTHON}
 _BATCHED = {"batch", "padded_batch", "ragged_batch"}
@@ -370,10 +373,17 @@ def python_draws(code: Code, calls: Sequence[ast.Call]) -> list[ast.Call]:
         for node, target in code.assigned
         if isinstance(node.value, ast.Call) and called(node.value) in _GENERATORS
     } - {""}
+    imported = {
+        alias.asname or alias.name
+        for node in code.nodes
+        if isinstance(node, ast.ImportFrom) and node.module in _DRAWING
+        for alias in node.names
+    }
     found = [
         call
         for call in calls
         if dotted(call.func).startswith(_PYTHON_DRAWS)
+        or (receiver(call) is None and called(call) in imported)
         or called(receiver(call) or call) in generators
     ]
     return [] if _first_of(_PYTHON, calls) else found

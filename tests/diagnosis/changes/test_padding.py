@@ -95,6 +95,11 @@ def test_texts_that_are_full_or_of_one_length_are_left_alone():
     full = np.ones((8, 90), np.int64)
     assert padded(None, (full, full[:, 0])) == {}
     assert padded(None, (padded_before("pre")[0].astype("float32"),)) == {}
+    # Labels are no texts, and a mask would have to be cut as well.
+    texts = padded_before("pre")[0]
+    assert padded(None, (np.ones((len(texts), 3), "float32"), texts)) == {}
+    assert padded(None, ({"ids": texts, "mask": texts != 0}, texts[:, 0])) == {}
+    assert padded(None, (texts, texts)) == {}
     fixed = keras.Sequential([keras.Input((90,)), keras.layers.Dense(1)])
     assert padded(fixed, (padded_before("pre")[0],)) == {}
     open_length = keras.Sequential([keras.Input((None,)), keras.layers.Embedding(9, 2)])

@@ -178,5 +178,7 @@ RIGHT = [
     HELPERS + "m.fit(made(cached=yes()))",
     "if big():\n    d = d.batch(8)\nd = d.shuffle(9)",
     EITHER.format("d.take(99)", "d.batch(8)"),
+    # What is cut into sequences and batched again was no batch of examples.
+    "d.batch(101, drop_remainder=True).map(parted, 2).shuffle(9).batch(8)",
 ]
 test_a_mistake_is_seen, test_what_is_right_is_not = rules(MISTAKES, RIGHT, HEAD)
