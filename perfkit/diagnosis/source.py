@@ -4,6 +4,7 @@ import ast
 import itertools
 import json
 import linecache
+import re
 import tokenize
 from collections import defaultdict, deque
 from collections.abc import Iterator
@@ -216,6 +217,7 @@ _EPOCHS_AT = 3
 _MOST_FILES = 50
 # A cell that is only timed is code like any other.
 _TIMED = ("%%time", "%%timeit", "%%capture")
+_TIMED_LINE = re.compile(r"^([ \t]*)%time[ \t]+(?=\S)", re.MULTILINE)
 
 
 def text_of(path: str) -> str:
@@ -343,7 +345,10 @@ def _code_cells(text: str) -> list[str]:
         raise ValueError("it is no notebook") from None
     for code in every:
         first, end, rest = code.partition("\n")
-        alone = f"pass{end}{rest}" if first.strip() in _TIMED else code
+        timed = first.split()[:1] and first.split()[0] in _TIMED
+        alone = f"pass{end}{rest}" if timed else code
+        # A statement that is timed is code like any other.
+        alone = _TIMED_LINE.sub(r"\1", alone)
         lines = manager.transform_cell(alone).rstrip("\n")
         # A line stays where it is, so that its number does not change.
         missing = code.rstrip("\n").count("\n") - lines.count("\n")

@@ -445,13 +445,14 @@ def test_what_only_ipython_understands_is_no_code_and_lines_stay(tmp_path):
         "%%bash\nfor x in y; do :; done",
         "%%time\nsay = (\n    'a'\n    % b\n)",
         "last = 1",
+        "%%capture out\nfor n in range(2):\n    %time best = n",
     ]
     cells = [{"cell_type": "code", "source": [cell]} for cell in code]
     path = tmp_path / "n.ipynb"
     path.write_text(json.dumps({"cells": cells}))
     tree = ast.parse(text_of(str(path)))
-    lines = [n.lineno for n in tree.body if isinstance(n, ast.Assign)]
-    assert lines == [6, 10]
+    lines = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Assign)]
+    assert sorted(lines) == [6, 10, 13]
 
 
 def test_a_script_on_keras_2_is_refused_before_it_runs(script):

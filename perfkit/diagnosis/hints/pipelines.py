@@ -102,9 +102,17 @@ def _switched_off(code: Code, options: Sequence[str]) -> str:
 
 def _stage(code: Code, call: ast.Call, before: Chain, on: Chain) -> Iterator[Hinted]:
     made, (name, *after) = _names(before), _names(on)
+    # What is looked at besides, by a preview, says nothing of what is trained on.
+    trained = [
+        _names(chain)[at + 1 :]
+        for chain in code.chains.trained
+        for at, stage in enumerate(chain)
+        if stage.call is call
+    ]
     if name == "shuffle":
         yield from _shuffle(code, call, before, on)
-    if name == "prefetch" and not {"?", "prefetch"} & {*after}:
+    works = all(_WORK & {*rest} for rest in trained)
+    if name == "prefetch" and works and not {"?", "prefetch"} & {*after}:
         last = next((name for name in reversed(after) if name in _WORK), "")
         # What works in parallel runs ahead by itself, before it is asked.
         calls = (one.call for one in on[1:] if one.call)
@@ -112,7 +120,8 @@ def _stage(code: Code, call: ast.Call, before: Chain, on: Chain) -> Iterator[Hin
             yield call, _SAYS["early prefetch"].format(last)
     if name == "cache" and "repeat" in made:
         yield call, _SAYS["repeated cache"]
-    if name == "cache" and after[:1] == ["take"]:
+    cut = all(rest[:1] == ["take"] for rest in trained)
+    if name == "cache" and cut and after[:1] == ["take"]:
         yield call, _SAYS["cut cache"]
     if any(map(_is_gpu, code.names.above(call))):
         yield call, _SAYS["device"]

@@ -178,6 +178,9 @@ RIGHT = [
     HELPERS + "m.fit(made(cached=yes()))",
     "if big():\n    d = d.batch(8)\nd = d.shuffle(9)",
     EITHER.format("d.take(99)", "d.batch(8)"),
+    # A look at some of them is not what is trained on.
+    "d = rows().batch(8).prefetch(1)\nother = d.map(f, 2)\nm.fit(d)",
+    "d = rows().batch(8).cache()\nfor b in d.take(1):\n    print(b)\nm.fit(d)",
     # What is cut into sequences and batched again was no batch of examples.
     "d.batch(101, drop_remainder=True).map(parted, 2).shuffle(9).batch(8)",
 ]
