@@ -117,9 +117,15 @@ class Measurement:
         compared = statistics.comparison(
             rounds, self._usual, self.noise_floor, max(1, len(self._compared))
         )
-        both = self._completed[rounds.variant], self._completed[rounds.baseline]
-        common = both[0].keys() & both[1].keys()
-        turns = {known[r][1].turns for known in both for r in common}
+        one, other = (
+            {number: part for number, (_, part) in self._completed[name].items()}
+            for name in (rounds.variant, rounds.baseline)
+        )
+        counted = [
+            (one[number].beside(other[number]), other[number].beside(one[number]))
+            for number in one.keys() & other.keys()
+        ]
+        turns = {part.turns for pair in counted for part in pair}
         # A single turn shows nothing of how turns differ.
         return compared.after(2 if 1 in turns else 1)
 
