@@ -298,7 +298,7 @@ def test_without_tensorflow_a_run_that_needs_it_says_how_to_install_it(tmp_path)
     assert out == ""
     assert err.count("\n") == 1
     assert "tensorflow, which is not installed" in err
-    assert "pip install tensorflow`" in err
+    assert '`pip install ".[tensorflow]"` in the folder' in err
 
 
 @pytest.mark.parametrize("line", ["list", "run --help", "run data-pipeline --help"])

@@ -54,7 +54,7 @@ def test_a_run_gives_a_finding_that_is_saved_without_the_path_of_a_folder(heard)
     assert comparison.verdict in ("slower", "too noisy to say")
     assert comparison.low < 0.6
     assert finding.verdict.headline == str(comparison)
-    assert finding.notes == {"numbers": 20_000}
+    assert finding.notes["numbers"] == 20_000
     assert (finding.guess, finding.seed, finding.stopped) == ("short", 4, False)
     loaded = store.load(finding.path)
     assert loaded.verdict == finding.verdict
@@ -64,7 +64,7 @@ def test_a_run_gives_a_finding_that_is_saved_without_the_path_of_a_folder(heard)
     assert loaded_counts == counts
     assert not loaded.unfinished
     assert "broken off" not in repr(finding)
-    assert finding.parameters == {"size": 20_000, "where": "a folder"}
+    assert finding.parameters == {"size": 20_000, "where": "FOLDER"}
     assert "alice" not in finding.path.read_text()
 
 

@@ -53,9 +53,9 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
         *_epochs(measured, epoch),
     )
     if len(modes) < 2:
-        because = (*because, *failures(measured))
+        told = (*because, *failures(measured))
         asked = ((kind, _costs(measured, kind)) for kind in _FREE)
-        found = [_of_costs(measured, *one, because) for one in asked if one[1]]
+        found = [_of_costs(measured, *one, told) for one in asked if one[1]]
         # What is to be changed comes first; the other answer is not left out.
         found.sort(key=lambda verdict: not verdict.edits)
         if found:
