@@ -1,7 +1,6 @@
 """How a budget is spent: how many rounds, how many turns in each, of what."""
 
 import math
-import statistics
 from collections.abc import Collection, Mapping, Sequence
 
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
@@ -113,22 +112,10 @@ def shortest_round_s(
     names: Sequence[str], trials: Sequence[Trial], *, in_turns: bool
 ) -> float:
     """Seconds that the shortest useful round of these takes, as far as trials show."""
-    known = {
-        trial.variant: (trial.setup_s or 0.0) + _shortest_s(trial, in_turns=in_turns)
-        for trial in trials
-    }
-    # What never ran takes about as long as the others do.
-    usual = statistics.median(known.values()) if known else 0.0
-    return sum(known.get(name, usual) for name in names)
-
-
-def _shortest_s(trial: Trial, *, in_turns: bool) -> float:
-    """Seconds that a trial with ticks such as these works at least."""
-    spent = [ended - began for began, ended, _ in trial.worked]
-    tick_s = statistics.median(spent[1:] or spent or [0.0])
-    if not in_turns:
-        return one_go_s(tick_s)
-    return max(SHORTEST_WARM_UP_S, tick_s) + _FEWEST_TURNS * max(TURN_S, tick_s)
+    last = {trial.variant: trial.setup_s or 0.0 for trial in trials}
+    set_up = sum(last.get(name, 0.0) for name in names)
+    each = SHORTEST_WARM_UP_S + _FEWEST_TURNS * TURN_S if in_turns else ONE_GO_S
+    return set_up + len(names) * each
 
 
 def overrun_s(budget: float, round: int, first: float) -> float:

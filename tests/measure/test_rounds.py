@@ -1,6 +1,5 @@
 """The engine on a scripted machine with a clock of its own."""
 
-import functools
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from perfkit.errors import RunError
-from perfkit.measure import budgets
 from perfkit.measure import rounds as measure_rounds
 from perfkit.measure.measurement import CONTROL, Variant
 from perfkit.measure.plan import (
@@ -23,7 +21,6 @@ from perfkit.measure.plan import (
 )
 from perfkit.measure.rounds import Run
 from perfkit.measure.tick import REFUSED
-from tests.findings.made import completed
 from tests.measure.scripted import Script, Weather, play
 
 
@@ -216,17 +213,6 @@ def test_a_first_round_that_takes_long_has_turns_enough_to_be_judged(long):
     found = measured({**scripts, "other": Script(0.05, **long)}, budget=60)
     assert found.compare("slow", "base").verdict == "slower"
     assert min(len(trial.turns) for trial in found.trials) > 1
-
-
-def test_a_round_takes_as_long_as_its_ticks_and_what_never_ran_as_long_as_the_rest():
-    ticks = [(2.0, 0), (9.0, 10), *((10.0 + at, 10) for at in range(4))]
-    trials = [completed("base", 1, ticks, 2.0)]
-    # Set up in 2 s, a tick of a second to warm up, one in each of two turns.
-    shortest = functools.partial(budgets.shortest_round_s, trials=trials)
-    assert shortest(["base"], in_turns=True) == pytest.approx(2 + 1 + 2)
-    assert shortest(["base", "new"], in_turns=True) == pytest.approx(2 * 5)
-    assert shortest(["base"], in_turns=False) == pytest.approx(2 + 5)
-    assert budgets.shortest_round_s(["new"], [], in_turns=True) == 0.0
 
 
 def test_a_turn_of_each_is_kept_where_the_first_round_is_stopped():
