@@ -117,17 +117,8 @@ class Measurement:
         compared = statistics.comparison(
             rounds, self._usual, self.noise_floor, max(1, len(self._compared))
         )
-        one, other = (
-            {number: part for number, (_, part) in self._completed[name].items()}
-            for name in (rounds.variant, rounds.baseline)
-        )
-        counted = [
-            (one[number].beside(other[number]), other[number].beside(one[number]))
-            for number in one.keys() & other.keys()
-        ]
-        turns = {part.turns for pair in counted for part in pair}
         # A single turn shows nothing of how turns differ.
-        return compared.after(2 if 1 in turns else 1)
+        return compared.after(2 if rounds.single else 1)
 
     def fastest(self, among: tuple[str, ...] = ()) -> tuple[Timing, ...]:
         """The fastest variant, then those it is not shown to beat; best rate first.

@@ -266,6 +266,7 @@ class Rounds:
         shared: Variance of what is the same in all rounds, and no mean makes smaller.
         one_process: Whether both took turns in one process in each of the rounds.
         same: Whether both are known to do the same: the log of their ratio is 0.
+        single: Whether one of their trials counts with a single turn.
     """
 
     variant: str
@@ -276,6 +277,7 @@ class Rounds:
     shared: float = 0.0
     one_process: bool = False
     same: bool = False
+    single: bool = False
 
     @property
     def freedom(self) -> int:
@@ -314,7 +316,11 @@ def rounds(
 ) -> Rounds:
     """Take the ratio of each round, from the steady parts of variant and baseline."""
     logs, within, turns = np.array([_log_ratio(*pair) for pair in pairs]).T
-    return Rounds(variant, baseline, logs, within, turns, shared, one_process, same)
+    single = any(part.turns == 1 for pair in pairs for part in pair)
+    return Rounds(
+        *(variant, baseline, logs, within, turns),
+        *(shared, one_process, same, single),
+    )
 
 
 def seen(every: Sequence[Rounds]) -> list[Seen]:

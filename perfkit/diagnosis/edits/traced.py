@@ -82,9 +82,14 @@ def _frozen(code: Code, function: Function) -> Iterator[tuple[str, str]]:
     for call in of_kind(ast.Call, function):
         if dotted(call.func) == "next":
             yield _DRAWN, ast.unparse(call)
+    later = {
+        node.attr
+        for node in code.nodes
+        if isinstance(node, ast.Attribute) and _sets_later(code, node)
+    }
     for node in of_kind(ast.Attribute, function):
         reads = isinstance(node.ctx, ast.Load) and dotted(node.value) == "self"
-        if reads and any(_sets_later(code, one, node.attr) for one in code.nodes):
+        if reads and node.attr in later:
             yield _READ, ast.unparse(node)
     for node in of_kind(ast.Attribute, function):
         if isinstance(node.ctx, ast.Store):
@@ -120,10 +125,8 @@ def _changes_outside(code: Code, bound: ast.AST, function: Function) -> bool:
     return moves and function not in above
 
 
-def _sets_later(code: Code, node: ast.AST, name: str) -> bool:
-    """Whether it sets an attribute of this name once the object is made."""
-    if not isinstance(node, ast.Attribute) or node.attr != name:
-        return False
+def _sets_later(code: Code, node: ast.Attribute) -> bool:
+    """Whether it sets an attribute once the object is made."""
     if not isinstance(node.ctx, ast.Store):
         return False
     within = code.names.nearest(node, ast.FunctionDef)

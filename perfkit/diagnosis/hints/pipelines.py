@@ -102,29 +102,40 @@ def _switched_off(code: Code, options: Sequence[str]) -> str:
 
 def _stage(code: Code, call: ast.Call, before: Chain, on: Chain) -> Iterator[Hinted]:
     made, (name, *after) = _names(before), _names(on)
-    # What is looked at besides, by a preview, says nothing of what is trained on.
-    trained = [
+    if name == "shuffle":
+        yield from _shuffle(code, call, before, on)
+    if name == "prefetch" and not {"?", "prefetch"} & {*after}:
+        works = all(_WORK & {*rest} for rest in _trained_behind(code, call))
+        last = next((name for name in reversed(after) if name in _WORK), "")
+        # What works in parallel runs ahead by itself, before it is asked.
+        calls = (one.call for one in on[1:] if one.call)
+        if (
+            works
+            and last
+            and not any(keyword(one, "num_parallel_calls", 1) for one in calls)
+        ):
+            yield call, _SAYS["early prefetch"].format(last)
+    if name == "cache" and "repeat" in made:
+        yield call, _SAYS["repeated cache"]
+    if name == "cache" and after[:1] == ["take"]:
+        behind = _trained_behind(code, call)
+        if all(rest[:1] == ["take"] for rest in behind):
+            yield call, _SAYS["cut cache"]
+    if any(map(_is_gpu, code.names.above(call))):
+        yield call, _SAYS["device"]
+
+
+def _trained_behind(code: Code, call: ast.Call) -> list[list[str]]:
+    """What stands behind a stage in each pipeline that is trained on.
+
+    What is looked at besides, by a preview, says nothing of those.
+    """
+    return [
         _names(chain)[at + 1 :]
         for chain in code.chains.trained
         for at, stage in enumerate(chain)
         if stage.call is call
     ]
-    if name == "shuffle":
-        yield from _shuffle(code, call, before, on)
-    works = all(_WORK & {*rest} for rest in trained)
-    if name == "prefetch" and works and not {"?", "prefetch"} & {*after}:
-        last = next((name for name in reversed(after) if name in _WORK), "")
-        # What works in parallel runs ahead by itself, before it is asked.
-        calls = (one.call for one in on[1:] if one.call)
-        if last and not any(keyword(one, "num_parallel_calls", 1) for one in calls):
-            yield call, _SAYS["early prefetch"].format(last)
-    if name == "cache" and "repeat" in made:
-        yield call, _SAYS["repeated cache"]
-    cut = all(rest[:1] == ["take"] for rest in trained)
-    if name == "cache" and cut and after[:1] == ["take"]:
-        yield call, _SAYS["cut cache"]
-    if any(map(_is_gpu, code.names.above(call))):
-        yield call, _SAYS["device"]
 
 
 def _is_gpu(node: ast.AST) -> bool:
