@@ -99,6 +99,10 @@ def _send(sink: Connection, message: tuple[Any, ...]) -> None:
     try:
         sink.send(message)
     except (BrokenPipeError, ConnectionError):
+        # Nobody listens any more. The system ends this group only as long as this
+        # process waits for that: what it started goes with it.
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
         os._exit(1)
 
 

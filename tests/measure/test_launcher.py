@@ -257,6 +257,17 @@ def test_kill_ends_the_trial_with_what_it_started(start):
     assert trials.are_gone([process, *children])
 
 
+@launcher_alone
+def test_a_trial_that_nobody_hears_any_more_ends_with_what_it_started(start):
+    running = start(workloads.tells_for_ever_with_a_child)
+    while not (messages := running.poll(0.1)):
+        pass
+    both = [psutil.Process(running.pid), psutil.Process(messages[0][2])]
+    running._open.remove(running._messages)
+    running._messages.close()
+    assert trials.are_gone(both)
+
+
 def test_every_trial_is_a_fresh_process_and_equal_seeds_give_equal_numbers(start):
     at_once = [start(workloads.what_it_sees, seed=seed) for seed in (1, 1, 2)]
     told = [trials.notes_of(running) for running in reversed(at_once)]

@@ -111,6 +111,12 @@ def leaves_a_child():
     time.sleep(3600)
 
 
+def tells_for_ever_with_a_child():
+    yield Note("child", subprocess.Popen(["sleep", "3600"]).pid)
+    while True:
+        yield Note("again", None)
+
+
 def nothing():
     return iter(())
 
