@@ -209,11 +209,12 @@ class Screening:
         turns, ratio = self._turns.get(change.name, 0), _ratio(measured, change.name)
         if turns >= _SOME_TURNS:
             place = 6
-        elif turns >= _FEWEST_TURNS or (turns and change.ceiling and ratio > _PLAINLY):
-            # What is known well enough to go on waits for what is not known at all.
-            place = 4
         elif turns:
-            place = 0
+            # What one turn shows plainly, or not at all, is known well enough to wait
+            # for what is not known: with steps of a second few turns fit.
+            plainly = change.ceiling and ratio > _PLAINLY
+            again = turns < _FEWEST_TURNS and ratio > CLAIMED and not plainly
+            place = 0 if again else 4
         elif change.cause in _PLAIN or change.ceiling:
             place = 1
         elif change.kind == "opportunity":

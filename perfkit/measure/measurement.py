@@ -120,14 +120,19 @@ class Measurement:
         # A single turn shows nothing of how turns differ.
         return compared.after(2 if rounds.single else 1)
 
-    def fastest(self, among: tuple[str, ...] = ()) -> tuple[Timing, ...]:
+    def fastest(
+        self, among: tuple[str, ...] = (), *, against: str = "", rounds: int = 1
+    ) -> tuple[Timing, ...]:
         """The fastest variant, then those it is not shown to beat; best rate first.
 
         Not all are in every round, and rounds differ: a rate is that of the baseline
-        times what they differ by where both were.
+        times what they differ by where both were. What is too noisy to say hides
+        nothing that is shown to beat the baseline.
 
         Args:
             among: Only these variants; empty for all.
+            against: Stands for the run's baseline; "" for that.
+            rounds: Nothing is shown in fewer of them.
         """
         ranked = sorted(
             (t for t in self.timings if not among or t.variant in among),
@@ -136,13 +141,18 @@ class Measurement:
         )
         if not ranked:
             return ()
-        best = ranked[0]
-        for other in ranked[1:]:
+        shown = [t for t in ranked if self._beats(t, against, rounds)]
+        best, *rest = shown or ranked
+        for other in rest:
             compared = self.compare(other.variant, best.variant)
             if compared and compared.verdict == "faster":
                 best = other
         others = (t for t in ranked if t is not best and self._ties(best, t))
         return (best, *others)
+
+    def _beats(self, timing: Timing, against: str, rounds: int) -> bool:
+        compared = self.compare(timing.variant, against or self.baseline)
+        return compared is not None and compared.after(rounds).verdict == "faster"
 
     def _rate_in_common(self, timing: Timing) -> float:
         common = self.timing(self.baseline)

@@ -101,17 +101,9 @@ class Race(Experiment):
                 because=failures(measured),
                 next=_NO_RATE,
             )
-        ranked = measured.fastest(tuple(side.name for side in self.sides))
-        # What is too noisy to say hides no side that is shown to be faster.
-        held = {s.name: measured.compare(s.name, first.name) for s in timed}
-        shown = [
-            name
-            for name, one in held.items()
-            if one and one.after(LEAST_ROUNDS).verdict == "faster"
-        ]
-        if shown and ranked[0].variant not in shown:
-            ranked = measured.fastest(tuple(shown))
-        best = next((s for s in timed if s.name == ranked[0].variant), None)
+        sides = tuple(side.name for side in self.sides)
+        fastest, *_ = measured.fastest(sides, rounds=LEAST_ROUNDS)
+        best = next((s for s in timed if s.name == fastest.variant), None)
         rates = {timing.variant: timing.rate for timing in measured.timings}
         nearest = best or max(timed, key=lambda side: rates[side.name])
         found, rest = self._told(nearest, measured), [s for s in timed if s != nearest]

@@ -216,6 +216,7 @@ def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_a
 WATCHING = change("without observers", "callback", ceiling=True)
 CACHE = change("cache", "no-cache", after="without input")
 LOGGER = change("without CSVLogger", "callback", after="without observers")
+PADDING = change("cut to the longest", "padding")
 ALL = (XLA, LOGGER, CACHE, MAP, WATCHING, CEILING)
 
 
@@ -241,6 +242,14 @@ def test_one_unlucky_turn_ends_no_change(monkeypatch):
         one = Mock(ratio=0.84, low=0.42, high=high)
         monkeypatch.setattr(diagnosis_rounds, "_given", Mock(return_value=one))
         assert choosing._wanted(MAP, measured(rounds=0)) is again
+
+
+def test_a_turn_that_showed_nothing_lets_what_has_had_none_go_first():
+    choosing = Screening((PADDING, WATCHING, CEILING))
+    seen = measured(rounds=1, without_input=1.2, without_observers=1.04)
+    assert choosing(measured(rounds=0)) == [WATCHING.name, CEILING.name]
+    assert choosing(seen) == [CEILING.name, PADDING.name]
+    assert choosing(seen) == [CEILING.name, WATCHING.name, PADDING.name]
 
 
 def test_what_stays_in_doubt_lets_what_is_no_mistake_have_a_turn():

@@ -63,22 +63,10 @@ class Race:
 
     @cached_property
     def ranked(self) -> tuple[Timing, ...]:
-        """The fastest that was timed, then those it is not shown to beat.
-
-        What is too noisy to say hides nothing that is shown to beat the baseline.
-        """
-        found = self.measured.fastest(self.timed) if self.timed else ()
-        shown = [name for name in self.timed if self._beats(name)]
-        if not shown or found[0].variant in shown:
-            return found
-        (best, *_) = self.measured.fastest(tuple(shown))
-        rest = [t for t in found if t.variant != self.baseline]
-        return (best, *(t for t in rest if t.variant != best.variant))
-
-    def _beats(self, name: str) -> bool:
-        """Whether one is shown to be faster than the baseline."""
-        held = self.measured.compare(name, self.baseline)
-        return held is not None and held.verdict == "faster"
+        """The fastest that was timed, then those it is not shown to beat."""
+        if not self.timed:
+            return ()
+        return self.measured.fastest(self.timed, against=self.baseline)
 
     @cached_property
     def compared(self) -> Comparison | None:
