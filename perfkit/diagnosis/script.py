@@ -89,12 +89,12 @@ class MarkSteps(ast.NodeTransformer):
             if called(node.value) in classes
             for target in node.targets
         }
-        self._stepping = set(STEPS)
-        # Who calls what makes a step makes one, however many calls lie between.
-        for _ in self._functions:
-            makes = (f.name for f in self._functions if self._makes_step(f))
-            self._stepping.update(makes)
-        self._turns = [loop for loop in _loops(tree) if self._is_turn(loop)]
+        # Dicts, bars and environments have methods of these names, too.
+        self._common = _COMMON
+        self._turns = self._found(tree)
+        if not self._turns:
+            self._common = frozenset()
+            self._turns = self._found(tree)
         self._in_steps = self._reached_from(self._turns)
         imported = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom))
         marks = {
@@ -106,6 +106,15 @@ class MarkSteps(ast.NodeTransformer):
         self.count = sum(_is_mark(node, marks) for node in ast.walk(tree))
         if not self.count:
             self.visit(tree)
+
+    def _found(self, tree: ast.Module) -> list[_Loop]:
+        """The loops whose turns are steps."""
+        self._stepping = set(STEPS)
+        # Who calls what makes a step makes one, however many calls lie between.
+        for _ in self._functions:
+            makes = (f.name for f in self._functions if self._makes_step(f))
+            self._stepping.update(makes)
+        return [loop for loop in _loops(tree) if self._is_turn(loop)]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Leave alone what becomes a graph, and what is a part of a step."""
@@ -163,8 +172,7 @@ class MarkSteps(ast.NodeTransformer):
                 names.update(a.id for a in call.args if isinstance(a, ast.Name))
                 names.update(a.attr for a in call.args if isinstance(a, ast.Attribute))
                 of = source.receiver(call)
-                # Dicts, bars and environments have methods of these names, too.
-                common = of if called(call) in _COMMON else None
+                common = of if called(call) in self._common else None
                 if common is None or ast.unparse(common) in self._own:
                     names.add(called(call))
         return names

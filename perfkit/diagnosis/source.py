@@ -297,8 +297,8 @@ def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
     }
 
     def sooner(call: ast.Call) -> tuple[bool, int]:
-        # Models of other libraries are fitted as well, without a word of these.
-        told = any(k.arg in _TRAINING_ONLY for k in call.keywords)
+        # Models of other libraries are fitted as well, without a word of epochs.
+        told = keyword(call, "epochs", _EPOCHS_AT) is not None
         return told, _epochs(call, numbers)
 
     return max(calls, key=sooner)

@@ -171,9 +171,7 @@ class _Taken:
         return self._batch * (1 / timing.rate - 1 / bare)
 
     def _of(self, variant: str) -> list[Steady]:
-        trials = self._measured.of(variant)
-        parts = [steady(trial) for trial in trials if trial.outcome == "completed"]
-        return [part for part in parts if part is not None]
+        return [part for _, part in self._measured.counted(variant).values()]
 
 
 def _transfer(taken: _Taken, changes: Sequence[Change], gpus: int) -> Part:

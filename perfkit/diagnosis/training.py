@@ -106,7 +106,8 @@ def handed_over(returned: Any) -> Training:
     if kind_of(data) == "arrays" and not arguments.get("batch_size"):
         arguments["batch_size"] = _batch_size(data, arguments)
         # Of what is validated on Keras makes batches of its own size then.
-        size = arguments.get("validation_batch_size") or _validated_at_once(arguments)
+        size = arguments.get("validation_batch_size")
+        size = size or _validated_at_once(data, arguments)
         arguments["validation_batch_size"] = size
     return Training(model, data, arguments, epochs)
 
@@ -226,12 +227,14 @@ def _batch_size(data: Any, arguments: dict[str, Any]) -> int:
     return -(-_trained(data, arguments) // int(steps)) if steps else BATCH
 
 
-def _validated_at_once(arguments: dict[str, Any]) -> int:
+def _validated_at_once(data: Any, arguments: dict[str, Any]) -> int:
     """Examples of a batch of validation on arrays where ``fit`` is told no size."""
     held, steps = arguments.get("validation_data"), arguments.get("validation_steps")
-    if not steps or not isinstance(held, tuple) or kind_of(held) != "arrays":
+    if not steps or not (held is None or kind_of(held) == "arrays"):
         return BATCH
-    return -(-_count(held) // int(steps))
+    trained = _trained(data, arguments)
+    count = _count(data) - trained if held is None else _count(held)
+    return -(-count // int(steps)) or BATCH
 
 
 def _trained(data: Any, arguments: dict[str, Any]) -> int:

@@ -73,7 +73,9 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
 def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     """The recorded values of the parameters that are set otherwise."""
     usual = {p.name: p.default for p in parameters_of(type(experiment))}
-    recorded = usual | finding.parameters
+    # What stood there once.
+    named = {k: "FOLDER" for k, v in finding.parameters.items() if v == "a folder"}
+    recorded = usual | finding.parameters | named
     asked = shareable(experiment)
     known = {name: recorded.get(name) for name in asked}
     return {name: value for name, value in known.items() if value != asked[name]}

@@ -167,15 +167,28 @@ class Measurement:
             return other.high >= best.low
         return comparison.verdict != "faster"
 
+    def counted(self, variant: str) -> dict[int, tuple[Trial, Steady]]:
+        """What counts of a variant in each round: a trial, and its steady part."""
+        return self._completed.get(variant, {})
+
     @functools.cached_property
     def _completed(self) -> dict[str, dict[int, tuple[Trial, Steady]]]:
         found: dict[str, dict[int, tuple[Trial, Steady]]] = {}
+        waited = set[int]()
         for trial in self.trials:
             if trial.is_try or trial.outcome != "completed" or self._misses(trial):
                 continue
             if (part := steady(trial)) is not None:
                 found.setdefault(trial.variant, {})[trial.round] = trial, part
-        return found
+                waited |= {trial.round} if part.waited else set()
+        # Where the first tick of a turn is not like the others, nobody's counts.
+        return {
+            variant: {
+                number: (trial, (number in waited and part.rested) or part)
+                for number, (trial, part) in rounds.items()
+            }
+            for variant, rounds in found.items()
+        }
 
     def _misses(self, trial: Trial) -> bool:
         """Whether its turns in one process met no end of an epoch, as the baseline's.
@@ -216,7 +229,7 @@ class Measurement:
 
         return {
             number: part.with_pauses(pauses_s(trial, part))
-            for number, (trial, part) in self._completed.get(variant, {}).items()
+            for number, (trial, part) in self.counted(variant).items()
         }
 
     @functools.cached_property
@@ -265,7 +278,7 @@ class Measurement:
         return statistics.rounds(
             variant,
             baseline,
-            [(one[r].beside(other[r]), other[r].beside(one[r])) for r in common],
+            [(one[r], other[r]) for r in common],
             shared=self._pauses_variance(
                 (variant, one), (baseline, other), common, own=own
             ),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from perfkit import units
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import student
-from perfkit.measure.steady import steady
+from perfkit.measure.steady import Steady
 from perfkit.measure.trial import Trial
 
 Paying = Literal["pays back", "at once", "never", "not shown"]
@@ -32,7 +32,7 @@ class PayBack:
         baseline: The one it is held against.
         paying: ``"pays back"`` after ``examples``; ``"at once"``, because its first
             call costs no more; ``"never"``, because its steps are slower; ``"not
-            shown"`` where no difference of the steps is shown.
+            shown"`` where the steps are not shown to differ, or when it is ahead.
         examples: After how many; 0.0 for at once, None for the last two.
         low: Lower end of the 95 % interval of ``examples``.
         high: Upper end of it; None where it has none.
@@ -68,15 +68,8 @@ class Line:
     each: float
 
 
-def line(trial: Trial) -> Line | None:
-    """What a trial's first call costs beyond its work, and what an example costs.
-
-    Returns:
-        None where the trial is too short to tell.
-    """
-    found = steady(trial) if trial.outcome == "completed" else None
-    if found is None:
-        return None
+def line(trial: Trial, found: Steady) -> Line:
+    """What a trial's first call costs beyond its work, and what an example costs."""
     # The first call did some work, too, and all of that is in its examples.
     first = next(examples for _, examples in trial.ticks if examples)
     each = 1 / found.rate
@@ -86,11 +79,11 @@ def line(trial: Trial) -> Line | None:
 def lines(
     measured: Measurement,
     variant: str,
-    line: Callable[[Trial], Line | None] = line,
+    line: Callable[[Trial, Steady], Line | None] = line,
 ) -> dict[int, Line]:
     """A variant's line in each round; ``line`` says what that of a trial is."""
-    found = ((trial.round, line(trial)) for trial in measured.of(variant))
-    return {number: known for number, known in found if known is not None}
+    found = {n: line(*counted) for n, counted in measured.counted(variant).items()}
+    return {number: known for number, known in found.items() if known is not None}
 
 
 def typical(measured: Measurement, variant: str) -> Line | None:
@@ -106,7 +99,7 @@ def pay_back(
     measured: Measurement,
     variant: str,
     baseline: str,
-    line: Callable[[Trial], Line | None] = line,
+    line: Callable[[Trial, Steady], Line | None] = line,
 ) -> PayBack | None:
     """Say after how many examples a variant has caught up; None where unknown.
 
@@ -127,7 +120,9 @@ def pay_back(
     low, high = _fieller(extra, saved)
     if middle <= 0 and high != 0:
         # Its first call may be shorter, or longer.
-        return PayBack(variant=variant, baseline=baseline, paying="not shown")
+        return PayBack(
+            variant=variant, baseline=baseline, paying="not shown", high=high
+        )
     return PayBack(
         variant=variant,
         baseline=baseline,

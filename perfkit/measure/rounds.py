@@ -378,8 +378,7 @@ class Run:
     def _fewest_turns(self) -> int:
         """Of a trial that counts although its round was ended: nobody loses turns."""
         # In the first round it is all there is to see, and nothing is claimed of it.
-        asked = self.stopped.is_set() and self._round == 1 and not self.plan.choose
-        return 1 if asked else 2
+        return 1 if self._round == 1 and not self.plan.choose else 2
 
     @property
     def _why_ending(self) -> str:

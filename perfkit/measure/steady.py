@@ -339,10 +339,6 @@ class Steady:
     waited: bool = False
     rested: "Steady | None" = None
 
-    def beside(self, other: "Steady") -> "Steady":
-        """What counts of it where it is held against another: of both the same."""
-        return self.rested if self.rested and (self.waited or other.waited) else self
-
     @property
     def example_s(self) -> float:
         """Seconds of an example, as ``seconds`` has them."""
@@ -350,13 +346,7 @@ class Steady:
 
     def with_pauses(self, pauses_s: float) -> "Steady":
         """The same with pauses of so many seconds an example shared out over it."""
-        if not pauses_s:
-            return self
-        return replace(
-            self,
-            seconds=self.seconds + pauses_s * self.examples,
-            rested=self.rested and self.rested.with_pauses(pauses_s),
-        )
+        return replace(self, seconds=self.seconds + pauses_s * self.examples)
 
     @property
     def rate(self) -> float:

@@ -70,7 +70,8 @@ class Moved:
             return False
         # A Python that the working tree lies in, such as /usr, is none of its own.
         prefixes = (p for p in (sys.prefix, sys.base_prefix) if p != self.top)
-        own = [prefix for prefix in prefixes if _lies_in(prefix, self.top)]
+        own = [p for p in prefixes if _lies_in(os.path.realpath(p), self.top)]
+        own += [os.path.realpath(prefix) for prefix in own]
         if any(_lies_in(path, prefix) for path in (place, where) for prefix in own):
             return False
         upwards = map(str, (Path(where), *Path(where).parents))

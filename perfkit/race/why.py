@@ -20,7 +20,7 @@ from perfkit.machine.starting.log import said
 from perfkit.measure.host import Environment
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.pay_back import Line, pay_back
-from perfkit.measure.steady import steady
+from perfkit.measure.steady import Steady
 from perfkit.measure.trial import FIRST_STEP_S, Trial
 from perfkit.race.rounds import ceilings, without
 from perfkit.race.side import MADE_S, Side
@@ -174,9 +174,9 @@ def _pays(
     """From how many steps on a side that starts later has caught up."""
     batches = {s.name: facts_of(s, facts).batch for s in (side, baseline)}
 
-    def line(trial: Trial) -> Line | None:
-        first, part = trial.notes.get(FIRST_STEP_S), steady(trial)
-        if part is None or not isinstance(first, float):
+    def line(trial: Trial, part: Steady) -> Line | None:
+        first = trial.notes.get(FIRST_STEP_S)
+        if not isinstance(first, float):
             return None
         each = 1 / part.rate
         return Line(first - batches[trial.variant] * each, each)

@@ -502,6 +502,48 @@ LATER = {
 }
 
 
+# A step that runs eagerly, and what there is beside it that no step changes.
+SAME = {
+    "a global that is set once": (
+        "def begin():\n    global rate\n    rate = 2\nbegin()",
+        "return x * rate",
+    ),
+    "a method of a module": (
+        "class Logger:\n    def log(self, m):\n        self.last = m\n",
+        "return tf.math.log(x)",
+    ),
+    "a search": ("", "return x * next(n for n in (1, 2) if n)"),
+    "a seed": ("from numpy.random import seed", "seed(1)"),
+}
+
+
+@pytest.mark.parametrize(("head", "body"), SAME.values(), ids=SAME)
+def test_a_graph_is_made_of_what_no_step_changes(tmp_path, head, body):
+    path = written(
+        tmp_path, f"import tensorflow as tf\n{head}{LOOP}".format(body, "pass")
+    )
+    facts = {"eager_calls": ["__main__:train_step"]}
+    (one,) = locate(found("tf.function", **facts), maker(str(path))).causes
+    assert one.edits != ()
+
+
+def test_what_another_class_sets_or_a_helper_of_init_is_no_state_of_a_step(tmp_path):
+    source = (
+        "import keras\nclass Losses(keras.callbacks.Callback):\n"
+        "    def on_train_begin(self, logs=None):\n        self.losses = []\n"
+        "class Own(keras.Model):\n"
+        "    def __init__(self):\n        self._prepare()\n"
+        "    def _prepare(self):\n        self.part = 0.5\n"
+        "    def train_step(self, data):\n"
+        "        return {{'loss': sum(self.losses) * self.part}}\n"
+        "    def begin(self):\n        {}\n"
+        "model = Own()\nmodel.compile('adam', run_eagerly=True)\n"
+        "model.fit(x, y, epochs=2, callbacks=[Losses()])\n"
+    )
+    assert changed(tmp_path, source.format("pass"), "graph") != ""
+    assert changed(tmp_path, source.format("self.part = 1.0"), "graph") == ""
+
+
 @pytest.mark.parametrize(("head", "body", "after"), LATER.values(), ids=LATER)
 def test_no_graph_is_made_of_what_others_change_between_steps(
     tmp_path, head, body, after
@@ -527,6 +569,18 @@ KEPT = {
     "best.keras": ("without ModelCheckpoint", "keras.models.load_model('best.keras')"),
     "val_": ("validation every 5 epochs", "plot(h.history['val_loss'])"),
     ".history": ("validation every 5 epochs", "pd.DataFrame(h.history)"),
+    "all of it": ("validation every 5 epochs", "s = h.history\npd.DataFrame(data=s)"),
+    "a name that is put together": (
+        "validation every 5 epochs",
+        "plot(h.history['val_' + name])",
+    ),
+    "what a callback is told": ("validation every 5 epochs", "logs.get(f'val_{n}')"),
+    "the name of a file": ("validation every 5 epochs", "to = 'm-{val_loss:.2f}.h5'"),
+}
+UNREAD = {
+    "another thing": ("validation every 5 epochs", "read(settings['val_folder'])"),
+    "what is monitored": ("validation every 5 epochs", "EarlyStopping('val_loss')"),
+    "another file": ("without ModelCheckpoint", "keras.models.load_model('other.h5')"),
 }
 
 
@@ -536,6 +590,29 @@ def test_no_line_goes_whose_work_is_read_after_the_training(tmp_path, change, la
     source = CALLED.format("on_epoch_end")
     assert changed(tmp_path, source, change, **facts) != ""
     assert changed(tmp_path, f"{source}{later}\n", change, **facts) == ""
+
+
+@pytest.mark.parametrize(("change", "later"), UNREAD.values(), ids=UNREAD)
+def test_a_line_goes_whose_work_nobody_reads(tmp_path, change, later):
+    facts = {"callbacks": ["ModelCheckpoint", "Warm"]}
+    source = f"{CALLED.format('on_epoch_end')}{later}\n"
+    assert changed(tmp_path, source, change, **facts) != ""
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("f'{out}/best.keras'", "load_weights(f'{out}/best.keras')"),
+        ("os.path.join(out, 'a.h5')", "load_weights(os.path.join(out, 'a.h5'))"),
+        ("'kept/{epoch}.keras'", "tf.train.latest_checkpoint('kept')"),
+    ],
+)
+def test_a_file_is_known_however_its_name_is_written(tmp_path, written, read):
+    facts = {"callbacks": ["ModelCheckpoint", "Warm"]}
+    source = CALLED.format("on_epoch_end").replace("'best.keras'", written)
+    assert changed(tmp_path, source, "without ModelCheckpoint", **facts) != ""
+    source += f"model.{read}\n"
+    assert changed(tmp_path, source, "without ModelCheckpoint", **facts) == ""
 
 
 def test_no_call_makes_steps_that_a_callback_steers_one_by_one(tmp_path):
@@ -557,6 +634,8 @@ def test_a_step_that_scales_no_loss_is_not_trained_in_float16(tmp_path):
         "model = Own()\nmodel.compile('adam', 'mse')\nmodel.fit(x, y, epochs=2)\n"
     )
     assert changed(tmp_path, own.format("of(data)"), "mixed_float16") == ""
+    newer = own.replace("apply_gradients(g)", "apply(g, v)").format("of(data)")
+    assert changed(tmp_path, newer, "mixed_float16") == ""
     scaled = own.format("self.optimizer.scale_loss(of(data))")
     assert "mixed_float16" in changed(tmp_path, scaled, "mixed_float16")
     assert "mixed_bfloat16" in changed(

@@ -267,6 +267,18 @@ def test_the_loop_whose_turns_are_steps_is_marked(loop, marked):
     assert marked in said.partition("\n")[0]
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "def train(it):\n    for i in range(9):\n        it.update(i)\ntrain(Agent())",
+        "agent, env = Agent(), Env()\nfor i in range(9):\n    agent.update(i)",
+    ],
+)
+def test_where_nothing_else_makes_steps_any_method_of_that_name_may(loop):
+    agent = "class Agent:\n    def update(self, b):\n        tf.GradientTape()\n"
+    assert MarkSteps(ast.parse(agent + loop)).count == 1
+
+
 def test_a_loop_within_a_step_is_not_marked():
     text = """
 def step(b):
@@ -297,9 +309,11 @@ def test_the_longest_fit_is_known_by_names_of_numbers():
     tree = ast.parse(text)
     assert [call.lineno for call in fit_calls(tree)] == [2, 3, 4]
     assert longest(fit_calls(tree), tree).lineno == 3
-    # A forest of another library is fitted without a word of epochs.
-    tree = ast.parse("forest.fit(x, y)\nmodel.fit(x, y, epochs=args.epochs)")
-    assert longest(fit_calls(tree), tree).lineno == 2
+    # Other libraries fit without a word of epochs.
+    for fit in ("model.fit(x, y, epochs=args.epochs)", "model.fit(x, y, 32, 10)"):
+        for other in ("forest.fit(x, y)", "trees.fit(x, y, verbose=False)"):
+            tree = ast.parse(f"{other}\n{fit}")
+            assert longest(fit_calls(tree), tree).lineno == 2
 
 
 def test_a_mark_counts_by_whatever_name_it_was_imported():

@@ -7,6 +7,7 @@ from scipy import stats
 
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.pay_back import PayBack, line, pay_back, typical
+from perfkit.measure.steady import steady
 from tests.findings.made import completed
 
 BATCH = 10
@@ -51,7 +52,8 @@ def test_a_crossing_is_where_adding_up_the_steps_says_it_is():
 
 
 def test_the_work_of_the_first_call_is_not_what_it_costs_extra():
-    assert line(trial("graph", 1, 0.5, 0.02)).extra == pytest.approx(0.48)
+    one = trial("graph", 1, 0.5, 0.02)
+    assert line(one, steady(one)).extra == pytest.approx(0.48)
     run = measured(eager=[(0.5, 0.02), (0.7, 0.04)])
     assert typical(run, "eager").extra == pytest.approx(0.57)
     assert typical(run, "eager").each == pytest.approx(0.003)
@@ -98,7 +100,7 @@ def test_slower_steps_never_pay_back_and_equal_ones_are_not_shown_to():
         for rounds in (1, 3)
     )
     assert pay_back(once, "graph", "eager").paying == "not shown"
-    none = pay_back(thrice, "graph", "eager", lambda trial: None)
+    none = pay_back(thrice, "graph", "eager", lambda *_: None)
     assert none.paying == "not shown"
     # Who starts sooner and works faster is ahead at once.
     run = measured(eager=[(0.5, 0.01)] * 3, graph=[(0.4, 0.002)] * 3)
@@ -112,7 +114,12 @@ def test_a_first_call_that_may_be_longer_is_not_ahead_at_once():
         eager=[(first, 0.01) for first, _ in firsts],
         graph=[(first, 0.008) for _, first in firsts],
     )
-    assert pay_back(run, "graph", "eager").paying == "not shown"
+    paid = pay_back(run, "graph", "eager")
+    assert paid.paying == "not shown"
+    # It is ahead by then, whichever it is: Student's t for two degrees of freedom.
+    extra = np.array([second - first for first, second in firsts])
+    reach = 4.303 * extra.std(ddof=1) / 3**0.5
+    assert paid.high == pytest.approx((extra.mean() + reach) / 0.002, rel=0.01)
 
 
 def test_steps_are_said_with_their_interval():

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.steady import steady, warm_up_ticks
 from tests.findings.made import completed
 
@@ -88,18 +91,22 @@ def test_what_is_no_work_is_in_no_rate(trial, rate):
     assert steady(trial).rate == pytest.approx(rate)
 
 
-def test_beside_a_trial_that_waited_neither_counts_the_first_of_a_turn():
-    waited, even = steady(in_turns(0.5)), steady(in_turns(0.2))
-    assert even.rate == pytest.approx(50 / 0.6)
-    assert even.beside(even) is even
-    assert even.beside(waited).rate == pytest.approx(100)
-    assert waited.beside(even).rate == pytest.approx(100)
-    # Pauses are shared out over either.
-    both = even.with_pauses(0.01)
-    assert both.beside(waited).rate == pytest.approx(10 / 0.2)
+def test_beside_a_trial_that_waited_nobody_counts_the_first_of_a_turn():
+    def one(name, first_s, **kinds):
+        return replace(in_turns(first_s, **kinds), variant=name)
+
+    even, waited = one("even", 0.2), one("waited", 0.5)
+    single = one("single", 0.5, ticks=1)
+
+    def rates(*trials):
+        names = tuple(Variant(trial.variant, list) for trial in trials)
+        found = Measurement(variants=names, trials=trials)
+        return [pytest.approx(timing.rate) for timing in found.timings]
+
+    assert rates(even) == [50 / 0.6]
+    assert rates(even, waited) == [100, 100]
     # Where each turn is one tick there is nothing else.
-    single = steady(in_turns(0.5, ticks=1))
-    assert single.beside(waited) is single
+    assert rates(single, waited) == [20, 100]
 
 
 def test_the_warm_up_is_the_cut_after_which_the_mean_is_known_best():

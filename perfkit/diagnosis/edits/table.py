@@ -7,6 +7,7 @@ whose fix is more than a line.
 
 import ast
 import itertools
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
@@ -132,13 +133,17 @@ def _many_steps(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 
 
 _FEWER_VALUES = (
-    "`history` then holds fewer values of `val_...` than epochs: let what reads them "
-    "know that first."
+    "Epochs without a validation then have no `val_...`: let what reads them know that "
+    "first."
 )
-_READ_LATER = "What `{}` writes is read later: let it write less often, and keep it."
+# What fit tells of its epochs, by its usual names.
+_TOLD = {"history", "hist", "logs"}
+_READ_LATER = (
+    "What `{}` writes may be read later: let it write less often, and keep it."
+)
 # What a callback of Keras's writes to, by the name of its argument.
 _WRITES = {"ModelCheckpoint": "filepath", "CSVLogger": "filename"}
-_STEERS_EACH = "`{}` steers each step, and would then be called once in {}."
+_STEERS_EACH = "`{}` may steer each step, and would then be called once in {}."
 _UNSCALED = (
     "With float16 the `train_step` has to train on `optimizer.scale_loss(loss)`: its "
     "gradients are divided by that scale."
@@ -189,13 +194,25 @@ def _validate_seldom(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 def _reads_validations(code: Code) -> bool:
     """Whether it reads what fit tells of validations, or all that it tells."""
+
+    def told(node: ast.AST | None) -> bool:
+        names = {
+            dotted(one).rpartition(".")[2] for one in (node, code.resolve(node)) if one
+        }
+        return not names.isdisjoint(_TOLD)
+
     for node in code.nodes:
-        key = getattr(getattr(node, "slice", None), "value", "")
-        if str(key).startswith("val_"):
+        if isinstance(node, ast.Constant) and "{val_" in str(node.value):
             return True
-    frames = code.named("DataFrame")
-    given = (one for call in frames for one in call.args[:1])
-    return any(dotted(one).endswith(".history") for one in given)
+        of, key = getattr(node, "value", None), getattr(node, "slice", None)
+        if isinstance(node, ast.Call) and called(node) == "get":
+            of, key = receiver(node), next(iter(node.args), None)
+        spoken = of_kind(ast.Constant, *[key] if key else ())
+        if any(str(one.value).startswith("val_") for one in spoken) and told(of):
+            return True
+    frames = code.named("DataFrame", "from_dict")
+    given = ((*call.args, *(k.value for k in call.keywords)) for call in frames)
+    return any(told(one) for each in given for one in each)
 
 
 def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
@@ -238,16 +255,17 @@ def _is_read(code: Code, name: str) -> bool:
     for call in code.named(name):
         given = keyword(call, _WRITES[name], 0)
         inside = {*of_kind(ast.AST, call)}
-        for node in code.nodes:
-            if node in inside or given is None:
-                continue
-            if isinstance(given, ast.Constant) and isinstance(node, ast.Constant):
-                same = node.value == given.value
-            else:
-                read = isinstance(getattr(node, "ctx", None), ast.Load)
-                same = read and dotted(given) != "" and dotted(node) == dotted(given)
-            if same:
-                return True
+        if given is None:
+            continue
+        # A folder that it writes to is looked through as well.
+        place = os.path.dirname(str(getattr(given, "value", "")))
+        said = {ast.dump(given), *([ast.dump(ast.Constant(place))] if place else [])}
+        if any(
+            ast.dump(n) in said
+            for n in code.nodes
+            if n not in inside and isinstance(n, type(given))
+        ):
+            return True
     return False
 
 
@@ -335,7 +353,8 @@ def _policy(places: Places, match: re.Match[str]) -> Iterator[Splice]:
         for function in places.code.functions:
             calls = calls_in(function)
             own = getattr(function, "name", "") == "train_step"
-            if own and "apply_gradients" in calls and "scale_loss" not in calls:
+            updates = {"apply", "apply_gradients"} & {*calls}
+            if own and updates and "scale_loss" not in calls:
                 raise Unsure(_UNSCALED)
     model = _model(places)
     for module, where in _POLICIES.items():

@@ -12,6 +12,7 @@ from perfkit.diagnosis.hints.code import Code
 from perfkit.diagnosis.hints.pipelines import python_draws
 from perfkit.diagnosis.source import (
     Function,
+    Import,
     called,
     dotted,
     names_in,
@@ -27,7 +28,14 @@ _SET = (
     "In a graph `{}` of `{}` is set once, and no step changes it again: make it a "
     "tf.Variable first, or set it outside."
 )
-_READ = "In a graph `{}` of `{}` keeps its first value: hand it in as a tensor first."
+_READ = (
+    "In a graph `{}` of `{}` keeps its first value: hand it in as a tensor first, or "
+    "make the graph anew where it changes."
+)
+_TAKEN = (
+    "In a graph `{}` of `{}` is taken once, unless it is of tf.data: take it outside, "
+    "and hand it in."
+)
 # Where an object gets what it has.
 _MAKES = ("__init__", "build", "compile")
 # What Keras makes graphs of, where it is the user's own.
@@ -69,7 +77,7 @@ def _reached(code: Code, functions: Iterable[ast.AST]) -> Iterator[Function]:
                 waiting.append(code.resolve(call.func) or call)
             elif dotted(of) == "self" and called(call) in own:
                 waiting.append(own[called(call)])
-            elif dotted(of) != "self":
+            elif dotted(of) != "self" and not _is_module(code, of):
                 # Of whichever class of the file has such a method.
                 kinds = (f for one in code.classes for f in one.body)
                 waiting += [f for f in kinds if getattr(f, "name", "") == called(call)]
@@ -80,12 +88,15 @@ def _frozen(code: Code, function: Function) -> Iterator[tuple[str, str]]:
     for call in python_draws(code, [*of_kind(ast.Call, function)]):
         yield _DRAWN, ast.unparse(call.func)
     for call in of_kind(ast.Call, function):
-        if dotted(call.func) == "next":
-            yield _DRAWN, ast.unparse(call)
+        # A search through what is there finds the same each time.
+        searched = any(isinstance(one, ast.GeneratorExp) for one in call.args[:1])
+        if dotted(call.func) == "next" and not searched:
+            yield _TAKEN, ast.unparse(call)
+    kind = code.names.nearest(function, ast.ClassDef)
     later = {
         node.attr
         for node in code.nodes
-        if isinstance(node, ast.Attribute) and _sets_later(code, node)
+        if isinstance(node, ast.Attribute) and _sets_later(code, node, kind)
     }
     for node in of_kind(ast.Attribute, function):
         reads = isinstance(node.ctx, ast.Load) and dotted(node.value) == "self"
@@ -101,7 +112,7 @@ def _frozen(code: Code, function: Function) -> Iterator[tuple[str, str]]:
         name
         for node in code.nodes
         if isinstance(node, ast.Global)
-        if code.names.nearest(node, ast.FunctionDef) is not function
+        if not _makes(code, code.names.nearest(node, ast.FunctionDef))
         for name in node.names
     }
     for name in of_kind(ast.Name, function):
@@ -125,11 +136,33 @@ def _changes_outside(code: Code, bound: ast.AST, function: Function) -> bool:
     return moves and function not in above
 
 
-def _sets_later(code: Code, node: ast.Attribute) -> bool:
-    """Whether it sets an attribute once the object is made."""
-    if not isinstance(node.ctx, ast.Store):
+def _sets_later(code: Code, node: ast.Attribute, kind: ast.ClassDef | None) -> bool:
+    """Whether it sets an attribute of an object of a class once that is made."""
+    of_another = code.names.nearest(node, ast.ClassDef) is not kind
+    if not isinstance(node.ctx, ast.Store) or (
+        dotted(node.value) == "self" and of_another
+    ):
         return False
     within = code.names.nearest(node, ast.FunctionDef)
     if within is None:
         return code.loop_of(node) is not None
-    return within.name not in _MAKES
+    return not _makes(code, within)
+
+
+def _makes(code: Code, function: ast.FunctionDef | None) -> bool:
+    """Whether a function makes an object, or is called once before there are steps."""
+    if function is None or function.name in _MAKES:
+        return function is not None
+    calls = [*code.named(function.name)]
+    callers = [(code.names.nearest(one, ast.FunctionDef), one) for one in calls]
+    return bool(calls) and all(
+        within.name in _MAKES if within else code.loop_of(call) is None
+        for within, call in callers
+    )
+
+
+def _is_module(code: Code, node: ast.expr) -> bool:
+    """Whether what a function is taken from is a module, or a part of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return any(isinstance(one, Import) for one in code.bound(node))

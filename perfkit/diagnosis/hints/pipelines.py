@@ -130,9 +130,10 @@ def _trained_behind(code: Code, call: ast.Call) -> list[list[str]]:
 
     What is looked at besides, by a preview, says nothing of those.
     """
+    fitted = [one for one in code.chains.fitted.values() if isinstance(one, tuple)]
     return [
         _names(chain)[at + 1 :]
-        for chain in code.chains.trained
+        for chain in fitted or code.chains.trained
         for at, stage in enumerate(chain)
         if stage.call is call
     ]
@@ -326,6 +327,7 @@ _PARALLEL = ("apply_default_optimizations", "map_parallelization")
 _NUMPY = ("np.", "numpy.", "random.")
 _GENERATORS = ("default_rng", "RandomState", "Random")
 _DRAWING = ("numpy.random", "random")
+_NO_DRAWS = {"seed", "Generator", *_GENERATORS}
 _PYTHON_DRAWS = ("np.random.", "numpy.random.", "random.")
 _KEEPS = {"cache", "snapshot", "save", "?", *_PYTHON}
 _BATCHED = {"batch", "padded_batch", "ragged_batch"}
@@ -405,6 +407,7 @@ def python_draws(code: Code, calls: Sequence[ast.Call]) -> list[ast.Call]:
         if dotted(call.func).startswith(_PYTHON_DRAWS)
         or (receiver(call) is None and called(call) in imported)
         or called(receiver(call) or call) in generators
+        if called(call) not in _NO_DRAWS
     ]
     return [] if _first_of(_PYTHON, calls) else found
 

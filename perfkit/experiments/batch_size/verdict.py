@@ -92,7 +92,7 @@ def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
     ends = size == knee.sizes[-1]
     larger = min(4 * size, LARGEST) if ends else size
     # What did not fit need not be asked again.
-    if larger >= min(_failed(measured), default=math.inf):
+    if larger >= min(_failed(measured, size), default=math.inf):
         larger = size
     rises = "no larger one was timed" if ends else "larger is not faster"
     if ends and knee.rising:
@@ -112,13 +112,15 @@ def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
     )
 
 
-def _failed(measured: Measurement) -> Iterator[int]:
-    """The sizes that ended as none should, and the smallest that does not fit."""
+def _failed(measured: Measurement, above: int) -> Iterator[int]:
+    """The larger sizes that ended as none should, and the least that does not fit."""
     for trial in measured.trials:
-        if trial.has_failed and not trial.is_try:
-            yield numbers.size_of(trial.variant)
+        size = numbers.size_of(trial.variant)
+        if trial.has_failed and not trial.is_try and size > above:
+            yield size
     found = numbers.found(measured.trials)
-    if found is not None and found.fails is not None:
+    # On processors it is sought within a limit that no other trial has.
+    if measured.notes.get("gpus") and found is not None and found.fails is not None:
         yield found.fails
 
 

@@ -51,9 +51,10 @@ class Speed:
         values = {bound: share.value for bound, share in self.shares.items()}
         if values.get("memory", 0.0) > _CACHED:
             del values["memory"]
+        may = any(self.shares[bound].high >= _HOLDS_UP for bound in values)
         values = {b: value for b, value in values.items() if value >= _HOLDS_UP}
         if not values:
-            return "none"
+            return "unknown" if may else "none"
         most = max(values, key=values.__getitem__)
         return most if self.shares[most].low >= _HOLDS_UP else "unknown"
 

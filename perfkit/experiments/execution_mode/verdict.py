@@ -79,6 +79,8 @@ def paying(paid: PayBack, batch: float) -> str:
     """When a mode has paid back, after "it"."""
     if paid.paying == "pays back":
         return f"compiles first: it is ahead after {paid.steps(batch)}"
+    if paid.paying == "not shown" and paid.high is not None:
+        return f"is ahead after {units.significant(paid.high / batch, 2)} steps at most"
     return {
         "at once": "is ahead from its first call on",
         "never": "never pays back, because its steps are slower",

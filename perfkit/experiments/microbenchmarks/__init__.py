@@ -19,7 +19,7 @@ from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.microbenchmarks.verdict import (
     CORES,
     IMAGE_BYTES,
-    PRESENT,
+    WITHHELD,
     judge,
 )
 from perfkit.experiments.parameters import Choice, Folder
@@ -101,7 +101,7 @@ class Microbenchmarks(Experiment):
         card = next(iter(gpus_here()[0]), None)
         here = peaks.hardware(Path("/"), shared.granted(), work.hertz(), card)
         yield Note(CORES, here.cores)
-        yield Note(PRESENT, os.cpu_count() or here.cores)
+        yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - shared.granted()))
         yield Note(standing.NOTE, standing.note(self._all(whats, here)))
 
     def verdict(self, measured: Measurement) -> Verdict:

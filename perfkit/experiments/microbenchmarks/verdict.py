@@ -21,7 +21,7 @@ from perfkit.measure.statistics import Comparison, Sure, Timing
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"
 # The notes of how many whole cores may be used, and of how many there are.
-CORES, PRESENT = "cores", "cores_present"
+CORES, WITHHELD = "cores", "cores_withheld"
 _WEAK = 0.5
 # A library that does less than so much of what another does is not worth its use.
 _WORSE = 0.7
@@ -106,8 +106,8 @@ def _others(measured: Measurement) -> Iterator[str]:
     """What other programs took of the cores, where that is much of them."""
     known = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
     taken, cores = sum(known) / len(known) if known else 0.0, _cores(measured)
-    # Where not all cores are granted, others may keep those busy that are not.
-    if taken > _BUSY * cores and measured.notes.get(PRESENT, cores) <= cores:
+    # Others may have kept those busy that are not granted.
+    if taken > _BUSY * cores + measured.notes.get(WITHHELD, 0):
         yield (
             f"Other programs kept {units.significant(taken, 2)} of {cores:g} cores "
             "busy: likely the reason for what is slow here."

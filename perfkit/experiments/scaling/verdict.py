@@ -19,6 +19,8 @@ _FED = {
 }
 # What to do where GPUs are held up, and where they reach less of the ideal than that.
 _GOOD = 0.9
+# What is said of several: of those that may be as fast the best that is shown.
+_LIKELIEST = ("faster", "too noisy to say", "no difference shown", "slower")
 _NEXT = {
     "input": "`perfkit run data-pipeline` says how.",
     "sum": "Sum less often for the same examples: a larger batch on each GPU, which "
@@ -70,8 +72,13 @@ def judge(measured: Measurement, scaling: str) -> Verdict:
 def _best(measured: Measurement, points: Sequence[Point]) -> Point:
     """The fewest devices that are as fast as any; of those that are not one."""
     several = {point.timing.variant: point for point in points[1:]}
-    ranked = measured.fastest(tuple(several))
-    return min((several[one.variant] for one in ranked), key=lambda one: one.count)
+    fastest = [several[one.variant] for one in measured.fastest(tuple(several))]
+
+    def place(point: Point) -> tuple[int, int]:
+        assert point.speed_up
+        return _LIKELIEST.index(point.speed_up.verdict), point.count
+
+    return min(fastest, key=place)
 
 
 def _of_several(
@@ -175,8 +182,10 @@ def _grounds(measured: Measurement) -> Iterator[str]:
 
 def _summed(one: Sum, of: DeviceKind) -> str:
     shown = f", {units.percent(one.share)} of a step"
-    if not (one.seen.low > 0 and units.is_known(one.seen.low, one.seen.high)):
+    if one.seen.low <= 0:
         shown = "; none is shown for sure"
+    elif not units.is_known(one.seen.low, one.seen.high):
+        shown = "; how much is not known yet"
     link = "nothing was predicted"
     if one.predicted is not None:
         link = (

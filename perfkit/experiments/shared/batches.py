@@ -202,11 +202,8 @@ def fitting(name: str, batch: int) -> Iterator[Yielded]:
     yield from fitted(*made, filled, at_start, STEPS_TO_FILL)
 
 
-def learning(name: str, batch: int, largest: int = 0) -> Iterator[Yielded]:
-    """Train for real, and look at the loss of examples that were held out.
-
-    They are the same for each batch of a run whose ``largest`` one is given.
-    """
+def learning(name: str, batch: int) -> Iterator[Yielded]:
+    """Train for real, and look at the loss of examples that were held out."""
     import tensorflow as tf
 
     model = MODELS[name]
@@ -214,10 +211,10 @@ def learning(name: str, batch: int, largest: int = 0) -> Iterator[Yielded]:
     # It does not wait for the device.
     step = loops.compiled(loops.step_of(network, optimizer), autograph=False)
     loss_of = loops.loss_function()
-    made = learnable(model, max(_LEARNT, batch, largest) + _HELD_OUT, seed=0)
-    examples, labels = (tf.constant(part) for part in made)
-    seen, answers = examples[-_HELD_OUT:], labels[-_HELD_OUT:]
-    count = len(labels) - _HELD_OUT
+    # The same for each batch.
+    seen, answers = map(tf.constant, learnable(model, _HELD_OUT, seed=1))
+    count = max(_LEARNT, batch)
+    examples, labels = map(tf.constant, learnable(model, count, seed=0))
     # It is traced without having learnt anything from it.
     variables = [*network.variables, *optimizer.variables]
     before = [variable.numpy() for variable in variables]

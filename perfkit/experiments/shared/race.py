@@ -1,6 +1,6 @@
 """One verdict for all that race: what is fastest, by how much, what to type."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,16 +87,30 @@ class Race:
 
     @property
     def is_clear(self) -> bool:
-        """Whether a winner is sure, and worth it at the near end of its interval."""
+        """Whether a winner is sure, and worth it at the near end of its interval.
+
+        None leads it that is too noisy to say: that may be faster by far.
+        """
         best = self.compared if self.won else None
-        return best is not None and best.sure == "sure" and best.low >= WORTH_KNOWING
+        return (
+            best is not None
+            and best.sure == "sure"
+            and best.low >= WORTH_KNOWING
+            and all(one.ratio <= best.ratio for one in self._held)
+        )
 
     @property
     def is_open(self) -> bool:
         """Whether something may be faster, for all that was measured."""
-        others = (t.variant for t in self.ranked if t.variant != self.baseline)
-        held = (self.measured.compare(name, self.baseline) for name in others)
-        return any(one and one.verdict == "too noisy to say" for one in held)
+        return any(one.verdict == "too noisy to say" for one in self._held)
+
+    @property
+    def _held(self) -> Iterator[Comparison]:
+        """The fastest, and those that it does not beat, against the baseline."""
+        for timing in self.ranked:
+            one = self.measured.compare(timing.variant, self.baseline)
+            if one and timing.variant != self.baseline:
+                yield one
 
     def verdict(
         self,
