@@ -8,7 +8,7 @@
     python3 start.py --bundle FOLDER    all that the set-up fetches, for other machines
     python3 start.py --from FOLDER      the set-up from there, without a network
 
-What follows ``--`` goes to pytest, or to ``python -m perfkit.lab``. This needs Python
+What follows ``--`` goes to pytest, or to ``perfkit lab``. This needs Python
 with pip, or uv, and the network once. A step that fails says why in one sentence, and
 the next run goes on from there.
 """
@@ -96,7 +96,7 @@ Windows takes linux-x86_64, in the terminal of WSL2.
 # What this becomes, and the options that come before the user's own. Tests run side by
 # side on all cores, then those that measure alone: tests/conftest.py.
 RUNS = {
-    "lab": ("perfkit.lab", []),
+    "lab": ("perfkit", ["lab"]),
     "test": ("pytest", ["-n", "auto", "--dist", "worksteal", "--durations", "10"]),
 }
 
@@ -148,7 +148,7 @@ def main(arguments: list[str]) -> int:
                 "`wsl --install` and open its terminal"
             )
         if options.budget:
-            # For perfkit.lab; a bundle takes it along.
+            # For `perfkit lab`; a bundle takes it along.
             BUDGET.write_text(f"{options.budget:g}\n")
         if options.bundle:
             bundle(options)

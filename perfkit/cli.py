@@ -336,7 +336,8 @@ def _export(asked: Namespace) -> int:
 def _lab(asked: Namespace) -> int:
     from perfkit.lab import open_lab
 
-    open_lab(Path(asked.folder), browser=not asked.no_browser, port=asked.port)
+    first = {"notebook": asked.notebook} if "notebook" in asked else {}
+    open_lab(Path(asked.folder), browser=not asked.no_browser, port=asked.port, **first)
 
 
 _COMMANDS = {

@@ -178,13 +178,7 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         "network (PERFKIT_ONLINE=1 allows the network); where the system cannot do "
         "that, a script is refused",
     )
-    parser.add_argument(
-        "--fit",
-        type=_integer,
-        metavar="N",
-        default=0,
-        help="which of the script's calls of fit to take, from 1 (that of most epochs)",
-    )
+    _add_fit(parser)
     parser.add_argument(
         "--diff",
         action="store_true",
@@ -224,13 +218,7 @@ def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         default=(),
         help="of float32, mixed_bfloat16, mixed_float16",
     )
-    parser.add_argument(
-        "--fit",
-        type=_integer,
-        metavar="N",
-        default=0,
-        help="which of a script's calls of fit to take, from 1 (that of most epochs)",
-    )
+    _add_fit(parser)
     parser.add_argument(
         "--worse",
         type=_share,
@@ -265,6 +253,16 @@ def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
     parser.add_argument(
         "--chart", metavar="FILE", help="also draw the steps here, as SVG"
+    )
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fit",
+        type=_integer,
+        metavar="N",
+        default=0,
+        help="which of a script's calls of fit to take, from 1 (that of most epochs)",
     )
 
 
@@ -396,6 +394,12 @@ def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "folder", metavar="FOLDER", nargs="?", default=".", help="what to show (.)"
+    )
+    parser.add_argument(
+        "--notebook",
+        metavar="FILE",
+        default=argparse.SUPPRESS,
+        help="what is open first, from there",
     )
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address, open no browser"

@@ -10,13 +10,14 @@ from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.change import Change
-from perfkit.diagnosis.changes.model import choose_policy, enlarge
+from perfkit.diagnosis.changes.model import enlarge
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.look import look
 from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.trial import contained
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Told
+from perfkit.experiments.shared.precision import use_policy
 from perfkit.measure.host import Place
 from perfkit.measure.tick import Note, Yielded
 from perfkit.measure.trial import FIRST_STEP_S, LOSSES, NEW_EXAMPLES
@@ -73,7 +74,7 @@ class Side:
                     f"The model has a policy of its own already ({facts.policy}): "
                     "change it in a copy, and race the two."
                 )
-            before = functools.partial(choose_policy, self.policy)
+            before = functools.partial(use_policy, self.policy)
             found.append(_by_hand("policy", before=before))
         return tuple(found)
 

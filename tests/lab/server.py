@@ -60,7 +60,7 @@ class Lab:
 def running_lab(root, home, *options, **environment):
     """Start a server on ``root`` with ``home`` as the user's home folder; end it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "perfkit.lab", str(root), "--no-browser", *options],
+        [sys.executable, "-m", "perfkit", "lab", str(root), "--no-browser", *options],
         env=_environment(home) | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

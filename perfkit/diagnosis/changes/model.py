@@ -23,6 +23,7 @@ from perfkit.experiments.shared.precision import (
     Hardware,
     Precision,
     expected,
+    use_policy,
 )
 
 _MANY = 16
@@ -264,18 +265,11 @@ def precisions(
             "weights stay float32.",
             fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
             'give its last layer dtype="float32", and watch the loss.',
-            before=functools.partial(choose_policy, policy),
+            before=functools.partial(use_policy, policy),
             combines=False,
         )
     if not trying:
         yield Untested("precision", expectations[BFLOAT16].because)
-
-
-def choose_policy(policy: str) -> None:
-    """Let all layers that are made from now on compute in this policy."""
-    import keras
-
-    keras.config.set_dtype_policy(policy)
 
 
 def wide_data(facts: Facts) -> Iterator[Change]:

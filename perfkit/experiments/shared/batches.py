@@ -2,7 +2,6 @@
 
 import functools
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -14,14 +13,15 @@ import psutil
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.models import MODELS, Model, learnable
+from perfkit.machine.limits import amounts_of
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded
 
 if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
+# Bytes by the names that Linux has for them; elsewhere nobody tells.
 _STATUS = Path("/proc/self/status")
-_FIELD = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 
 
 def start() -> dict[str, int]:
@@ -30,7 +30,7 @@ def start() -> dict[str, int]:
     The second is what a memory limit counts; where the system does not tell, it is not
     there.
     """
-    if not (status := _status()):
+    if not (status := amounts_of(_STATUS)):
         return {"resident": psutil.Process().memory_info().rss}
     return {"resident": status["RssAnon"], "data": status["VmData"]}
 
@@ -40,7 +40,7 @@ def above(at_start: dict[str, int]) -> dict[str, int]:
     import tensorflow as tf
 
     held = {"resident": _peak()}
-    if status := _status():
+    if status := amounts_of(_STATUS):
         # The peak holds pages of files as well, which are the libraries' code.
         of_files = status["RssFile"] + status["RssShmem"]
         held = {"resident": status["VmHWM"] - of_files, "data": status["VmData"]}
@@ -49,15 +49,6 @@ def above(at_start: dict[str, int]) -> dict[str, int]:
         name = device.name.partition("device:")[2]
         told["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
     return told
-
-
-def _status() -> dict[str, int]:
-    """Bytes by the names that Linux has for them; empty elsewhere."""
-    try:
-        text = _STATUS.read_text()
-    except OSError:
-        return {}
-    return {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(text)}
 
 
 def _peak() -> int:
