@@ -119,7 +119,7 @@ def test_a_first_call_that_may_be_longer_is_not_ahead_at_once():
     # It is ahead by then, whichever it is: Student's t for two degrees of freedom.
     extra = np.array([second - first for first, second in firsts])
     reach = 4.303 * extra.std(ddof=1) / 3**0.5
-    assert paid.high == pytest.approx((extra.mean() + reach) / 0.002, rel=0.01)
+    assert paid.high == pytest.approx((extra.mean() + reach) * BATCH / 0.002, rel=0.02)
 
 
 def test_steps_are_said_with_their_interval():
