@@ -50,7 +50,7 @@ class Checkout:
         (self.root / "tests" / "browser").mkdir(parents=True)
         shutil.copy(REPOSITORY / "tests" / "needs.py", self.root / "tests")
         (self.root / "tests" / "charts").mkdir()
-        for module in ("perfkit/lab", "pytest"):
+        for module in ("perfkit", "pytest"):
             (self.root / module).mkdir(parents=True)
             (self.root / module / "__init__.py").touch()
             (self.root / module / "__main__.py").write_text(LAB)
@@ -157,14 +157,14 @@ def test_the_first_start_makes_the_environment_and_a_second_one_nothing(checkout
 
 def test_the_lab_starts_with_what_follows_the_dashes(checkout):
     result = checkout.start("--cpu", "--", "--no-browser")
-    said = f"lab ['--no-browser'] {checkout.root}/.venv"
+    said = f"lab ['lab', '--no-browser'] {checkout.root}/.venv"
     *_, told, last = result.stdout.splitlines()
     assert last == said
     assert "press Shift+Enter" in told
 
 
 def test_the_libraries_of_the_gpu_build_are_found_before_others(checkout):
-    main = checkout.root / "perfkit" / "lab" / "__main__.py"
+    main = checkout.root / "perfkit" / "__main__.py"
     main.write_text(SEARCHED)
     result = checkout.start("--gpu")
     assert result.stdout.splitlines()[-1] == "None"
