@@ -264,6 +264,13 @@ CHANGES = {
         "parallel maps",
         **pipeline("whatever", "map"),
     ),
+    # Larger batches are fewer steps.
+    "a larger batch and no end": case(
+        f"{RANGE}.batch([-8-]{{+32+}})\n{FIT}",
+        *("batch ×4", "one endless iterator"),
+        batch=8,
+        **pipeline("range", "batch"),
+    ),
     # What is not seen of the data is changed where fit is given them.
     "in the call of fit": case(
         "model.fit({+(+}load() if big else other{+).cache()"
