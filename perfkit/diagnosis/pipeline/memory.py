@@ -1,5 +1,6 @@
 """What a pipeline keeps in memory: elements behind a stage, or the files it reads."""
 
+import itertools
 import math
 import os
 import shutil
@@ -54,10 +55,14 @@ def cache_point(stages: Sequence[dict[str, Any]]) -> CachePoint | str:
             break
         elif stage["kind"] in _CHOOSES and moved:
             break
-        if stage["works"] and not stage["records"]:
+        takes = work is not None and stage["kind"] == "take"
+        if takes or (stage["works"] and not stage["records"]):
             work = place
     if work is None:
         return why
+    until = (stage["kind"] for stage in stages[work + 1 :])
+    if "take" in itertools.takewhile("repeat".__ne__, until):
+        return "an epoch reads a part of what it would keep, which is then thrown away"
     return CachePoint(work, tuple(place for place in moved if place < work))
 
 

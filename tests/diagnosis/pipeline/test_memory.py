@@ -100,6 +100,7 @@ DECODE = Stage(kind="map", works=True, reads=True)
 AUGMENT = Stage(kind="map", works=True, random=True)
 SHUFFLE = Stage(kind="shuffle", random=True)
 REPEAT = Stage(kind="repeat")
+TAKE = Stage(kind="take")
 BATCH = Stage(kind="batch")
 READ = Stage(kind="TFRecord files", works=True, reads=True, records=True)
 PYTHON = Stage(kind="map", works=True, python=("py_function",))
@@ -119,6 +120,10 @@ def point(*stages):
         ((SOURCE, DECODE, SHUFFLE, BATCH), 1, ()),
         ((SOURCE, BATCH, DECODE), 2, ()),
         ((READ, DECODE, SHUFFLE, AUGMENT), 1, ()),
+        # What is never read to its end keeps nothing.
+        ((SOURCE, DECODE, TAKE, BATCH), 2, ()),
+        ((SOURCE, DECODE, BATCH, TAKE), 3, ()),
+        ((SOURCE, DECODE, REPEAT, TAKE), 1, ()),
     ],
 )
 def test_a_cache_goes_behind_the_last_work_that_is_the_same_each_time(
@@ -137,6 +142,8 @@ def test_a_cache_goes_behind_the_last_work_that_is_the_same_each_time(
         ((READ, SHUFFLE, BATCH), "work"),
         # Batches of shuffled elements are not kept.
         ((SOURCE, SHUFFLE, BATCH, DECODE), "work"),
+        ((SOURCE, DECODE, SHUFFLE, TAKE), "thrown away"),
+        ((SOURCE, DECODE, AUGMENT, TAKE), "thrown away"),
     ],
 )
 def test_where_no_cache_is_right_the_reason_is_told(stages, why):
