@@ -93,8 +93,11 @@ class MarkSteps(ast.NodeTransformer):
         self._common = _COMMON
         self._turns = self._found(tree)
         if not self._turns:
+            # Where it is sure which loop that is.
             self._common = frozenset()
-            self._turns = self._found(tree)
+            found = self._found(tree)
+            inner = [o for o in found if not {*found} & {*ast.walk(o)} - {o}]
+            self._turns = inner if len(inner) == 1 else []
         self._in_steps = self._reached_from(self._turns)
         imported = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom))
         marks = {

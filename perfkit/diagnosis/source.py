@@ -296,10 +296,12 @@ def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
         if called(target)
     }
 
-    def sooner(call: ast.Call) -> tuple[bool, int]:
-        # Models of other libraries are fitted as well, without a word of epochs.
+    def sooner(call: ast.Call) -> tuple[bool, bool, int]:
+        # Models of other libraries are fitted as well, without a word of epochs, and
+        # of other things with less.
         told = keyword(call, "epochs", _EPOCHS_AT) is not None
-        return told, _epochs(call, numbers)
+        trains = any(k.arg in _TRAINING_ONLY for k in call.keywords)
+        return told, trains, _epochs(call, numbers)
 
     return max(calls, key=sooner)
 

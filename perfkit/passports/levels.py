@@ -15,7 +15,7 @@ from perfkit.findings.standing import measurement, microbenchmarks
 from perfkit.machine.environment import cleaned
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.monitor import BEST_CORE_SPEED
-from perfkit.measure.steady import Steady, steady
+from perfkit.measure.steady import Steady
 from perfkit.measure.trial import Trial
 from perfkit.passports.passport import ENDED, BenchmarkRate
 
@@ -59,12 +59,11 @@ class Levels:
 
     def __init__(self, measured: Measurement) -> None:
         self._baseline = measured.baseline
-        self._rounds: dict[str, dict[int, Steady]] = {}
-        for trial in measured.trials:
-            if trial.outcome == "completed" and not trial.is_try:
-                part = steady(trial)
-                if part is not None:
-                    self._rounds.setdefault(trial.variant, {})[trial.round] = part
+        self._rounds = {
+            name: {number: part for number, (_, part) in counted.items()}
+            for name in {trial.variant for trial in measured.trials}
+            if (counted := measured.counted(name))
+        }
 
     def rate(self, variant: str) -> Level | None:
         """How fast a piece of work usually is; None where no trial was completed."""

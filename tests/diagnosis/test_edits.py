@@ -266,7 +266,7 @@ CHANGES = {
     ),
     # Larger batches are fewer steps.
     "a larger batch and no end": case(
-        f"{RANGE}.batch([-8-]{{+32+}})\n{FIT}",
+        f"SIZE = 8\n{RANGE}.batch({{+4 * +}}SIZE)\n{FIT}",
         *("batch ×4", "one endless iterator"),
         batch=8,
         **pipeline("range", "batch"),
@@ -505,6 +505,17 @@ LATER = {
         "return x * buffer.sample(8)",
         "pass",
     ),
+    "a generator that is made anew": (
+        "import numpy as np",
+        "return x + np.random.default_rng().normal()",
+        "pass",
+    ),
+    "what is set once more": (
+        "rate = 1\ndef lower():\n    global rate\n    rate = 0.1\n"
+        "for x in data: train_step(x)\nlower()",
+        "return x * rate",
+        "pass",
+    ),
     "the next of an iterator": ("", "return x * next(more)", "pass"),
 }
 
@@ -549,6 +560,10 @@ def test_what_another_class_sets_or_a_helper_of_init_is_no_state_of_a_step(tmp_p
     )
     assert changed(tmp_path, source.format("pass"), "graph") != ""
     assert changed(tmp_path, source.format("self.part = 1.0"), "graph") == ""
+    base = "class Base(keras.Model):\n    def begin(self):\n        self.part = 1.0\n"
+    made = source.format("pass").replace("Own(keras.Model)", "Own(Base)")
+    made = made.replace("class Own", f"{base}class Own")
+    assert changed(tmp_path, made, "graph") == ""
 
 
 @pytest.mark.parametrize(("head", "body", "after"), LATER.values(), ids=LATER)
@@ -581,6 +596,8 @@ KEPT = {
         "validation every 5 epochs",
         "plot(h.history['val_' + name])",
     ),
+    "at once": ("validation every 5 epochs", "min(fit(x).history['val_loss'])"),
+    "of several": ("validation every 5 epochs", "hs[0].history['val_loss']"),
     "what a callback is told": ("validation every 5 epochs", "logs.get(f'val_{n}')"),
     "the name of a file": ("validation every 5 epochs", "to = 'm-{val_loss:.2f}.h5'"),
 }

@@ -279,6 +279,19 @@ def test_where_nothing_else_makes_steps_any_method_of_that_name_may(loop):
     assert MarkSteps(ast.parse(agent + loop)).count == 1
 
 
+def test_where_that_may_be_one_of_several_loops_none_is_marked():
+    agent = "class Agent:\n    def step(self, b):\n        tf.GradientTape()\n"
+    loops = "for _ in range(9):\n    env.step(1)\nfor b in data:\n    made().step(b)"
+    assert MarkSteps(ast.parse(agent + loops)).count == 0
+    # A bar around the loop is around steps all the same.
+    within = (
+        "for e in range(9):\n    for b in data:\n        it.step(b)\n    bar.step(1)"
+    )
+    tree = ast.parse(agent + within)
+    assert MarkSteps(tree).count == 1
+    assert "for b in __perfkit_steps__(data)" in ast.unparse(tree)
+
+
 def test_a_loop_within_a_step_is_not_marked():
     text = """
 def step(b):
@@ -314,6 +327,8 @@ def test_the_longest_fit_is_known_by_names_of_numbers():
         for other in ("forest.fit(x, y)", "trees.fit(x, y, verbose=False)"):
             tree = ast.parse(f"{other}\n{fit}")
             assert longest(fit_calls(tree), tree).lineno == 2
+    tree = ast.parse("forest.fit(x, y)\nmodel.fit(x, y, validation_data=z)")
+    assert longest(fit_calls(tree), tree).lineno == 2
 
 
 def test_a_mark_counts_by_whatever_name_it_was_imported():

@@ -72,6 +72,10 @@ def rewritten(found: Diagnosis, source: Source) -> tuple[str, tuple[Cause, ...]]
         again = any(one.cause == cause.cause for one in applied)
         if again and cause.cause in _EXCLUSIVE:
             continue
+        larger = any(one.cause == "small-batch" for one in applied)
+        if larger and cause.cause == "epoch-boundary":
+            # It says how many steps an epoch has, and they are fewer now.
+            continue
         changed = _changed(source, cause.change, facts)
         if changed is not None:
             source = replace(source, text=changed)

@@ -196,9 +196,7 @@ def _reads_validations(code: Code) -> bool:
     """Whether it reads what fit tells of validations, or all that it tells."""
 
     def told(node: ast.AST | None) -> bool:
-        names = {
-            dotted(one).rpartition(".")[2] for one in (node, code.resolve(node)) if one
-        }
+        names = {called(one) for one in (node, code.resolve(node)) if one}
         return not names.isdisjoint(_TOLD)
 
     for node in code.nodes:
@@ -280,10 +278,16 @@ def _parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 def _larger_batch(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Several times as many examples in a batch."""
-    times, name = int(match[1]), "batch_size"
+    times, batch, name = int(match[1]), places.facts.get("batch"), "batch_size"
     if places.argument("steps_per_epoch"):
         raise Unsure
-    batch, (call, given) = places.facts.get("batch"), _size(places)
+    call, arrays = None, places.facts.get("data") == "arrays"
+    if arrays:
+        given = places.value(name)
+    else:
+        kinds = places.kinds
+        call = places.stages[max(at for at, one in enumerate(kinds) if one == "batch")]
+        given = sure(keyword(call, name, 0))
     # Only the size that ran is changed, as it is written.
     if given is not None and places.code.number(given) != batch:
         raise Unsure
@@ -295,16 +299,6 @@ def _larger_batch(places: Places, match: re.Match[str]) -> Iterator[Splice]:
         yield from _fitted(places, name, size)
     else:
         yield from _set(places, call, name, size, (name,))
-
-
-def _size(places: Places) -> tuple[ast.Call | None, ast.expr | None]:
-    """The call that makes batches, None for ``fit``, and the size that is written."""
-    call, given = None, places.value("batch_size")
-    if places.facts.get("data") != "arrays":
-        kinds = places.kinds
-        call = places.stages[max(at for at, one in enumerate(kinds) if one == "batch")]
-        given = sure(keyword(call, "batch_size", 0))
-    return call, given
 
 
 def _more_workers(places: Places, match: re.Match[str]) -> Iterator[Splice]:
@@ -347,10 +341,6 @@ def _shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 def _endless(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Give data without an end, and say how many steps an epoch has."""
-    # With a larger batch, which may have been typed before, they would be fewer.
-    size = places.code.number(_size(places)[1]) if "batch" in places.kinds else None
-    if size not in (None, places.facts.get("batch")):
-        raise Unsure
     yield from places.text.call_on(sure(places.data), ".repeat()")
     yield from _fitted(places, "steps_per_epoch", f"{sure(places.facts.get('steps'))}")
 

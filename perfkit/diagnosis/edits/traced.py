@@ -11,6 +11,8 @@ from perfkit.diagnosis.edits.places import Unsure
 from perfkit.diagnosis.hints.code import Code
 from perfkit.diagnosis.hints.pipelines import python_draws
 from perfkit.diagnosis.source import (
+    FITS,
+    LOOPS,
     Function,
     Import,
     called,
@@ -92,11 +94,11 @@ def _frozen(code: Code, function: Function) -> Iterator[tuple[str, str]]:
         searched = any(isinstance(one, ast.GeneratorExp) for one in call.args[:1])
         if dotted(call.func) == "next" and not searched:
             yield _TAKEN, ast.unparse(call)
-    kind = code.names.nearest(function, ast.ClassDef)
+    kinds = _kinds(code, code.names.nearest(function, ast.ClassDef))
     later = {
         node.attr
         for node in code.nodes
-        if isinstance(node, ast.Attribute) and _sets_later(code, node, kind)
+        if isinstance(node, ast.Attribute) and _sets_later(code, node, kinds)
     }
     for node in of_kind(ast.Attribute, function):
         reads = isinstance(node.ctx, ast.Load) and dotted(node.value) == "self"
@@ -136,9 +138,21 @@ def _changes_outside(code: Code, bound: ast.AST, function: Function) -> bool:
     return moves and function not in above
 
 
-def _sets_later(code: Code, node: ast.Attribute, kind: ast.ClassDef | None) -> bool:
-    """Whether it sets an attribute of an object of a class once that is made."""
-    of_another = code.names.nearest(node, ast.ClassDef) is not kind
+def _kinds(code: Code, kind: ast.ClassDef | None) -> list[ast.ClassDef | None]:
+    """A class, and those of the file that it is made from; None for no class."""
+    found = [kind]
+    # More are added while they are gone through.
+    for one in found:
+        bases = {called(base) for base in one.bases} if one else set()
+        found += [of for of in code.classes if of.name in bases and of not in found]
+    return found
+
+
+def _sets_later(
+    code: Code, node: ast.Attribute, kinds: list[ast.ClassDef | None]
+) -> bool:
+    """Whether it sets an attribute of an object of these classes once that is made."""
+    of_another = code.names.nearest(node, ast.ClassDef) not in kinds
     if not isinstance(node.ctx, ast.Store) or (
         dotted(node.value) == "self" and of_another
     ):
@@ -156,9 +170,16 @@ def _makes(code: Code, function: ast.FunctionDef | None) -> bool:
     calls = [*code.named(function.name)]
     callers = [(code.names.nearest(one, ast.FunctionDef), one) for one in calls]
     return bool(calls) and all(
-        within.name in _MAKES if within else code.loop_of(call) is None
+        within.name in _MAKES if within else not _has_begun(code, call)
         for within, call in callers
     )
+
+
+def _has_begun(code: Code, call: ast.Call) -> bool:
+    """Whether a loop or ``fit`` outside of functions begins before a call."""
+    trains = [*code.named(*FITS), *(n for n in code.nodes if isinstance(n, LOOPS))]
+    first = (o.lineno for o in trains if not code.names.nearest(o, ast.FunctionDef))
+    return call.lineno > min(first, default=call.lineno)
 
 
 def _is_module(code: Code, node: ast.expr) -> bool:

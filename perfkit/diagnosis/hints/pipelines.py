@@ -394,7 +394,7 @@ def python_draws(code: Code, calls: Sequence[ast.Call]) -> list[ast.Call]:
         called(target)
         for node, target in code.assigned
         if isinstance(node.value, ast.Call) and called(node.value) in _GENERATORS
-    } - {""}
+    } - {""} | {*_GENERATORS}
     imported = {
         alias.asname or alias.name
         for node in code.nodes

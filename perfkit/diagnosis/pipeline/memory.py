@@ -60,10 +60,12 @@ def cache_point(stages: Sequence[dict[str, Any]]) -> CachePoint | str:
             work = place
     if work is None:
         return why
-    until = (stage["kind"] for stage in stages[work + 1 :])
-    if "take" in itertools.takewhile("repeat".__ne__, until):
+    point = CachePoint(work, tuple(place for place in moved if place < work))
+    behind = (*point.moved, *range(work + 1, len(stages)))
+    kinds = (stages[place]["kind"] for place in behind)
+    if "take" in itertools.takewhile("repeat".__ne__, kinds):
         return "an epoch reads a part of what it would keep, which is then thrown away"
-    return CachePoint(work, tuple(place for place in moved if place < work))
+    return point
 
 
 _UNKNOWN, _ENDLESS = -2, -1

@@ -117,7 +117,9 @@ class BatchSize(Experiment):
         knee = numbers.knee(measured)
         large_enough = [knee.size] if knee else []
         for size in sorted({self.smallest, *large_enough, self.largest}):
-            learnt = functools.partial(shared_batches.learning, self.model, size)
+            learnt = functools.partial(
+                shared_batches.learning, self.model, size, self.largest
+            )
             yield Try(name=f"learning by {size:,}", work=learnt, seconds=_LEARNING_S)
 
     def verdict(self, measured: Measurement) -> Verdict:

@@ -20,7 +20,7 @@ from perfkit.measure.statistics import Comparison, Sure, Timing
 
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"
-# The notes of how many whole cores may be used, and of how many there are.
+# The notes of how many whole cores may be used, and how many processors may not.
 CORES, WITHHELD = "cores", "cores_withheld"
 _WEAK = 0.5
 # A library that does less than so much of what another does is not worth its use.
@@ -109,8 +109,8 @@ def _others(measured: Measurement) -> Iterator[str]:
     # Others may have kept those busy that are not granted.
     if taken > _BUSY * cores + measured.notes.get(WITHHELD, 0):
         yield (
-            f"Other programs kept {units.significant(taken, 2)} of {cores:g} cores "
-            "busy: likely the reason for what is slow here."
+            f"Other programs kept {units.significant(taken, 2)} cores busy: likely the "
+            "reason for what is slow here."
         )
 
 

@@ -193,8 +193,11 @@ def fitting(name: str, batch: int) -> Iterator[Yielded]:
     yield from fitted(*made, filled, at_start, STEPS_TO_FILL)
 
 
-def learning(name: str, batch: int) -> Iterator[Yielded]:
-    """Train for real, and look at the loss of examples that were held out."""
+def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
+    """Train for real, and look at the loss of examples that were held out.
+
+    With each batch up to the largest of a run on the same examples.
+    """
     import tensorflow as tf
 
     model = MODELS[name]
@@ -202,9 +205,8 @@ def learning(name: str, batch: int) -> Iterator[Yielded]:
     # It does not wait for the device.
     step = loops.compiled(loops.step_of(network, optimizer), autograph=False)
     loss_of = loops.loss_function()
-    # The same for each batch.
     seen, answers = map(tf.constant, learnable(model, _HELD_OUT, seed=1))
-    count = max(_LEARNT, batch)
+    count = max(_LEARNT, largest)
     examples, labels = map(tf.constant, learnable(model, count, seed=0))
     # It is traced without having learnt anything from it.
     variables = [*network.variables, *optimizer.variables]

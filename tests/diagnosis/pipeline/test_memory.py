@@ -124,6 +124,7 @@ def point(*stages):
         ((SOURCE, DECODE, TAKE, BATCH), 2, ()),
         ((SOURCE, DECODE, BATCH, TAKE), 3, ()),
         ((SOURCE, DECODE, REPEAT, TAKE), 1, ()),
+        ((SOURCE, SHUFFLE, REPEAT, DECODE, BATCH, TAKE), 3, (1, 2)),
     ],
 )
 def test_a_cache_goes_behind_the_last_work_that_is_the_same_each_time(
