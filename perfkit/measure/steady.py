@@ -5,7 +5,6 @@ warming up; where it stops is found by the marginal standard error rule (MSER), 
 drops the beginning whose removal leaves the mean of the rest best known.
 """
 
-import functools
 import math
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -302,6 +301,8 @@ _WARM_UP_T = 4.0
 _NORMAL_MAD = 1.482602218505602
 # Fewer ticks than this do not show what is steady.
 _STEADY_TICKS = 8
+# Under which a trial keeps what was found of it.
+_FOUND = "_steady"
 # Ticks of a trial in one go are gathered into so many blocks for resampling.
 _BLOCKS = 12
 # A trend is told apart from noise at this many standard errors, if it is this large.
@@ -354,10 +355,17 @@ class Steady:
         return float(self.examples.sum() / self.seconds.sum())
 
 
-# More than a long run has trials: once round with one too few, and none is found again.
-@functools.lru_cache(maxsize=2**15)
 def steady(trial: Trial) -> Steady | None:
     """Find the steady part of a trial; None where it is too short to have one."""
+    known = vars(trial)
+    # With the trial it goes: a kernel that stays open for days forgets its runs.
+    if _FOUND not in known:
+        known[_FOUND] = _steady(trial)
+    found: Steady | None = known[_FOUND]
+    return found
+
+
+def _steady(trial: Trial) -> Steady | None:
     times = np.array([t for t, _ in trial.ticks], dtype=np.float64)
     counts = np.array([n for _, n in trial.ticks], dtype=np.float64)
     worked = counts[1:] > 0

@@ -97,6 +97,3 @@ class Trial:
         """Whether both took turns in one process."""
         one = ONE_PROCESS in self.notes and ONE_PROCESS in other.notes
         return one and self.round == other.round
-
-    # A trial is analysed once however often it is asked about.
-    __hash__ = object.__hash__
