@@ -301,7 +301,7 @@ _WARM_UP_T = 4.0
 _NORMAL_MAD = 1.482602218505602
 # Fewer ticks than this do not show what is steady.
 _STEADY_TICKS = 8
-# Under which a trial keeps what was found of it.
+# Under which a trial keeps what was found of it; no file is given names like this.
 _FOUND = "_steady"
 # Ticks of a trial in one go are gathered into so many blocks for resampling.
 _BLOCKS = 12
