@@ -399,7 +399,7 @@ def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         "--notebook",
         metavar="FILE",
         default=argparse.SUPPRESS,
-        help="what is open first, from there",
+        help="what is open first, as seen from FOLDER",
     )
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address, open no browser"
