@@ -324,6 +324,8 @@ def _throttled(slower: Side, lost: Lost) -> str:
     return f"the cores of {slower} ran at {core_speed} of their best"
 
 
+# Topics and signs of differences that only trainings on a GPU meet.
+_GPU_TOPICS = {GPU, LINK, "driver"}
 # Noise may let a part seem longer than its step, and no more than so many times.
 _MOST_OF_STEP = 100.0
 
@@ -352,11 +354,22 @@ def _with_speed(work: Explained, pair: _Pair, looks: int) -> Explained:
     trials = min(one.trials, other.trials)
     speed = ratios.between(_rate(one), _rate(other), floors, looks, shared, trials)
     work = _taken_apart(replace(work, speed=speed), pair)
+    if not _may_use_gpus(one, other):
+        differ = (d for d in pair.differences if not {d.topic, d.sign} & _GPU_TOPICS)
+        pair = replace(pair, differences=tuple(differ))
     changes = (
         replace(one, why=pair.behind(one, work.slower)) if one.claimed else one
         for one in work.changes
     )
     return replace(work, changes=tuple(changes))
+
+
+def _may_use_gpus(one: Work, other: Work) -> bool:
+    """Whether a GPU computed a job on one of two machines, or nobody knows.
+
+    A card that neither of them used explains nothing.
+    """
+    return any(work.on_gpu or not work.device for work in (one, other))
 
 
 def _opened(a: Held, b: Held, name: str) -> Explained:
@@ -457,6 +470,10 @@ _CHECKS = {
         *(THROTTLING, "input", "dispatch", "compute"),
     ): "governor limited-frequency saving-power battery",
     ("input",): "slow-disk windows-drive",
+    ("compute",): "onednn-off xla-passes-off no-xla xla-dump",
+}
+# The same of those that are about GPUs.
+_GPU_CHECKS = {
     (THROTTLING, "compute"): "throttled power-limit",
     ("transfer",): "slow-link",
     ("compute", "transfer"): "shared-gpu mig small-gpu",
@@ -465,11 +482,11 @@ _CHECKS = {
         "no-driver driver-not-loaded wsl-1 driver-too-old lost-card no-libcuda "
         "missing-library wrong-cudnn cpu-only-build native-windows hidden-gpu "
         "no-computing no-kernels unseen-gpu exclusive-gpu shadowed-libraries "
-        "onednn-off no-tf32 no-autotune deterministic-cudnn forced-compiling "
-        "unified-memory xla-passes-off no-xla xla-dump"
+        "no-tf32 no-autotune deterministic-cudnn forced-compiling unified-memory"
     ),
 }
 _BEARS = {name: parts for parts, ids in _CHECKS.items() for name in ids.split()}
+_OF_GPUS = {name: parts for parts, ids in _GPU_CHECKS.items() for name in ids.split()}
 
 
 def _advice(a: Held, b: Held, works: Iterable[Explained]) -> tuple[Advice, ...]:
@@ -488,9 +505,11 @@ def _advising_of(work: Explained, a: Held, b: Held) -> Iterator[Advice]:
         return
     slow, fast = (b, a) if work.slower == "B" else (a, b)
     there = {(check.id, check.title) for check in checks(fast.machine)}
+    by_gpus = _may_use_gpus(a.works[work.name], b.works[work.name])
+    bearing = _BEARS | (_OF_GPUS if by_gpus else {})
     for check in checks(slow.machine):
         wrong = check.status in ("fail", "warn") and check.remedy
-        bears = _BEARS.get(check.id, ())
+        bears = bearing.get(check.id, ())
         causes = [cause for cause in work.causes if cause.name in bears]
         seconds = sum(abs(cause.change or 0.0) for cause in causes)
         # Both may be busy, the one far more than the other: the causes tell.

@@ -3,8 +3,8 @@ import pytest
 from perfkit.machine import checks
 from perfkit.machine.checks.base import statements
 from perfkit.machine.gpu import Gpu, Link
-from perfkit.machine.record import Disk, Processor
-from perfkit.machines.compare import _BEARS, compare
+from perfkit.machine.record import Disk, Processor, Software
+from perfkit.machines.compare import _BEARS, _OF_GPUS, compare
 from perfkit.machines.sides import differences
 from tests.machines import pairs
 
@@ -86,4 +86,19 @@ def test_advice_comes_from_the_checks_of_the_slower_one():
     assert "rm -rf" not in repr(found)
     assert found.advice
     # It knows only checks that there are.
-    assert [name for name in _BEARS if name not in statements()] == []
+    assert [name for name in _BEARS | _OF_GPUS if name not in statements()] == []
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_gpu_that_neither_of_them_used_explains_nothing(used):
+    laptop = pairs.changed(gpus=(Gpu(name="RTX 3060"),))
+    slow = pairs.passport(dict.fromkeys(pairs.KERNELS, 0.25), laptop)
+    fast = pairs.passport()
+    if used:
+        build = Software(platform="linux", build="cuda")
+        machine = pairs.changed(gpus=(Gpu(name="T4"),), software=build)
+        fast = pairs.on_gpu(pairs.passport({}, machine), hidden=True)
+    found = compare(fast, slow)
+    built = "This TensorFlow is built for the processor only"
+    assert [one.title for one in found.advice] == [built] * used
+    assert ("GPUs: " in found.main.change("compute").why) is used
