@@ -4,10 +4,11 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from perfkit.charts.figure import Figure
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown, in_html
 from perfkit.findings.standing import has_microbenchmarks
@@ -104,6 +105,11 @@ class Explained:
     changes: tuple[Change, ...] = ()
     predicted: Predicted | None = None
     missing: str = ""
+
+    @property
+    def a_unit(self) -> str:
+        """What its seconds are of, with an article."""
+        return f"{'an' if self.unit == 'example' else 'a'} {self.unit}"
 
     @property
     def claimed(self) -> bool:
@@ -424,6 +430,9 @@ def _of_diagnosis(found: Diagnosis, made: Held) -> Held:
     name, step = plain(found.training, _LONGEST), found.step
     seconds = step.median_s if step and step.median_s > 0 else None
     parts = {name: found.split.get(name) for name in PARTS[:-1]}
+    # What TensorFlow sees counts; a machine may have a GPU that it cannot use.
+    pipeline = note_as(dict[str, Any], found.facts.get("pipeline")) or {}
+    on_gpu = pipeline.get("gpus", len(found.machine.gpus))
     work = Work(
         name=name,
         job=_in_words({n: found.facts[n] for n in _ASKED if n in found.facts}),
@@ -447,6 +456,7 @@ def _of_diagnosis(found: Diagnosis, made: Held) -> Held:
             for name, one in parts.items()
             if one and one.seconds is not None and one.grade != "not tested"
         },
+        device="GPU:0" if on_gpu else "CPU:0" if "gpus" in pipeline else "",
         missing="" if seconds else "The training as given could not be measured.",
     )
     return replace(

@@ -59,7 +59,7 @@ def from_a_to_b(found: Explanation) -> Figure:
         axes.set_xlim(low, high)
         ticks = scale.even_ticks(low, high)
         curves.put(axes, ticks, lambda value: units.seconds(value) if value else "0")
-        axes.set_xlabel(f"time of a {work.unit}")
+        axes.set_xlabel(f"time of {work.a_unit}")
         for row, bar in enumerate(bars):
             _draw_bar(axes, row, bar)
         if work.predicted is not None:

@@ -47,8 +47,6 @@ _NEXT = {
 }
 # A share whose interval spans a larger factor is not known, unless all of it is small.
 _SMALL = 0.1
-# A share beyond which there is no rest to speak of.
-_ALL = 0.985
 # What surely reaches this may be all of it.
 _NEARLY_ALL = 0.9
 _ALIKE, _NOISY = "no difference shown", "too noisy to say"
@@ -82,7 +80,7 @@ def _times(speed: Ratio) -> tuple[str, str, str]:
 
 
 def _on_both(work: Explained) -> str:
-    return f"{seconds(work.a)} a {work.unit} on A, {seconds(work.b)} on B"
+    return f"{seconds(work.a)} {work.a_unit} on A, {seconds(work.b)} on B"
 
 
 def _all_named(found: Iterable[Differs]) -> str:
@@ -242,12 +240,15 @@ def following(works: tuple[Explained, ...]) -> Iterator[str]:
 
 
 def much(works: tuple[Explained, ...]) -> str:
-    """Both steps of the job where the difference is largest, and what explains it."""
+    """Both steps of the job where the difference is largest, which nothing explains."""
     most = largest(works)
     if most is None:
         return ""
     steps = units.instead(seconds(most.b), seconds(most.a))
-    return f"{steps} a {most.unit}; {_cause(most)}.{_other_way(works, most)}"
+    why = "its time was not taken apart on both"
+    if most.changes:
+        why = "no single part of the step is shown to explain it"
+    return f"{steps} {most.a_unit}; {why}.{_other_way(works, most)}"
 
 
 def _why(works: tuple[Explained, ...], most: Explained | None) -> str:
@@ -262,20 +263,6 @@ def _why(works: tuple[Explained, ...], most: Explained | None) -> str:
 def _other_way(works: tuple[Explained, ...], most: Explained) -> str:
     other = largest(work for work in works if work.slower != most.slower)
     return f" {_claim(other)}" if other else ""
-
-
-def _cause(work: Explained) -> str:
-    """What most of the difference is, and what stands behind that."""
-    if not work.changes:
-        return "its time was not taken apart on both"
-    if not work.causes:
-        return "no single part of the step is shown to explain it"
-    first = work.causes[0]
-    part = min(first.share or 0.0, 1.0)
-    told = "all" if part > _ALL else f"{part:.0%}".replace("%", " %")
-    if share(first) == units.UNKNOWN:
-        told = "part"
-    return f"{told} of the difference is {_with_why(first)}"
 
 
 def report(found: Explanation) -> Report:
@@ -295,7 +282,7 @@ def report(found: Explanation) -> Report:
         table=filled[0] if filled else None,
         # What to do is read first, and the chart has the numbers of its job.
         charted=bool(to_do),
-        besides=(_why(found.works, found.main),) if to_do else (),
+        besides=tuple(filter(None, [_why(found.works, found.main)])),
         folds=(
             Fold("How sure is this?", found.because),
             Fold("What to do on the slower machine", advice),

@@ -5,6 +5,8 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.machine.gpu import Gpu
+from perfkit.machines.comparison import held
 from perfkit.machines.comparison_report import page
 from perfkit.passports import passport
 from tests.diagnosis.diagnosed import diagnosis
@@ -116,6 +118,14 @@ def test_a_training_without_a_split_is_compared_as_a_whole():
     assert "not taken apart on both" in repr(found)
     assert found.advice == ()
     show(found)
+    # Advice may be for another job than the one that differs most.
+    odd = (
+        pairs.changed(one, parts=()) if one.name == "small CNN from JPEG" else one
+        for one in slow.trainings
+    )
+    found = perfkit.compare(pairs.passport(), pairs.changed(slow, trainings=tuple(odd)))
+    assert found.advice
+    assert found.main.changes == found.report.besides == ()
     # What was not measured is said.
     slow = pairs.one_core()
     first, *rest = slow.trainings
@@ -180,7 +190,8 @@ def test_two_findings_of_one_experiment_are_compared_by_variant():
     assert found.verdict == "slower"
     assert [work.name for work in found.works] == ["naive", "prefetched"]
     assert all(abs(work.speed.ratio - 0.5) < 0.03 for work in found.works)
-    assert "not taken apart" in repr(found)
+    assert " an example; its time was not taken apart on both." in repr(found)
+    assert " an example on A, " in found.because[0]
     assert "`perfkit passport`" in found.next[0]
 
 
@@ -214,6 +225,21 @@ def test_two_diagnoses_of_one_training_are_compared():
     assert perfkit.compare(one, pairs.changed(one, training="another")).verdict == (
         "not the same job"
     )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "facts", "device"),
+    [
+        ((), {}, ""),
+        ((Gpu(name="T4"),), {}, "GPU:0"),
+        ((Gpu(name="T4"),), {"pipeline": {"gpus": 0}}, "CPU:0"),
+    ],
+    ids=["no GPU", "a GPU", "a GPU that TensorFlow does not see"],
+)
+def test_a_diagnosis_computed_on_the_gpu_that_there_was(gpus, facts, device):
+    found = diagnosis(machine=pairs.changed(gpus=gpus), facts=facts)
+    (work,) = held(found).works.values()
+    assert work.device == device
 
 
 # Charts take their time: several attacks share a passport, each in its turn first.
