@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfkit import runs
 from perfkit.displays import Display
@@ -24,6 +24,9 @@ from perfkit.errors import PerfkitError, RunError
 from perfkit.experiments import experiment
 from perfkit.machine import software
 from perfkit.progress import Board
+
+if TYPE_CHECKING:
+    from perfkit.machines.recording import Making
 
 # What it does is told this often.
 _BEAT_S = 1.0
@@ -136,9 +139,11 @@ class _Teller(Display):
 
     Attributes:
         late: That its time is up, in a sentence; "" before.
+        making: The passport that several runs are made for; None for one run.
     """
 
     late = ""
+    making: "Making | None" = None
     _last = ""
 
     def say(self, **told: Any) -> None:
@@ -149,6 +154,10 @@ class _Teller(Display):
 
     def _draw(self, board: Board) -> None:
         self._last = f" The last that it told: {board.doing}."
+        if self.making is not None:
+            # The board is that of one of its runs.
+            spent, budget = self.making.spent, self.making.budget
+            board = Board(doing=board.doing, spent=spent, expected=budget)
         self.say(doing=board.doing, share=board.share, left=board.left)
 
     def end_in_time(self, seconds: float) -> None:
@@ -200,6 +209,7 @@ def _passport(task: Task, teller: _Teller) -> tuple[bool, str]:
     from perfkit.machines.recording import Making
 
     making = Making(task.budget, task.label, Path(_FOUND) / "passport.json")
+    teller.making = making
     making.make(teller)
     return making.stopped, making.unsaved
 

@@ -183,7 +183,8 @@ class FleetRun:
         elif isinstance(news, tuple):
             member.end(*news, self._now)
         else:
-            share = news.get("share", 0.0)
+            # Its last word is how it ended, without a share.
+            share = news.get("share", member.share)
             known = isinstance(share, float)
             member.share = min(1.0, max(0.0, share)) if known else 0.0
             member.doing = plain(str(news.get("doing", ""))) or member.doing

@@ -141,9 +141,12 @@ class Making:
             noise_floors={n: f for n, one in levels.items() if (f := one.noise_floor)},
             drift={name: one.drift for name, one in levels.items()},
             parameters={name: found.parameters for name, found in findings.items()},
+            # What fails in one visit may do so in each.
             missed=tuple(
-                environment.cleaned(sentence, hidden, _LONGEST_SENTENCE)
-                for sentence in self._missed
+                dict.fromkeys(
+                    environment.cleaned(sentence, hidden, _LONGEST_SENTENCE)
+                    for sentence in self._missed
+                )
             ),
             budget_s=self.budget,
             stopped=self.stopped,

@@ -12,6 +12,8 @@ from perfkit.errors import RunError
 from perfkit.fleet import process
 from perfkit.fleet.process import Task, measure
 from perfkit.fleet.run import Here
+from perfkit.machines.recording import Making
+from perfkit.progress import Board
 from tests.fleet.scripted import left
 
 LONG_S = 60
@@ -42,6 +44,17 @@ def test_a_measurement_comes_home_whole_and_nothing_is_left(tmp_path):
     assert json.loads(found["document"])["experiment"] == "counting"
     assert any(doing.get("share", 0) > 0 for doing in told)
     assert left(tmp_path) == []
+
+
+def test_of_a_passport_its_budget_tells_how_much_is_done(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    teller = process._Teller()
+    teller.making = Making(60.0, "lab 7", clock=lambda: 15.0)
+    teller.making._zero = 0.0
+    # The first of its runs is over.
+    teller.show(Board(doing="Starting TensorFlow", over=True))
+    told = {"doing": "Starting TensorFlow", "share": 0.25, "left": "45 s left"}
+    assert json.loads((tmp_path / "told.json").read_text()) == told
 
 
 @pytest.mark.parametrize(

@@ -37,14 +37,15 @@ def test_whoever_dies_breaks_or_falls_silent_is_told_and_the_rest_goes_on(tmp_pa
     scripts = {
         "w1": whole(),
         "w2": [*whole()[:9], (10, ("left", "It was killed."))],
-        "w3": whole()[:9],
+        # Then it tells how it ended, and what it measured never comes home.
+        "w3": [*whole()[:9], (10, {"how": "completed", "why": ""})],
         "w4": [(1, ("failed", "It has no perfkit."))],
     }
     gathered = asked(Fleet(scripts, members(5)), tmp_path)
     assert hows(gathered) == ["completed", "left", "cut off", "failed", "timed out"]
     said = [outcome.said for outcome in gathered.outcomes]
     assert "killed" in said[1]
-    assert "Nothing was heard of it for 76 s, last at 15 % of its run" in said[2]
+    assert "Nothing was heard of it for 75 s, last at 15 % of its run" in said[2]
     assert said[3] == "It has no perfkit."
     assert said[4].startswith("It did not begin")
     assert len(list(tmp_path.glob("*.json"))) == 1
