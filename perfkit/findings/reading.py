@@ -14,6 +14,7 @@ from perfkit.errors import BadFileError
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
+from perfkit.machine.record import Machine
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.trial import LOSSES, Trial
 
@@ -285,7 +286,14 @@ def faults(finding: Finding) -> Iterator[str]:
             yield "a tick is below 0"
         if _negative(spent for part in trial.parts.values() for spent in part):
             yield "a part of a tick is below 0"
+    yield from faults_of_machine(finding.machine)
     yield from faults_of_samples(finding.samples)
+
+
+def faults_of_machine(machine: Machine) -> Iterator[str]:
+    """What no machine can be."""
+    if min(machine.cores, machine.cores_granted) <= 0:
+        yield "its machine has no cores"
 
 
 def faults_of_samples(samples: Mapping[str, Sequence[float | None]]) -> Iterator[str]:

@@ -226,7 +226,9 @@ def _standing(room: Classroom) -> tuple[bool, Verdict]:
     sure = units.is_known(low, high)
     median = f"the median of {len(known)} machines"
     much = f"{name} {does} as {median}."
-    if sure and low <= 1 <= high:
+    if not sure:
+        much = f"How far {name} is from {median} is not known yet."
+    elif low <= 1 <= high:
         much = f"{name} is not shown to differ from {median}."
         sure = False
     return bool(slow), Verdict(

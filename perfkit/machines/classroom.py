@@ -388,6 +388,10 @@ def classroom(
         if one.path:
             store.remember(yours, one.path)
         if yours not in passports:
+            # So it is where the file has another label, or names that this one lacks.
+            alike = (one for one in passports if _nameless(one) == _nameless(yours))
+            yours = next(alike, yours)
+        if yours not in passports:
             passports.append(yours)
         at = passports.index(yours)
     claims, chosen = _claims_in(place)
@@ -407,7 +411,12 @@ def _files(folder: Path) -> list[Path]:
             f"There is no folder {plain(str(folder))}; give the one that the passports "
             "lie in."
         )
-    paths = sorted(folder.glob("*.json"))
+    # Where macOS copies a file, one that begins with a dot comes along.
+    paths = sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() == ".json" and not path.name.startswith(".")
+    )
     if len(paths) > _READING_MOST:
         raise BadParameterError(
             f"{plain(str(folder))} holds {len(paths):,} files; give a folder with the "
@@ -422,6 +431,10 @@ def _slim(passport: Passport) -> Passport:
     if passport.path:
         store.remember(slim, passport.path)
     return slim
+
+
+def _nameless(passport: Passport) -> Passport:
+    return replace(passport, label="", host="", user="")
 
 
 def _claims_in(folder: Path) -> tuple[dict[Claim, Counter[str]], frozenset[Claim]]:

@@ -221,6 +221,9 @@ def answers(folder: Path) -> tuple[Answer, ...]:
             answer = _answer(line, number)
             name = answer.name.casefold()
             before = found.get(name, answer)
+            # A name alone, such as the next in the register, takes no answer back.
+            if not (answer.laptop or answer.problem):
+                answer = before
             again = before.is_again or before.laptop not in (None, answer.laptop)
             found[name] = replace(answer, is_again=again)
     return tuple(found.values())

@@ -9,7 +9,12 @@ from typing import Any, Final, Literal, get_args
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
-from perfkit.findings.reading import encode, faults_of_samples, in_order
+from perfkit.findings.reading import (
+    encode,
+    faults_of_machine,
+    faults_of_samples,
+    in_order,
+)
 from perfkit.findings.report import Report, Saved
 from perfkit.findings.text import plain
 from perfkit.machine.checks.base import Check
@@ -250,6 +255,7 @@ def faults(passport: Passport) -> Iterator[str]:
     for name, most in _MOST.items():
         if len(getattr(passport, name)) > most:
             yield f"it has more than {most} {name}"
+    yield from faults_of_machine(passport.machine)
     if len(passport.label) > _LONGEST_LABEL:
         yield "its label is too long"
     for one in passport.microbenchmarks:

@@ -78,6 +78,8 @@ MANY = dict.fromkeys(map(str, range(501)), "none here")
         (("timings", 0, "rate"), -1.0, "a rate is below 0"),
         (("comparisons", 0, "ratio"), 0.0, "a ratio is not above 0"),
         (("noise_floor",), -0.1, "the noise floor is not above 0"),
+        (("machine", "cores"), 0, "its machine has no cores"),
+        (("machine", "cores_granted"), 0.0, "its machine has no cores"),
         (("trials", 0, "ticks", 3), [1.0, 2, 3], "trials[0].ticks[3]"),
         (("trials", 0, "ticks", 3), [-1.0, 2], "a tick is below 0"),
         (("trials", 0, "parts", "input"), [-1.0], "a part of a tick is below 0"),

@@ -1,6 +1,7 @@
 import datetime
 import hashlib
 import json
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -9,6 +10,7 @@ import perfkit
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.passports import passport as machines_passport
 from perfkit.passports.passport import FOLDER, PASSPORT, BenchmarkRate, Part, Training
+from tests.findings.made import MACHINE
 from tests.machines.passports import passport, training
 
 
@@ -75,6 +77,7 @@ def trainings(**fields):
         ({"samples": {"cpu": (1.0,)}}, "do not fit together"),
         ({"samples": {"t": (None,)}}, "a sample has no time"),
         ({"label": "x" * 201}, "its label is too long"),
+        ({"machine": replace(MACHINE, cores=0)}, "its machine has no cores"),
         ({"missed": ("x",) * 101}, "more than 100 missed"),
         ({"noise_floors": {"a": 0.0}}, "noise floor is not above 0"),
         ({"phases": {"a": (2.0, 1.0)}}, "ends before it begins"),

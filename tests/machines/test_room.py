@@ -97,7 +97,8 @@ Kim\t{mistyped}
 
 Zoe {BARE.code}
 zoe {LAPTOP.code}
-{LAPTOP.code}"""
+{LAPTOP.code}
+ada bell"""
     (tmp_path / "codes.txt").write_text(lines, encoding="utf-8-sig")
     return tmp_path
 
