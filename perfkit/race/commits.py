@@ -193,10 +193,22 @@ def _link_what_git_does_not_keep(top: Path, tree: Path) -> None:
     listed = _git(top, "ls-files", "--others", "--directory", "-z")
     for name in filter(None, listed.split("\0")):
         here, there = top / name.rstrip("/"), tree / name.rstrip("/")
-        known = os.path.lexists(there) or here.name in (_OURS, "__pycache__")
-        if not known and not _hides(here, there):
-            there.parent.mkdir(parents=True, exist_ok=True)
-            there.symlink_to(here, target_is_directory=here.is_dir())
+        between = itertools.takewhile(tree.__ne__, there.parents)
+        # Behind a link of the commit's lies what is not ours, behind a file nothing.
+        if not any(path.is_symlink() or path.is_file() for path in between):
+            _link(here, there)
+
+
+def _link(here: Path, there: Path) -> None:
+    """Lend a commit a file or folder; of a folder that it has, what it lacks there."""
+    if here.name in (_OURS, "__pycache__"):
+        return
+    if here.is_dir() and there.is_dir() and not there.is_symlink():
+        for path in here.iterdir():
+            _link(path, there / path.name)
+    elif not os.path.lexists(there) and not _hides(here, there):
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.symlink_to(here, target_is_directory=here.is_dir())
 
 
 def _hides(here: Path, there: Path) -> bool:

@@ -135,6 +135,35 @@ def test_what_was_untracked_since_and_lies_in_the_commit_is_the_commits(
     assert (commit.tree / "later.py").read_text() == "LATER = True\n"
 
 
+def test_beside_what_only_the_commit_keeps_lies_what_it_lacks(repository, take):
+    write(repository, sets__labels="then")
+    commit_all(repository, "three")
+    git(repository, "rm", "-rq", "--cached", "sets")
+    write(repository, sets__labels="now", sets__images="pixels")
+    there = take("HEAD", repository / "train.py").tree / "sets"
+    found = {path.name: path.read_text() for path in there.iterdir()}
+    assert found == {"labels": "then", "images": "pixels"}
+
+
+@pytest.mark.parametrize("was", ["a link", "a file"])
+def test_nothing_is_linked_behind_what_was_no_folder_then(
+    repository, take, tmp_path, was
+):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    write(repository, sets="a file")
+    if was == "a link":
+        (repository / "sets").unlink()
+        (repository / "sets").symlink_to(elsewhere)
+    commit_all(repository, "three")
+    git(repository, "rm", "-q", "sets")
+    write(repository, sets__labels="mine", sets__images="pixels")
+    git(repository, "add", "sets/labels")
+    there = take("HEAD", repository / "train.py").tree / "sets"
+    assert there.is_symlink() is (was == "a link")
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_what_would_be_imported_in_place_of_the_commits_own_is_not_lent(
     repository, take
 ):
