@@ -57,23 +57,26 @@ class Asked:
         """The command that asks the same, without paths and other people's words."""
         makers = [self._maker(training) for training in self.trainings]
         names = [name_of(made) for made in makers]
-        words: list[str] = []
-        for option in ("commit", "python", "env", "cores"):
-            shown = {"python": _in_short, "env": _shared}.get(option, str)
-            for value in getattr(self, option):
-                words += [f"--{option}", shown(value)]
+        given: dict[str, list[Any]] = {
+            "commit": [*self.commit],
+            "python": [*map(_in_short, self.python)],
+            "env": [*map(_shared, self.env)],
+            "cores": [*self.cores],
+            "batch": [*self.batch],
+            "policy": [*self.policy],
+            "fit": [self.fit] * bool(self.fit),
+        }
+        if not all(isinstance(made, Script | InFile) for made in makers):
+            several = [(option, each) for option, each in given.items() if each]
+            # One of a kind stands for itself.
+            named = [f"{o}={each if each[1:] else each[0]!r}" for o, each in several]
+            return f"perfkit.race({', '.join([*names, *named])})"
         for option in ("batch", "policy"):
-            if several := getattr(self, option):
-                words += [f"--{option}", ",".join(map(str, several))]
-        if self.fit:
-            words += ["--fit", str(self.fit)]
-        if all(isinstance(made, Script | InFile) for made in makers):
-            # What a script is given is its own, and may be anything.
-            rest = " -- …" * bool(self.arguments)
-            return shlex.join(["perfkit", "race", *words, *names]) + rest
-        pairs = zip(words[::2], words[1::2], strict=True)
-        named = (f"{option.lstrip('-')}={value!r}" for option, value in pairs)
-        return f"perfkit.race({', '.join([*names, *named])})"
+            given[option] = [",".join(map(str, given[option]))] * bool(given[option])
+        pairs = [(f"--{o}", str(one)) for o, each in given.items() for one in each]
+        # What a script is given is its own, and may be anything.
+        rest = " -- …" * bool(self.arguments)
+        return shlex.join(["perfkit", "race", *itertools.chain(*pairs), *names]) + rest
 
     def _maker(self, training: Any) -> Callable[[], Any]:
         return maker(training, self.arguments, self.fit)

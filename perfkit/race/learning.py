@@ -138,7 +138,11 @@ class TimeToLoss(Shown):
         pair = (units.seconds(times[each]) for each in (best.variant, best.baseline))
         much = f"After {units.instead(*pair)} of training."
         winner = best.variant if best.verdict == "faster" else ""
-        found = replace(found, much=much, interval=best.ends, winner=winner)
+        turned = best
+        if best.verdict == "slower":
+            # The headline says how many times as long.
+            turned = replace(best, low=1 / best.high, high=1 / best.low)
+        found = replace(found, much=much, interval=turned.ends, winner=winner)
         return replace(found, sure=best.sure, next="")
 
     @property
@@ -191,13 +195,18 @@ def time_to_loss(
     Raises:
         BadParameterError: It is no race, has no such side, or the loss is no number.
     """
-    sides = finding.parameters.get(SIDES)
+    # Of functions that are still to be written, race() has found nothing.
+    sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None
     if not isinstance(sides, list | tuple) or len(sides) < 2:
         raise BadParameterError(
             "time_to_loss() takes what perfkit.race found, such as "
             "`time_to_loss(perfkit.race(make_a, make_b), 0.5)`."
         )
-    if not math.isfinite(loss):
+    try:
+        is_number = math.isfinite(loss)
+    except TypeError:
+        is_number = False
+    if not is_number:
         raise BadParameterError(f"loss is {loss!r}; give a number, such as 0.5.")
     names = list(map(str, sides))
     if against and against not in names:

@@ -116,7 +116,12 @@ class Race(Experiment):
         apart = dict(self._other_jobs(rest, measured))
         told = tuple(apart.values())
         if len(apart) > 1:
-            told = (f"{' and '.join(apart)} do other jobs than {first.name}, too.",)
+            *some, last = apart
+            names = f"{', '.join(some)} and {last}"
+            # The one that the headline names may do one as well.
+            differs = nearest.name not in apart and self.differences(nearest, measured)
+            too = ", too" if differs else ""
+            told = (f"{names} do other jobs than {first.name}{too}.",)
         found = replace(found, warnings=(*found.warnings, *told))
         return self._with_reasons(found, nearest, measured)
 
@@ -261,7 +266,7 @@ def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
         return
     mine_, theirs_ = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
     # A training may set its seed itself: all trials of it are then of one.
-    began = {values[min(values)] for _, values in common if values}
+    began = {f"{values[min(values)]:.4g}" for _, values in common if values}
     seeds = (
         f"{len(pairs)} trials, one seed" if len(began) == 1 else f"{len(pairs)} seeds"
     )

@@ -29,7 +29,7 @@ _ENDS = (*_CONSTANTS, "RETURN_VALUE")
 def race(
     *trainings: Callable[[], Any] | str | Path,
     commit: str | Sequence[str] = (),
-    python: str | Sequence[str] = (),
+    python: str | Path | Sequence[str | Path] = (),
     env: str | Sequence[str] = (),
     cores: str | Sequence[str] = (),
     batch: int | Sequence[int] = (),
@@ -148,9 +148,11 @@ def asked_for(trainings: Sequence[Any], fit: int = 0, **given: Any) -> Asked:
     if wrong := given.keys() - known:
         raise BadParameterError(unknown("option of a race", min(wrong), sorted(known)))
     several = {name: _several(value) for name, value in given.items()}
-    several["cores"] = tuple(map(str, several.get("cores", ())))
+    for name in ("python", "cores"):
+        several[name] = tuple(map(str, several.get(name, ())))
     return Asked(trainings=tuple(trainings), fit=fit, **several)
 
 
 def _several(given: Any) -> tuple[Any, ...]:
-    return (given,) if isinstance(given, str | int) else tuple(given)
+    alone = isinstance(given, str | int | float | Path)
+    return (given,) if alone else tuple(given)

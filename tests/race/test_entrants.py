@@ -11,7 +11,7 @@ from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
 from perfkit.options import parse
-from perfkit.race.entrants import Asked, entrants
+from perfkit.race.entrants import POLICIES, Asked, entrants
 from tests.race.repositories import SCRIPT
 
 FUNCTION = "def make_training():\n    return 1, 2\n"
@@ -217,6 +217,14 @@ def test_a_file_that_is_not_there_is_refused(train, tmp_path):
 def test_functions_race_by_their_names_and_are_typed_as_they_are_called():
     assert names(make_training, another) == ["make_training", "another"]
     assert typed(make_training, another) == "perfkit.race(make_training, another)"
+    for given, said in (
+        ({"env": ("TF_A=1",)}, "env='TF_A=1'"),
+        ({"env": ("TF_A=1", "TF_B=2")}, "env=['TF_A=1', 'TF_B=2']"),
+        ({"batch": (64,), "policy": POLICIES[:2]},
+         "batch=64, policy=['float32', 'mixed_bfloat16']"),
+    ):  # fmt: skip
+        asked = typed(make_training, **given)
+        assert asked == f"perfkit.race(make_training, {said})"
 
 
 def typed(*trainings, **options):

@@ -83,6 +83,8 @@ def test_what_needs_more_takes_longer_however_fast_its_steps():
         "new.py takes 3.0 times as long as old.py to a loss of 1."
     )
     assert found.report.verdict.winner == ""
+    low, high = map(float, found.report.verdict.interval.split(" to "))
+    assert 2.5 < low <= 3.0 <= high < 3.5
 
 
 def test_seeds_that_differ_more_than_the_sides_leave_it_open():
@@ -168,10 +170,12 @@ def test_a_file_may_say_anything_of_its_losses(notes):
 
 
 def test_what_is_no_race_and_no_loss_is_refused():
-    with pytest.raises(BadParameterError, match=r"takes what perfkit\.race found"):
-        perfkit.time_to_loss(any_finding(), GOAL)
-    with pytest.raises(BadParameterError, match=r"give a number, such as 0\.5"):
-        perfkit.time_to_loss(raced({OLD: [1.0], NEW: [1.0]}, rounds=1), math.nan)
+    for found in any_finding(), None:
+        with pytest.raises(BadParameterError, match=r"takes what perfkit\.race found"):
+            perfkit.time_to_loss(found, GOAL)
+    for loss in math.nan, "0.5":
+        with pytest.raises(BadParameterError, match=r"give a number, such as 0\.5"):
+            perfkit.time_to_loss(raced({OLD: [1.0], NEW: [1.0]}, rounds=1), loss)
 
 
 def test_two_copies_are_seldom_told_apart():

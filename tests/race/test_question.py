@@ -190,6 +190,23 @@ def test_of_three_each_that_does_another_job_is_said(rate, new_rate):
     assert THIRD not in [warning[:8] for warning in verdict(rates, THREE).warnings]
 
 
+@pytest.mark.parametrize(
+    ("new", "more", "said"),
+    [
+        ({}, 1, "third.py and fourth.py do other jobs than old.py."),
+        ({"parameters": 7}, 1,
+         "third.py and fourth.py do other jobs than old.py, too."),
+        ({}, 2, "third.py, fourth.py and fifth.py do other jobs than old.py."),
+    ],
+)  # fmt: skip
+def test_several_that_do_other_jobs_are_one_sentence(new, more, said):
+    others = (THIRD, "fourth.py", "fifth.py")[: 1 + more]
+    rates = {OLD: 1000.0, NEW: 2000.0} | dict.fromkeys(others, 1500.0)
+    known = {name.partition(".")[0]: {"parameters": 7} for name in others}
+    found = verdict(rates, sides(OLD, NEW, *others), new=new, **known)
+    assert found.warnings == (said,)
+
+
 def test_a_side_that_failed_is_said_and_the_rest_is_told():
     broken = failed(THIRD, "crashed", "raised ValueError: no data")
     run = measured({OLD: 1000.0, NEW: 2000.0}, trials=[broken])
@@ -215,6 +232,17 @@ def test_the_same_first_losses_are_said_and_how_far_each_had_learnt():
         "After 70 examples the loss of new.py was 0.5, that of old.py 1.2 "
         "(6 trials, one seed).",
     )
+
+
+def test_losses_that_rounding_alone_tells_apart_are_of_one_seed():
+    run = measured()
+    trials = [
+        replace(one, notes={LOSSES: [(10, 2 + 1e-6 * one.round), *FALLING[1:]]})
+        for one in run.trials
+    ]
+    found = race().verdict(replace(run, trials=tuple(trials)))
+    (*_, said) = fold(found, "Is it the same job?").sentences
+    assert said.endswith("(6 trials, one seed).")
 
 
 def test_a_loop_of_ones_own_shows_nothing_of_how_it_learns():

@@ -2,6 +2,7 @@
 
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from perfkit.measure.host import Environment, Place
 from perfkit.measure.measurement import Measurement
 from perfkit.race import session as sessions
 from perfkit.race.entrants import Asked
-from perfkit.race.race import is_unwritten, open_race, race
+from perfkit.race.race import asked_for, is_unwritten, open_race, race
 from perfkit.race.session import RaceSession
 from tests.findings.made import of_run
 from tests.race.built import (
@@ -173,6 +174,13 @@ def test_one_thing_needs_no_list(monkeypatch, options):
     race(make_training, **options)
     assert [len(s._race.sides) for s in seen] == [2]
     assert seen[0].unsaved == ""
+
+
+def test_a_path_and_a_number_need_none_either():
+    python = asked_for((make_training,), python=Path("env/bin/python")).python
+    assert python == ("env/bin/python",)
+    with pytest.raises(BadParameterError, match=r"--batch is 64\.0; give numbers"):
+        race(make_training, batch=64.0)
 
 
 def test_the_baseline_alone_is_planned_and_the_rest_chosen():
