@@ -289,6 +289,8 @@ def digest(maker: Callable[[], Any]) -> str:
 
 
 def _read(path: str) -> str:
-    if Path(path).stat().st_size > _LONGEST:
+    # A notebook holds its pictures besides its code.
+    text = source.text_of(path)
+    if len(text) > _LONGEST:
         raise OSError("The file is too long to be read for hints.")
-    return source.text_of(path)
+    return text

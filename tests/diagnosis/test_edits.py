@@ -801,8 +801,13 @@ def test_a_patch_says_what_it_may_break_in_this_training(tmp_path):
     assert made.says[-1] == '"validation every 5 epochs": Divide its patience.'
 
 
+# A plot is longer than any code.
+PLOT = [{"data": {"image/png": "A" * 100_000}}]
+
+
 def notebook(folder, *cells):
-    code = [{"cell_type": "code", "source": [cell]} for cell in cells]
+    plain = {"cell_type": "code", "outputs": PLOT}
+    code = [plain | {"source": [cell]} for cell in cells]
     cells = [{"cell_type": "markdown", "source": ["# Train"]}, *code]
     return written(folder, json.dumps({"cells": cells}), "train.ipynb")
 
