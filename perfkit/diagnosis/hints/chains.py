@@ -40,6 +40,9 @@ _ARGUMENTS = {
     *("start", "dataset", "log_warning", "pad_to_bucket_boundary", "no_padding"),
 }
 _FOREIGN = ("np.", "os.", "itertools.")
+# What has a map too, and what that maps over.
+_POOLS = ("pool", "executor")
+_LISTS = (ast.List, ast.ListComp, ast.GeneratorExp, ast.Slice)
 # A pipeline is handed through these.
 _THROUGH = {"steps", "enumerate", "iter", "zip", "as_numpy_iterator", "list", "tqdm"}
 _DEEPEST, _MOST, _LONGEST = 6, 3000, 60
@@ -93,6 +96,15 @@ class Chains:
                 self._called(function, None, known)
         self.made = tuple(one for one in self._seen if one not in self._begun)
         self.trained = tuple(self._used)
+
+    @property
+    def learnt(self) -> tuple[Chain, ...]:
+        """Those that ``fit`` is given; all that are trained on where there is none.
+
+        What is looked at besides, by a preview, says nothing of those.
+        """
+        fitted = (one for one in self.fitted.values() if isinstance(one, tuple))
+        return tuple(fitted) or self.trained
 
     def _use(self, value: Value) -> None:
         for one in value if isinstance(value, list) else [value]:
@@ -236,8 +248,17 @@ def _is_source(function: ast.expr) -> bool:
 
 
 def _is_stage(call: ast.Call) -> bool:
-    foreign = dotted(call.func).startswith(_FOREIGN)
-    return not foreign and all(one.arg in _ARGUMENTS for one in call.keywords)
+    if dotted(call.func).startswith(_FOREIGN) or _is_of_pool(call):
+        return False
+    return all(one.arg in _ARGUMENTS for one in call.keywords)
+
+
+def _is_of_pool(call: ast.Call) -> bool:
+    """Whether it maps over a list, in other threads or processes."""
+    second = (getattr(one, "slice", one) for one in call.args[1:2])
+    listed = any(isinstance(one, _LISTS) for one in second)
+    pool = called(receiver(call) or call).lower().endswith(_POOLS)
+    return called(call) == "map" and (pool or listed)
 
 
 def _bind(target: ast.expr, value: Value, known: Known) -> None:

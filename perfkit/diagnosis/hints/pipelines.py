@@ -81,7 +81,7 @@ def staged(code: Code) -> Iterator[Hinted]:
         for place, stage in enumerate(chain):
             if stage.call:
                 yield from _stage(code, stage.call, chain[:place], chain[place:])
-    for chain in code.chains.trained:
+    for chain in code.chains.learnt:
         if "?" not in _names(chain) and chain[-1].call:
             yield from _complete(code, chain, chain[-1].call)
 
@@ -126,14 +126,10 @@ def _stage(code: Code, call: ast.Call, before: Chain, on: Chain) -> Iterator[Hin
 
 
 def _trained_behind(code: Code, call: ast.Call) -> list[list[str]]:
-    """What stands behind a stage in each pipeline that is trained on.
-
-    What is looked at besides, by a preview, says nothing of those.
-    """
-    fitted = [one for one in code.chains.fitted.values() if isinstance(one, tuple)]
+    """What stands behind a stage in each pipeline that is trained on."""
     return [
         _names(chain)[at + 1 :]
-        for chain in fitted or code.chains.trained
+        for chain in code.chains.learnt
         for at, stage in enumerate(chain)
         if stage.call is call
     ]
@@ -342,17 +338,25 @@ def mapped(code: Code) -> Iterator[Hinted]:
     """What each mapped function does at that place of its pipeline."""
     for chain in code.chains.made:
         names = _names(chain)
+        if _is_column(chain):
+            continue
         for place, stage in enumerate(chain):
             if stage.name == "map" and stage.call:
                 yield from _map(code, stage.call, names[:place], names[place + 1 :])
-    for chain in code.chains.trained:
+    for chain in code.chains.learnt:
         if chain[0].name not in SOURCES or _KEEPS & {*_names(chain)}:
             continue
         for call in (one.call for one in chain if one.name == "map" and one.call):
             function = keyword(call, "map_func", 0)
             decodes = _first_of(_DECODES, code.calls_within(function))
-            if decodes and not _random(code, function):
+            if decodes and not _may_draw(code, function):
                 yield call, _SAYS["anew"].format(decodes)
+
+
+def _is_column(chain: Chain) -> bool:
+    """Whether it maps a column of a table, which has a map as well and no more."""
+    of = [receiver(stage.call) for stage in chain if stage.call]
+    return {*_names(chain)} == {"?", "map"} and isinstance(of[0], ast.Subscript)
 
 
 def _map(
@@ -427,6 +431,16 @@ def _random(code: Code, function: ast.AST | None) -> str:
     layers = code.resolve(function)
     made = of_kind(ast.Call, layers) if isinstance(layers, ast.Call) else ()
     return next((name for name in map(called, made) if _is_random_layer(name)), "")
+
+
+def _may_draw(code: Code, function: ast.AST | None) -> bool:
+    """Whether a function may give another thing in each epoch, seen or not."""
+    return bool(_random(code, function)) or any(
+        "rand" in dotted(call.func).lower()
+        or called(call) in _DRAWS | _PYTHON
+        or _random(code, call.func)
+        for call in code.calls_within(function)
+    )
 
 
 def _is_random_layer(name: str) -> bool:

@@ -29,6 +29,14 @@ def decoded_and_flipped(file):
 def stateless(image):
     return tf.image.stateless_random_flip_left_right(image, (1, 2))
 augment = keras.Sequential([keras.layers.RandomFlip("horizontal")])
+def decoded_and_augmented(file):
+    return augment(decoded(file))
+def decoded_and_stateless(file):
+    return stateless(decoded(file))
+def decoded_and_handed_on(file):
+    return numpy_function(albumented, [decoded(file)], tf.float32)
+def loaded(file):
+    return random.random()
 scale = keras.Sequential([keras.layers.Rescaling(1 / 255)])
 """
 FILES = "d = tf.data.Dataset.list_files('*.jpeg')\n"
@@ -162,6 +170,8 @@ RIGHT = [
     "m.fit(rows().map(f, 2).batch(8))",
     # What is mapped over something else.
     *("frame.map(f)", "rows.map(f, batched=True).batch(8)", "map(f, x)"),
+    *("self.pool.map(loaded, files)", "threads.map(loaded, files[8 * n : 8 * n + 8])"),
+    'table["id"].map(lambda _: random.randint(0, 4))',
     *("pool.map(resized, files)", "x = [random.random() for _ in range(9)]"),
     "d.map(resized, 2).cache()",
     # This one draws for each image of a batch.
@@ -169,7 +179,10 @@ RIGHT = [
     # Images of many sizes are decoded one by one.
     "d.map(decoded, 2).batch(8)",
     # Nothing may be cached here.
-    FILES + "m.fit(d.map(decoded_and_flipped, 2).batch(8))",
+    *(
+        FILES + f"m.fit(d.map(decoded_and_{drawn}, 2).batch(8))"
+        for drawn in ("flipped", "augmented", "stateless", "handed_on")
+    ),
     "from_outside = tf.data.Dataset.from_generator(unknown, output_signature=s)",
     "n = list(rows)\nfew = list(some().batch(8))",
     # Workers that are given where a dataset is made count.
@@ -181,6 +194,9 @@ RIGHT = [
     # A look at some of them is not what is trained on.
     "d = rows().batch(8).prefetch(1)\nother = d.map(f, 2)\nm.fit(d)",
     "d = rows().batch(8).cache()\nfor b in d.take(1):\n    print(b)\nm.fit(d)",
+    FILES + "d = d.map(decoded, 2)\nfor b in d.take(1):\n    print(b)\n"
+    "m.fit(d.cache().batch(8))",
+    LOADED + "for b in d.take(1):\n    print(b)\nm.fit(d.cache().batch(8))",
     # What is cut into sequences and batched again was no batch of examples.
     "d.batch(101, drop_remainder=True).map(parted, 2).shuffle(9).batch(8)",
 ]
