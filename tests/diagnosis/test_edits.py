@@ -203,6 +203,16 @@ LATE = pipeline("range", "map", "map", "shuffle", "batch")
 # One more stage ran than is written, so nobody knows which is which.
 MORE = pipeline(*IN_ORDER[:3], "map", "batch", cache={"after": 2, "moved": []})
 UNCHANGED = next(versions(CHAIN))
+# Each time that fit is called it may be given another number of steps.
+TRAIN = "def train(data):\n    model.fit(data, epochs=9)\n"
+AGAIN = [
+    f"for data in folds:\n    {FIT}",
+    f"{TRAIN}train(one)\ntrain(two)\n",
+    f"{TRAIN}list(map(train, folds))\n",
+    f"{TRAIN}[train(fold) for fold in folds]\n",
+    "class Own:\n    def train(self, data):\n        model.fit(data, epochs=9)\n"
+    "Own().train(one)\nOwn().train(two)\n",
+]
 
 
 def case(difference, *changes, **facts):
@@ -270,6 +280,16 @@ CHANGES = {
         *("batch ×4", "one endless iterator"),
         batch=8,
         **pipeline("range", "batch"),
+    ),
+    **{
+        f"data of each fit {n}": case(one, "one endless iterator")
+        for n, one in enumerate(AGAIN)
+    },
+    "data of one fit": case(
+        "def train(data):\n"
+        "    model.fit(data{+.repeat()+}, epochs=9{+, steps_per_epoch=100+})\n"
+        "def main():\n    train(data)\nmain()\n",
+        "one endless iterator",
     ),
     # What is not seen of the data is changed where fit is given them.
     "in the call of fit": case(
@@ -578,6 +598,41 @@ def test_no_graph_is_made_of_what_others_change_between_steps(
     path = written(tmp_path, source.format("return x", "pass"), "plain.py")
     (one,) = locate(found("tf.function", **facts), maker(str(path))).causes
     assert one.edits != ()
+
+
+FOLDS = """import keras
+import tensorflow as tf
+def train_step(model, optimizer, x):
+    optimizer.apply_gradients(grads(model, x))
+def run(fold, optimizer):
+    for x in fold:
+        train_step(model, optimizer, x)
+model, optimizer = keras.Model(), keras.optimizers.Adam()
+"""
+MADE = "def made(fold):\n    run(fold, keras.optimizers.Adam())\n"
+ANEW = {
+    "in a loop": "for fold in folds:\n    run(fold, keras.optimizers.Adam())",
+    "with its model": "for fold in folds:\n    model, optimizer = made()\n"
+    "    for x in fold:\n        train_step(model, optimizer, x)",
+    "in a function": f"{MADE}for fold in folds:\n    made(fold)",
+    "in one that others call": f"{MADE}pool.map(made, folds)",
+    "twice": "run(first, optimizer)\nrun(second, keras.optimizers.SGD())",
+}
+ONCE = {
+    "once": "for epoch in range(9):\n    run(data, optimizer)",
+    "once of two": "if slow:\n    optimizer = keras.optimizers.SGD()\n"
+    "run(data, optimizer)",
+    "once in a function": f"{MADE}def main():\n    made(data)\nmain()",
+}
+
+
+@pytest.mark.parametrize("after", [*ANEW.values(), *ONCE.values()], ids=[*ANEW, *ONCE])
+def test_no_graph_is_made_for_one_optimizer_after_the_other(tmp_path, after):
+    facts, several = {"eager_calls": ["__main__:train_step"]}, after in ANEW.values()
+    path = written(tmp_path, f"{FOLDS}{after}\n")
+    (one,) = locate(found("tf.function", **facts), maker(str(path))).causes
+    assert (one.edits == ()) == several
+    assert ("an optimizer makes its variables" in one.mind) == several
 
 
 CALLED = (

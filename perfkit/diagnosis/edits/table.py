@@ -341,6 +341,9 @@ def _shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 def _endless(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Give data without an end, and say how many steps an epoch has."""
+    # Of other data that number may be another one.
+    if places.code.runs_again(sure(places.fit).within):
+        raise Unsure
     yield from places.text.call_on(sure(places.data), ".repeat()")
     yield from _fitted(places, "steps_per_epoch", f"{sure(places.facts.get('steps'))}")
 

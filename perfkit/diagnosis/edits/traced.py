@@ -17,8 +17,10 @@ from perfkit.diagnosis.source import (
     Import,
     called,
     dotted,
+    keyword,
     names_in,
     of_kind,
+    parameters,
     receiver,
 )
 
@@ -38,8 +40,14 @@ _TAKEN = (
     "In a graph `{}` of `{}` is taken once, unless it is of tf.data: take it outside, "
     "and hand it in."
 )
+_ONE = (
+    "In a graph `{}` of `{}` has to stay the same, since an optimizer makes its "
+    "variables once: make the graph anew where it changes."
+)
+_UPDATES = ("apply", "apply_gradients")
 # Where an object gets what it has.
 _MAKES = ("__init__", "build", "compile")
+_DEEPEST = 8
 # What Keras makes graphs of, where it is the user's own.
 _METHODS = ("train_step", "call", "compute_loss", "update_state")
 
@@ -123,6 +131,32 @@ def _frozen(code: Code, function: Function) -> Iterator[tuple[str, str]]:
             yield _READ, name.id
         if any(_changes_outside(code, one, function) for one in code.bound(name)):
             yield _READ, name.id
+    updates = (c for c in of_kind(ast.Call, function) if called(c) in _UPDATES)
+    updating = {dotted(of).partition(".")[0] for of in map(receiver, updates) if of}
+    for parameter in parameters(function):
+        if parameter.arg in updating and _has_several(code, function, parameter):
+            yield _ONE, parameter.arg
+
+
+def _has_several(
+    code: Code, function: Function, parameter: ast.arg, deep: int = 0
+) -> bool:
+    """Whether a parameter is given one object after the other."""
+    place, calls = parameters(function).index(parameter), code.calls_of(function)
+    given = [keyword(call, parameter.arg, place) for call in calls]
+    made = {bound for one in given if one for bound in code.bound(one)}
+    made.update(one for one in given if isinstance(one, ast.Call))
+    handed = [one for one in made if isinstance(one, ast.arg)]
+    if len(calls) > 1 and len(made) > 1:
+        return True
+    if any(isinstance(o, LOOPS) or code.runs_again(o) for o in made.difference(handed)):
+        return True
+    outer = [(code.names.function_of(one), one) for one in handed]
+    return deep < _DEEPEST and any(
+        _has_several(code, of, one, deep + 1)
+        for of, one in outer
+        if of and one in parameters(of)
+    )
 
 
 def _changes_outside(code: Code, bound: ast.AST, function: Function) -> bool:

@@ -184,6 +184,23 @@ class Code:
             inner = above
         return None
 
+    def runs_again(self, node: ast.AST, deep: int = 0) -> bool:
+        """Whether a node may run more than once, by itself or with its function."""
+        each = self.loop_of(node) or self.names.nearest(node, ast.ListComp)
+        if each or deep > _DEEPEST:
+            return True
+        function = self.names.function_of(node)
+        # What makes a training is called once.
+        if function is None or function is self.asked:
+            return False
+        # A method is known by its last word alone.
+        name = getattr(function, "name", "lambda")
+        calls = self.calls_of(function) or [*self.named(name)]
+        # Who is handed it may call it as often as they like.
+        if len(calls) > 1 or len(self._uses.get(function, ())) > len(calls):
+            return True
+        return any(self.runs_again(call, deep + 1) for call in calls)
+
     def guarded(self, node: ast.AST) -> bool:
         """Whether a condition stands between a node and its loop or function."""
         for above in self.names.above(node):
