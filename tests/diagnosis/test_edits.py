@@ -678,10 +678,27 @@ def test_a_line_goes_whose_work_nobody_reads(tmp_path, change, later):
     assert changed(tmp_path, source, change, **facts) != ""
 
 
+SEEN_LATER = {
+    "model.fit(x, callbacks=[seen])": "plot(seen.losses)",
+    "model.fit(x, callbacks=seen)": "plot(seen.losses)",
+    "every = []\nevery.append(seen)\nmodel.fit(x, callbacks=every)": "report(seen)",
+}
+
+
+@pytest.mark.parametrize(("fit", "later"), SEEN_LATER.items())
+def test_no_callback_goes_that_is_asked_for_what_it_has_seen(tmp_path, fit, later):
+    source = f"{HEAD}seen = Losses()\n{fit}\n"
+    facts = {"callbacks": ["Losses"]}
+    assert changed(tmp_path, source, "without Losses", **facts) != ""
+    assert changed(tmp_path, f"{source}{later}\n", "without Losses", **facts) == ""
+
+
 @pytest.mark.parametrize(
     ("written", "read"),
     [
         ("f'{out}/best.keras'", "load_weights(f'{out}/best.keras')"),
+        ("f'{out}/best.keras'", "load_weights(out + '/best.keras')"),
+        ("prefix", "load_weights(tf.train.latest_checkpoint(args.out))"),
         ("os.path.join(out, 'a.h5')", "load_weights(os.path.join(out, 'a.h5'))"),
         ("'kept/{epoch}.keras'", "tf.train.latest_checkpoint('kept')"),
     ],
@@ -689,6 +706,7 @@ def test_a_line_goes_whose_work_nobody_reads(tmp_path, change, later):
 def test_a_file_is_known_however_its_name_is_written(tmp_path, written, read):
     facts = {"callbacks": ["ModelCheckpoint", "Warm"]}
     source = CALLED.format("on_epoch_end").replace("'best.keras'", written)
+    source += "prefix = os.path.join(args.out, 'a.h5')\nos.makedirs(args.out)\n"
     assert changed(tmp_path, source, "without ModelCheckpoint", **facts) != ""
     source += f"model.{read}\n"
     assert changed(tmp_path, source, "without ModelCheckpoint", **facts) == ""

@@ -143,6 +143,8 @@ _READ_LATER = (
 )
 # What a callback of Keras's writes to, by the name of its argument.
 _WRITES = {"ModelCheckpoint": "filepath", "CSVLogger": "filename"}
+# What readies a folder reads nothing of what is written there.
+_READIES = {"makedirs", "mkdir", "exists", "isdir", "rmtree"}
 _STEERS_EACH = "`{}` may steer each step, and would then be called once in {}."
 _UNSCALED = (
     "With float16 the `train_step` has to train on `optimizer.scale_loss(loss)`: its "
@@ -225,6 +227,7 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     if name in _WRITES and _is_read(places.code, name):
         raise Unsure(_READ_LATER.format(name))
     if isinstance(found, ast.Call) and called(found) == name:
+        _refuse_read(places.code, given, name)
         yield from places.text.remove(within, place)
         return
     if not isinstance(found, ast.List | ast.Tuple):
@@ -232,10 +235,10 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     kinds = [_made(places, one) for one in found.elts]
     nth = [at for at, one in enumerate(listed) if one == name][int(match[2] or 1) - 1]
     if listed.count(name) == kinds.count(name) == 1:
-        yield from places.text.remove(found, kinds.index(name))
-    elif len(kinds) == len(listed) and "*" not in kinds:
-        yield from places.text.remove(found, nth)
-    elif name not in kinds:
+        nth = kinds.index(name)
+    elif len(kinds) != len(listed) or "*" in kinds:
+        if name in kinds:
+            raise Unsure
         # It is the one that a line of its own appends.
         appends = [
             call
@@ -243,28 +246,59 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
             if dotted(call.func) == f"{dotted(given)}.append" and call.args
             if _made(places, call.args[0]) == name
         ]
+        _refuse_read(places.code, only(appends).args[0], name)
         yield from _deleted(places, only(appends))
-    else:
-        raise Unsure
+        return
+    _refuse_read(places.code, found.elts[nth], name)
+    yield from places.text.remove(found, nth)
+
+
+def _refuse_read(code: Code, item: ast.expr, name: str) -> None:
+    """Refuse to take out a callback that is asked for what it has seen, by its name."""
+    known = dotted(item), code.bound(item)
+    reads = (n for n in code.nodes if isinstance(getattr(n, "ctx", None), ast.Load))
+    same = (n for n in reads if n is not item and (dotted(n), code.bound(n)) == known)
+    if known[0] and any(same):
+        raise Unsure(_READ_LATER.format(name))
 
 
 def _is_read(code: Code, name: str) -> bool:
     """Whether what a callback of Keras's writes is spoken of elsewhere."""
     for call in code.named(name):
         given = keyword(call, _WRITES[name], 0)
-        inside = {*of_kind(ast.AST, call)}
         if given is None:
             continue
+        found = code.resolve(given)
+        path = found if isinstance(found, ast.expr) else given
+        inside, parts = {*of_kind(ast.AST, call, path)}, _parts(code, given, path)
         # A folder that it writes to is looked through as well.
-        place = os.path.dirname(str(getattr(given, "value", "")))
-        said = {ast.dump(given), *([ast.dump(ast.Constant(place))] if place else [])}
+        place = os.path.dirname(str(getattr(path, "value", "")))
+        said = {ast.dump(path), *([ast.dump(ast.Constant(place))] if place else [])}
         if any(
-            ast.dump(n) in said
+            _is_used(code, n) if dotted(n) in parts else ast.dump(n) in said
             for n in code.nodes
-            if n not in inside and isinstance(n, type(given))
+            if n not in inside
+            if dotted(n) in parts or isinstance(n, type(path))
         ):
             return True
     return False
+
+
+def _parts(code: Code, *within: ast.expr) -> set[str]:
+    """The names that a path is made of, but for those of what is called."""
+    pairs = ((one, next(code.names.above(one))) for one in of_kind(ast.expr, *within))
+    return {
+        dotted(one)
+        for one, above in pairs
+        if not isinstance(above, ast.Attribute) and getattr(above, "func", None) != one
+    } - {""}
+
+
+def _is_used(code: Code, node: ast.AST) -> bool:
+    """Whether a name of a path is read, and for more than to make its folder."""
+    calls = (one for one in code.names.above(node) if isinstance(one, ast.Call))
+    loaded = isinstance(getattr(node, "ctx", None), ast.Load)
+    return loaded and _READIES.isdisjoint(map(called, calls))
 
 
 def _parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
