@@ -139,6 +139,7 @@ class Facts:
         validation: Whether there are validation data.
         validation_steps: Of a validation; None where nobody knows.
         validated: Epochs from one validation to the next; 0 where there is none.
+        asked: Epochs that ``fit`` is asked for; 0 where nobody knows.
         policy: The dtype policy that most of its layers have.
         element: Per tensor of a batch: dtype and shape, such as "float32[32, 224]".
         pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
@@ -188,6 +189,7 @@ class Facts:
     validation: bool = False
     validation_steps: int | None = None
     validated: float = 0
+    asked: int = 0
     policy: str = "float32"
     element: tuple[str, ...] = ()
     pipeline: dict[str, Any] = field(default_factory=dict)
@@ -258,6 +260,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
             validation_steps, arguments, training.data, otherwise=None
         ),
         validated=epochs_between(arguments),
+        asked=training.epochs,
         policy=max(set(policies), key=policies.count),
         flop=flop_of(model, batch),
         padded=known(padded, model, batch, otherwise={}),

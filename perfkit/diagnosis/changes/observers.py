@@ -6,6 +6,7 @@ half as high again.
 """
 
 import functools
+import math
 from collections.abc import Iterator
 
 from perfkit.diagnosis.change import Change, Untested
@@ -179,11 +180,14 @@ def epochs(facts: Facts) -> Iterator[Change | Untested]:
 def _validation(facts: Facts) -> Iterator[Change]:
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
-    seldom = round(_SELDOM * facts.validated)
+    # Put off beyond the last epoch there would be none.
+    seldom = round(min(_SELDOM * facts.validated, facts.asked or math.inf))
+    rarer = seldom > facts.validated
     caution = ""
-    if facts.following:
+    if facts.following and rarer:
         named = " and ".join(f"`{name}`" for name in dict.fromkeys(facts.following))
-        caution = f"{named}: a patience counts validations, so divide it by {_SELDOM}; "
+        times = f"{seldom / facts.validated:g}"
+        caution = f"{named}: a patience counts validations, so divide it by {times}; "
         caution += "the best epoch is then looked for among those that are validated."
     # It is legitimate work, as long as most of an epoch is training.
     less = functools.partial(
@@ -193,14 +197,16 @@ def _validation(facts: Facts) -> Iterator[Change]:
         inferred_if=SHORTENED,
         caution=caution,
     )
+    fewer = f"model.fit(..., validation_freq={seldom}), or fewer" if rarer else "Fewer"
     yield less(
         name=_WITHOUT,
         changes=f"No validation{steps} after every {often}.",
-        fix=f"model.fit(..., validation_freq={seldom}), or fewer validation_steps, or "
-        "a larger batch for the validation data",
+        fix=f"{fewer} validation_steps, or a larger batch for the validation data",
         apply=without_validation,
         after=group(facts),
     )
+    if not rarer:
+        return
     yield less(
         name=f"validation every {seldom} epochs",
         changes=f"A validation{steps} after {seldom} epochs instead of every {often}.",

@@ -180,3 +180,15 @@ def test_validation_may_come_more_seldom_by_as_much_as_it_came():
     change.apply(made)
     assert facts_of(made).validated == 0
     assert not facts_of(made).validation
+
+
+def test_no_validation_is_put_off_beyond_the_last_epoch():
+    known = {"validation": True, "validated": 1, "following": ("EarlyStopping",)}
+    found = named(observers.epochs, **known, asked=3)
+    assert list(found) == ["without validation", "validation every 3 epochs"]
+    assert "validation_freq=3" in found["without validation"].fix
+    assert "divide it by 3" in found["validation every 3 epochs"].caution
+    (alone,) = named(observers.epochs, **known, asked=1).values()
+    assert alone.fix.startswith("Fewer validation_steps")
+    assert alone.caution == ""
+    assert facts_of(training(rows(2), epochs=3)).asked == 3
