@@ -326,6 +326,17 @@ CHANGES = {
     "workers of a call": case(
         ROWS.format("") + "model.fit(Rows({+workers=2+}), epochs=2)\n", "2 workers"
     ),
+    # No class of Keras's can be changed, but what is made of it.
+    "workers of Keras's own": case(
+        "rows = made.flow(x)\n{+rows.workers = 2\n+}model.fit(rows, epochs=2)\n",
+        "2 workers",
+        pipeline={"keras": True},
+    ),
+    "workers of Keras's own, made on the spot": case(
+        "model.fit(made.flow(x), epochs=2)\n",
+        "2 workers",
+        pipeline={"keras": True},
+    ),
     "threads": case(THREADS + FIT, "default threads", settings={"threads": SEEN}),
     "no threads": case(FIT, "default threads", settings={"threads": SEEN}),
     "maps behind the batch": case(

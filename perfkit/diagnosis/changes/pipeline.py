@@ -128,12 +128,19 @@ def no_cache(facts: Facts) -> Iterator[Change | Untested]:
     behind = stages[place["after"]]["kind"]
     moved = " and ".join(stages[one]["kind"] for one in place["moved"])
     order = f", with the {moved} behind it" if moved else ""
+    fix = f".cache() behind the {behind}{order}"
+    if inside := place.get("inside"):
+        # The maps that are typed come behind it, and may augment.
+        behind = f"{behind} inside {inside}"
+        shuffle = ".shuffle(n)" * bool(moved)
+        fix = f"{inside}(..., batch_size=None), then .cache(){shuffle}.batch(b) right "
+        fix += "behind it; what it makes to validate on needs a .batch(b), too"
     yield _defect(
         name="cache",
         cause="no-cache",
         changes=f"What leaves the {behind} is kept in memory{order}; all of it takes "
         f"about {size}.",
-        fix=f".cache() behind the {behind}{order}",
+        fix=fix,
         apply=functools.partial(cached, worth=worth_of(facts)),
     )
 
@@ -322,8 +329,7 @@ def read_from_memory(training: Training, *, worth: Worth) -> None:
 
 _PYTHON = "python-input"
 _INSTEAD = {
-    "PyDataset": "super().__init__(workers={cores}) in the PyDataset, more work per "
-    "call of NumPy, or a tf.data.Dataset of TensorFlow's own operations",
+    "PyDataset": "{less}, or a tf.data.Dataset of TensorFlow's own operations",
     "from_generator": "tf.data.Dataset.from_tensor_slices or a reader of files, and "
     ".map(..., num_parallel_calls=tf.data.AUTOTUNE), instead of from_generator",
     "generator": "A tf.data.Dataset of TensorFlow's own operations instead of the "
@@ -355,7 +361,13 @@ def python_input(facts: Facts) -> Iterator[Change | Untested]:
         if one["python"] and one["function"]
     ]
     where = f" in {' and '.join(named)}" if named else ""
-    fixes = [_INSTEAD[way].format(cores=_cores(), where=where) for way in ways]
+    workers = f"super().__init__(workers={_cores()}) in the PyDataset"
+    less = f"{workers}, more work per call of NumPy"
+    if facts.pipeline.get("keras"):
+        # What stands in Keras's own class nobody changes.
+        workers = less = f"generator.workers = {_cores()} above fit"
+    filled = {"cores": _cores(), "where": where, "less": less}
+    fixes = [_INSTEAD[way].format(**filled) for way in ways]
     yield _defect(
         name="without Python",
         cause=_PYTHON,
@@ -370,7 +382,7 @@ def python_input(facts: Facts) -> Iterator[Change | Untested]:
             cause=_PYTHON,
             changes=f"{_cores()} threads of Python make batches instead of "
             f"{facts.pipeline['workers']}.",
-            fix=f"super().__init__(workers={_cores()}) in the PyDataset",
+            fix=workers,
             apply=functools.partial(more_workers, workers=_cores()),
         )
 

@@ -337,6 +337,13 @@ def _larger_batch(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 
 def _more_workers(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Tell a PyDataset how many threads make its batches."""
+    if places.pipeline.get("keras"):
+        name = sure(dotted(data := sure(places.data)))
+        made, _ = sure(places.statement(sure(places.code.resolve(data))))
+        if not isinstance(made, ast.Assign) or name != dotted(only(made.targets)):
+            raise Unsure
+        yield from places.text.below(made, f"{name}.workers = {match[1]}")
+        return
     one = only([one for one in places.code.classes if is_dataset(one)])
     own = [f for f in one.body if getattr(f, "name", "") == "__init__"]
     inside = of_kind(ast.Call, *own[:1])

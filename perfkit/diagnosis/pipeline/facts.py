@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -166,13 +167,15 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
 
     Returns:
         For every kind of data ``"python"``, the ways by which Python is called for
-        each element; for a PyDataset also its ``"workers"``. For tf.data
+        each element; for a PyDataset also its ``"workers"``, and ``"keras"``, whether
+        its class is one of Keras's. For tf.data
 
         * ``"stages"``: see ``pipeline.chain.Stage``; the source comes first;
         * ``"cached"``, ``"random"``, ``"reads"``, ``"prefetched"``: whether a stage
           keeps elements, draws, reads files, or is last and makes batches ahead;
         * ``"hidden cache"``: whether a cache lies where the chain does not reach;
-        * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right;
+        * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right,
+          with ``"inside"``: the function of Keras's that makes this stage, if one does;
         * ``"bytes"``: about what all elements take there; null where nobody can tell;
         * ``"why"``: why there is no place or no number; "" where there is;
         * ``"memory"``: bytes that are free;
@@ -188,7 +191,9 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         or ``{"missing": why}`` where TensorFlow does not tell.
     """
     if training.kind == "PyDataset":
-        return {"python": ["PyDataset"], "workers": int(training.data.workers)}
+        of_keras = type(training.data).__module__.startswith("keras.")
+        workers = int(training.data.workers)
+        return {"python": ["PyDataset"], "workers": workers, "keras": of_keras}
     if training.kind == "generator":
         return {"python": ["generator"]}
     if training.kind != "tf.data":
@@ -248,11 +253,21 @@ def _cache(objects: list[Any], point: CachePoint | str) -> dict[str, Any]:
     count = int(before.cardinality())
     if count < 0 and all(kind(one) in _ONE_TO_ONE for one in leading[1:]):
         count = records(objects[0]) or -1
-    place = {"after": point.after, "moved": list(point.moved)}
+    place: dict[str, Any] = {"after": point.after, "moved": list(point.moved)}
+    if inside := _inside(objects[point.after]):
+        place["inside"] = inside
     if count < 0:
         why = "nobody can tell how many elements there are, and whether they fit"
         return {"cache": place, "bytes": None, "why": why}
     return {"cache": place, "bytes": count * element_bytes(before), "why": ""}
+
+
+def _inside(one: Any) -> str:
+    """The function of Keras's that makes a map; "" where a pipeline's author does."""
+    function = getattr(getattr(one, "_map_func", None), "_func", None)
+    module = str(getattr(function, "__module__", ""))
+    found = re.fullmatch(r"keras\..*\.(\w+_dataset)_utils", module)
+    return f"{found[1]}_from_directory" if found else ""
 
 
 def too_far(objects: list[Any]) -> bool:

@@ -96,6 +96,20 @@ def test_no_cache_is_offered_where_it_would_be_wrong():
         assert said in one(pipeline.no_cache, dataset.batch(2), memory=60).why
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_behind_a_map_inside_keras_no_cache_is_to_be_typed(tmp_path, shuffle):
+    black = tf.io.encode_png(np.zeros((8, 8, 3), "uint8"))
+    for label in ("a", "b"):
+        tf.io.write_file(str(tmp_path / label / "0.png"), black)
+    images = keras.utils.image_dataset_from_directory(
+        tmp_path, image_size=(8, 8), batch_size=2, shuffle=shuffle
+    )
+    drawn = images.map(lambda image, label: (tf.image.random_hue(image, 0.1), label))
+    fix = one(pipeline.no_cache, drawn).fix
+    assert fix.startswith("image_dataset_from_directory(..., batch_size=None), then ")
+    assert f".cache(){'.shuffle(n)' * shuffle}.batch(b) right behind it" in fix
+
+
 def test_batches_are_copied_ahead_to_a_gpu_alone():
     assert "no GPU" in one(pipeline.host_to_device, DATA.range(3)).why
     change = one(pipeline.host_to_device, DATA.range(3), gpus=1)
@@ -401,6 +415,14 @@ def test_a_py_dataset_with_one_worker_is_offered_more(monkeypatch):
     # Others go on with the same data.
     assert data.workers == 1
     assert len(found(Batches(workers=6))) == 1
+
+
+def test_of_keras_own_generator_no_class_is_to_be_changed(monkeypatch):
+    monkeypatch.setattr(pipeline, "_cores", lambda: 6)
+    images = tf.keras.preprocessing.image.ImageDataGenerator()
+    beforehand, workers = found(images.flow(np.zeros((4, 8, 8, 3))))
+    assert workers.fix == "generator.workers = 6 above fit"
+    assert beforehand.fix.startswith(f"{workers.fix}, or a tf.data.Dataset")
 
 
 def test_each_way_to_call_python_is_named_with_what_to_write_instead(counted):
