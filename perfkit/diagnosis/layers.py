@@ -89,7 +89,7 @@ def _of_the_system(place: Path) -> bool:
     """Whether it is no place of users, or one that this user cannot enter."""
     known = any(one in (place, *place.parents) for one in _OF_USERS)
     if place == Path("/") or (place.parts[1] in _OF_THE_SYSTEM and not known):
-        return place != Path.home()
+        return place != Path(os.path.realpath(Path.home()))
     return not place.is_dir() or not os.access(place, os.X_OK)
 
 

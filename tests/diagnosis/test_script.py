@@ -443,6 +443,14 @@ def test_the_outermost_of_several_folders_is_covered(tmp_path):
     assert layers.covered([inner, tmp_path / "a", link]) == [(tmp_path / "a").resolve()]
 
 
+def test_a_home_that_is_a_link_is_a_place_of_users(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.symlink_to("/usr/share")
+    assert layers._of_the_system(Path("/usr/share"))
+    monkeypatch.setenv("HOME", str(home))
+    assert not layers._of_the_system(Path("/usr/share"))
+
+
 def test_the_code_of_a_notebook_is_a_script(script):
     loop = """
 @tf.function
