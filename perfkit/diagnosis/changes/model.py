@@ -67,6 +67,9 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
         yield Untested("step-overhead", "an eager step runs one at a time")
         return
     many, now = min(_MANY, facts.steps or _MANY), facts.steps_per_execution
+    while facts.endless and (facts.steps or 0) % many:
+        # What goes on has no last execution with fewer steps: an epoch would have more.
+        many -= 1
     if facts.step_s > _LONG_S:
         step = units.seconds(facts.step_s)
         why = f"of a step of {step} the way back to Python is next to nothing"

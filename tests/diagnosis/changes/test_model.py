@@ -99,6 +99,11 @@ def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
     assert "16 steps at a time" in named(model.execution)
     assert named(model.execution, steps=6)["6 steps at a time"].steps == 6
     assert not any("at a time" in name for name in named(model.execution, steps=1))
+    # Nor more than it has, where the data go on behind it.
+    goes_on = functools.partial(named, model.execution, endless=True)
+    assert goes_on(steps=20)["10 steps at a time"].steps == 10
+    assert "16 steps at a time" in goes_on(steps=32)
+    assert not any("at a time" in name for name in goes_on(steps=97))
 
 
 def test_steps_that_nobody_can_count_are_not_made_many_at_a_time():
