@@ -239,7 +239,8 @@ class Stage:
         kind: In plain words, such as ``"map"`` or ``"TFRecord files"``.
         arguments: As they were given; -1 is ``tf.data.AUTOTUNE``.
         parallel: Whether it was told to do several elements at a time.
-        random: Whether it draws random numbers; a shuffle does.
+        random: Whether it draws random numbers; a shuffle does, but for that of the
+            files that an interleave reads.
         stateful: Whether TensorFlow must not make it parallel by itself.
         python: The ways by which it calls Python.
         reads: Whether it reads files.
@@ -283,7 +284,7 @@ def stage(dataset: Any, *, source: bool = False) -> Stage:
     """Describe a stage; a source with all that feeds it."""
     named, whole = kind(dataset), list(beneath(dataset)) if source else [dataset]
     does = _doing(function for one in whole for function in functions(one))
-    if any(kind(one) == "shuffle" for one in whole):
+    if named != "interleave" and any(kind(one) == "shuffle" for one in whole):
         does["random"] = True
     if named == "Python generator":
         does["python"] = ("from_generator",)
@@ -291,7 +292,9 @@ def stage(dataset: Any, *, source: bool = False) -> Stage:
         kind=named,
         arguments=_arguments(dataset),
         parallel=getattr(dataset, "_num_parallel_calls", None) is not None,
-        works=named in _WORK or does["reads"] or bool(does["python"]),
+        works=any(kind(one) in _WORK for one in whole)
+        or does["reads"]
+        or bool(does["python"]),
         elements=_elements(dataset),
         bytes=_bytes(dataset.element_spec),
         texts=_texts(dataset.element_spec),

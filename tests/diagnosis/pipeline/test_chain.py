@@ -234,6 +234,12 @@ def test_a_source_tells_of_all_that_feeds_it():
     assert zipped.kind == "zip"
     assert zipped.python == ("numpy_function",)
     assert zipped.random
+    mapped = DATA.zip((numbers().map(doubled), numbers()))
+    assert last(mapped).works
+    assert not last(DATA.zip((numbers(), numbers()))).works
+    # In which order files come is no augmentation.
+    turns = {"cycle_length": 2, "num_parallel_calls": 2}
+    assert not last(numbers().shuffle(3).interleave(several, **turns)).random
     made = DATA.from_generator(
         lambda: iter([1]), output_signature=tf.TensorSpec((), tf.int32)
     )
