@@ -79,7 +79,19 @@ class MarkSteps(ast.NodeTransformer):
     """
 
     def __init__(self, tree: ast.Module) -> None:
-        self._functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+        functions = source.of_kind(ast.FunctionDef, tree)
+        calls = {ast.unparse(one.func) for one in source.of_kind(ast.Call, tree)}
+        made = (n for n in _outside_of_loops([tree]) if isinstance(n, ast.Assign))
+        # What is called, by its name: functions, and what a call makes of them.
+        self._functions: list[tuple[str, ast.FunctionDef | ast.Call]] = [
+            *((one.name, one) for one in functions),
+            *(
+                (called(target), one.value)
+                for one in made
+                for target in one.targets
+                if isinstance(one.value, ast.Call) and ast.unparse(target) in calls
+            ),
+        ]
         classes = {n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
         # What holds an object of one of its own classes.
         self._own = {"self"} | {
@@ -98,7 +110,6 @@ class MarkSteps(ast.NodeTransformer):
             found = self._found(tree)
             inner = [o for o in found if not {*found} & {*ast.walk(o)} - {o}]
             self._turns = inner if len(inner) == 1 else []
-        self._in_steps = self._reached_from(self._turns)
         imported = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom))
         marks = {
             alias.asname or alias.name
@@ -115,13 +126,16 @@ class MarkSteps(ast.NodeTransformer):
         self._stepping = set(STEPS)
         # Who calls what makes a step makes one, however many calls lie between.
         for _ in self._functions:
-            makes = (f.name for f in self._functions if self._makes_step(f))
+            makes = (name for name, one in self._functions if self._makes_step(one))
             self._stepping.update(makes)
         return [loop for loop in _loops(tree) if self._is_turn(loop)]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Leave alone what becomes a graph, and what is a part of a step."""
-        if _is_graph(node) or node.name in self._in_steps:
+        inside = {*ast.walk(node)}
+        # A method may have the name of a function whose loop calls it.
+        others = self._reached_from(turn for turn in self._turns if turn not in inside)
+        if _is_graph(node) or node.name in others:
             return node
         return self.generic_visit(node)
 
@@ -149,8 +163,9 @@ class MarkSteps(ast.NodeTransformer):
         call = ast.Call(ast.Name(MARK, ast.Load()), [data], [])
         return ast.copy_location(call, data)
 
-    def _makes_step(self, function: ast.FunctionDef) -> bool:
-        inside = _outside_of_loops(function.body, in_graph=_is_graph(function))
+    def _makes_step(self, node: ast.FunctionDef | ast.Call) -> bool:
+        body = getattr(node, "body", [node])
+        inside = _outside_of_loops(body, in_graph=_is_graph(node))
         return bool(self._called(inside) & self._stepping)
 
     def _is_turn(self, loop: _Loop) -> bool:
@@ -164,7 +179,7 @@ class MarkSteps(ast.NodeTransformer):
         names, nodes = set[str](), list[ast.AST](loops)
         while new := self._called(itertools.chain(*map(ast.walk, nodes))) - names:
             names |= new
-            nodes = [one for one in self._functions if one.name in new]
+            nodes = [one for name, one in self._functions if name in new]
         return names
 
     def _called(self, nodes: Iterable[ast.AST]) -> set[str]:
@@ -202,8 +217,9 @@ def _outside_of_loops(
         yield from _outside_of_loops(ast.iter_child_nodes(node), in_graph=in_graph)
 
 
-def _is_graph(function: ast.FunctionDef) -> bool:
-    return any("function" in ast.unparse(by) for by in function.decorator_list)
+def _is_graph(node: ast.AST) -> bool:
+    decorators = getattr(node, "decorator_list", ())
+    return any("function" in ast.unparse(by) for by in decorators)
 
 
 def _is_endless(loop: ast.While) -> bool:

@@ -251,6 +251,10 @@ def test_a_function_that_makes_a_training_stays_what_it_was(script):
         # Methods of that name belong to many things.
         ("for f in files:\n    bar.update(1)", "for f in files"),
         ("for b in data:\n    agent.update(b)", "for b in STEPS(data)"),
+        # What a call makes of a step is one, and what a step gives is none.
+        ("fast = tf.function(step)\nfor b in data:\n    fast(b)", "in STEPS(data)"),
+        ("fast = made()\nfor b in data:\n    fast(b)", "in STEPS(data)"),
+        ("loss = step(1)\nfor e in range(3):\n    print(loss)", "in range(3)"),
     ],
 )
 def test_the_loop_whose_turns_are_steps_is_marked(loop, marked):
@@ -258,6 +262,7 @@ def test_the_loop_whose_turns_are_steps_is_marked(loop, marked):
         "def step(b):\n    tf.GradientTape()\n"
         "def epoch():\n    for b in data:\n        step(b)\n"
         "def critics(b):\n    for _ in range(5):\n        step(b)\n"
+        "def made():\n    def inner(b):\n        step(b)\n    return inner\n"
         "class Agent:\n    def update(self, b):\n        tf.GradientTape()\n"
         "agent = Agent()\n"
     )
@@ -272,6 +277,8 @@ def test_the_loop_whose_turns_are_steps_is_marked(loop, marked):
     [
         "def train(it):\n    for i in range(9):\n        it.update(i)\ntrain(Agent())",
         "agent, env = Agent(), Env()\nfor i in range(9):\n    agent.update(i)",
+        # A function may have the name of the method that its loop calls.
+        "def update(it):\n    for i in data:\n        it.update(i)\nupdate(Agent())",
     ],
 )
 def test_where_nothing_else_makes_steps_any_method_of_that_name_may(loop):
@@ -303,9 +310,11 @@ for epoch in range(9):
     for b in data:
         step(b)
 """
-    tree = ast.parse(text)
-    assert MarkSteps(tree).count == 1
-    assert "for b in __perfkit_steps__(data)" in ast.unparse(tree)
+    graph = "fast = tf.function(step)\n" + text.replace("    step(b)", "    fast(b)")
+    for one in (graph, text):
+        tree = ast.parse(one)
+        assert MarkSteps(tree).count == 1
+        assert "for b in __perfkit_steps__(data)" in ast.unparse(tree)
     # Steps that are marked by hand are left as they are.
     text = text.replace("in data", "in perfkit.steps(data)").strip()
     tree = ast.parse(text)
