@@ -306,11 +306,19 @@ def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
     return max(calls, key=sooner)
 
 
-def spoken_in(path: Path, seen: set[Path]) -> Iterator[str]:
-    """Every name that a file and those beside it that it imports speak of."""
+def spoken_in(path: Path, seen: set[Path], script: Path | None = None) -> Iterator[str]:
+    """Every name that a file and those beside it that it imports speak of.
+
+    Args:
+        path: Of the file.
+        seen: The files that were read; it is added to.
+        script: The one that runs, beside which Python looks; None for this file.
+    """
     if path in seen or len(seen) >= _MOST_FILES:
         return
     seen.add(path)
+    script = script or path
+    beside = [script.parent, path.parent]
     for node in ast.walk(parse(str(path))):
         if isinstance(node, ast.Attribute | ast.Name):
             yield called(node)
@@ -319,14 +327,17 @@ def spoken_in(path: Path, seen: set[Path]) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name.partition(".")[0]
-                yield from _beside(path, alias.name, seen)
+                yield from _in_any(beside, alias.name, seen, script)
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             yield module.partition(".")[0]
-            yield from _beside(path, module, seen)
+            # Each dot in front of a name leads one folder up.
+            up = [*path.parents][node.level - 1 : node.level]
+            folders = up if node.level else beside
+            yield from _in_any(folders, module, seen, script)
             for alias in node.names:
                 yield alias.name
-                yield from _beside(path, f"{module}.{alias.name}", seen)
+                yield from _in_any(folders, f"{module}.{alias.name}", seen, script)
 
 
 def _code_cells(text: str) -> list[str]:
@@ -366,8 +377,12 @@ def _epochs(call: ast.Call, numbers: dict[str, int]) -> int:
     return numbers.get(called(value) if value else "", 1)
 
 
-def _beside(path: Path, module: str, seen: set[Path]) -> Iterator[str]:
-    place = path.parent.joinpath(*module.strip(".").split("."))
-    for file in (place.with_suffix(".py"), place / "__init__.py"):
-        if module.strip(".") and file.is_file():
-            yield from spoken_in(file, seen)
+def _in_any(
+    folders: list[Path], module: str, seen: set[Path], script: Path
+) -> Iterator[str]:
+    """The names that a module in any of these folders speaks of."""
+    names = [name for name in module.split(".") if name]
+    for place in (one.joinpath(*names) for one in folders if names):
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.is_file():
+                yield from spoken_in(file, seen, script)

@@ -191,6 +191,15 @@ def test_a_script_may_train_in_a_file_beside_it(script):
     assert facts_of(maker(path)).steps == 20
 
 
+def test_a_script_may_train_in_a_package_whose_files_import_each_other(script):
+    path = script("import keras\nfrom src.cli import main\nmain()")
+    (path.parent / "src" / "deep").mkdir(parents=True)
+    script("from src.deep.one import main", "src/cli.py")
+    script("from ..other import main", "src/deep/one.py")
+    script("def main():\n    model.fit(x, y)", "src/other.py")
+    assert isinstance(maker(path), Script)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
