@@ -13,6 +13,7 @@ import inspect
 import itertools
 import os
 import sys
+import traceback
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -23,8 +24,9 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from perfkit.diagnosis import source
+from perfkit.diagnosis.own_callbacks import listed
 from perfkit.diagnosis.source import FITS, called, fit_calls, parse
-from perfkit.diagnosis.training import KERAS_2, epochs_between, metrics_of
+from perfkit.diagnosis.training import KERAS_2, epochs_between, kind_of, metrics_of
 from perfkit.errors import BadParameterError
 from perfkit.findings.text import plain
 
@@ -305,7 +307,7 @@ class Script:
         main = self._main()
         real, taken = keras.Model.fit, None
         passed = set[int]()
-        keras.Model.fit = _taking(real, self.path, line, passed)
+        keras.Model.fit = _taking(real, self, line, passed)
         try:
             taken = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
@@ -344,7 +346,9 @@ class Script:
             )
         if self.fit:
             return calls[self.fit - 1].lineno
-        return source.longest(calls, tree).lineno if len(calls) > 1 else 0
+        # One that is alone may be another library's, and Keras's in another file.
+        known = len(calls) > 1 or any(map(source.tells_epochs, calls))
+        return source.longest(calls, tree).lineno if known else 0
 
     def _main(self) -> types.ModuleType:
         """Be what runs a script: its module, its arguments, its folder, no windows."""
@@ -416,58 +420,70 @@ def _nothing(*args: object, **kwargs: object) -> None:
     """Show nothing and do nothing."""
 
 
-class _NotTrained:
-    """Stands for the history of a training that was passed over."""
+def not_trained(given: dict[str, Any]) -> Any:
+    """What stands for the history of a training that was passed over."""
+    from keras.callbacks import History
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        model = given["self"]
-        names = ["loss", *metrics_of(model)]
-        if epochs_between(given):
-            names += [f"val_{name}" for name in names]
-        self.model = model
-        self.epoch = list(range(int(given.get("epochs") or 1)))
-        self.params = {"verbose": 0, "epochs": len(self.epoch), "steps": None}
-        nothing = [0.0] * len(self.epoch)
-        self.history: dict[str, list[float]] = defaultdict(nothing.copy)
-        self.history.update({name: nothing.copy() for name in names})
+    names = ["loss", *metrics_of(given["self"])]
+    if epochs_between(given):
+        names += [f"val_{name}" for name in names]
+    made: Any = History()
+    made.set_model(given["self"])
+    made.epoch = list(range(int(given.get("epochs") or 1)))
+    made.set_params({"verbose": 0, "epochs": len(made.epoch), "steps": None})
+    nothing = [0.0] * len(made.epoch)
+    made.history = defaultdict(nothing.copy, {name: nothing.copy() for name in names})
+    return made
 
 
-def _taking(real: Any, path: str, line: int, passed: set[int]) -> Any:
+def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
     """What takes the place of Keras's own ``fit``.
 
     It holds the script where that trains in ``line``, in any if that is 0, and passes
     over other calls, whose numbers it adds to ``passed``.
     """
     signature = inspect.signature(real)
-    calls = fit_calls(parse(path))
+    calls = fit_calls(parse(script.path))
+    meant = (call for call in calls if call.lineno == line)
+    # Without a word of epochs it may be no training, and another file holds the one.
+    sure = script.fit > 0 or any(map(source.tells_epochs, meant))
 
     @functools.wraps(real)
     def taking(*args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
-        here = frame.f_code.co_filename == path
+        here = frame.f_code.co_filename == script.path
+        stack = traceback.walk_stack(frame)
+        lines = [n for f, n in stack if f.f_code.co_filename == script.path]
         given = dict(signature.bind(*args, **kwargs).arguments)
         given |= given.pop("kwargs", {})
-        at = [n for n, call in enumerate(calls, 1) if _holds(call, frame.f_lineno)]
-        if line and here and not any(calls[n - 1].lineno == line for n in at):
+        at = [n for n, c in enumerate(calls, 1) if any(_holds(c, one) for one in lines)]
+        if line and (here or sure) and not any(calls[n - 1].lineno == line for n in at):
             passed.update(at)
             return _passed_over(real, given)
         model, x = given.pop("self"), given.pop("x", None)
         y, weight = given.pop("y", None), given.pop("sample_weight", None)
         parts = [x, y, weight] if weight is not None else [x, y]
-        data = x if y is None and not hasattr(x, "shape") else tuple(parts)
+        # A dataset of one's own may have a shape as well.
+        whole = kind_of(x) in ("tf.data", "PyDataset") or not hasattr(x, "shape")
+        data = x if y is None and whole else tuple(parts)
         hand_over((model, _as_data(data, y), given))
 
     return taking
 
 
-def _passed_over(real: Any, given: dict[str, Any]) -> _NotTrained:
+def _passed_over(real: Any, given: dict[str, Any]) -> Any:
     """Train no more than a step, and only where the script may need what that makes."""
     model = given["self"]
     if not model.built:
         short = {"epochs": 1, "steps_per_epoch": 1, "verbose": 0}
         data = {n: given[n] for n in ("x", "y", "batch_size") if n in given}
         real(model, **data, **short)
-    return _NotTrained(given)
+    for one in listed(given.get("callbacks")):
+        if type(one).__module__.partition(".")[0] in _TUNERS:
+            # A search goes on from the weights that it has kept of an epoch.
+            one.set_model(model)
+            one.on_epoch_end(0, {})
+    return not_trained(given)
 
 
 def _as_data(data: Any, y: Any) -> Any:

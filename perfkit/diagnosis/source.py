@@ -277,6 +277,11 @@ def fit_calls(tree: ast.AST) -> list[ast.Call]:
     return sorted(found, key=lambda call: call.lineno)
 
 
+def tells_epochs(call: ast.Call) -> bool:
+    """Whether a call of ``fit`` says for how many epochs it trains."""
+    return keyword(call, "epochs", _EPOCHS_AT) is not None
+
+
 def trains_by_fit(tree: ast.AST) -> bool:
     """Whether it is sure that a call of ``fit`` here is one of Keras's own."""
     own = any(getattr(n, "name", "") in FITS for n in ast.walk(tree))
@@ -299,9 +304,8 @@ def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
     def sooner(call: ast.Call) -> tuple[bool, bool, int]:
         # Models of other libraries are fitted as well, without a word of epochs, and
         # of other things with less.
-        told = keyword(call, "epochs", _EPOCHS_AT) is not None
         trains = any(k.arg in _TRAINING_ONLY for k in call.keywords)
-        return told, trains, _epochs(call, numbers)
+        return tells_epochs(call), trains, _epochs(call, numbers)
 
     return max(calls, key=sooner)
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from perfkit.diagnosis.facts import facts_of, flop_of
 from perfkit.diagnosis.failure import known
-from perfkit.diagnosis.script import _NotTrained
+from perfkit.diagnosis.script import not_trained
 from perfkit.diagnosis.training import examples_in, first_batch, handed_over, parted
 from tests.diagnosis import fits
 
@@ -63,7 +63,7 @@ def test_whatever_a_model_is_compiled_with_its_metrics_have_names(options, metri
     model.compile(**options())
     assert facts_of(handed_over((model, fits.batches(3)))).metrics == metrics
     # A training that is passed over has a history with the same names.
-    assert list(_NotTrained({"self": model}).history) == ["loss", *metrics]
+    assert list(not_trained({"self": model}).history) == ["loss", *metrics]
 
 
 class Conditional(keras.Model):

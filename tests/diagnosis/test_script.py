@@ -235,6 +235,46 @@ model.fit(
     assert "give --fit 1" in raised.value.__notes__[0]
 
 
+def test_a_fit_of_another_file_is_no_call_of_the_script(script):
+    script(
+        "import keras\n"
+        "class Keeps(keras.callbacks.Callback):\n"
+        "    def on_epoch_end(self, epoch, logs=None):\n"
+        "        self.model.save_weights('best.weights.h5')\n"
+        "def search(model, *data, **options):\n"
+        "    found = model.fit(*data, callbacks=[Keeps()], **options)\n"
+        "    assert isinstance(found, keras.callbacks.History)\n"
+        "    model.load_weights('best.weights.h5')\n",
+        "keras_tuner.py",
+    )
+    text = f"""{MODEL}
+import keras_tuner
+
+keras_tuner.search(model, x, y, batch_size=8, epochs=2)
+model.fit(x, y, batch_size=64, epochs=3)
+"""
+    path = script(text)
+    assert facts_of(maker(path)).batch == 64
+    assert facts_of(maker(path, fit=1)).batch == 64
+    # One without a word of epochs may be another library's.
+    assert facts_of(maker(script(text.replace(", epochs=3", "")))).batch == 8
+
+
+def test_a_dataset_with_a_shape_is_no_array(script):
+    rows = """
+class Rows(keras.utils.PyDataset):
+    shape = (640, 4)
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        return x[:16], y[:16]
+"""
+    facts = facts_of(maker(script(f"{MODEL}{rows}\nmodel.fit(Rows(), epochs=2)")))
+    assert (facts.data, facts.steps) == ("PyDataset", 5)
+
+
 def test_a_function_that_makes_a_training_stays_what_it_was(script):
     path = script("def make_training(): ...\nmodel.fit(1, 2)")
     assert maker(path) == InFile(str(path), "make_training")
