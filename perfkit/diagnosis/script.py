@@ -18,6 +18,8 @@ import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +310,8 @@ class Script:
         real, taken = keras.Model.fit, None
         passed = set[int]()
         keras.Model.fit = _taking(real, self, line, passed)
+        finder = _NoKeras2()
+        sys.meta_path.insert(0, finder)
         try:
             taken = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
@@ -326,6 +330,7 @@ class Script:
             raise
         finally:
             keras.Model.fit = real
+            sys.meta_path.remove(finder)
         if taken is None and not (marked and marked.count):
             raise BadParameterError(
                 f"{Path(self.path).name} came to its end without a call of fit."
@@ -381,7 +386,9 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"fit is {fit!r}; give the number of a call of fit, from 1."
         )
     try:
-        names = set(source.spoken_in(path, set()))
+        files = set[Path]()
+        names = set(source.spoken_in(path, files))
+        scalers = source.fits_scalers(*(parse(str(file)) for file in files))
         tree = parse(str(path))
         marked = MarkSteps(parse(str(path))).count
     except source.UNREADABLE as error:
@@ -391,7 +398,9 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         ) from None
     if "tf_keras" in names and importlib.util.find_spec("tf_keras"):
         raise BadParameterError(f"{path.name} trains with {KERAS_2}")
-    fits = bool(names & FITS) or ("search" in names and bool(names & _TUNERS))
+    # Scalers may be all that is fitted where a loop trains.
+    fits = bool(names & FITS) and not (scalers and names & STEPS)
+    fits = fits or ("search" in names and bool(names & _TUNERS))
     if not (names & _LIBRARIES and (fits or names & STEPS)):
         raise BadParameterError(
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
@@ -418,6 +427,30 @@ class _Shell:
 
 def _nothing(*args: object, **kwargs: object) -> None:
     """Show nothing and do nothing."""
+
+
+class _NoKeras2(MetaPathFinder):
+    """Finds tf_keras as Python does, and lets it train nothing.
+
+    Libraries bring it with them, and what it trains would run to its end unseen.
+    """
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """Find it; None for all else, which others find."""
+        found = PathFinder.find_spec(name, path) if name == "tf_keras" else None
+        if found and found.loader:
+            loads = found.loader.exec_module
+
+            def loaded(module: types.ModuleType) -> None:
+                loads(module)
+                module.Model.fit = _refused
+
+            found.loader.exec_module = loaded  # type: ignore[method-assign]
+        return found
+
+
+def _refused(*args: object, **kwargs: object) -> None:
+    raise BadParameterError(f"It trains with {KERAS_2}")
 
 
 def not_trained(given: dict[str, Any]) -> Any:

@@ -277,6 +277,27 @@ def fit_calls(tree: ast.AST) -> list[ast.Call]:
     return sorted(found, key=lambda call: call.lineno)
 
 
+def fits_scalers(*trees: ast.Module) -> bool:
+    """Whether all that is fitted there is given one thing, and no model is.
+
+    A model with a step of its own may have any name.
+    """
+    calls = [one for one in of_kind(ast.Call, *trees) if called(one) in FITS]
+    trains = any(
+        "model" in ast.unparse(receiver(one) or one).lower()
+        or hides(one)
+        or len(values_of(one)) > 1
+        for one in calls
+    )
+    steps = (
+        getattr(part, "name", "") == "train_step"
+        for one in of_kind(ast.ClassDef, *trees)
+        if any("Model" in ast.unparse(base) for base in one.bases)
+        for part in one.body
+    )
+    return bool(calls) and not trains and not any(steps)
+
+
 def tells_epochs(call: ast.Call) -> bool:
     """Whether a call of ``fit`` says for how many epochs it trains."""
     return keyword(call, "epochs", _EPOCHS_AT) is not None

@@ -149,6 +149,7 @@ def test_the_steps_of_a_loop_are_found_and_nothing_behind_it_runs(script):
         ("import tensorflow\nimport other", 0, "trains nothing with TensorFlow"),
         ("import keras\ndef (", 0, "cannot be read as Python"),
         (f"{MODEL}\ntf.GradientTape()", 0, "mark its steps"),
+        ("import keras, beside\nScaler().fit(x)\nbeside.train()", 0, "mark its steps"),
         (f"{MODEL}\nmodel.fit(x, y)\n", 3, "there is no number 3"),
         (FIT, -1, "from 1"),
         (FIT, "two", "from 1"),
@@ -157,6 +158,7 @@ def test_the_steps_of_a_loop_are_found_and_nothing_behind_it_runs(script):
 def test_what_trains_nothing_is_refused_before_it_runs(script, text, fit, said):
     path = script(f"open('ran.txt', 'w')\n{text}")
     script("import sys", "other.py")
+    script("def train():\n    tf.GradientTape()", "beside.py")
     with pytest.raises(BadParameterError, match=said):
         maker(path, fit=fit)
     assert not (path.parent / "ran.txt").exists()
@@ -557,6 +559,17 @@ def test_a_script_on_keras_2_is_refused_before_it_runs(script):
         patch.syspath_prepend(path.parent)
         with pytest.raises(BadParameterError, match="Keras 2, and perfkit measures"):
             maker(path)
+
+
+def test_keras_2_that_a_library_brings_trains_nothing(script, tmp_path):
+    # Not beside the script, where its code would be read.
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "tf_keras.py").write_text("class Model:\n    def fit(*given): ...\n")
+    (library / "bert.py").write_text("import tf_keras\nBert = tf_keras.Model\n")
+    head = f"import sys, keras\nsys.path.append({str(library)!r})\n"
+    path = script(f"{head}from bert import Bert\nBert().fit(1, 2)")
+    assert "Keras 2, and perfkit measures" in looked(maker(path))[PROBLEM]
 
 
 # What a script holds open stays open while its training goes on.
