@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.loop import Looping
 from perfkit.diagnosis.own_callbacks import follows_validation, steers
+from perfkit.diagnosis.script import is_held_in_loop
 from perfkit.diagnosis.training import (
     Training,
     epochs_between,
@@ -123,6 +124,7 @@ class Facts:
         batch: Examples of a step.
         steps: Of an epoch; None where nobody knows.
         endless: Whether one iterator goes on from epoch to epoch.
+        again: Whether a script calls fit again and again, for an epoch each time.
         setup_s: Seconds that making it took.
         ready_s: Seconds until its first step was done, making and tracing included.
         step_s: Seconds of a step, roughly.
@@ -174,6 +176,7 @@ class Facts:
     batch: int = 1
     steps: int | None = None
     endless: bool = False
+    again: bool = False
     setup_s: float = 0.0
     ready_s: float = 0.0
     step_s: float = 0.0
@@ -246,6 +249,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         layers=known(_layers, model, otherwise=()),
         steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
+        again=training.epochs == 1 and is_held_in_loop(),
         eager=bool(model.run_eagerly) or tf.config.functions_run_eagerly(),
         steps_per_execution=int(model.steps_per_execution),
         counted=bool(steps) or updates_once(model),

@@ -373,7 +373,7 @@ class Looping:
         if self.calls:
             self.calls.begin()
         self.training = self.training or in_loop(data)
-        self.repeated = _repeated(sys._getframe(1))
+        self.repeated = repeated(sys._getframe(1))
         assert self.counter is not None
         most = self.most if self.repeated else 1
         return self._epoch(self._with_changes(data), self.counter, most)
@@ -425,7 +425,7 @@ class Looping:
         return self._changed[id(data)][1]
 
 
-def _repeated(frame: FrameType | None) -> bool:
+def repeated(frame: FrameType | None) -> bool:
     """Whether code outside of perfkit that led here does so within a loop."""
 
     def ours(frame: FrameType) -> bool:

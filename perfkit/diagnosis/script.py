@@ -58,6 +58,14 @@ def hand_over(found: Any) -> None:
     above.switch(found)
 
 
+def is_held_in_loop() -> bool:
+    """Whether the script that was held last would come to that place again."""
+    # Imported here: a script is refused before what measures is loaded.
+    from perfkit.diagnosis.loop import repeated
+
+    return any(repeated(one.gr_frame) for one in _held[-1:])
+
+
 # What stands in each step of a loop of one's own.
 STEPS = frozenset({"GradientTape", "train_on_batch", "apply_gradients", "train_step"})
 MARK = "__perfkit_steps__"

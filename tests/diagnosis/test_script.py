@@ -262,6 +262,14 @@ model.fit(x, y, batch_size=64, epochs=3)
     assert facts_of(maker(script(text.replace(", epochs=3", "")))).batch == 8
 
 
+def test_a_fit_that_comes_again_for_an_epoch_each_time_is_noted(script):
+    fit = "model.fit(x, y, epochs=1)"
+    once, each = f"{MODEL}\n{fit}", f"{MODEL}\nfor _ in range(3):\n    {fit}"
+    assert not facts_of(maker(script(once))).again
+    assert facts_of(maker(script(each))).again
+    assert not facts_of(maker(script(each.replace("epochs=1", "epochs=2")))).again
+
+
 def test_a_dataset_with_a_shape_is_no_array(script):
     rows = """
 class Rows(keras.utils.PyDataset):

@@ -11,6 +11,8 @@ from perfkit.diagnosis.source import (
     called,
     calls_in,
     dotted,
+    is_literal,
+    keyword,
     names_in,
     of_kind,
     parameters,
@@ -33,6 +35,8 @@ _SAYS = {
     "it once, before the loop.",
     "predict": "predict sets up a loop and its callbacks at each call; model(x) is "
     "made for small inputs, or predict all at once.",
+    "fit": "fit sets up a loop and its callbacks at each call, and no rate here holds "
+    "that; where a round is one batch, call train_on_batch.",
     "one model": "The same model is trained on in each round, and only the first "
     "starts anew and is traced; make the model in the loop.",
     "piled up": "Keras keeps a record of every model that a loop makes, and takes more "
@@ -43,6 +47,8 @@ _SAYS = {
 _PRINTS = ("tf.print", "tensorflow.print")
 _STEP = "train_step"
 _READS = {"numpy", "item"}
+# What is said of data that are more than a batch.
+_IN_BATCHES = {"batch_size", "steps_per_epoch", "validation_data", "validation_split"}
 
 
 def steps(code: Code) -> Iterator[Hinted]:
@@ -231,6 +237,8 @@ def loops(code: Code) -> Iterator[Hinted]:
             yield node, _SAYS["traced"]
         elif _predicts(code, node, loop):
             yield node, _SAYS["predict"]
+        elif _fits_round(node, loop):
+            yield node, _SAYS["fit"]
 
 
 def _is_made_for(code: Code, call: ast.Call, loop: ast.AST) -> bool:
@@ -260,6 +268,16 @@ def _predicts(code: Code, call: ast.Call, loop: ast.AST) -> bool:
     # ``fit`` itself may be given to another, and not called here.
     trains = any(called(one) == "fit" for one in ast.walk(loop))
     return same and bool(about) and not trains
+
+
+def _fits_round(call: ast.Call, loop: ast.AST) -> bool:
+    """Whether a model is fitted for an epoch to what a round is about."""
+    model, once = receiver(call), is_literal(keyword(call, "epochs", 3), 1)
+    if called(call) != "fit" or not isinstance(loop, ast.For) or not (model and once):
+        return False
+    about = names_in(*call.args[:1]) & names_in(loop.target)
+    batches = any(one.arg in _IN_BATCHES for one in call.keywords)
+    return bool(about) and dotted(model).endswith("model") and not batches
 
 
 _SETTINGS = {"batch_size", "learning_rate", "steps_per_execution", "jit_compile"}

@@ -75,6 +75,10 @@ MISTAKES = {
         "for x in d:\n    model[-.predict-](x)",
         "net = keras.Sequential([])\nfor x in d:\n    net.predict(x) # here",
     ],
+    "fit sets up a loop": [
+        "for x, y in d:\n    self.model.[-fit(x, epochs=1)-]{+train_on_batch(x)+}",
+        "for x, y in d:\n    model.fit(x, y, epochs=[-1-]{+9+})",
+    ],
     "traced anew": [
         "for x in d:\n    @tf.function\n    def f(): pass # here\n    f()",
         "for x in d:\n    f = tf.function(g) # here\n    f(x)",
@@ -128,6 +132,8 @@ RIGHT = [
     "for way in ways:\n    f = tf.function(way)\n    for x in d:\n        f(x)",
     "graphs = {}\nfor way in ways:\n    graphs[way] = tf.function(way)",
     ONE + "for epoch in range(9):\n    model.fit(x, initial_epoch=epoch)",
+    "for x, y in folds:\n    model.fit(x, y, epochs=1, batch_size=32)",
+    "for epoch in range(9):\n    model.fit(x, y, epochs=1)",
     # More and more is learnt, of other data each time.
     ONE + "for part in parts:\n    model.fit(part, batch_size=32)",
     MAKER.replace("    model =", "    clear_session()\n    model =")
