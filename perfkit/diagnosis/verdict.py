@@ -339,7 +339,12 @@ def _what(found: Diagnosis) -> str:
 
 
 def _between(found: Diagnosis) -> Iterator[str]:
-    """What a loop does from epoch to epoch, where that took too long to wait for."""
+    """What comes again in the real training and is in no rate here."""
+    if found.facts.get("again"):
+        yield (
+            "The script calls fit again and again: what a call of it costs beside its "
+            "steps is in no rate here."
+        )
     between_s = float(found.facts.get("between_s") or 0)
     if between_s > LONG_BETWEEN_S:
         step_s = found.step.median_s if found.step else 0.0

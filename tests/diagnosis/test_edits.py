@@ -34,6 +34,7 @@ CAUSES = {
     "cache": "no-cache",
     "prefetch": "no-prefetch",
     "one endless iterator": "epoch-boundary",
+    "16 steps at a time": "step-overhead",
     "mixed_bfloat16": "precision",
     "fixed signature": "retracing",
     "without input": "input-bound",
@@ -279,6 +280,11 @@ CHANGES = {
         f"SIZE = 8\n{RANGE}.batch({{+4 * +}}SIZE)\n{FIT}",
         *("batch ×4", "one endless iterator"),
         batch=8,
+        **pipeline("range", "batch"),
+    ),
+    "many steps at a time and no end": case(
+        f"model.compile('sgd'{{+, steps_per_execution=16+}})\n{RANGE}.batch(8)\n{FIT}",
+        *("16 steps at a time", "one endless iterator"),
         **pipeline("range", "batch"),
     ),
     **{

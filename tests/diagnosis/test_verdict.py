@@ -61,6 +61,13 @@ def test_what_a_loop_does_for_long_between_epochs_is_said_beside_its_steps():
     assert said in verdict_of(helped).warnings
 
 
+def test_what_a_call_of_fit_costs_is_said_to_be_in_no_rate_where_it_comes_again():
+    found = diagnosis(causes=())
+    again = replace(found, facts=found.facts | {"again": True})
+    (said,) = verdict_of(again).warnings
+    assert said.startswith("The script calls fit again and again")
+
+
 def test_what_shows_only_a_part_of_the_gain_says_at_least():
     parts = cause("eager", resident.PARTS, 2.5)
     assert verdict_of(diagnosis(causes=(parts,))).much == (

@@ -8,6 +8,7 @@ import ast
 import difflib
 import functools
 import json
+import re
 import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from perfkit.diagnosis.hints import line_of
 from perfkit.diagnosis.maker import Source, source_of
 from perfkit.diagnosis.source import UNREADABLE
 from perfkit.findings.diagnosis import Cause, Diagnosis
+from perfkit.findings.reading import note_as
 from perfkit.findings.record import Edit
 
 # What does not change while a diagnosis runs.
@@ -65,7 +67,7 @@ def locate(found: Diagnosis, maker: Callable[[], Any]) -> Diagnosis:
 
 def rewritten(found: Diagnosis, source: Source) -> tuple[str, tuple[Cause, ...]]:
     """Change all that is a matter of typing; the new code, and for which causes."""
-    facts = _known(found)
+    facts, steps = _known(found), note_as(int, found.facts.get("steps")) or 0
     applied: list[Cause] = []
     rows = [(known[0], cause) for cause in found.causes if (known := row(cause.change))]
     for _, cause in sorted(rows, key=lambda one: one[0]):
@@ -73,8 +75,11 @@ def rewritten(found: Diagnosis, source: Source) -> tuple[str, tuple[Cause, ...]]
         if again and cause.cause in _EXCLUSIVE:
             continue
         larger = any(one.cause == "small-batch" for one in applied)
-        if larger and cause.cause == "epoch-boundary":
-            # It says how many steps an epoch has, and they are fewer now.
+        many = [re.match(r"([1-9]\d*) steps at a time", one.change) for one in applied]
+        parts = any(steps % int(m[1]) for m in many if m)
+        if (larger or parts) and cause.cause == "epoch-boundary":
+            # It says how many steps an epoch has, and they are fewer now, or more where
+            # those that are made at a time do not divide them.
             continue
         changed = _changed(source, cause.change, facts)
         if changed is not None:
