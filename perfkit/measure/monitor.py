@@ -41,7 +41,12 @@ _CORE_SPEED_EVERY = 2
 # The note of the highest speed of a core that a run saw, in chains per second.
 BEST_CORE_SPEED = "best_core_speed"
 _SLOW_EVERY = 5
-_READINGS = (OSError, psutil.Error, ValueError, KeyError, IndexError)
+# A call that a system does not have is an AttributeError or a NotImplementedError.
+_READINGS = (
+    *(OSError, psutil.Error, ValueError, KeyError, IndexError),
+    *(AttributeError, RuntimeError),
+)
+_BLOCKS = Path("/sys/block")
 
 
 class Monitor:
@@ -153,9 +158,9 @@ class Monitor:
 
     def _disk(self) -> dict[str, float]:
         counters = dict[str, float]()
-        if (machine := psutil.disk_io_counters()) is not None:
-            counters["disk_read"] = machine.read_bytes
-            counters["disk_write"] = machine.write_bytes
+        if disks := list(_disks()):
+            counters["disk_read"] = sum(disk.read_bytes for disk in disks)
+            counters["disk_write"] = sum(disk.write_bytes for disk in disks)
         if (trial := self._trial) is not None:
             with contextlib.suppress(*_READINGS):
                 counters |= trial.disk_bytes()
@@ -228,6 +233,13 @@ class _Rates:
             if before is not None and now > before[0] and value >= before[1]:
                 rates[name] = (value - before[1]) / (now - before[0])
         return rates
+
+
+def _disks() -> Iterator[Any]:
+    """The counters of each disk; one that is made of others counts in those."""
+    for name, counters in psutil.disk_io_counters(perdisk=True).items():
+        if not _BLOCKS.is_dir() or (_BLOCKS / name / "device").exists():
+            yield counters
 
 
 def _memory_stalled_s() -> float:

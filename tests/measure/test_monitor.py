@@ -1,3 +1,4 @@
+import itertools
 import subprocess
 import sys
 import threading
@@ -82,8 +83,8 @@ def test_the_speed_of_a_core_comes_with_every_other_sample(monitor):
 @pytest.mark.parametrize("broken", LOST)
 @pytest.mark.fault("monitor", "no /proc, open files", sees="That reading is absent.")
 def test_a_reading_that_fails_takes_no_other(monitor, burner, monkeypatch, broken):
-    refuse = Mock(side_effect=OSError("not on this system"))
-    monkeypatch.setattr(psutil, broken, refuse)
+    refusals = itertools.cycle((OSError, AttributeError, NotImplementedError))
+    monkeypatch.setattr(psutil, broken, Mock(side_effect=refusals))
     monitor.watch(burner.pid)
     monitor.start(0)
     seen = samples(monitor, 4)[-1]
@@ -143,6 +144,20 @@ def test_rates_start_with_the_second_look_and_after_a_reset():
     assert rates.of_all(2.0, {"disk": 300}) == {"disk": 100.0}
     assert rates.of_all(3.0, {"disk": 10}) == {}
     assert rates.of_all(4.0, {"disk": 20}) == {"disk": 10.0}
+
+
+def test_a_disk_that_is_made_of_others_is_not_counted_beside_them(
+    monkeypatch, tmp_path
+):
+    told = {"sda": 1, "sda1": 2, "dm-0": 4, "nvme0n1": 8, "zram0": 16}
+    monkeypatch.setattr(psutil, "disk_io_counters", lambda perdisk: told)
+    for name in ("sda/device", "sda/sda1", "dm-0/dm", "nvme0n1/device", "zram0"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr(measure_monitor, "_BLOCKS", tmp_path)
+    assert list(measure_monitor._disks()) == [1, 8]
+    # Another system has no such folder, and tells of disks alone.
+    monkeypatch.setattr(measure_monitor, "_BLOCKS", tmp_path / "none")
+    assert sum(measure_monitor._disks()) == 31
 
 
 def test_a_late_sample_is_followed_by_a_whole_period(monkeypatch):
