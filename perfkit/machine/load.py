@@ -74,7 +74,7 @@ def _throttle(samples: Iterable[Sample]) -> tuple[str, ...] | None:
     if not masks:
         return None
     seen = [reason for mask in masks for reason in throttle_reasons(mask)]
-    often = len(masks) * _OFTEN
+    often = max(2, len(masks) * _OFTEN)
     return tuple(r for r in dict.fromkeys(seen) if seen.count(r) >= often)
 
 
@@ -169,7 +169,8 @@ def load(before: Look, after: Look, root: Path, system: Any) -> Load:
     if not own:
         return now
     spent = _spent(before, after)
-    others = after.busy - before.busy - sum(spent[key] for key in own)
+    mine = sum(spent[key] for key in own) + _ended(before, after, own)
+    others = after.busy - before.busy - mine
     # Counters are not read all at once, so a difference may come out below 0.
     return replace(
         now,
@@ -225,27 +226,35 @@ def _difference(before: float | None, after: float | None) -> float | None:
 
 
 def _spent(before: Look, after: Look) -> dict[Process, float]:
-    """Seconds by process; of our own those of their ended children too."""
-    own = set(_own(after))
+    """Seconds that each process used itself."""
     spent = {}
     for key, now in after.processes.items():
         then = before.processes.get(key)
-        seconds = now.by_itself - (then.by_itself if then else 0.0)
-        if key in own:
-            seconds += now.by_ended - (then.by_ended if then else 0.0)
-        spent[key] = max(0.0, seconds)
+        spent[key] = max(0.0, now.by_itself - (then.by_itself if then else 0.0))
     return spent
 
 
-def _own(after: Look) -> list[Process]:
+def _ended(before: Look, after: Look, own: list[Process]) -> float:
+    """Seconds between the looks of children of ours that have ended."""
+    known = before.processes
+    lives = sum(
+        after.processes[key].by_ended - (known[key].by_ended if key in known else 0.0)
+        for key in own
+    )
+    # A parent is told the whole life of each, also what was before the first look.
+    gone = [known[key] for key in _own(before) if key not in after.processes]
+    return max(0.0, lives - sum(one.by_itself + one.by_ended for one in gone))
+
+
+def _own(of: Look) -> list[Process]:
     """This process and all that it started: what they do is not what others do."""
-    family = {after.me}
-    rest = dict(after.processes)
+    family = {of.me}
+    rest = dict(of.processes)
     while found := [k for k, u in rest.items() if k[0] in family or u.parent in family]:
         family |= {number for number, _ in found}
         for key in found:
             del rest[key]
-    return [key for key in after.processes if key not in rest]
+    return [key for key in of.processes if key not in rest]
 
 
 def _top(

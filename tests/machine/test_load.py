@@ -35,6 +35,10 @@ CHILDREN = busy(others=[("python", 60), ("python", 30), ("cc", 15)]) | {
     "proc/501/stat": process(501, "python", parent=500, used=30),
 }
 ENDED = {f"proc/{trees.ME}/stat": process(trees.ME, "python", used=6, ended=24)}
+OLD_CHILD = "proc/600/stat"
+AT_WORK = {OLD_CHILD: process(600, "python", parent=trees.ME, used=9000)}
+# Its 9,000 ticks of before come with the 24 of between.
+REAPED = {f"proc/{trees.ME}/stat": process(trees.ME, "python", used=6, ended=9024)}
 MAKE = {"proc/500/stat": process(500, "make", used=15, ended=3000)}
 OLD = {"proc/500/stat": process(500, "old", used=9000)}
 NEW = {"proc/500/stat": process(500, "new", used=30, started=77)}
@@ -64,6 +68,8 @@ def others(cores, *top):
         # What this process started is not others, nor is a child that ended.
         ({}, CHILDREN, others(0.5, ("cc", 0.5))),
         ({}, busy(mine=30, others=[("chrome", 30)]) | ENDED,
+         others(1.0, ("chrome", 1.0))),
+        (AT_WORK, busy(mine=30, others=[("chrome", 30)]) | REAPED | {OLD_CHILD: ""},
          others(1.0, ("chrome", 1.0))),
         # Children that others ended are not counted twice.
         ({}, busy(others=[("make", 15)]) | MAKE, others(0.5, ("make", 0.5))),
@@ -213,6 +219,8 @@ def seen(**columns):
          {"clocks.busy_throttle": ()}),
         ({"busy": [0.9] * 20, "throttle": [HOT, HOT] + [0] * 18},
          {"clocks.busy_throttle": ("too hot, slowed by the hardware",)}),
+        ({"busy": [0.9] * 9, "throttle": [HOT] + [0] * 8},
+         {"clocks.busy_throttle": ()}),
         ({"busy": [0.9] * 9}, {"clocks.busy_throttle": None}),
         # Where the driver hides how busy it is, not being idle is work.
         ({"throttle": [IDLE, 0, 0, 0x2], "link_generation": [1, 4, 4, 4]},
