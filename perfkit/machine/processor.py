@@ -57,8 +57,12 @@ def _told(system: Any) -> Processor:
 
 def _instructions(cpuinfo: str) -> tuple[str, ...] | None:
     """What every core knows: where cores differ, a program may run on any."""
-    lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
-    known = [set(line.split()) for line in dict.fromkeys(lines)]
+    lines = re.findall(r"^(flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
+    # On x86 "sme" is memory that is encrypted, and multiplies nothing.
+    known = [
+        set(line.split()) - {"sme" * (kind == "flags")}
+        for kind, line in dict.fromkeys(lines)
+    ]
     if not known or not all(known):
         return None
     return tuple(

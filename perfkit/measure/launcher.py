@@ -28,6 +28,7 @@ import psutil
 
 from perfkit.errors import RunError, remedy
 from perfkit.machine.limits import amounts_of
+from perfkit.machine.starting import how_ended
 from perfkit.measure import preload, worker
 from perfkit.measure.alone import remove_left
 from perfkit.measure.trial import Limits, Outcome
@@ -507,10 +508,4 @@ def _crash(
         return "out-of-memory", f"ran out of the memory it was allowed{said}"
     if killed_for_memory:
         return "out-of-memory", "was killed by the system because memory ran out"
-    if code is not None and code < 0:
-        name = signal.Signals(-code).name
-        hint = (
-            " (the system does that when memory runs out)" if name == "SIGKILL" else ""
-        )
-        return "crashed", f"was ended by {name}{hint}{said}"
-    return "crashed", f"ended with exit code {code}{said}"
+    return "crashed", f"{how_ended(code)}{said}"

@@ -231,6 +231,9 @@ def timing(
         freedom = max(freedom, sum(len(steady.keys) for steady in steadies) - 1)
     # No spread is believed that is smaller than what the trials show within them.
     half = float(np.sqrt(max(mixed, within) / len(logs))) * student(max(1.0, freedom))
+    if not freedom and len(steadies[0].seconds) < 2:
+        # One block shows no spread at all, which is not the same as none.
+        half = _WIDEST
     middle = float(logs.mean())
     return Timing(
         variant=variant,

@@ -14,6 +14,7 @@ from tests.machine.trees import AMX, AVX2, computer, counters, cpuinfo, grow, sc
         (trees.OLD, {"avx", "sse4_2"}, {"avx2", "fma"}),
         (AVX2, {"avx2", "fma"}, {"avx512f"}),
         (trees.AVX512, {"avx512f", "avx512_vnni"}, {"avx512_bf16"}),
+        (f"{AVX2} sme sev", {"avx2"}, {"sme"}),
         (AMX, {"amx_tile", "amx_bf16", "avx512_fp16", "avx512_bf16"}, {"sse", "ht"}),
     ],
 )
@@ -31,7 +32,7 @@ UNLIKE = cpuinfo(1, flags=trees.AVX512) + cpuinfo(1, flags=AVX2)
 NODES = "sys/devices/system/node"
 CPUS = "sys/devices/system/cpu"
 ONLY = {"proc/cpuinfo": "processor\t: 0\n"}
-ARM = "processor\t: 0\nFeatures\t: fp asimd asimdhp bf16 i8mm sve\nCPU part\t: 1\n"
+ARM = "processor\t: 0\nFeatures\t: fp asimd asimdhp bf16 i8mm sme sve\nCPU part\t: 1\n"
 SLOWED = scaling(scaling_max_freq="2100000", energy_performance_preference="power")
 
 
@@ -42,7 +43,7 @@ SLOWED = scaling(scaling_max_freq="2100000", energy_performance_preference="powe
         (computer() | {"proc/cpuinfo": UNLIKE},
          {"instructions": ("avx", "avx2", "f16c", "fma", "sse4_1", "sse4_2")}),
         (computer() | {"proc/cpuinfo": ARM}, {"virtual": None,
-         "instructions": ("asimd", "asimdhp", "bf16", "i8mm", "sve")}),
+         "instructions": ("asimd", "asimdhp", "bf16", "i8mm", "sme", "sve")}),
         # Two threads of a core are one core, whichever way it is told.
         (computer(cores=12, threads=2), {"physical_cores": 6}),
         ({k: v for k, v in computer(cores=12).items() if "topology" not in k},

@@ -83,6 +83,7 @@ def test_a_trial_has_tensorflow_without_importing_it(start):
     [
         (workloads.segfault, "crashed", "SIGSEGV", ""),
         (workloads.killed, "crashed", "SIGKILL", ""),
+        (workloads.ended_by_a_signal_without_a_name, "crashed", "signal 40", ""),
         (workloads.raises, "crashed", "raised ValueError: the images are upside", ""),
         (workloads.fills_disk, "crashed", "raised OSError: [Errno 28] No space", ""),
         (workloads.prints_much, "completed", "", "y\n"),

@@ -40,6 +40,9 @@ def test_one_trial_leaves_a_timing_wide_open():
     reach = [np.log(made.high / made.rate) for made in (turns, one)]
     assert reach[0] / reach[1] == pytest.approx(stats.t.ppf(0.975, 11) / 12.7062)
     assert statistics.timing("v", turned, [0.1]) == one
+    # A trial that was stopped after one tick shows no spread, so its rate is not known.
+    assert not statistics.timing("v", [part(100, blocks=1)], [0.1]).is_known
+    assert statistics.timing("v", [part(100, blocks=1)], [0.1], 0.01).is_known
     # A timing is the geometric mean of its trials.
     timing = statistics.timing("v", [part(50), part(200)], [1.0, 3.0])
     assert timing.rate == pytest.approx(100)

@@ -66,6 +66,11 @@ def killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def ended_by_a_signal_without_a_name():
+    yield READY
+    os.kill(os.getpid(), 40)
+
+
 def raises():
     yield READY
     raise ValueError("the images are upside down\nand more")

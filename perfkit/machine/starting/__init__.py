@@ -123,11 +123,12 @@ def _problem(
         return ""
     lines = ended.log.strip().splitlines()
     last = f"; its last words: {_sentence(lines[-1], names)}" if lines else ""
-    return f"TensorFlow's process {_how(ended.code)} while {doing}{last}"
+    return f"TensorFlow's process {how_ended(ended.code)} while {doing}{last}"
 
 
-def _how(code: int) -> str:
-    if code >= 0:
+def how_ended(code: int | None) -> str:
+    """How a process ended that left this exit code, or minus a signal's number."""
+    if code is None or code >= 0:
         return f"ended with exit code {code}"
     # Of the signals that a system keeps for programs not every one has a name.
     name = {s.value: s.name for s in signal.Signals}.get(-code, f"signal {-code}")
