@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from perfkit import units
 from perfkit.findings.text import plain
-from perfkit.machine.record import Machine
+from perfkit.machine.record import Machine, Processor
 from perfkit.machines.comparison import Held
 from perfkit.machines.ratios import (
     CORES,
@@ -249,16 +249,20 @@ def _variables(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
             plain(name, 60),
             parts,
             sign=sign,
-            slower=_switched_off(name, one.get(name), other.get(name)),
+            slower=_switched_off(name, a, b),
         )
     yield from sorted(found, key=lambda one: not one.parts)
 
 
-def _switched_off(name: str, a: str | None, b: str | None) -> Side:
+def _switched_off(name: str, a: Machine, b: Machine) -> Side:
     """Who turned the faster kernels off; of other variables the records do not say."""
     if name != "TF_ENABLE_ONEDNN_OPTS":
         return ""
-    off = [value is not None and value.strip().lower() in _OFF for value in (a, b)]
+    off = [
+        one.environment.get(name, "").strip().lower() in _OFF
+        and (one.processor or Processor()).uses_onednn
+        for one in (a, b)
+    ]
     return "" if off[0] == off[1] else "A" if off[0] else "B"
 
 

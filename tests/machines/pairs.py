@@ -49,7 +49,9 @@ MACHINE = Machine(
     system="Linux 6.18",
     python="3.11.7",
     versions={"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"},
-    processor=Processor(instructions=("avx", "avx2", "fma"), physical_cores=2),
+    processor=Processor(
+        instructions=("avx", "avx2", "avx512_vnni", "fma"), physical_cores=2
+    ),
     load=Load(seconds=0.3, others=0.1, steal=0.0, swap=0, memory_free=24 * 10**9),
     software=Software(platform="linux", build="cpu"),
 )

@@ -11,9 +11,11 @@ import functools
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import psutil
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
@@ -29,6 +31,7 @@ from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.models import MODELS, Model
 from perfkit.findings.record import Verdict
 from perfkit.machine.cards import gpus_here
+from perfkit.machine.processor import processor
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import Note, Yielded
 
@@ -132,7 +135,9 @@ class CpuOrGpu(Experiment):
             )
         without_gpus()
         yield Note(meaning.CORES, benchmark.granted())
-        yield Note(meaning.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")
+        off = os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0"
+        here = processor(Path("/"), psutil)
+        yield Note(meaning.HELD_BACK, off and here.uses_onednn)
         if self.yours != _NONE:
             yield Note(
                 numbers.YOURS,

@@ -331,17 +331,16 @@ def _tf32(machine: Machine) -> bool:
     return any(numbers(capability) >= _AMPERE for capability in known if capability)
 
 
-def _processor(machine: Machine) -> bool:
-    """Whether trainings run on an Intel or AMD processor alone."""
-    instructions = (machine.processor or Processor()).instructions
-    return not machine.gpus and "avx2" in (instructions or ("avx2",))
+def _onednn(machine: Machine) -> bool:
+    return (machine.processor or Processor()).uses_onednn
 
 
 _WHERE: dict[str, Callable[[Machine], bool]] = {
     "everywhere": lambda machine: True,
     "gpu": lambda machine: bool(machine.gpus),
     "tf32": _tf32,
-    "processor": _processor,
+    "processor": lambda machine: not machine.gpus and _onednn(machine),
+    "beside a gpu": lambda machine: bool(machine.gpus) and _onednn(machine),
 }
 
 

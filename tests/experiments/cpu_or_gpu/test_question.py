@@ -7,6 +7,7 @@ import perfkit
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import cpu_or_gpu, experiment
 from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers
+from perfkit.machine.record import Processor
 from perfkit.runs import run
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.experiments.races import sayings
@@ -170,6 +171,18 @@ def test_libraries_that_are_switched_off_are_warned_of():
     (warning,) = verdict(measured(steps(ONE, TWO), notes={"held back": True})).warnings
     assert "TF_ENABLE_ONEDNN_OPTS" in warning
     assert verdict(measured(steps(ONE, TWO))).warnings == ()
+
+
+@pytest.mark.parametrize(("newer", "held_back"), [("avx2", False), ("avx_vnni", True)])
+def test_what_tensorflow_would_not_use_holds_nothing_back(
+    newer, held_back, gpus, monkeypatch
+):
+    here = Processor(instructions=("avx", newer))
+    monkeypatch.setattr(cpu_or_gpu, "processor", lambda *_: here)
+    monkeypatch.setattr(cpu_or_gpu, "without_gpus", lambda: None)
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    notes = {note.name: note.value for note in experiment("cpu-or-gpu").prepare()}
+    assert notes["held back"] == held_back
 
 
 def test_the_wire_is_told_as_a_share_of_the_step():

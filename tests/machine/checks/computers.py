@@ -108,7 +108,7 @@ def workstation(*gpus, **facts):
         "nvidia_cards": len(gpus),
         "driver": Driver(version="570.133.20", cuda="12.8"),
         "processor": record.Processor(
-            instructions=("avx2", "fma"),
+            instructions=("avx2", "avx512_vnni", "fma"),
             frequency_max=5.4e9,
             frequency_allowed=5.4e9,
             governor="powersave",

@@ -251,6 +251,12 @@ CASES = {
               ("TF_CPP_MIN_LOG_LEVEL", "2", "1", "silenced-log"))
           for case in ((with_variables(**{variable: costs}), f"{rule}:warn"),
                        (with_variables(**{variable: does_not}), ""))],
+        # TensorFlow itself leaves oneDNN off on an older processor.
+        *[(changed(with_variables(machine, TF_ENABLE_ONEDNN_OPTS="0"),
+                   processor=processor), said)
+          for machine in (WITH, WITHOUT)
+          for processor, said in ((None, "onednn-off:warn"),
+                                  ({"instructions": ("avx2", "fma")}, ""))],
         (with_variables(CUDA_FORCE_PTX_JIT="1"), "forced-compiling:fail"),
         *[(with_variables(XLA_FLAGS=f"--xla_disable_{some}hlo_passes"),
            "xla-passes-off:warn") for some in ("", "all_")],
