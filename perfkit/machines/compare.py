@@ -480,7 +480,7 @@ _GPU_CHECKS = {
     ("dispatch", "compute"): "launch-blocking",
     ("compute",): (
         "no-driver driver-not-loaded wsl-1 driver-too-old lost-card no-libcuda "
-        "missing-library wrong-cudnn cpu-only-build native-windows hidden-gpu "
+        "missing-library wrong-cudnn cpu-only-build hidden-gpu "
         "no-computing no-kernels unseen-gpu exclusive-gpu shadowed-libraries "
         "no-tf32 no-autotune deterministic-cudnn forced-compiling unified-memory"
     ),

@@ -155,7 +155,7 @@ def newest() -> str:
 def lowest_driver(cuda: str, system: str) -> str | None:
     """The oldest driver that runs programs made for a CUDA version; None if unknown.
 
-    Systems are ``"linux"``, ``"windows"`` and ``"wsl2"``.
+    Systems are ``"linux"`` and ``"wsl2"``.
     """
     found: str | None = _table()["drivers"].get(cuda.split(".")[0], {}).get(system)
     return found
@@ -225,11 +225,7 @@ def platform(machine: Machine) -> Platform:
     system = machine.system
     if "WSL" in system:
         return "wsl2" if "WSL2" in system else "wsl1"
-    kinds: dict[str, Platform] = {
-        "Linux": "linux",
-        "macOS": "macos",
-        "Windows": "windows",
-    }
+    kinds: dict[str, Platform] = {"Linux": "linux", "macOS": "macos"}
     return kinds.get(system.split(" ")[0], "other")
 
 

@@ -60,8 +60,7 @@ def too_old(machine: Machine) -> Iterator[Check]:
     cuda = base.built_for(machine)
     own = machine.driver.version if machine.driver else None
     version = own or next((gpu.driver for gpu in machine.gpus if gpu.driver), None)
-    platform = base.platform(machine)
-    system = platform if platform in ("windows", "wsl2") else "linux"
+    system = "wsl2" if base.platform(machine) == "wsl2" else "linux"
     lowest = base.lowest_driver(cuda, system) if cuda else None
     if not machine.gpus or lowest is None or version is None:
         return
@@ -99,12 +98,6 @@ def _problem(machine: Machine) -> Problem:
 DRIVER = (silent, lost, wsl1, too_old, no_card)
 
 
-# The first version whose Windows build has no GPU.
-_NO_WINDOWS = "2.11"
-# On Windows older versions bring their code in a second distribution.
-_ONE_OF_TWO = "tensorflow-intel"
-
-
 def missing(machine: Machine) -> Iterator[Check]:
     """Without TensorFlow there is nothing to train with."""
     if machine.software and machine.software.build == "none":
@@ -112,29 +105,16 @@ def missing(machine: Machine) -> Iterator[Check]:
         yield say(machine, "no-tensorflow", evidence)
 
 
-def windows(machine: Machine) -> Iterator[Check]:
-    """Since 2.11 the builds for Windows know no GPU."""
-    version = base.tensorflow(machine)
-    if base.platform(machine) != "windows" or not machine.gpus:
-        return
-    if base.at_least(version, _NO_WINDOWS):
-        evidence = (
-            f"TensorFlow {version} runs on {machine.system}, beside "
-            f"{machine.gpus[0].name}; the last version with a GPU there was 2.10."
-        )
-        yield say(machine, "native-windows", evidence, version=version)
-
-
 def cpu_only(machine: Machine) -> Iterator[Check]:
     """A build without CUDA leaves the GPU alone."""
     software = machine.software
-    if software is None or not machine.gpus or base.platform(machine) == "windows":
+    if software is None or not machine.gpus:
         return
     version = base.tensorflow(machine)
     if software.build == "cuda":
         evidence = f"TensorFlow {version} was built for CUDA {software.cuda}."
         yield fine("build", "TensorFlow is built for GPUs", evidence)
-    elif software.build in ("cpu", "rocm") and len(_distributions(machine)) < 2:
+    elif software.build in ("cpu", "rocm") and len(software.packages) < 2:
         packages = software.packages or ("tensorflow-cpu",)
         yield say(
             machine,
@@ -150,7 +130,7 @@ def cpu_only(machine: Machine) -> Iterator[Check]:
 
 def duplicated(machine: Machine) -> Iterator[Check]:
     """Two distributions write the same files: what runs is a mixture."""
-    packages = _distributions(machine)
+    packages = machine.software.packages if machine.software else ()
     if len(packages) > 1:
         named = (f"{one} {machine.versions.get(one, '')}".strip() for one in packages)
         yield say(
@@ -206,12 +186,7 @@ def elsewhere(machine: Machine) -> Iterator[Check]:
         yield say(machine, "other-environment", machine.software.elsewhere)
 
 
-def _distributions(machine: Machine) -> tuple[str, ...]:
-    packages = machine.software.packages if machine.software else ()
-    return tuple(name for name in packages if name != _ONE_OF_TWO)
-
-
-TENSORFLOW = (missing, windows, cpu_only, duplicated, tested, backend, elsewhere)
+TENSORFLOW = (missing, cpu_only, duplicated, tested, backend, elsewhere)
 
 
 _DRIVER = "libcuda.so"

@@ -203,8 +203,6 @@ HEALTHY = (
      more={"packages": PROCESSOR_BUILD}),
     Scripted("a Mac", {},
      more={"kind": "Darwin", "system": "macOS 15.1", "packages": PROCESSOR_BUILD}),
-    Scripted("Windows", {},
-     more={"kind": "Windows", "system": "Windows 11", "packages": PROCESSOR_BUILD}),
 )  # fmt: skip
 
 FAULTY = (
@@ -241,8 +239,6 @@ FAULTY = (
     Scripted("small-gpu", TOWER, "small_card",
      "export TF_MIN_GPU_MULTIPROCESSOR_COUNT=3",
      more=with_variables(TF_MIN_GPU_MULTIPROCESSOR_COUNT="8")),
-    Scripted("native-windows", {}, "wsl", "wsl --install", more={"kind": "Windows",
-     "system": "Windows 11", "packages": trees.tensorflow(CPU)}),
     Scripted("wsl-1", computer(release=trees.WSL1), remedy="wsl --set-version"),
     Scripted("slow-link", TOWER, "gaming_x8", "BIOS"),
     Scripted("throttled", TOWER, "laptop_throttled", "nvidia-smi -i 0 -q"),

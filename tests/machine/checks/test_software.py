@@ -29,11 +29,6 @@ def on(platform, version):
     return changed(WITH, driver={"version": version}, software={"platform": platform})
 
 
-def native_windows(version):
-    machine = changed(WITH, system="Windows 11")
-    return built(machine, platform="windows", versions={"tensorflow": version})
-
-
 def of_python(version, python):
     machine = built(WITHOUT, build="cpu", versions={"tensorflow": version})
     return changed(machine, python=python)
@@ -76,7 +71,6 @@ WSL = built(changed(WITHOUT, nvidia_cards=None), platform="wsl2")
 WSL_WITH = changed(WSL, versions={"nvidia-cuda-runtime-cu12": "12.5.82"})
 FOR_CPU = {"build": "cpu", "packages": ("tensorflow-cpu",), "cuda": None}
 TWO = {"packages": ("tensorflow", "tensorflow-cpu")}
-PAIR = {"packages": ("tensorflow", "tensorflow-intel"), "platform": "windows"}
 GONE = computers.with_card(WITH, refused={"card": "GPU is lost"})
 LOST = libraries("not found", missing=("libcusolver.so.11", "libcudnn.so.9"))
 NO_LIBCUDA = libraries("not found", missing=("libcuda.so.1",))
@@ -132,8 +126,7 @@ CASES = {
             ("linux", "525.60.11", "driver-too-old:fail"),
             ("linux", "470.256.02", "driver-too-old:fail"),
             ("wsl2", "528.33", "driver:ok"),
-            ("wsl2", "527.41", "driver-too-old:fail"),
-            ("windows", "527.41", "driver:ok"))],
+            ("wsl2", "527.41", "driver-too-old:fail"))],
         # Of a version of CUDA that is not in the table nothing is said.
         *[(built(cuda=cuda), "") for cuda in ("14.0", None)],
     ],
@@ -151,8 +144,6 @@ CASES = {
     software.duplicated: [
         (built(**TWO), "two-tensorflows:fail"),
         (built(WITHOUT, **TWO), "two-tensorflows:warn", 'install "tensorflow==2.21.0"'),
-        # One that brings the other's code.
-        (built(WITHOUT, **PAIR), ""),
     ],
     # Untested is not wrong.
     software.tested: [
@@ -172,13 +163,6 @@ CASES = {
         (built(elsewhere="It is not the one."), "other-environment:warn",
          " | It is not the one. | "),
         (WITH, ""),
-    ],
-    # Windows lost its GPU with 2.11.
-    software.windows: [
-        (built(WITHOUT, platform="windows"), ""),
-        (native_windows("2.10.1"), ""),
-        *[(native_windows(version), "native-windows:fail", "wsl --install")
-          for version in ("2.11.0", "2.21.0")],
     ],
     software.wsl1: [
         (built(WITHOUT, platform="wsl1"), "wsl-1:warn", "wsl --set-version"),
@@ -271,7 +255,6 @@ CASES = {
         *[(changed(BLOCKING, software=facts), "launch-blocking:warn", remedy)
           for facts, remedy in (
               ({}, " | unset CUDA_LAUNCH"),
-              ({"platform": "windows"}, "Remove-Item Env:CUDA_LAUNCH"),
               ({"container": True}, "without -e CUDA_LAUNCH"))],
     ],
     # Threads are held against the cores.
