@@ -3,6 +3,7 @@
 Every reading is None where the driver gives none, and ``refused`` then has its word.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -259,3 +260,47 @@ class Driver:
     topology: tuple[str, ...] = ()
     problem: Problem = ""
     refused: dict[str, str] = field(default_factory=dict)
+
+
+def chosen(
+    gpus: Sequence[Gpu], environment: Mapping[str, str]
+) -> tuple[int, ...] | None:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves to programs, by CUDA's numbers.
+
+    None where it names some of several by something else.
+    """
+    every = tuple(range(len(gpus)))
+    said = environment.get("CUDA_VISIBLE_DEVICES")
+    if said is None:
+        return every
+    if said.strip().startswith(("GPU-", "MIG-", "<")):
+        return every if len(every) < 2 else None
+    left = []
+    # As CUDA reads it: the first index that does not exist ends the list.
+    for index in said.split(","):
+        if not index.strip().isdecimal() or int(index) >= len(every):
+            break
+        left.append(int(index))
+    return tuple(left)
+
+
+def visible(
+    gpus: Sequence[Gpu], environment: Mapping[str, str]
+) -> tuple[int, ...] | None:
+    """The same by the driver's numbers; None where it is not known which those are."""
+    left = chosen(gpus, environment)
+    by_bus = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    alike = len({gpu.name for gpu in gpus}) < 2
+    # CUDA numbers unlike cards by their speed, the driver by their place on the bus.
+    return left if by_bus or alike or not left else None
+
+
+def computing(
+    gpus: Sequence[Gpu], environment: Mapping[str, str]
+) -> tuple[int | None, Gpu | None]:
+    """TensorFlow's first GPU: the driver's number of it, and what it is.
+
+    None and None where programs see no GPU, or it is not known which is the first.
+    """
+    left = visible(gpus, environment)
+    return (left[0], gpus[left[0]]) if left else (None, None)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from perfkit import units
 from perfkit.findings.text import plain
+from perfkit.machine.gpu import computing
 from perfkit.machine.record import Machine, Processor
 from perfkit.machines.comparison import Held
 from perfkit.machines.ratios import (
@@ -109,7 +110,7 @@ def differences(a: Machine, b: Machine) -> tuple[MachineDiffers, ...]:
     found = (
         *_read(_CORES, a, b),
         *_unlike("GPUs", (_gpus(a), _gpus(b)), GPU, ("compute", "transfer")),
-        *(_read(_OF_GPU, a.gpus[0], b.gpus[0]) if both else ()),
+        *_read(_OF_GPU, *(computing(m.gpus, m.environment)[1] for m in (a, b))),
         *(_read(_DRIVER, a, b) if both else ()),
         *_read(_CPU, a, b),
         *_instructions(a, b),
@@ -367,11 +368,12 @@ def _core_speed(samples: Columns) -> float | None:
 
 
 def _gpu(machine: Machine, samples: Columns) -> tuple[float, tuple[str, ...]]:
-    """How far the first GPU's clock lay below its highest while it worked, and why."""
-    if not machine.gpus:
+    """How far the GPU's clock lay below its highest while it worked, and why."""
+    number, card = computing(machine.gpus, machine.environment)
+    if card is None:
         return 0.0, ()
-    clocks = machine.gpus[0].clocks
-    columns = (samples.get(f"gpu0_{name}", ()) for name in ("sm_clock", "busy"))
+    clocks = card.clocks
+    columns = (samples.get(f"gpu{number}_{name}", ()) for name in ("sm_clock", "busy"))
     # An idle GPU lets its clock fall of its own accord.
     seen = [clock for clock, busy in zip(*columns, strict=False) if clock and busy]
     if not clocks.busy_throttle or not clocks.sm_max or len(seen) < _ENOUGH:

@@ -107,15 +107,20 @@ def test_a_load_costs_nothing_while_cores_stand_idle_or_are_free():
     assert all(work.change("background load").b == 0 for work in found.works)
 
 
-def test_a_gpu_that_was_slowed_is_named_with_its_reason():
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_gpu_that_was_slowed_is_named_with_its_reason(number):
     def passport(rates, *reasons):
         clocks = Clocks(sm_max=2e9, busy_throttle=reasons)
-        machine = pairs.changed(gpus=(Gpu(name="T4", clocks=clocks),))
+        cards = (*[Gpu(name="T4")] * number, Gpu(name="T4", clocks=clocks))
+        # The others are hidden, and TensorFlow calls this one the first.
+        alone = {"CUDA_VISIBLE_DEVICES": str(number)}
+        machine = pairs.changed(gpus=cards, environment=alone)
         return pairs.on_gpu(pairs.passport(rates, machine), hidden=True)
 
     rates = dict.fromkeys(("convolution, float32", "TensorFlow product, float32"), 0.5)
     hot = passport(rates, "power limit reached")
-    slow = sampled(hot, gpu0_sm_clock=1e9, gpu0_busy=0.9)
+    worked = {f"gpu{number}_sm_clock": 1e9, f"gpu{number}_busy": 0.9}
+    slow = sampled(hot, **worked)
     found = compare(passport({}), slow)
     assert found.main.causes[0].name == "throttling"
     assert "the GPU of B was slowed: power limit reached" in repr(found)

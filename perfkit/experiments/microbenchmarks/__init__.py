@@ -36,6 +36,7 @@ from perfkit.findings import standing
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import Microbenchmark
 from perfkit.machine.cards import gpus_here
+from perfkit.machine.gpu import computing
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
@@ -98,7 +99,7 @@ class Microbenchmarks(Experiment):
                 refused |= dict.fromkeys(names, str(error))
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
-        card = next(iter(gpus_here()[0]), None)
+        _, card = computing(gpus_here()[0], os.environ)
         here = peaks.hardware(Path("/"), shared.granted(), work.hertz(), card)
         yield Note(CORES, here.cores)
         yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - shared.granted()))

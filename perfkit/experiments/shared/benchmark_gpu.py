@@ -1,6 +1,7 @@
 """How fast is the GPU, its memory, and the start of work on it?"""
 
 import functools
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -9,6 +10,8 @@ from typing import Any
 from perfkit.errors import RunError
 from perfkit.experiments.shared import benchmark, peaks
 from perfkit.experiments.shared.benchmark import Benchmark, repeated
+from perfkit.machine.cards import gpus_here
+from perfkit.machine.gpu import computing
 from perfkit.machine.nvml import GpuReader
 from perfkit.measure.tick import READY, Note, Yielded
 
@@ -69,6 +72,7 @@ def heated() -> Iterator[Yielded]:
         RunError: The driver does not tell the clock.
     """
     call, sync, reader = _product("float16"), syncing(), GpuReader()
+    number, _ = computing(gpus_here()[0], os.environ)
     began = time.perf_counter()
     while (spent := time.perf_counter() - began) < _HEAT_S:
         call()
@@ -81,7 +85,7 @@ def heated() -> Iterator[Yielded]:
         while time.perf_counter() - before < 0.1:
             call()
             sync()
-        clock = reader.sample().get("gpu0_sm_clock")
+        clock = reader.sample().get(f"gpu{number}_sm_clock")
         if clock is None:
             raise RunError("The driver does not tell the clock of this GPU.")
         yield round(clock * (time.perf_counter() - before))

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+from perfkit.machine import gpu as machine_gpu
 from perfkit.machine.gpu import Gpu
 from perfkit.machine.record import Machine, Platform
 
@@ -275,21 +276,9 @@ def _of_package(machine: Machine, begins: str) -> str | None:
 
 
 def visible(machine: Machine) -> tuple[int, ...]:
-    """The indices of the GPUs that CUDA_VISIBLE_DEVICES leaves to programs."""
-    every = tuple(range(len(machine.gpus)))
-    chosen = machine.environment.get("CUDA_VISIBLE_DEVICES")
-    if chosen is None or chosen.strip().startswith(("GPU-", "MIG-", "<")):
-        return every
-    left = []
-    # As CUDA reads it: the first index that does not exist ends the list.
-    for index in chosen.split(","):
-        if not index.strip().isdecimal() or int(index) >= len(every):
-            break
-        left.append(int(index))
-    by_bus = machine.environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-    alike = len({gpu.name for gpu in machine.gpus}) < 2
-    # CUDA numbers unlike cards by their speed, the driver by their place on the bus.
-    return tuple(left) if by_bus or alike or not left else every
+    """The indices of the GPUs that programs see; all where it is not known which."""
+    left = machine_gpu.visible(machine.gpus, machine.environment)
+    return tuple(range(len(machine.gpus))) if left is None else left
 
 
 def seen(machine: Machine) -> Iterator[tuple[str, str, Gpu]]:

@@ -1,6 +1,7 @@
 """Which GPU may TensorFlow use, how fast is it set to be, and who else uses it?"""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from perfkit import units
 from perfkit.machine import gpu as machine_gpu
@@ -15,6 +16,8 @@ _MULTIPROCESSORS = 8
 # The first version whose code for later cards is reported to be accepted by the driver.
 _COMPILES = "2.21"
 _OFF = ("", "0", "false")
+# What an old card would add to a newer one.
+_LEFT_OUT = 0.2
 
 
 def hidden(machine: Machine) -> Iterator[Check]:
@@ -22,10 +25,10 @@ def hidden(machine: Machine) -> Iterator[Check]:
     chosen = machine.environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is None or not machine.gpus:
         return
-    left, count = len(base.visible(machine)), len(machine.gpus)
-    if left and chosen.strip().startswith(("GPU-", "MIG-")):
-        # Which cards those are is not known here.
-        left = min(count, len(chosen.split(",")))
+    numbers = machine_gpu.chosen(machine.gpus, machine.environment)
+    count = len(machine.gpus)
+    # Those that are named otherwise are taken to be there.
+    left = min(count, len(chosen.split(","))) if numbers is None else len(numbers)
     evidence = (
         f'CUDA_VISIBLE_DEVICES is "{chosen}": {left} of {count} GPUs can be seen.'
     )
@@ -43,14 +46,23 @@ def kernels(machine: Machine) -> Iterator[Check]:
         held = base.capabilities(version) if version else None
     if held is None or base.built_for(machine) is None:
         return
-    for _, name, gpu in base.seen(machine):
-        if gpu.compute_capability is not None:
-            evidence = (
-                f"{name} has compute capability {gpu.compute_capability}; TensorFlow "
-                f"{version} holds {', '.join(held)}."
-            )
-            kind = base.kernels(held, gpu.compute_capability)
-            yield _kernels(machine, kind, name, gpu.compute_capability, evidence)
+    cards = [
+        (name, capability, base.kernels(held, capability))
+        for _, name, gpu in base.seen(machine)
+        if (capability := gpu.compute_capability)
+    ]
+    used = (base.numbers(capability) for _, capability, kind in cards if kind != "none")
+    newest = max(used, default=())
+    for name, capability, kind in cards:
+        evidence = (
+            f"{name} has compute capability {capability}; TensorFlow "
+            f"{version} holds {', '.join(held)}."
+        )
+        check = _kernels(machine, kind, name, capability, evidence)
+        if kind == "none" and base.numbers(capability) < newest:
+            said = f"{evidence} TensorFlow leaves it out and uses what is newer."
+            check = replace(check, status="warn", evidence=said, cost=_LEFT_OUT)
+        yield check
 
 
 def _kernels(
@@ -114,6 +126,8 @@ def small(machine: Machine) -> Iterator[Check]:
 CARD = (hidden, kernels, small)
 
 
+# A GPU that is busy for half of the time has left its idle clocks and its idle link.
+_BUSY = 0.5
 # What every healthy card meets under full load: it was designed to.
 _BY_DESIGN = ("power limit reached", "board limit", "voltage limit")
 # A few watts below the default come from rounding.
@@ -134,7 +148,9 @@ def throttled(machine: Machine) -> Iterator[Check]:
         unknown = [reason for reason in reasons if reason.startswith("reason 0x")]
         bad = [one for one in reasons if one not in (*_BY_DESIGN, *unknown)]
         evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}{_state(gpu)}."
-        if bad:
+        if gpu.clocks.busy_throttle is None and not _works(gpu):
+            yield say(machine, "unseen-throttle", evidence, name=name)
+        elif bad:
             brake = any("brake" in reason for reason in bad)
             key = "weak-supply" if brake else "throttled"
             yield say(machine, key, evidence, reason=bad[0], place=place)
@@ -162,6 +178,11 @@ def power(machine: Machine) -> Iterator[Check]:
             yield say(machine, key, evidence, cost=cost, options=options)
 
 
+def _works(gpu: Gpu) -> bool:
+    """Whether it works at the moment of asking, so that what it says then counts."""
+    return gpu.busy is not None and gpu.busy >= _BUSY
+
+
 def _state(gpu: Gpu) -> str:
     """The temperature and the clock, where they are known, for a sentence's end."""
     facts = []
@@ -179,22 +200,23 @@ CLOCKS = (throttled, power)
 def narrow(machine: Machine) -> Iterator[Check]:
     """Fewer lanes, or an older generation, than card and slot can use together."""
     for _, name, gpu in base.seen(machine):
-        link, width = gpu.link, gpu.link.busy_width or gpu.link.width
-        best = (link.generation_max, link.width_max)
-        if link.width_max is None or width is None or gpu.state.instance:
+        link, best = gpu.link, (gpu.link.generation_max, gpu.link.width_max)
+        generation, width = link.busy_generation, link.busy_width
+        looked = "while data were copied"
+        if generation is width is None and _works(gpu):
+            generation, width, looked = link.generation, link.width, "now"
+        lanes = width or link.width
+        fastest, widest = link.generation_max or 0, link.width_max
+        if widest is None or lanes is None or gpu.state.instance:
             continue
-        fastest = link.generation_max or 0
-        slower = link.busy_generation is not None and link.busy_generation < fastest
         could = f"card and slot can do {_words(*best)}."
-        if width < link.width_max or slower:
-            # Where nobody looked under load, the generation counts as the best.
-            now = (link.busy_generation or link.generation_max, width)
-            looked = "while data were copied" if link.busy_generation else "now"
-            evidence = f"{name}: {_words(*now)} {looked}; {could}"
-            cost = 0.5 * (1 - _share(now, best))
+        # An idle link runs slowly, and on fewer lanes, to save power.
+        if (generation or fastest) < fastest or (width or widest) < widest:
+            evidence = f"{name}: {_words(generation, lanes)} {looked}; {could}"
+            cost = 0.5 * (1 - _share((generation, lanes), best))
             yield say(machine, "slow-link", evidence, cost=cost)
-        elif link.busy_generation is None and (link.generation or 0) < fastest:
-            evidence = f"{name}: {_words(link.generation, width)} now; {could}"
+        elif (generation or link.generation or 0) < fastest or lanes < widest:
+            evidence = f"{name}: {_words(link.generation, lanes)} now; {could}"
             yield say(machine, "unseen-link", evidence, name=name)
         else:
             kept = ""

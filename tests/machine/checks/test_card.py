@@ -2,7 +2,7 @@ import pytest
 
 from perfkit.machine.checks import card as cards
 from perfkit.machine.checks import checks
-from perfkit.machine.gpu import Clocks, Holder, Link, throttle_reasons
+from perfkit.machine.gpu import Clocks, Holder, Link, computing, throttle_reasons
 from tests.machine.checks import computers
 from tests.machine.checks.computers import GB, by_rule, card, changed, with_card
 
@@ -70,6 +70,7 @@ CASES = {
           for value in ("0", "0,1", "0,-1", "GPU-1234...", "MIG-12")],
         # By its identity one of two is chosen; which one is not known.
         (visible("GPU-1234", card(), card()), "visible-gpus:ok", ": 1 of 2 GPUs"),
+        (visible("1", card(), MAXWELL), "visible-gpus:ok", ": 1 of 2 GPUs"),
     ],
     # The wheel is held against the card.
     cards.kernels: [
@@ -92,7 +93,11 @@ CASES = {
         # What is hidden is left out. Unlike cards are all looked at where their
         # numbers are not those of CUDA.
         (visible("0", card(), MAXWELL, CUDA_DEVICE_ORDER="PCI_BUS_ID"), "kernels:ok"),
-        (visible("0", card(), MAXWELL), "kernels:ok no-kernels:fail"),
+        (visible("0", card(), MAXWELL), "kernels:ok no-kernels:warn"),
+        # Beside a newer card that has kernels an older one is left out.
+        (workstation(MAXWELL, card()), "no-kernels:warn kernels:ok",
+         "TensorFlow leaves it out and uses what is newer. | "),
+        (workstation(MAXWELL, MAXWELL), "no-kernels:fail no-kernels:fail"),
     ],
     # A card that is too small is a fault where it is the only one.
     cards.small: [
@@ -109,10 +114,14 @@ CASES = {
           for status, bits in {"ok": (0x1, 0x4, 0x200, 0x400), "unknown": (0x100000,),
                                "warn": (0x8, 0x20, 0x40, 0x80)}.items()
           for bit in bits],
-        # What was seen under load counts before what is seen now.
+        # What was seen under load counts before what is seen now, and an idle clock
+        # tells nothing.
         (with_card(WITH, clocks=COOL), "throttled:ok", "under load: nothing"),
-        (slowed(WARM, busy=False), "throttled:warn", ", now: too warm"),
-        (slowed(busy=False), "throttled:ok",
+        *[(slowed(*reasons, busy=False), "throttled:unknown", f", now: {said} (")
+          for reasons, said in (((WARM,), WARM), ((), "nothing"))],
+        (with_card(slowed(WARM, busy=False), busy=0.9), "throttled:warn",
+         ", now: too warm"),
+        (with_card(slowed(busy=False), busy=0.9), "throttled:ok",
          " | Nothing but its design slows the GPU now | "),
         (with_card(WITH, clocks=Clocks()), ""),
         (slowed("power brake (external power supply)"), "throttled:warn",
@@ -145,8 +154,11 @@ CASES = {
           for generation, width, said in (
               (4, 16, "link:ok"), (5, 16, "link:ok"), (3, 16, "slow-link:warn"),
               (4, 8, "slow-link:warn"), (1, 16, "slow-link:warn"))],
-        # Missing lanes may be told without a load.
-        (linked(generation=1, width=8), "slow-link:warn", "PCIe 4 ×8 (15.8 GB/s) now"),
+        # An idle link may let lanes rest, too; that of a card at work does not.
+        (linked(generation=1, width=8), "link:unknown", "PCIe 1 ×8 (2 GB/s) now"),
+        (with_card(linked(generation=3, width=8), busy=0.9), "slow-link:warn",
+         "PCIe 3 ×8 (7.88 GB/s) now"),
+        (linked(**IDLE, busy_width=8), "slow-link:warn", ": PCIe ×8 while data were"),
         # A slot that is older than the card is no fault.
         (linked(generation_max=3, generation=3, width=16, busy_generation=3), "link:ok",
          "the card alone could do PCIe 4"),
@@ -201,6 +213,26 @@ CASES = {
 }  # fmt: skip
 
 test_a_card_is_judged_by_what_is_known_of_it = by_rule(CASES)
+
+
+@pytest.mark.parametrize(
+    ("machine", "number"),
+    [
+        (WITH, 0),
+        (visible("1", card(), card()), 1),
+        (visible("1", card(), MAXWELL, CUDA_DEVICE_ORDER="PCI_BUS_ID"), 1),
+        # The numbers of unlike cards are CUDA's own.
+        (visible("1", card(), MAXWELL), None),
+        (workstation(card(), MAXWELL), None),
+        (visible("GPU-1234", card(), card()), None),
+        (visible("GPU-1234"), 0),
+        (visible("-1"), None),
+        (computers.without_card(), None),
+    ],
+)
+def test_the_first_card_that_programs_see_is_the_one_that_computes(machine, number):
+    card = None if number is None else machine.gpus[number]
+    assert computing(machine.gpus, machine.environment) == (number, card)
 
 
 def test_the_lower_a_limit_the_more_it_costs():
