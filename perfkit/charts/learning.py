@@ -5,6 +5,7 @@ own; the thin ones are the trials themselves. Trials stand still between their t
 the seconds are worked out: those until the first step, then examples at the rate.
 """
 
+import itertools
 import math
 from collections import defaultdict
 from statistics import fmean, median
@@ -24,6 +25,8 @@ from perfkit.measure.trial import FIRST_STEP_S, Trial
 Points = list[tuple[float, float]]
 _LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":"))
 _MOST_POINTS = 200
+# Pixels that it takes more to say where a loss is no number.
+_BROKEN = 45
 # A file may say anything; what no training has is not drawn.
 _LARGEST = 1e12
 
@@ -49,7 +52,7 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
     trials = _learnt(finding, in_seconds=in_seconds)
     if not trials:
         return canvas.message(title, "No loss is known.")
-    means = {name: _mean(of) for name, of in trials.items()}
+    means, broken = {name: _mean(of) for name, of in trials.items()}, _broken(finding)
     looks = dict(zip(means, _LOOKS * len(means), strict=False))
 
     def fill(axes: Axes) -> None:
@@ -73,25 +76,32 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
             for one in of:
                 axes.plot(*zip(*one, strict=True), color=colour, lw=0.7, alpha=0.35)
             axes.plot(*zip(*means[name], strict=True), style, color=colour, lw=2)
-        _name(axes, means, looks)
+        _name(axes, means, looks, broken)
 
     words = [
         f"{plain(name, 60)}: {units.significant(mean[-1][1])} after "
-        f"{_short(mean[-1][0])} {along}"
+        f"{_short(mean[-1][0])} {along}" + f", {broken.get(name)}" * (name in broken)
         for name, mean in means.items()
     ]
-    caption = ("thick: the mean over trials", "thin: a trial")
-    return curves.picture(title, "loss", caption, words, fill)
+    gone = [f"{plain(name, 60)}: {broken[name]}" for name in broken.keys() - means]
+    caption = ("thick: the mean over trials", "thin: a trial", *sorted(gone))
+    right = curves.RIGHT + _BROKEN * bool(broken)
+    every = [*words, *sorted(gone)]
+    return curves.picture(title, "loss", caption, every, fill, right=right)
 
 
-def _name(axes: Axes, means: dict[str, Points], looks: dict[str, Any]) -> None:
+def _name(
+    axes: Axes, means: dict[str, Points], looks: dict[str, Any], broken: dict[str, str]
+) -> None:
     """Write the names at the ends of their lines, none over another."""
     bottom, top = axes.get_ylim()
     least, taken = (top - bottom) / 16, -math.inf
     for name in sorted(means, key=lambda name: means[name][-1][1]):
-        taken = max(means[name][-1][1], taken + least)
         right = axes.get_xlim()[1]
-        curves.label(axes, plain(name, 24), right, taken, colour=looks[name][0])
+        for words in (broken.get(name), plain(name, 24)):
+            if words:
+                taken = max(means[name][-1][1], taken + least)
+                curves.label(axes, words, right, taken, colour=looks[name][0])
 
 
 def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
@@ -106,16 +116,32 @@ def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
                 first_s, rate = began[trial.variant], rates[trial.variant]
                 points = _over_time(points, first_s, rate)
             found[trial.variant] += [points] * bool(points)
-    # What leaves a part out learns nothing that matters.
+    return {name: of for name, of in found.items() if name in _sides(finding)}
+
+
+def _sides(finding: Finding) -> set[str]:
+    """What learns something that matters: not what leaves a part out."""
     first = finding.baseline
-    sides = {first, *(c.variant for c in finding.comparisons if c.baseline == first)}
-    return {name: of for name, of in found.items() if name in sides}
+    return {first, *(c.variant for c in finding.comparisons if c.baseline == first)}
+
+
+def _broken(finding: Finding) -> dict[str, str]:
+    """The variants whose loss became no number, and after how many examples."""
+    first, sides = dict[str, float](), _sides(finding)
+    for trial in finding.trials:
+        told = (x for x, y in losses(trial) if x < _LARGEST and not math.isfinite(y))
+        if trial.variant in sides and (x := next(told, 0.0)):
+            first[trial.variant] = min(x, first.get(trial.variant, x))
+    return {name: f"NaN after {_short(x)} examples" for name, x in first.items()}
 
 
 def _points(trial: Trial) -> Points:
     """Examples and the mean loss up to there, as far as they can be drawn."""
     told = losses(trial)[:_MOST_POINTS]
-    return [(x, y) for x, y in told if x < _LARGEST and abs(y) < _LARGEST]
+    drawn = itertools.takewhile(
+        lambda one: one[0] < _LARGEST and abs(one[1]) < _LARGEST, told
+    )
+    return list(drawn)
 
 
 def _first_step_s(finding: Finding, variant: str) -> float:
@@ -134,8 +160,7 @@ def _over_time(points: Points, first_s: float, rate: float) -> Points:
 
 def _mean(trials: list[Points]) -> Points:
     """The mean at each place, of as many trials as have come so far."""
-    least = min(len(one) for one in trials)
-    columns = zip(*(one[:least] for one in trials), strict=True)
+    columns = ([one for one in of if one] for of in itertools.zip_longest(*trials))
     return [(fmean(x for x, _ in of), fmean(y for _, y in of)) for of in columns]
 
 
