@@ -146,14 +146,18 @@ def layout(
     rows = tuple(_row(one, guess, so_far.get(one.variant), own=own) for one in stood)
     if not any(row.rate for row in rows):
         return Layout(rows=rows)
-    bands = () if own else tuple(_bands(stood, guess, noise_floor))
     values = [row.rate for row in rows if row.rate]
     low, high = scale.limits(values, [end for row in rows for end in row.ends or ()])
-    # A guess far beyond what was measured would squeeze everything else.
-    far = [min(band.ends[1], 3 * high) for band in bands if band.kind == "guess"]
-    high = max([high, *far])
     is_log = scale.is_wide(values)
-    low, high = (low / 1.15, high * 1.15) if is_log else (0.0, high * 1.06)
+    low = low if is_log else 0.0
+    bands = tuple(
+        band
+        for band in (() if own else _bands(stood, guess, noise_floor))
+        if band.kind != "guess" or scale.near(band.ends[0], low, high)
+    )
+    guessed = [band.ends[0] for band in bands if band.kind == "guess"]
+    low, high = min([low, *guessed]), max([high, *guessed])
+    low, high = (low / 1.15, high * 1.15) if is_log else (low, high * 1.06)
     ticks = scale.log_ticks(low, high) if is_log else scale.even_ticks(low, high)
     return Layout(
         rows=rows,

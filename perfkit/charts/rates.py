@@ -121,17 +121,15 @@ def _beside(row: Row) -> tuple[str, str]:
 
 def _draw_machine(axes: Axes, finding: Finding, others: str) -> None:
     """One narrow strip: how much of the machine the run had, and how much others."""
-    cores, when = load.cores(finding), load.times(finding)
-    mine, theirs = (
-        [value or 0.0 for value in finding.samples.get(name, (0.0,) * len(when))]
-        for name in ("cpu_trial", "cpu_other")
-    )
-    both = [min(cores, a + b) for a, b in zip(mine, theirs, strict=True)]
+    cores, names = load.cores(finding), ("cpu_trial", "cpu_other")
+    known = [name for name in names if load.known(finding, name)]
+    when, mine, *theirs = load.together(finding, known)
+    both = [min(cores, sum(kept)) for kept in zip(mine, *theirs, strict=True)]
     mine = [min(cores, value) for value in mine]
     x, low, high = scale.thinned(when, mine, both, most=_POINTS)
     axes.fill_between(x, low, color=BLUE, alpha=0.45, lw=0)
     axes.fill_between(x, low, high, color=RED, alpha=0.9, lw=0)
-    axes.set_xlim(0, x[-1])
+    axes.set_xlim(0, load.times(finding)[-1])
     axes.set_ylim(0, cores)
     axes.xaxis.set_visible(False)
     if canvas.is_narrow():
@@ -162,7 +160,7 @@ def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
     if any(band.kind == "noise" for band in laid.bands):
         floor = units.percent(abs((finding.noise_floor or 1.0) - 1))
         yield f"grey band: the noise, ± {floor}"
-    if guess(finding).ratio:
+    if any(band.kind == "guess" for band in laid.bands):
         yield "dotted: your guess"
     elif finding.guess and not guess(finding).variant:
         yield f"your guess: {guess(finding).words}"
@@ -185,14 +183,20 @@ def ratios(finding: Finding) -> Figure:
     if not compared:
         return canvas.message(title, "No two variants could be compared.")
     several = len({comparison.baseline for comparison in compared}) > 1
+    limits = scale.limits(
+        [1.0, *(comparison.ratio for comparison in compared)],
+        [end for c in compared for end in (c.low, c.high)],
+    )
+    expected = scale.near(guess(finding).ratio, *limits)
 
     def draw(axes: Axes) -> None:
-        _ratios_set_scale(axes, finding, compared)
+        ends = (*limits, expected or 1.0)
+        _ratios_set_scale(axes, compared, min(ends), max(ends))
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))
             axes.axvspan(*noise, color=GREY, alpha=0.3, lw=0)
         axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
-        if expected := guess(finding).ratio:
+        if expected:
             axes.axvline(expected, color=BLUE, lw=2, ls=":")
         for row, comparison in enumerate(compared):
             _ratios_draw_row(axes, row, comparison)
@@ -204,18 +208,16 @@ def ratios(finding: Finding) -> Figure:
     return rows.picture(
         title,
         said,
-        canvas.caption_lines(list(_ratios_caption(finding))),
+        canvas.caption_lines(list(_ratios_caption(finding, expected))),
         draw,
         alt=f"{title}. {words}.",
         right=255 if several else 205,
     )
 
 
-def _ratios_set_scale(axes: Axes, finding: Finding, compared: list[Comparison]) -> None:
-    values = [1.0, *(comparison.ratio for comparison in compared)]
-    ends = [end for c in compared for end in (c.low, c.high)]
-    low, high = scale.limits(values, ends)
-    high = max(high, min(guess(finding).ratio or 1.0, 3 * high))
+def _ratios_set_scale(
+    axes: Axes, compared: list[Comparison], low: float, high: float
+) -> None:
     axes.set_xscale("log")
     low, high = low / 1.04, high * 1.04
     axes.set_xlim(low, high)
@@ -256,13 +258,15 @@ def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
     return plain(", ".join(words), 38)
 
 
-def _ratios_caption(finding: Finding) -> Iterator[str]:
+def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
     yield "bar: 95 % interval"
     if finding.noise_floor:
         floor = units.percent(abs(finding.noise_floor - 1))
         yield f"grey band: the noise, ± {floor}; no smaller difference is claimed"
-    if guess(finding).ratio:
+    if expected:
         yield "dotted line: your guess"
+    elif guess(finding).ratio:
+        yield from guess(finding).caption
 
 
 def _ratios_in_words(comparison: Comparison) -> str:

@@ -10,11 +10,13 @@ _POINTS = 150
 _LOG_ABOVE = 6.0
 # An interval is drawn at most so far beyond the values themselves.
 _REACH = 2.0
+# A guess that lies further from what was measured would squeeze everything else.
+_FAR = 3.0
 
 
 def thinned(*columns: Sequence[float], most: int = _POINTS) -> list[list[float]]:
     """Means of so many values that the picture of a long run is no larger."""
-    step = -(-len(columns[0]) // most)
+    step = max(1, -(-len(columns[0]) // most))
     return [
         [sum(column[i : i + step]) / len(column[i : i + step]) for i in starts]
         for column in columns
@@ -34,6 +36,11 @@ def limits(values: Iterable[float], ends: Iterable[float]) -> tuple[float, float
     least, most = min(seen) / _REACH, max(seen) * _REACH
     every = [*seen, *(min(max(end, least), most) for end in ends)]
     return min(every), max(every)
+
+
+def near(guess: float | None, low: float, high: float) -> float | None:
+    """A guess for which an axis is made longer; None where it lies too far off."""
+    return guess if guess and low / _FAR <= guess <= _FAR * high else None
 
 
 def even_ticks(low: float, high: float) -> list[float]:

@@ -175,16 +175,18 @@ def waterfall(found: Diagnosis) -> Figure:
     if step is None:
         return canvas.message(title, "The training as given could not be measured.")
     bars = list(_bars(found))
-    guessed = guess(found.finding)
-    dotted = ("dotted line: your guess",) if guessed.ratio else guessed.caption
+    guessed, high = guess(found.finding), _longest(bars, step.median_s, step.high)
+    left = step.median_s / guessed.ratio if guessed.ratio else None
+    expected = scale.near(left, 0.0, high)
+    dotted = ("dotted line: your guess",) if expected else guessed.caption
 
     def draw(axes: Axes) -> None:
-        _set_scale(axes, bars, step.median_s, step.high)
+        _set_scale(axes, 1.06 * max(high, expected or 0.0))
         for row, bar in enumerate(bars):
             _waterfall_draw_row(axes, row, bar, step.median_s)
         _whisker(axes, 0, step.low, step.high)
-        if guessed.ratio:
-            axes.axvline(step.median_s / guessed.ratio, color=BLUE, lw=2, ls=":")
+        if expected:
+            axes.axvline(expected, color=BLUE, lw=2, ls=":")
 
     said = [_waterfall_in_words(bar, step.median_s) for bar in bars]
     words = "; ".join([*said, *guessed.caption])
@@ -209,10 +211,13 @@ def _bars(found: Diagnosis) -> Iterator[_Bar]:
         yield _Bar("without input", "ceiling", found.ceiling)
 
 
-def _set_scale(axes: Axes, bars: list[_Bar], step: float, step_high: float) -> None:
+def _longest(bars: list[_Bar], step: float, step_high: float) -> float:
     # A change may turn out slower with its whole interval; most of that is shown.
     ends = [step / bar.gain.low for bar in bars]
-    high = 1.06 * min(max(step_high, step, *ends), 2 * step)
+    return min(max(step_high, step, *ends), 2 * step)
+
+
+def _set_scale(axes: Axes, high: float) -> None:
     axes.set_xlim(0, high)
     curves.put(axes, scale.even_ticks(0, high), _seconds)
     axes.set_xlabel("time for the examples of a step as given")

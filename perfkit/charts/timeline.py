@@ -46,16 +46,18 @@ def draw_load(axes: Axes, finding: Finding, panel: str) -> None:
 
 
 def _draw_cores(axes: Axes, finding: Finding) -> None:
-    bottom, cores = [0.0] * len(load.times(finding)), load.cores(finding)
-    for place, (name, (colour, hatch)) in enumerate(_LOOKS.items()):
-        values = [v or 0.0 for v in finding.samples.get(name, ())]
+    names = [name for name in _LOOKS if load.known(finding, name)]
+    when, *columns = load.together(finding, names)
+    bottom, cores = [0.0] * len(when), load.cores(finding)
+    for place, (name, values) in enumerate(zip(names, columns, strict=True)):
         if not any(values):
             continue
+        colour, hatch = _LOOKS[name]
         # Counters are not all read at one moment: no sum is above all cores.
         top = [
             min(cores, low + max(0.0, v)) for low, v in zip(bottom, values, strict=True)
         ]
-        x, low, high = scale.thinned(load.times(finding), bottom, top)
+        x, low, high = scale.thinned(when, bottom, top)
         axes.fill_between(
             x, low, high, facecolor=colour, alpha=0.75, hatch=hatch, edgecolor=INK, lw=0
         )

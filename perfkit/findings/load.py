@@ -1,7 +1,7 @@
 """What kept the machine busy while it measured, from the samples of a finding."""
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from perfkit import units
 from perfkit.findings.record import Finding
@@ -72,6 +72,13 @@ def known(finding: Finding, name: str) -> list[Point]:
     """When and what, for the samples that hold this reading."""
     pairs = zip(times(finding), finding.samples.get(name, ()), strict=False)
     return [(t, value) for t, value in pairs if value is not None]
+
+
+def together(finding: Finding, names: Sequence[str]) -> list[list[float]]:
+    """When, and a column by name, of the samples that hold all of these readings."""
+    columns = [dict(known(finding, name)) for name in names]
+    when = [t for t in times(finding) if all(t in column for column in columns)]
+    return [when, *([column[t] for t in when] for column in columns)]
 
 
 def cores(finding: Finding) -> float:

@@ -1,15 +1,18 @@
+import math
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.figure import Figure
 
 from perfkit import gallery
+from perfkit.charts import rates, timeline
 from perfkit.charts.timeline import steps
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import guess
 from perfkit.machine.record import Gpu
 from perfkit.measure.measurement import CONTROL
-from perfkit.measure.trial import Trial
+from perfkit.measure.trial import LOSSES, Trial
 from tests.findings.made import failed, finding, samples, trial
 
 X = "\N{MULTIPLICATION SIGN}"
@@ -236,6 +239,59 @@ def test_a_guessed_ratio_is_a_line_and_words_are_in_the_caption():
     assert "dotted: your guess" in " ".join(words(gallery.rates(finding(guess="2x"))))
     said = " ".join(words(gallery.rates(finding(guess="none of them"))))
     assert "your guess: none of them" in said
+
+
+@pytest.mark.parametrize("kind", ["rates", "ratios"])
+def test_a_guess_that_is_too_far_off_for_the_axis_is_in_the_caption_alone(kind):
+    near, far = (
+        " ".join(words(gallery.chart(finding(guess=text), kind)))
+        for text in ("0.5x", "99x")
+    )
+    assert "dotted" in near
+    assert "dotted" not in far
+    assert "your guess: 99x" in far
+
+
+def test_a_ratio_that_was_guessed_below_all_others_stands_on_the_axis():
+    lower, usual = (words(gallery.ratios(finding(guess=g))) for g in ("0.5x", ""))
+    assert f"0.6{X}" in lower
+    assert f"0.6{X}" not in usual
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda axes, made: timeline.draw_load(axes, made, "cores"),
+        lambda axes, made: rates._draw_machine(axes, made, ""),
+    ],
+)
+def test_a_sample_without_a_reading_is_no_core_at_rest(draw):
+    load = {"t": (0.2, 0.4, 0.6), "cpu_trial": (None, 1.0, 1.0)}
+    axes = Figure().subplots()
+    draw(axes, finding(samples=load | {"cpu_other": (None, 0.5, 0.5)}))
+    drawn = [area.get_paths()[0].vertices[:, 0] for area in axes.collections]
+    assert [min(x) for x in drawn] == [0.4, 0.4]
+
+
+def test_a_loss_goes_as_far_as_the_longest_trial_and_says_where_it_is_no_number():
+    losses = {
+        4: ("naive", [2.0, 1.0, 0.5, 0.25]),
+        5: ("naive", [4.0, 3.0, math.nan, math.nan]),
+        6: ("parallel", [math.nan] * 4),
+    }
+    extra = [
+        trial(one, 1000.0, number, notes={LOSSES: list(zip(AFTER, told, strict=True))})
+        for number, (one, told) in losses.items()
+    ]
+    figure = gallery.chart(finding(extra=tuple(extra)), "learning")
+    broken = "NaN after 300 examples"
+    assert f"naive: 0.25 after 400 examples, {broken}" in figure.alt
+    assert {"naive", broken} <= set(words(figure))
+    for said in (figure.alt, " ".join(words(figure))):
+        assert "parallel: NaN after 100 examples" in said
+
+
+AFTER = (100, 200, 300, 400)
 
 
 def test_no_more_cores_are_busy_than_there_are():

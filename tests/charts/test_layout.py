@@ -54,9 +54,20 @@ def test_a_microbenchmark_stands_at_its_own_rate_and_says_it_with_its_unit():
 
 def test_a_guess_far_off_does_not_squeeze_the_rest():
     near, far, farther = (
-        laid(finding(), Guess("", ratio=ratio)).ends[1] for ratio in (1.0, 3.0, 99.0)
+        laid(finding(), Guess("", ratio=ratio)) for ratio in (1.0, 3.0, 99.0)
     )
-    assert near < far < farther < 4 * near
+    assert near.ends[1] == farther.ends[1] < far.ends[1] < 4 * near.ends[1]
+    # What does not stand on the axis is not drawn at its end.
+    assert ["guess" in {b.kind for b in one.bands} for one in (far, farther)] == [
+        *(True, False)
+    ]
+
+
+def test_a_guess_below_what_was_measured_stands_on_a_logarithmic_axis_too():
+    wide = finding({"naive": 100.0, "fast": 5000.0})
+    low, lower = (laid(wide, Guess("", ratio=ratio)) for ratio in (0.4, 0.01))
+    assert low.ends[0] < 41 < lower.ends[0]
+    assert [one.at(41.0) > 0 for one in (low, lower)] == [True, False]
 
 
 def test_who_leads_is_who_the_verdict_names():

@@ -27,6 +27,17 @@ def test_every_change_is_drawn_from_the_step_as_given():
     assert said.index("the best together") < said.index("without input")
 
 
+@pytest.mark.parametrize(
+    ("guess", "said"), [("0.4x", "dotted line: your guess"), ("0.1x", "guess: 0.1x")]
+)
+def test_a_step_that_was_guessed_to_be_longer_is_drawn_where_it_is_near(guess, said):
+    found = diagnosis(guess=guess)
+    shown = check(chart(found, "waterfall")).svg
+    assert said in shown
+    # 32 ms / 0.4 is on the axis then.
+    assert (">80 ms<" in shown) == (guess == "0.4x")
+
+
 def op(**changes):
     return replace(DENSE, **changes)
 
