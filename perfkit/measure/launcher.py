@@ -16,9 +16,8 @@ import sys
 import tempfile
 import threading
 import time
-import types
 from collections.abc import Callable, Iterator, Mapping
-from multiprocessing import connection
+from multiprocessing import connection, spawn
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,8 @@ from perfkit.measure.alone import remove_left
 from perfkit.measure.trial import Limits, Outcome
 
 _FOLDER = "perfkit-launcher-"
+# The name of the processes that are started here.
+_OURS = "perfkit"
 # Who was not listened to for so long, though somebody wanted to listen: the one who
 # listens stood still, stopped from outside or with the whole machine.
 _STOOD_STILL_S = 2.0
@@ -159,10 +160,10 @@ class Running(Started):
         self._process = context.Process(  # type: ignore[attr-defined]
             target=worker.work,
             args=(payload, seed, limits, sink, out, folder),
+            name=_OURS,
             daemon=True,
         )
-        with _without_main():
-            self._process.start()
+        self._process.start()
         sink.close()
         out.close()
         super().__init__(self._process.pid, started_ns, limits.silence)
@@ -241,6 +242,7 @@ class Launcher:
     """One per process; ``launcher()`` gives it."""
 
     def __init__(self) -> None:
+        _leave_main_out()
         forks = sys.platform == "linux"
         self._context = multiprocessing.get_context("forkserver" if forks else "spawn")
         self._ready = threading.Event()
@@ -381,10 +383,9 @@ class Launcher:
         """Whether a process that is forked from the server comes to its end."""
         if self._context.get_start_method() == "forkserver":
             self._start_server()
-        probe = self._context.Process(target=_nothing, daemon=True)  # type: ignore[attr-defined]
+        probe = self._context.Process(target=_nothing, name=_OURS, daemon=True)  # type: ignore[attr-defined]
         with contextlib.suppress(OSError, EOFError):
-            with _without_main():
-                probe.start()
+            probe.start()
             probe.join()
         return probe.pid is not None and probe.exitcode == 0
 
@@ -402,8 +403,7 @@ class Launcher:
         before = dict(os.environ)
         os.environ.update(told)
         try:
-            with _without_main():
-                _server().ensure_running()
+            _server().ensure_running()
             self._server = _server()._forkserver_pid
         finally:
             for name in told:
@@ -435,18 +435,23 @@ def _nothing() -> None:
     """Run in a trial's place to learn whether trials can start."""
 
 
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Keep a child from running the parent's script again, guarded or not.
+@functools.cache
+def _leave_main_out() -> None:
+    """Keep our children from running the parent's script again, guarded or not.
 
-    Work travels as a cloudpickle, so a child needs nothing from ``__main__``.
+    Work travels as a cloudpickle, so they need nothing from ``__main__``. What others
+    start, in other threads too, finds it as ever.
     """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+    given = spawn.get_preparation_data
+
+    def prepared(name: str) -> dict[str, Any]:
+        told = given(name)
+        mains = [key for key in told if key.startswith("init_main_")]
+        for key in mains if name == _OURS else ():
+            del told[key]
+        return told
+
+    spawn.get_preparation_data = prepared
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:

@@ -6,11 +6,13 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
-from multiprocessing import forkserver
+from multiprocessing import forkserver, spawn
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import psutil
@@ -277,6 +279,15 @@ def test_every_trial_is_a_fresh_process_and_equal_seeds_give_equal_numbers(start
     assert len({notes["pid"] for notes in told}) == 3
     other, *same = (notes["random"] for notes in told)
     assert same[0] == same[1] != other
+
+
+def test_only_what_the_launcher_starts_is_spared_its_parents_script(monkeypatch):
+    main = SimpleNamespace(__spec__=None, __file__="there/train.py")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    Launcher()
+    told = {name: spawn.get_preparation_data(name) for name in ("perfkit", "Process-1")}
+    mains = {n: any("main" in key for key in kept) for n, kept in told.items()}
+    assert mains == {"perfkit": False, "Process-1": True}
 
 
 def test_functions_of_a_notebook_cell_work(start):
