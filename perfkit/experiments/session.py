@@ -243,14 +243,19 @@ class Session(Measurer[Finding]):
         compares = any(one.against not in ("", one.name) for one in measured.variants)
         if measured.comparisons or (measured.timings and not compares):
             return self.experiment.verdict(measured)
-        ended = dict.fromkeys(
-            f"{t.variant}: {t.message or t.outcome}."
-            for t in measured.trials
-            if not t.is_try
-        )
+        ended = [
+            *(
+                (t.variant, t.message or t.outcome)
+                for t in measured.trials
+                if not t.is_try
+            ),
+            *((one.name, one.unavailable) for one in measured.variants),
+        ]
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",
-            because=tuple(ended),
+            because=tuple(
+                dict.fromkeys(f"{name}: {how}." for name, how in ended if how)
+            ),
             next="Run it again, and let each variant have a turn before you stop it."
             if self._stopped.is_set()
             else f"Give it more than {units.seconds(self._budget)}, or look at how the "

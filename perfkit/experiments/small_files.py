@@ -11,7 +11,7 @@ each pass; how much then came from the disk is counted, not taken for granted.
 import functools
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,7 +150,9 @@ class SmallFiles(Experiment):
                 )
         else:
             because.append("How much came from the disk is not known here.")
-        return self.race(measured).verdict(warnings=warnings, because=tuple(because))
+        verdict = self.race(measured).verdict(because=tuple(because))
+        # Where all of it came from memory, no winner is what it would show.
+        return replace(verdict, warnings=warnings)
 
     def race(self, measured: Measurement) -> Race:
         """Whether to pack what is read from the disk."""

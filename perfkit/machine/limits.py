@@ -124,6 +124,13 @@ def memory_free(root: Path, available: int) -> int:
     return min([available, *left])
 
 
+def free_bytes() -> int:
+    """Bytes of RAM that this process may still take, here and now."""
+    import psutil
+
+    return memory_free(Path("/"), psutil.virtual_memory().available)
+
+
 def swap_used(root: Path, present: int | None, of_all: float | None) -> float | None:
     """Bytes in swap of the tightest group that limits this process.
 

@@ -17,6 +17,8 @@ _Timed = tuple[str, dict[int, Steady]]
 # The baseline once more in each round: what two runs of one thing differ by here.
 # No variant of a reader's is likely to be called so.
 CONTROL = "control (A/A)"
+# A function of the reader's as a variant.
+OWN = "yours"
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,13 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from perfkit.errors import RunError
 from perfkit.machine.environment import nameless
-from perfkit.machine.limits import memory_free
+from perfkit.machine.limits import free_bytes
 from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
 from perfkit.measure.live import Asleep, LiveTrial
@@ -531,13 +530,11 @@ class Run:
             return True
         try:
             sizes = [psutil.Process(live.running.pid).memory_info() for live in there]
-            present = psutil.virtual_memory().available
+            free = free_bytes()
         except (psutil.Error, OSError):
             return True
         own = max(size.rss - getattr(size, "shared", 0) for size in sizes)
         missing = count - len(lives)
-        # A container may hold less than the machine has left.
-        free = memory_free(Path("/"), present)
         return missing * own < _MEMORY_SHARE * free
 
 

@@ -15,7 +15,7 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
-from perfkit.errors import PerfkitError
+from perfkit.errors import PerfkitError, RunError
 from perfkit.measure.tick import Note, Pause, Tick
 from perfkit.measure.trial import Limits
 
@@ -118,8 +118,12 @@ def _limit_memory(above: int | None) -> None:
     """Let this process allocate ``above`` bytes more than it holds now."""
     if above is None:
         return
-    with open("/proc/self/statm") as statm:
-        data_pages = int(statm.read().split()[5])
+    try:
+        with open("/proc/self/statm") as statm:
+            data_pages = int(statm.read().split()[5])
+    except OSError as error:
+        why = "This system has no way to limit the memory of one program."
+        raise RunError(why) from error
     limit = data_pages * resource.getpagesize() + above
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 

@@ -119,6 +119,11 @@ def test_a_baseline_that_nothing_beats_is_kept(other):
     assert found.headline == 'Keep "old": nothing else is shown to be faster.'
 
 
+def test_one_round_is_never_sure_that_nothing_is_faster():
+    found = verdict({"old": 100, "new": 50}, rounds=1)
+    assert (found.headline[:10], found.sure) == ('Keep "old"', "likely")
+
+
 @pytest.mark.parametrize(
     ("other", "noise", "rounds"), [(98, 0.3, 2), (115, 0.5, 3), (115, 0.5, 4)]
 )

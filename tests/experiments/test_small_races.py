@@ -136,12 +136,13 @@ def test_each_way_reads_every_example_that_was_written_from_files_of_its_own(ask
         assert [len(example.numpy()) for example in read] == [1000] * 200
 
 
+@pytest.mark.parametrize("shards", [900, 100])
 @pytest.mark.parametrize(("share", "warned"), [(1.0, False), (0.1, True)])
-def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned):
-    rates = {small_files.FILES: 100, small_files.SHARDS: 900}
+def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned, shards):
+    rates = {small_files.FILES: 100, small_files.SHARDS: shards}
     told = {name: {small_files._FROM_DISK: share} for name in rates}
     found = asked.verdict(races.measured(rates, told=told))
-    assert found.winner == small_files.SHARDS
+    assert found.winner == (small_files.SHARDS if shards == 900 else "")
     assert bool(found.warnings) == warned
     assert any("came from the disk" in why for why in found.because)
 

@@ -8,6 +8,7 @@ are tried in processes of their own until the largest that fits is known.
 """
 
 import functools
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -107,7 +108,9 @@ class BatchSize(Experiment):
     def tries(self, measured: Measurement) -> Tries:
         """Search for the largest batch; then run the usual loop, and learn for real."""
         limit = None if measured.notes.get("gpus") else self.memory * _MB
-        yield from numbers.tries(self.model, self._first(measured), limit)
+        # Elsewhere no program can be given less memory than there is.
+        if limit is None or sys.platform == "linux":
+            yield from numbers.tries(self.model, self._first(measured), limit)
         for name, sizes in (
             (numbers.UPWARDS, self.batches),
             (numbers.DOWNWARDS, self.batches[::-1]),

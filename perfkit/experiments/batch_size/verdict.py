@@ -216,8 +216,8 @@ def _memory(measured: Measurement) -> Iterator[str]:
         reserved = ""
         if used and max(used) > peaks[size]:
             reserved = (
-                f", while up to {units.size(max(used))} were taken: TensorFlow "
-                "reserves more than it needs"
+                f", while up to {units.size(max(used))} were taken by all programs, "
+                "TensorFlow's reserve among it"
             )
         yield (
             f"On the GPU a step of {size:,} takes {units.size(peaks[size])} at its "

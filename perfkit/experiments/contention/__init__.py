@@ -86,7 +86,8 @@ class Contention(Experiment):
         if DISK in self._asked:
             files = yield from benchmark.make("")
             if not benchmark.forgets(files):
-                refused[DISK] = _NO_DISK
+                # Whatever a mystery is: to refuse the disk alone would tell.
+                refused[MYSTERY if self.mystery else DISK] = _NO_DISK
         yield Note(REFUSED, refused)
 
     def verdict(self, measured: Measurement) -> Verdict:

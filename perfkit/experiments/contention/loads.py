@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from perfkit import units
 from perfkit.errors import RunError
 from perfkit.experiments.contention import programs
@@ -23,6 +21,7 @@ from perfkit.experiments.shared.decoding import step_of
 from perfkit.experiments.shared.images import jpeg
 from perfkit.experiments.shared.models import MODELS
 from perfkit.machine import disk
+from perfkit.machine.limits import free_bytes
 from perfkit.measure.monitor import OTHERS_VARIABLE
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
 
@@ -118,7 +117,7 @@ def at_work(
 
 def _needs(load: Load, count: int) -> str:
     if load.name == MEMORY:
-        held = min(_HELD_BYTES, psutil.virtual_memory().available // _HELD_SHARE)
+        held = min(_HELD_BYTES, free_bytes() // _HELD_SHARE)
         return str(max(array_bytes(), held // 2) // count)
     return benchmark.files("")[0] if load.name == DISK else ""
 

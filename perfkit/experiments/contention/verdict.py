@@ -15,7 +15,14 @@ from perfkit.experiments.contention.signs import (
     QUIET,
     SLEEPING,
 )
-from perfkit.experiments.shared.words import failures, instead, listed, quoted
+from perfkit.experiments.shared.words import (
+    MORE,
+    failures,
+    instead,
+    listed,
+    quoted,
+    sure_of_all,
+)
 from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.text import as_sentence
 from perfkit.measure.measurement import Measurement
@@ -60,6 +67,10 @@ _WHO = {
 _OF_LOADS = (signs.READ, signs.BUSY, signs.OTHERS)
 # Other programs that take this many cores are no quiet.
 _BUSY_CORES = 0.3
+_OPEN = (
+    "Name it from the charts, then open it: "
+    "`perfkit.experiments.contention.opened(finding)`."
+)
 
 
 def judge(measured: Measurement, fed: str) -> Verdict:
@@ -112,39 +123,27 @@ def _of_none(compared: list[Comparison]) -> Verdict:
         return Verdict(
             headline="Leave them as they are: none of these slows this training.",
             much="Each costs less than 10 %, if anything.",
-            sure="sure" if all(c.sure == "sure" for c in compared) else "likely",
+            sure=sure_of_all(compared),
         )
     return Verdict(
         headline="Whether anything slows this training is not known yet.",
         much=f"Of {listed(noisy)} it is too noisy to say." if noisy else "",
         sure="not known yet",
+        # The loads of this run are other programs, too: none of those to be ended.
+        next=MORE,
     )
 
 
 def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
     much, ends = _longer(measured, compared, "With it"), _ends(compared)
-    if compared.verdict in ("faster", "no difference shown"):
-        return Verdict(
-            headline="The mystery is not shown to slow this training.",
-            much=much,
-            sure=compared.sure,
-            interval=ends,
-        )
-    if compared.verdict != "slower":
+    headline, then = "The mystery is not shown to slow this training.", ""
+    if compared.verdict == "too noisy to say":
         headline = "Whether the mystery slows this training is not known yet."
-        return Verdict(
-            headline=headline,
-            much=much,
-            sure="not known yet",
-            interval=ends,
-        )
+        then = MORE
+    if compared.verdict == "slower":
+        headline, then = "Something slows this training.", _OPEN
     return Verdict(
-        headline="Something slows this training.",
-        much=much,
-        sure=compared.sure,
-        interval=ends,
-        next="Name it from the charts, then open it: "
-        "`perfkit.experiments.contention.opened(finding)`.",
+        headline=headline, much=much, sure=compared.sure, interval=ends, next=then
     )
 
 

@@ -22,7 +22,6 @@ from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
 from perfkit.experiments.convolution.variants import (
     BASELINE,
     GROUPS,
-    OWN,
     VARIANTS,
     Method,
     own,
@@ -37,7 +36,7 @@ from perfkit.experiments.convolution.verdict import (
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.code import code_of
 from perfkit.findings.record import Verdict
-from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.measurement import OWN, Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
 __all__ = ["Convolution", "convolution_with"]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.experiments.convolution.problem import Problem, allowed, wait_for_device
 from perfkit.experiments.convolution.variants import Method
+from perfkit.machine.limits import free_bytes
 
 Array = NDArray[np.float64]
 
@@ -178,7 +178,7 @@ def _overhead(method: Method, problem: Problem, seconds: float) -> float | None:
 
 def _too_large(method: Method, problem: Problem) -> str:
     needed = method.scratch(problem) if method.scratch else 0
-    if needed <= _MEMORY_SHARE * psutil.virtual_memory().available:
+    if needed <= _MEMORY_SHARE * free_bytes():
         return ""
     return f"would take {units.size(needed)} of memory besides its numbers"
 

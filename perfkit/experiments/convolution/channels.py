@@ -9,7 +9,7 @@ from perfkit import units
 from perfkit.experiments.convolution import answers
 from perfkit.experiments.convolution.problem import Problem, convolving
 from perfkit.experiments.convolution.variants import BASELINE, VARIANTS
-from perfkit.experiments.shared.words import instead
+from perfkit.experiments.shared.words import instead, sure_of_all
 from perfkit.findings.record import Verdict
 from perfkit.measure import statistics
 from perfkit.measure.measurement import Measurement, Variant
@@ -71,7 +71,7 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
             headline="Choose channel counts for what they learn, not for their speed.",
             much=f"None of {len(found)} is shown to be faster or slower than {base}: "
             f"{_speed(measured, problem).in_words('FLOP')}.",
-            sure="sure",
+            sure=sure_of_all(found),
             because=because,
         )
     return Verdict(

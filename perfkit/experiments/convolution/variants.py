@@ -15,9 +15,9 @@ from perfkit.experiments.convolution.library import (
 )
 from perfkit.experiments.convolution.problem import FLOAT, Problem, convolved
 from perfkit.experiments.shared.code import code_of
+from perfkit.measure.measurement import OWN
 
 BASELINE = "conv2d"
-OWN = "yours"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from perfkit.experiments.convolution.problem import Problem
 from perfkit.experiments.convolution.variants import (
     BASELINE,
     LIGHTER,
-    OWN,
     SHORT,
     VARIANTS,
     Method,
@@ -18,12 +17,14 @@ from perfkit.experiments.convolution.variants import (
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
 from perfkit.findings.record import Verdict
-from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import OWN, Measurement
 from perfkit.measure.pay_back import pay_back
 from perfkit.measure.statistics import Estimate
 
 ARITHMETIC, BFLOAT16 = "arithmetic limit", "bfloat16 limit"
 MEMORY = "memory limit"
+# Products that are measured; of other numbers it is not known how fast they can be.
+_PRODUCTS = {"float32": ARITHMETIC, "bfloat16": BFLOAT16}
 
 Bound = Literal["compute", "memory", "overhead", "none", "unknown"]
 # What takes this share of a call's time holds it up.
@@ -74,7 +75,7 @@ def _shares(
     measured: Measurement, problem: Problem, name: str
 ) -> dict[Bound, Estimate]:
     method, whole = _method(name), VARIANTS[BASELINE]
-    arithmetic = BFLOAT16 if method.precision == "bfloat16" else ARITHMETIC
+    arithmetic = _PRODUCTS.get(method.precision, "")
     # A limit's rate counts what an example of the baseline takes.
     limits: dict[Bound, tuple[str, float]] = {
         "compute": (arithmetic, method.flops(problem) / whole.flops(problem)),
@@ -113,10 +114,9 @@ _HELD_UP: dict[Bound, str] = {
     "unknown": "What holds these up is not known yet",
 }
 _NEXT: dict[Bound, str] = {
-    "compute": "It is compute-bound: less arithmetic or shorter numbers make it "
-    "faster, such as fewer channels, a larger stride, bfloat16.",
-    "memory": "It is memory-bound: compute several layers in one compiled function, or "
-    "use shorter numbers.",
+    "compute": "It is compute-bound: less arithmetic makes it faster, such as fewer "
+    "channels or a larger stride.",
+    "memory": "It is memory-bound: compute several layers in one compiled function.",
     "overhead": "It is overhead-bound: give each call more work, by a larger batch or "
     "by the whole model in one `tf.function`.",
     "none": "",

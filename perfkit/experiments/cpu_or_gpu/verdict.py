@@ -77,10 +77,11 @@ def _headline(paying: list[Point], crossing: Crossing, first: str, second: str) 
     if crossing.kind == "never":
         return f"Stay on {first}: too little is gained with {second}."
     if crossing.kind == "from":
-        width = f"about width {_width(crossing.width)} on"
-        if not units.is_known(crossing.low, crossing.high):
-            width = f"width {_width(crossing.high)} on at the latest"
-        return f"Train on {second} from {width}, on {first} below."
+        if units.is_known(crossing.low, crossing.high):
+            width = f"about width {_width(crossing.width)} on"
+            return f"Train on {second} from {width}, on {first} below."
+        width = f"width {_width(crossing.high)} on at the latest"
+        return f"Train on {second} from {width}; below that is not known yet."
     if not paying:
         return f"Whether to train on {second} is not known yet."
     rest = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"

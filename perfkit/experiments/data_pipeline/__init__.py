@@ -25,7 +25,6 @@ from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
     GROUPS,
-    OWN,
     SYNTHETIC,
     VARIANTS,
     Method,
@@ -44,7 +43,7 @@ from perfkit.experiments.shared.race import Race
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
-from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.measurement import OWN, Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
 __all__ = ["Claim", "DataPipeline", "claims", "pipeline_with"]

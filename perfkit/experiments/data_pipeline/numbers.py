@@ -4,10 +4,10 @@ import statistics
 from typing import Any
 
 from perfkit import units
-from perfkit.experiments.data_pipeline.variants import OWN, SYNTHETIC, VARIANTS, Method
+from perfkit.experiments.data_pipeline.variants import SYNTHETIC, VARIANTS, Method
 from perfkit.experiments.data_pipeline.work import DROPPED, RESTARTED
 from perfkit.experiments.shared.anatomy import busiest
-from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import OWN, Measurement
 from perfkit.measure.statistics import Comparison
 
 # Marks the variants of a run that feeds a model in others.

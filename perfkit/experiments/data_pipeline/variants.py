@@ -16,6 +16,7 @@ from perfkit.experiments.data_pipeline import work
 from perfkit.experiments.data_pipeline.work import draws, files, graph, one_pass
 from perfkit.experiments.shared import benchmark, decoding
 from perfkit.experiments.shared.code import code_of
+from perfkit.measure.measurement import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 BASELINE = "naive map"
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
-OWN = "yours"
 _FILES = "prefetch"
 _AS_WRITTEN = "TensorFlow's own rewrites are switched off in it"
 

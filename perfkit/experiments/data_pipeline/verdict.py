@@ -10,14 +10,13 @@ from perfkit.experiments.data_pipeline import numbers
 from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
-    OWN,
     SYNTHETIC,
     VARIANTS,
 )
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
 from perfkit.findings.record import Finding, Verdict
-from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import OWN, Measurement
 from perfkit.measure.statistics import Comparison
 
 Answer = Literal[
@@ -125,9 +124,9 @@ def _records(finding: Finding) -> Claim:
     verdicts = {c.verdict for c in found if c.baseline == "prefetch"}
     if not verdicts:
         return _not_measured(says, "formats")
-    answer: Answer = "not so here"
-    if "faster" in verdicts:
-        answer = "so here" if verdicts == {"faster"} else "mixed"
+    answer: Answer = "so here" if verdicts == {"faster"} else "not so here"
+    if "faster" in verdicts and verdicts & {"slower", "no difference shown"}:
+        answer = "mixed"
     elif "too noisy to say" in verdicts:
         answer = "too noisy to say"
     return Claim(says, answer, (*map(_sentence, found), _READ))
@@ -193,13 +192,17 @@ def _costs(measured: Measurement, best: str) -> Iterator[str]:
             f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which was "
             "not run here and would have to do it."
         )
-    decoded = units.size(images["decoded_bytes"])
+    # What was fed may be a part of the reader's own pictures.
+    whole = images["found"] / images["count"]
+    decoded, taken = (
+        units.size(whole * images[name]) for name in ("decoded_bytes", "bytes")
+    )
     if method.keeps:
         yield f"{quoted(best)} keeps {decoded} in memory."
     if method.form == "raw":
         yield (
             f"{quoted(best)} reads {decoded} from its file, where the images "
-            f"themselves take {units.size(images['bytes'])}."
+            f"themselves take {taken}."
         )
 
 
@@ -265,11 +268,12 @@ def _inside(measured: Measurement, best: str) -> Iterator[str]:
             f"Each new epoch also costs {quoted(best)} "
             f"{units.seconds(dropped + restarted)}; that is not counted above."
         )
-    if dropped >= _EPOCH_END_S:
+    # Switched off, it leaves no plan that tells the stages.
+    if stage and dropped >= _EPOCH_END_S:
         yield (
-            f"{units.seconds(dropped)} of that wait for AUTOTUNE to wake up, longer "
-            "the longer an epoch was; with `options.autotune.enabled = False` it takes "
-            "no time."
+            f"{units.seconds(dropped)} of that may be AUTOTUNE, which wakes up later "
+            "the longer an epoch was; `options.autotune.enabled = False` switches it "
+            "off."
         )
 
 

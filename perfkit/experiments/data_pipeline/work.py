@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.errors import BadFileError
 from perfkit.experiments.shared import anatomy, cache, decoding
 from perfkit.experiments.shared.images import Images
+from perfkit.machine.limits import free_bytes
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _fill_cache(
     """Let a cache fill before the first step, and tell how long that took."""
     if not method.keeps and not method.may_keep:
         return
-    available = psutil.virtual_memory().available
+    available = free_bytes()
     if method.keeps and task.images.decoded > available:
         raise MemoryError(
             f"all images decoded take {units.size(task.images.decoded)}, and "

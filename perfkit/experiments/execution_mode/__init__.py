@@ -19,7 +19,6 @@ from perfkit.experiments.execution_mode import variants as modes
 from perfkit.experiments.execution_mode.variants import (
     BASELINES,
     GROUPS,
-    OWN,
     VARIANTS,
     Method,
     alike,
@@ -31,7 +30,7 @@ from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
 from perfkit.findings.record import Verdict
-from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.measurement import OWN, Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
 # Of a model, an optimizer and a loss.

@@ -22,6 +22,7 @@ from perfkit.experiments.shared.loops import (
     with_notes,
     with_traces,
 )
+from perfkit.measure.measurement import OWN
 from perfkit.measure.tick import READY, Note, every
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     MakeStep = Callable[[Any, Any, Any], Any]
 
 EAGER, GRAPH, FIT, UNWATCHED = "eager loop", "tf.function", "fit", "fit unwatched"
-OWN = "yours"
 Kind = Literal["mode", "retracing", "observer"]
 # Longer than any trial: the end of an epoch is what the observers' variants are about.
 _ENDLESS_STEPS, _ENDLESS_EPOCHS = 10**9, 10**6

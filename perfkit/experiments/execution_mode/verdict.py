@@ -7,7 +7,6 @@ from perfkit import units
 from perfkit.experiments.execution_mode.variants import (
     BY_DEFAULT,
     FIT,
-    OWN,
     UNWATCHED,
     VALIDATION_SHARE,
     VARIANTS,
@@ -15,9 +14,15 @@ from perfkit.experiments.execution_mode.variants import (
 )
 from perfkit.experiments.shared.loops import NOTE
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.experiments.shared.words import failures, instead, listed, quoted
+from perfkit.experiments.shared.words import (
+    failures,
+    instead,
+    listed,
+    quoted,
+    sure_of_all,
+)
 from perfkit.findings.record import Edit, Verdict
-from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import OWN, Measurement
 from perfkit.measure.pay_back import PayBack, pay_back, typical
 from perfkit.measure.statistics import Comparison
 
@@ -121,7 +126,9 @@ def _of_costs(
             because=because,
         )
     headline, next_ = _FREE[kind]
-    return Verdict(headline=headline, sure="sure", because=because, next=next_)
+    return Verdict(
+        headline=headline, sure=sure_of_all(costs), because=because, next=next_
+    )
 
 
 def _of_worst(

@@ -93,7 +93,7 @@ class MixedPrecision(Experiment):
         return chosen(self.variants, GROUPS, PRECISIONS, FLOAT32)
 
     def _variant(self, precision: Precision) -> Variant:
-        against = precision.against
+        against, here = precision.against, formats.here()
         trained = functools.partial(
             work.training, self.model, precision.name, self.batch
         )
@@ -102,7 +102,8 @@ class MixedPrecision(Experiment):
             trained,
             precision.changes,
             against if against in self._precisions else FLOAT32,
-            unavailable(precision, formats.here()),
+            # Whether TensorFlow can use a GPU that is there, only preparing finds out.
+            "" if here.gpu else unavailable(precision, here),
             code=work.code_of_training(precision),
         )
 

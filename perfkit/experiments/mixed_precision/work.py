@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -78,12 +78,7 @@ def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yie
 
 def known(model: str, asked: Sequence[Precision]) -> dict[str, Any]:
     """What hardware and shapes say, without a step, as notes by name."""
-    import tensorflow as tf
-
-    seen = bool(tf.config.list_physical_devices("GPU"))
-    # Preparing needs no GPU, and one that is taken here is missed by a trial.
-    tf.config.set_visible_devices([], "GPU")
-    here = computing(precision.here(), seen=seen)
+    here = precision.seen_here()
     missing = {one.name: why for one in asked if (why := unavailable(one, here))}
     able = [one for one in asked if one.name not in missing]
     PRECISIONS[BFLOAT16].choose()
@@ -93,11 +88,6 @@ def known(model: str, asked: Sequence[Precision]) -> dict[str, Any]:
         EXPECTED: expectations(able, here),
         LAYERS: [asdict(layer) for layer in layers(MODELS[model].build())],
     }
-
-
-def computing(here: Hardware, *, seen: bool) -> Hardware:
-    """The hardware that computes: a GPU only where TensorFlow sees it."""
-    return here if seen else replace(here, gpu="", capability=None)
 
 
 def expectations(asked: Sequence[Precision], here: Hardware) -> dict[str, Any]:
@@ -115,7 +105,7 @@ def too_slow(taken: Mapping[str, float]) -> dict[str, str]:
     usual = taken.get(FLOAT32, 0.0)
     return {
         name: (
-            f"takes {units.seconds(seconds)} a step, where {FLOAT32} takes "
+            f"takes about {units.seconds(seconds)} a step, where {FLOAT32} takes "
             f"{units.seconds(usual)}: a few of them would be the whole run"
         )
         for name, seconds in taken.items()
@@ -182,12 +172,18 @@ def scaling(name: str, seed: int) -> Iterator[Yielded]:
 def _seconds_of_step(name: str, one: Precision, batch: int) -> float:
     """Time a step of a few examples, and one of all where that gives reason to doubt.
 
-    Where a few of them take long already, the time is worked out from those.
+    Where a few of them take long already, the time is worked out from those and from
+    twice as many.
     """
     few = min(batch, _FEW)
-    about = _timed(name, one, few) * batch / few
-    if about <= _MOMENT_S or about > _TOO_LONG_S:
-        return about
+    once = _timed(name, one, few)
+    if once * batch / few <= _MOMENT_S:
+        return once * batch / few
+    if 2 * few < batch:
+        each = max(0.0, _timed(name, one, 2 * few) - once) / few
+        about = once + each * (batch - few)
+        if about > _TOO_LONG_S:
+            return about
     return _timed(name, one, batch)
 
 

@@ -15,8 +15,7 @@ from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.reference_trainings import work
 from perfkit.experiments.reference_trainings.verdict import judge
-from perfkit.experiments.shared import precision
-from perfkit.experiments.shared.precision import FLOAT32
+from perfkit.experiments.shared.precision import FLOAT32, seen_here
 from perfkit.experiments.shared.reference_jobs import (
     REFERENCES,
     RESIDENTS,
@@ -52,13 +51,21 @@ class ReferenceTrainings(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Draw the photographs and write what is read from the disk, once."""
         yield from work.make()
+        here = seen_here()
+        refused = {
+            name: why
+            for one in REFERENCES
+            if (why := not_eligible(one, here))
+            for name in (one.variant, one.resident)
+        }
         try:
             yield from work.made_on_disk()
         except PerfkitError as error:
             # The other trainings need no disk.
             why = str(error).rstrip(".")
             names = (one.variant for one in REFERENCES if one.feed == "disk")
-            yield Note(REFUSED, dict.fromkeys(names, why))
+            refused |= dict.fromkeys(names, why)
+        yield Note(REFUSED, refused)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what each training mostly spends its time on."""
@@ -77,7 +84,6 @@ def _in_full(reference: Reference) -> Variant:
         functools.partial(work.fed, reference),
         changes,
         against,
-        not_eligible(reference, precision.here()),
         code=work.code_of_fed(reference),
     )
 
@@ -88,7 +94,6 @@ def _resident(reference: Reference) -> Variant:
         functools.partial(work.resident, reference),
         "One batch that is there already, instead of a pipeline.",
         _like(reference, feed="memory", dtype=reference.dtype),
-        not_eligible(reference, precision.here()),
         code=work.code_of_resident(reference),
     )
 

@@ -139,7 +139,7 @@ class Scaling(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
-        return judge(measured, scaling=self.scaling)
+        return judge(measured, self.scaling, self.batch)
 
     def _refuse_missing(self) -> None:
         if self._kind == LOGICAL:

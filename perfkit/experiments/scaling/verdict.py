@@ -1,6 +1,7 @@
 """What a run on several devices means."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from perfkit import units
 from perfkit.experiments.scaling import numbers
@@ -22,9 +23,10 @@ _GOOD = 0.9
 # What is said of several: of those that may be as fast the best that is shown.
 _LIKELIEST = ("faster", "too noisy to say", "no difference shown", "slower")
 _NEXT = {
-    "input": "`perfkit run data-pipeline` says how.",
+    "input": "Where yours is fed so, make the input faster before you add GPUs: "
+    "`perfkit run data-pipeline` says how.",
     "sum": "Sum less often for the same examples: a larger batch on each GPU, which "
-    "`perfkit run scaling --batch 128` tries.",
+    "`perfkit run scaling --batch {}` tries.",
 }
 _LIMITS = {
     "input": "input, {} of a step",
@@ -35,15 +37,20 @@ _MORE_WORK = (
     "Give each GPU more work in a step: try a larger `--batch`, and see whether the "
     "efficiency rises."
 )
-_LARGER = "`perfkit run scaling --batch 128` tries a larger batch. "
+_LARGER = "`perfkit run scaling --batch {}` tries a larger batch. "
+# A batch that is tried next, in batches of this run; and none is larger.
+_TIMES, _LARGEST = 4, 65_536
 _ELSEWHERE = "Run this on a machine with several GPUs before you pay for them."
 
 
-def judge(measured: Measurement, scaling: str) -> Verdict:
+def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
     """Say what several devices bring, and what to change."""
     points, on_gpus = numbers.points(measured), numbers.kind(measured) == GPU
     if points and points[-1].speed_up:
-        return _of_several(measured, points[0], _best(measured, points), scaling)
+        best = _best(measured, points)
+        verdict = _of_several(measured, points[0], best, scaling)
+        larger = min(_TIMES * batch, _LARGEST)
+        return replace(verdict, next=verdict.next.format(larger))
     because = tuple(_grounds(measured))
     if any(one.unavailable == ONE_GPU for one in measured.variants):
         return Verdict(
@@ -92,10 +99,10 @@ def _of_several(
     much = f"They reach {rates.removeprefix(': ')}." if rates else ""
     if compared.ends:
         much = f"They train {compared.as_fast_as} one{rates}."
-    edits = (_on(most.count),) if on_gpus and gains and limit != "input" else ()
+    edits = (_on(most.count),) if on_gpus and gains else ()
     then = _NEXT.get(limit, _MORE_WORK if most.efficiency.low < _GOOD else "")
     return Verdict(
-        headline=_headline(compared, who, limit, on_gpus=on_gpus),
+        headline=_headline(compared, who, on_gpus=on_gpus),
         much=much,
         sure=compared.sure,
         interval=compared.ends,
@@ -128,9 +135,7 @@ def _warnings(scaling: str, count: int) -> tuple[str, ...]:
     )
 
 
-def _headline(compared: Comparison, who: str, limit: str, *, on_gpus: bool) -> str:
-    if on_gpus and limit == "input":
-        return "Make the input pipeline faster before you add GPUs."
+def _headline(compared: Comparison, who: str, *, on_gpus: bool) -> str:
     if compared.sure == "not known yet":
         return f"Whether {who} are faster than one is not known yet."
     if compared.verdict == "faster":

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 
 from perfkit import units
 from perfkit.errors import RunError
@@ -22,7 +21,7 @@ from perfkit.experiments.shared import cache, peaks
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.peaks import Hardware, Peak
 from perfkit.machine import disk, limits
-from perfkit.machine.limits import text_of
+from perfkit.machine.limits import free_bytes, text_of
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Yielded, every
 
 if TYPE_CHECKING:
@@ -280,7 +279,7 @@ def array_bytes(root: Path = Path("/")) -> int:
     caches = (re.fullmatch(r"(\d+)K", text) for text in texts)
     largest = max((1024 * int(size[1]) for size in caches if size), default=0)
     wanted = max(_LEAST, _FACTOR * largest)
-    return min(wanted, psutil.virtual_memory().available // _SHARE) // 64 * 64
+    return min(wanted, free_bytes() // _SHARE) // 64 * 64
 
 
 def copy(*, one_core: bool) -> Iterator[Yielded]:

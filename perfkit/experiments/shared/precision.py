@@ -3,13 +3,13 @@
 import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.shared.code import code_of
 from perfkit.machine import cards
-from perfkit.machine.gpu import Gpu
+from perfkit.machine.gpu import Gpu, visible
 from perfkit.machine.processor import processor
 from perfkit.machine.record import Machine
 
@@ -196,16 +196,35 @@ def here() -> Hardware:
     return _of(known, cards.gpus()[1], os.environ)
 
 
+def seen_here() -> Hardware:
+    """Read what computes here: a GPU only where TensorFlow sees it.
+
+    Preparing needs none, and one that it takes is missed by a trial: from then on the
+    TensorFlow of this process sees none.
+    """
+    import tensorflow as tf
+
+    seen = bool(tf.config.list_physical_devices("GPU"))
+    tf.config.set_visible_devices([], "GPU")
+    return as_seen(here(), seen=seen)
+
+
+def as_seen(here: Hardware, *, seen: bool) -> Hardware:
+    """The hardware that computes, if TensorFlow sees its GPU or not."""
+    return here if seen else replace(here, gpu="", capability=None)
+
+
 def _of(
     instructions: tuple[str, ...] | None,
     gpus: Sequence[Gpu],
     environment: Mapping[str, str],
 ) -> Hardware:
-    # Of several GPUs the first computes.
-    gpu = next(iter(gpus), None)
+    left = visible(gpus, environment)
+    gpu = gpus[left[0]] if left else None
     return Hardware(
         instructions=instructions,
-        gpu=gpu.name if gpu else "",
+        # Which of several unlike ones computes is not always known.
+        gpu=gpu.name if gpu else "GPU" * (left is None),
         capability=parse_capability(gpu.compute_capability) if gpu else None,
         allowed=environment.get(INSTRUCTIONS, ""),
     )
@@ -222,6 +241,8 @@ def parse_capability(capability: str | None) -> Capability | None:
 Expect = Literal["faster", "slower", "no difference", "open"]
 # Compute capabilities from which on a GPU has ...
 _TENSOR_CORES: Capability = (7, 0)
+# Cards of 7.5 that were made without them.
+_WITHOUT = "GTX 16"
 _TF32_AND_BFLOAT16: Capability = (8, 0)
 
 
@@ -286,12 +307,13 @@ def _no_tf32(hardware: Hardware) -> str:
 def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
     capability, gpu = hardware.capability, _named(hardware)
     if capability is None:
-        return Expectation("open", "the GPU does not tell its compute capability")
-    if capability < _TENSOR_CORES:
-        halves = "memory is saved, but its arithmetic is not made for 16 bits"
+        why = "the compute capability of the GPU that computes is not known"
+        return Expectation("open", why)
+    if capability < _TENSOR_CORES or _WITHOUT in hardware.gpu:
         return Expectation(
             "open" if precision.policy == FLOAT16 else "slower",
-            f"{gpu} has no Tensor Cores, which begin with 7.0: {halves}",
+            f"{gpu} has no Tensor Cores: memory is saved, and whether time is depends "
+            "on the card",
         )
     if precision.policy == BFLOAT16 and capability < _TF32_AND_BFLOAT16:
         return Expectation(

@@ -1,14 +1,20 @@
 """One verdict for all that race: what is fastest, by how much, what to type."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from perfkit import units
-from perfkit.experiments.shared.words import failures, instead, listed, quoted
+from perfkit.experiments.shared.words import (
+    failures,
+    instead,
+    listed,
+    quoted,
+    sure_of_all,
+)
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
-from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
+from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Timing
 
 _BROKEN = "Trials broke off: see to what they said, then run again."
 _SHORT = "Give the run more seconds: no trial came as far as steady steps."
@@ -107,9 +113,13 @@ class Race:
     @property
     def _held(self) -> Iterator[Comparison]:
         """The fastest, and those that it does not beat, against the baseline."""
-        for timing in self.ranked:
-            one = self.measured.compare(timing.variant, self.baseline)
-            if one and timing.variant != self.baseline:
+        return self._against(timing.variant for timing in self.ranked)
+
+    def _against(self, names: Iterable[str]) -> Iterator[Comparison]:
+        """Those of the names that are compared with the baseline."""
+        for name in names:
+            one = self.measured.compare(name, self.baseline)
+            if one and name != self.baseline:
                 yield one
 
     def verdict(
@@ -129,7 +139,8 @@ class Race:
         rest = (*because, *failures(self.measured))
         if len(self.timed) < 2:
             only = f"Only {quoted(self.timed[0])}" if self.timed else "Nothing"
-            then = _BROKEN if failures(self.measured) else _SHORT
+            broken = any(trial.has_failed for trial in self.measured.trials)
+            then = _BROKEN if broken else _SHORT
             return Verdict(
                 headline=f"{only} could be timed.", because=rest, next=next or then
             )
@@ -171,7 +182,7 @@ class Race:
             compared is None or compared.sure == "not known yet"
         )
         headline = f"Keep {base}: nothing else is shown to be faster."
-        sure: Sure = compared.sure if compared else "sure"
+        sure = compared.sure if compared else sure_of_all(self._against(self.timed))
         if self.is_open or unknown:
             headline = f"Whether anything is faster than {base} is not known yet."
             sure = "not known yet"

@@ -1,10 +1,10 @@
 """What every verdict says in the same words."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from perfkit import units
 from perfkit.measure.measurement import Measurement
-from perfkit.measure.statistics import Comparison, Estimate, Timing
+from perfkit.measure.statistics import Comparison, Estimate, Sure, Timing
 
 MORE = "Give it more seconds, such as a budget of 180 s: two rounds say more."
 
@@ -38,6 +38,11 @@ def instead(
     """Two rates behind a claim, ``": 877 instead of 516 images/s"``; "" if unknown."""
     known = [units.rate(t.rate, unit) for t in (now, before) if t and t.is_known]
     return f": {units.instead(*known)}" if len(known) == 2 else ""
+
+
+def sure_of_all(compared: Iterable[Comparison]) -> Sure:
+    """How sure what is said of all of them together is."""
+    return "sure" if all(one.sure == "sure" for one in compared) else "likely"
 
 
 def rounds(compared: Comparison) -> str:

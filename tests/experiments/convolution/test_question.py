@@ -114,6 +114,12 @@ def test_a_baseline_that_nothing_beats_is_kept(other):
     assert '"conv2d bfloat16" is right to 2 or 3 digits' in " ".join(found.because)
 
 
+def test_shorter_numbers_are_advised_only_where_they_were_faster():
+    found = verdict({"conv2d": 90, "conv2d bfloat16": 50, "arithmetic limit": 100})
+    assert found.next.startswith("It is compute-bound: less arithmetic")
+    assert "bfloat16" not in found.next
+
+
 @pytest.mark.parametrize("loud", ["conv2d bfloat16", "depthwise", *LIMITS])
 def test_what_gives_another_answer_never_wins(loud):
     found = verdict({"conv2d": 100, "numpy taps": 200, loud: 900})

@@ -1,5 +1,6 @@
 import pickle
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -7,6 +8,8 @@ import perfkit
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import cpu_or_gpu, experiment
 from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers
+from perfkit.experiments.cpu_or_gpu.numbers import Crossing
+from perfkit.experiments.cpu_or_gpu.verdict import _headline
 from perfkit.machine.record import Processor
 from perfkit.runs import run
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
@@ -153,6 +156,16 @@ def test_a_fit_that_misses_and_a_gain_that_is_lost_again_are_told():
     where = "at width 128, width 512; not elsewhere."
     assert found.headline == f"Train on both cores {where}"
     assert found.much.startswith("At width 512 training runs 1.")
+
+
+def test_below_a_crossing_that_is_hardly_known_nothing_is_advised():
+    curve = Crossing(kind="from", width=400.0, low=0.0, high=1200.0)
+    points = [SimpleNamespace(what="width 2,048")]
+    said = _headline(points, curve, "one core", "both cores")
+    assert said == (
+        "Train on both cores from width 1,200 on at the latest; below that is not "
+        "known yet."
+    )
 
 
 def test_noise_is_a_verdict():

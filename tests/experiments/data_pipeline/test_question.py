@@ -203,8 +203,14 @@ def test_ceiling_and_limit_are_held_against_what_they_limit(feeding, rates, said
         ),
         (
             {"pauses": {DROPPED: (0.3,), RESTARTED: (0.1,)}},
-            'Each new epoch also costs "prefetch" 400 ms; that is not counted above. '
-            "300 ms of that wait for AUTOTUNE",
+            'Each new epoch also costs "prefetch" 400 ms; that is not counted above.',
+        ),
+        (
+            {
+                "pauses": {DROPPED: (0.3,), RESTARTED: (0.1,)},
+                "told": {"plan": {"stages": STAGES}},
+            },
+            "300 ms of that may be AUTOTUNE",
         ),
         (
             {"told": {"plan": {"stages": STAGES}}},
@@ -241,6 +247,11 @@ def test_what_costs_nothing_or_has_no_notes_is_not_worth_a_sentence():
 def test_what_the_winner_takes_besides_is_a_warning(best, asked, warning):
     (found,) = verdict(measured({"naive map": 400, best: 800}), **asked).warnings
     assert warning in found
+    # Of the reader's pictures a part was fed, and all are kept.
+    run = measured({"naive map": 400, "cache": 800})
+    images = run.notes["images"]
+    run.notes["images"] = images | {"found": 10 * images["count"]}
+    assert verdict(run).warnings == ('"cache" keeps 1.44 GB in memory.',)
     trained = measured({"naive map": 400, "uint8": 800}, waits={"uint8": 0.1})
     assert verdict(trained).warnings == ()
 

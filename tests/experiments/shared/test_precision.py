@@ -143,6 +143,27 @@ def test_the_capability_decides_on_a_gpu(capability, float16, bfloat16, has_tf32
     assert (unavailable(PRECISIONS[precision.NO_TF32], here) == "") == has_tf32
 
 
+def test_the_card_that_programs_see_decides_and_of_unlike_ones_none():
+    slow, fast = with_card("6.1"), with_card("8.0")
+    cards = [Gpu(name=n, compute_capability=c) for n, c in (("A", "6.1"), ("B", "8.0"))]
+
+    def found(**environment):
+        told = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} | environment
+        return precision._of(None, cards, told)
+
+    assert found().capability == slow.capability
+    assert found(CUDA_VISIBLE_DEVICES="1").capability == fast.capability
+    assert found(CUDA_VISIBLE_DEVICES="").gpu == ""
+    unlike = found(CUDA_DEVICE_ORDER="FASTEST_FIRST")
+    assert (unlike.gpu, unlike.capability) == ("GPU", None)
+
+
+def test_cards_that_were_made_without_tensor_cores_have_none():
+    here = dataclasses.replace(with_card("7.5"), gpu="NVIDIA GeForce GTX 1650")
+    assert expect("mixed_float16", here) == "open"
+    assert "no Tensor Cores" in expected(PRECISIONS["mixed_float16"], here).because
+
+
 def test_every_expectation_has_its_reason_and_a_gpu_that_tells_none_is_open():
     here = with_card(None)
     assert expect("mixed_float16", here) == expect("mixed_bfloat16", here) == "open"
