@@ -30,7 +30,13 @@ from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.experiments.replay import MEASURE, holder, place_of, read_all
 from perfkit.experiments.session import Keeper, Measurer, check_budget
 from perfkit.findings import store
-from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
+from perfkit.findings.diagnosis import (
+    ARGUMENTS,
+    ASKED,
+    TOGETHER,
+    Diagnosis,
+    Together,
+)
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.findings.text import plain
@@ -115,6 +121,9 @@ class DiagnosisSession(Measurer[Diagnosis]):
         return Alone("a diagnosis", self._asked or 0.0)
 
     def _measure(self) -> Iterator[Event]:
+        # Stopped while it waited, it may not touch the launcher: others measure.
+        if self._stopped.is_set():
+            return
         try:
             self._began = time.perf_counter()
             launcher().load_with(self._variables)
@@ -248,6 +257,12 @@ class DiagnosisSession(Measurer[Diagnosis]):
             self._budget = float(max(self._budget, round(spent_s)))
         self._save(self._diagnosis(measured, stopped=stopped, unfinished=not finished))
 
+    def _given(self) -> dict[str, Any]:
+        """What a script was asked with; its arguments themselves may be secrets."""
+        fit = getattr(self._maker, "fit", 0)
+        given = bool(getattr(self._maker, "arguments", ()))
+        return ({"fit": fit} if fit else {}) | ({ARGUMENTS: given} if given else {})
+
     def _diagnosis(
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
@@ -283,6 +298,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             anatomy=self._anatomy,
             facts=self._facts.as_note()
             | {split.SHARE: reached, rounds.PLAN: self._plan}
+            | {ASKED: self._given()}
             | ({rounds.ONLY: [*self._only]} if self._only else {}),
             outcome=verdict.outcome(measured),
             code=digest(self._maker),

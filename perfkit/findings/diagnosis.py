@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Grade = Literal["measured here", "read from the driver", "inferred", "not tested"]
 # The variant in which the best changes are made at once.
 TOGETHER = "together"
+# Notes: what a script was asked with, as the command line has it, and that it was given
+# arguments of its own.
+ASKED, ARGUMENTS = "asked", "arguments"
 # A gain that may hide in what was left open, and would be worth finding.
 MUCH = 1.25
 # What showed less than this in its one round may not bring much.
@@ -372,7 +375,13 @@ class Diagnosis(Saved):
         both = (one.name for one in fields(Finding) if one.name in here)
         same = {name: getattr(self, name) for name in both}
         asked = f"What slows {self.training}?"
-        return Finding(experiment=self.kind, question=asked, parameters={}, **same)
+        given = self.facts.get(ASKED)
+        return Finding(
+            experiment=self.kind,
+            question=asked,
+            parameters=given if isinstance(given, dict) else {},
+            **same,
+        )
 
     def table(self) -> "DataFrame":
         """One row per change that was tried, claimed or not, the largest gain first."""

@@ -25,6 +25,8 @@ _MOST_VALUES = 4 * 10**6
 _LONGEST_TEXT = 100_000
 # Sums and squares of anything smaller stay finite.
 _LARGEST_NUMBER = 1e30
+# Lists in lists: those of a plan of stages are a dozen.
+_DEEPEST = 100
 # Each has a row in every chart and table; no question has a tenth of it.
 _MOST_VARIANTS = 500
 # No chart and no table has room for more.
@@ -202,14 +204,15 @@ def _broken(reason: str, data: bytes, noun: str) -> str:
 
 def _excesses(document: Any) -> Iterator[str]:
     """Numbers and texts beyond anything that a finding holds."""
-    rest = [document]
+    rest = [(document, 0)]
     while rest:
-        value = rest.pop()
+        value, depth = rest.pop()
+        if depth > _DEEPEST:
+            yield "lists that are nested too deeply"
         if isinstance(value, dict):
-            rest += value.keys()
-            rest += value.values()
+            rest += ((one, depth + 1) for one in (*value.keys(), *value.values()))
         elif isinstance(value, list):
-            rest += value
+            rest += ((one, depth + 1) for one in value)
         elif isinstance(value, str) and len(value) > _LONGEST_TEXT:
             yield f"a text of {len(value):,} characters"
         elif isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, replace
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perfkit.findings.text import as_sentence, plain, plain_lines, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -100,7 +100,12 @@ class Report:
     @property
     def saved(self) -> str:
         """Where it is, without the way there: a report may be sent to others."""
-        return f"Saved as {'/'.join(self.path.parts[-2:])}" if self.path else ""
+        if self.path is None:
+            return ""
+        # A home is called as its user is.
+        homes = (Path.home(), Path.home().parent)
+        named = self.path.absolute().parent not in homes
+        return f"Saved as {'/'.join(self.path.parts[-1 - named :])}"
 
     @property
     def small(self) -> Iterator[str]:
@@ -390,7 +395,7 @@ def _table(table: Table, *, named: bool = True) -> str:
 
 
 def _row(cells: tuple[str, ...], *, strong: bool) -> str:
-    name, *rest = map(_code, cells)
+    name, *rest = map(_code, cells or ("",))
     texts = "".join(f'<td class="perfkit-lines">{text}</td>' for text in rest)
     strength = ' class="perfkit-strong"' if strong else ""
     return f'<tr{strength}><th scope="row">{name}</th>{texts}</tr>'

@@ -10,7 +10,7 @@ from typing import Any
 
 from perfkit import units
 from perfkit.findings import load
-from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Gain, Part
+from perfkit.findings.diagnosis import ARGUMENTS, TOGETHER, Diagnosis, Gain, Part
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Dated, Finding, Verdict
 from perfkit.findings.report import Fold, Report, Table
@@ -24,7 +24,7 @@ from perfkit.findings.standing import (
     standings,
 )
 from perfkit.findings.text import as_sentence, minute, plain, without_marks
-from perfkit.measure.measurement import CONTROL
+from perfkit.measure.measurement import CONTROL, OWN
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.measure.trial import ONE_PROCESS
 
@@ -170,7 +170,9 @@ def _code(finding: Finding) -> Iterator[tuple[str, str]]:
     for name, lines in finding.code.items():
         alike[_NUMBER.sub("#", lines)].append(name)
     for name, *others in alike.values():
-        more = f", and with other numbers {', '.join(others)}" if others else ""
+        alike_too = {finding.code[each] for each in (name, *others)}
+        how = "and with other numbers" if len(alike_too) > 1 else "and likewise"
+        more = f", {how} {', '.join(others)}" if others else ""
         yield f"{name}{more}", finding.code[name]
 
 
@@ -270,7 +272,7 @@ def _noise(finding: Finding) -> str:
         return "How noisy this machine was is not known: the run was too short."
     share = units.percent(abs(finding.noise_floor - 1))
     return (
-        f"The same code, run twice in every round, differed by up to {share} here. "
+        f"The same code, run twice side by side, differed by up to {share} here. "
         "Smaller differences are not reported."
     )
 
@@ -292,27 +294,37 @@ def _method(finding: Finding) -> Iterator[str]:
         "side; the interval is over rounds."
     )
     spent = max((t.started_s + t.wall_s for t in finding.trials), default=0.0)
+    besides = " Preparing what the variants need is not part of it."
     yield (
         f"Budget: {units.seconds(finding.budget_s)} for measuring, "
-        f"{units.seconds(spent)} of them spent. Preparing what the variants need is "
-        "not part of it."
+        f"{units.seconds(spent)} of them spent.{besides * (not _diagnoses(finding))}"
     )
+
+
+def _diagnoses(finding: Finding) -> bool:
+    return finding.experiment == Diagnosis.kind
 
 
 def _repeat(finding: Finding, training: str = "") -> str:
     """What to type for the same once more; ``training`` is what was diagnosed."""
     of = {"budget": f"{finding.budget_s:g}", "seed": str(finding.seed)}
+    asked, typed = dict(finding.parameters), finding.parameters.get(TYPED)
+    given = ", its own arguments behind `--`" if asked.pop(ARGUMENTS, "") else ""
     if training and not re.search(r"\.(py|ipynb)\b", training):
         options = ", ".join(f"{name}={value}" for name, value in of.items())
         command = f"perfkit.diagnose({training}, {options})"
-    elif typed := finding.parameters.get(TYPED):
+    elif typed:
         again = " ".join(["perfkit race", *(_option(*pair) for pair in of.items())])
         command = str(typed).replace("perfkit race", again, 1)
     else:
         what = ["diagnose", training] if training else ["run", finding.experiment]
-        said = (_option(*pair) for pair in (finding.parameters | of).items())
+        said = (_option(*pair) for pair in (asked | of).items())
         command = shlex.join(["perfkit", *what, *filter(None, said)])
-    return f"Repeat it: `{plain(command, 600)}` (perfkit {plain(finding.perfkit, 20)})."
+    again = f"`{plain(command, 600)}`{given}"
+    if OWN in finding.code and not typed:
+        # No command has the reader's function.
+        again = "run its cell again"
+    return f"Repeat it: {again} (perfkit {plain(finding.perfkit, 20)})."
 
 
 def _option(name: str, value: Any) -> str:
@@ -350,14 +362,19 @@ def _rounds(finding: Finding) -> str:
             f"second, {turns:,} turns in all: a slow moment of the machine falls on "
             "all alike."
         )
+    held = (
+        "A round holds every variant once, in random order; after the second round "
+        "only those whose answer is still open"
+    )
+    if _diagnoses(finding):
+        held = "A round holds the training as given and what may help it most, shuffled"
     alone = "run once in a fresh process"
     if any(trial.notes.get(ONE_PROCESS) for trial in finding.trials):
         alone += "; in the first round all took turns in one process"
     return (
         f"{len(finding.trials) - tries} in {rounds} round{'s' * (rounds != 1)}"
-        f"{besides}: {outcomes or 'none'}. A trial is one variant, {alone}. A "
-        "round holds every variant once, in random order; after the second round only "
-        f"those whose answer is still open. Within a round {how}"
+        f"{besides}: {outcomes or 'none'}. A trial is one variant, {alone}. {held}. "
+        f"Within a round {how}"
     )
 
 

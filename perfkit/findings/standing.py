@@ -138,12 +138,12 @@ class Standing:
 
 
 _RATIO = re.compile(
-    r"(?<![\w.,])(?:(\d{1,3}(?:,\d{3})+)|(\d{1,6}(?:[.,]\d{1,6})?))\s*"
+    r"(?<![\w.,/])(?:(\d{1,3}(?:,\d{3})+)|(\d{1,6}(?:[.,]\d{1,6})?))\s*"
     r"(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w)(.*)",
     re.IGNORECASE,
 )
 # What turns a ratio of times into one of speeds.
-_SLOWER = re.compile(r"\s*(?:slower|(?:as )?long)", re.IGNORECASE)
+_SLOWER = re.compile(r"\s*(?:slower|as slow|(?:as )?long|the time)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,8 @@ def test_a_plan_shows_each_stage_with_its_work_and_settings():
     [
         *((text, "parallel", None) for text in ("parallel", "Parallel ")),
         *(("3x", "", 3.0), ("about 1,5 times faster", "", 1.5), (f"2.25{X}", "", 2.25)),
-        *((text, "", None) for text in ("0x", "no idea", "3 xylophones", "")),
+        *((text, "", None) for text in ("0x", "no idea", "3 xylophones", "", "1/2x")),
+        *((text, "", 0.5) for text in ("2x slower", "2x as slow", "2x the time")),
     ],
 )
 def test_a_guess_is_a_variant_or_a_ratio_or_words(text, variant, ratio):

@@ -165,3 +165,9 @@ def test_the_table_has_a_row_for_each_change_claimed_or_not():
 )
 def test_what_to_type_to_repeat_it_is_said(training, command):
     assert command in diagnosis(training=training, seed=3).report.repeat
+
+
+def test_which_fit_of_a_script_was_taken_is_in_what_to_type_and_no_argument_is():
+    facts = {"asked": {"fit": 2, "arguments": True}}
+    said = diagnosis(training="train.py", seed=3, facts=facts).report.repeat
+    assert "`perfkit diagnose train.py --fit=2 --budget=120 --seed=3`, its own" in said

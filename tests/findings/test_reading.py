@@ -68,6 +68,9 @@ def test_a_file_that_is_cut_off_says_so(end):
     assert "cut off" in refused(sound()[:end])
 
 
+DEEP: list = []
+for _ in range(200):
+    DEEP = [DEEP]
 MANY = dict.fromkeys(map(str, range(501)), "none here")
 
 
@@ -87,6 +90,7 @@ MANY = dict.fromkeys(map(str, range(501)), "none here")
         (("samples",), {"t": [0, 1], "x": [1]}, "the samples do not fit together"),
         (("samples",), {"t": [None]}, "a sample has no time"),
         (("unavailable",), MANY, "it has more than 500 variants"),
+        (("notes", "deep"), DEEP, "lists that are nested too deeply"),
     ],
 )
 def test_what_no_run_can_have_measured_is_refused(path, value, words):

@@ -149,6 +149,13 @@ def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path):
     assert "Saved as kept/x\n" in written(found, saved="Saved as kept/x")
 
 
+def test_a_file_in_a_home_is_named_without_its_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "ada"))
+    found = finding()
+    path = save(found, tmp_path / "ada")
+    assert f"Saved as {path.name}" in repr(found)
+
+
 def test_nothing_of_a_verdict_becomes_markup_or_an_escape():
     said = dict.fromkeys(("headline", "much", "interval", "next", "winner"), ATTACK)
     edit = Edit(file=ATTACK, line=1, old=ATTACK, new=ATTACK)
@@ -237,6 +244,23 @@ def test_what_to_type_to_repeat_it_switches_off_what_was():
     given = {"pinned": False, "both": True, "images": "", "side": 8}
     said = finding(parameters=given).report.repeat
     assert "perfkit run data-pipeline --no-pinned --both --side=8 --budget=60" in said
+    mine = finding(code={"serial": "f()", "yours": "mine()"}).report.repeat
+    assert mine.startswith("Repeat it: run its cell again (")
+
+
+def test_lines_that_are_alike_are_told_once():
+    lines = {"files": "a(1)", "shards": "b(1)", "files, warm": "a(1)", "more": "b(2)"}
+    (code,) = [f.code for f in finding(code=lines).report.folds if f.code]
+    assert [name for name, _ in code] == [
+        "files, and likewise files, warm",
+        "shards, and with other numbers more",
+    ]
+
+
+def test_a_row_without_cells_is_a_row():
+    fold = Fold("More", tables=(Table("All", ("a",), ((),)),))
+    report = Report(verdict=OPEN, folds=(fold,))
+    assert '<tr><th scope="row"></th></tr>' in in_html(report)
 
 
 def test_what_is_cut_is_marked_whether_it_is_long_or_enormous():
