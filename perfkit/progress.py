@@ -1,11 +1,13 @@
 """What can be said of a run while it goes: what runs, time left, rates so far."""
 
 import html
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from perfkit import units
 from perfkit.findings.standing import Microbenchmark, microbenchmarks
-from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.plan import (
     Event,
     Finished,
@@ -20,26 +22,49 @@ from perfkit.measure.statistics import Timing
 
 
 class Meter:
-    """The rate of a variant while it works, before statistics have a say."""
+    """The rate of a variant while it works, before statistics have a say.
 
-    def __init__(self, unit: str = "examples") -> None:
-        self._unit = unit
+    A trial's first tick traces and compiles; it is no rate.
+    """
+
+    def __init__(self) -> None:
         self._examples, self._seconds = 0, 0.0
-        self._last: float | None = None
+        self._before = (0, 0.0)
+        self._from: float | None = None
+        self._first = True
 
-    def read(self, ticks: tuple[tuple[float, int], ...]) -> None:
+    def __bool__(self) -> bool:
+        """Whether there is news since it was last taken."""
+        return self._seconds > 0
+
+    def begin(self) -> None:
+        """Begin another trial."""
+        self._from, self._first = None, True
+
+    def read(self, ticks: Sequence[tuple[float, int]]) -> None:
         """Count ticks; the time before one of 0 examples is no work."""
         for at, examples in ticks:
-            if examples and self._last is not None:
-                self._examples += examples
-                self._seconds += at - self._last
-            self._last = at
+            if examples and self._from is not None:
+                if not self._first:
+                    self._examples += examples
+                    self._seconds += at - self._from
+                self._first = False
+            self._from = at
 
-    def __str__(self) -> str:
-        """Write the rate, or nothing while there is none."""
-        if not self._seconds:
-            return ""
-        return units.rate(self._examples / self._seconds, self._unit)
+    @property
+    def rate(self) -> float | None:
+        """Of all that was read; None before there is one."""
+        examples, seconds = self._before
+        seconds += self._seconds
+        return (examples + self._examples) / seconds if seconds else None
+
+    def take(self) -> float:
+        """The rate since it was last taken; NaN where there is none."""
+        rate = self._examples / self._seconds if self._seconds else math.nan
+        examples, seconds = self._before
+        self._before = examples + self._examples, seconds + self._seconds
+        self._examples, self._seconds = 0, 0.0
+        return rate
 
 
 @dataclass
@@ -73,7 +98,8 @@ class Board:
             case TrialStarted(variant, number, _):
                 self._begin(variant, number)
             case Ticked(variant, ticks):
-                self._meters.setdefault(variant, self._meter(variant)).read(ticks)
+                if variant in self._meters:
+                    self._meters[variant].read(ticks)
                 if self._started and variant != self._started[-1]:
                     count = len(self._started)
                     self.doing = f"Round {self._round}: {count} variants take turns"
@@ -96,12 +122,10 @@ class Board:
         if number != self._round:
             self._round, self._started = number, []
         self._started.append(variant)
-        self._meters[variant] = self._meter(variant)
+        if variant != CONTROL:
+            self._meters[variant] = Meter()
         # What is tried after the rounds is of none.
         self.doing = f"Round {number}: {variant}" if number else f"Trying: {variant}"
-
-    def _meter(self, variant: str) -> Meter:
-        return Meter(self._unit(variant))
 
     def _unit(self, variant: str) -> str:
         benchmark = self._benchmarks.get(variant)
@@ -125,12 +149,19 @@ class Board:
     def rates(self) -> list[tuple[str, str]]:
         """The rates so far: those with an interval, best first, then the others."""
         timings = self._measurement.timings if self._measurement else ()
+        known = {timing.variant: timing for timing in timings}
+        rest = {n: m.rate for n, m in self._meters.items() if n not in known and m.rate}
+        # Microbenchmarks count something else each, and keep their order.
         if not self._benchmarks:
-            # Microbenchmarks count something else each, and keep their order.
-            timings = tuple(sorted(timings, key=lambda timing: -timing.rate))
-        known = {t.variant: with_interval(t, self._unit(t.variant)) for t in timings}
-        rest = {n: str(m) for n, m in self._meters.items() if n not in known}
-        return [(name, rate) for name, rate in (known | rest).items() if rate]
+            known = dict(sorted(known.items(), key=lambda item: -item[1].rate))
+            rest = dict(sorted(rest.items(), key=lambda item: -item[1]))
+        return [
+            *((name, with_interval(t, self._unit(name))) for name, t in known.items()),
+            *(
+                (name, units.rate(rate, self._unit(name)))
+                for name, rate in rest.items()
+            ),
+        ]
 
     @property
     def best(self) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from perfkit import progress
 from perfkit.measure import plan
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import Timing
 from perfkit.progress import Board
 
@@ -52,20 +53,27 @@ def test_a_board_says_what_is_done(heard, doing):
     ("heard", "rates"),
     [
         # A rate is shown while the first round goes, and not across a pause.
+        # The first tick traces.
         ([started("a"), ticked("a", (0.5, 0), (1.0, 100)), ticked("a", (1.5, 200))],
-         ["a: 300 examples/s"]),
+         ["a: 400 examples/s"]),
         ([started("a"), ticked("a", (0.2, 0), (0.7, 50), (9.0, 0), (9.5, 50))],
          ["a: 100 examples/s"]),
         ([started("a"), ticked("a", (0.2, 0))], []),
+        ([started("a"), ticked("a", (0.2, 0), (9.0, 80))], []),
         # One with an interval takes the place of one without.
-        ([started("a"), ticked("a", (0.0, 0), (1.0, 80)), started("b"),
-          ticked("b", (0.0, 0), (1.0, 90)), ended(timing("a", 100.0))],
+        ([started("a"), ticked("a", (0.0, 0), (1.0, 80), (2.0, 80)), started("b"),
+          ticked("b", (0.0, 0), (1.0, 9), (2.0, 90)), ended(timing("a", 100.0))],
          ["a: 100 examples/s (90 to 110)", "b: 90 examples/s"]),
+        # The control's is no rate to choose.
+        ([started("a"), ticked("a", (0.0, 0), (1.0, 8), (2.0, 8)), started(CONTROL),
+          ticked(CONTROL, (0.0, 0), (1.0, 8), (2.0, 9)), started("b"),
+          ticked("b", (0.0, 0), (1.0, 8), (2.0, 90))],
+         ["b: 90 examples/s", "a: 8 examples/s"]),
         # They are listed best first.
         ([ended(timing("a", 100.0), timing("b", 250.0))],
          ["b: 250 examples/s (225 to 275)", "a: 100 examples/s (90 to 110)"]),
     ],
-    ids=["first round", "pause", "first tick", "interval", "order"],
+    ids=["first round", "pause", "set-up", "tracing", "interval", "control", "order"],
 )  # fmt: skip
 def test_rates_so_far_are_told(heard, rates):
     assert [f"{name}: {rate}" for name, rate in board_after(*heard).rates] == rates
@@ -118,8 +126,8 @@ def test_a_microbenchmark_has_its_own_unit_and_none_is_the_fastest():
     notes = {"microbenchmarks": {"copy": {"unit": "B"}, "product": {"unit": "FLOP"}}}
     board = board_after(
         plan.Prepared(notes),
-        *(started("copy"), ticked("copy", (1.0, 0), (2.0, 3_000_000_000))),
-        *(started("product"), ticked("product", (4.0, 0), (5.0, 7_000_000_000))),
+        *(started("copy"), ticked("copy", (1.0, 0), (2.0, 1), (3.0, 3_000_000_000))),
+        *(started("product"), ticked("product", (4.0, 0), (5.0, 1), (6.0, 7 * 10**9))),
     )
     assert board.rates == [("copy", "3 GB/s"), ("product", "7 GFLOP/s")]
     assert board.best == ""

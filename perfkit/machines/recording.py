@@ -255,7 +255,7 @@ def _span(visit: Visit) -> tuple[float, float]:
 
 
 _LONGEST_S = 3600.0
-_LONGEST_LABEL = 80
+LONGEST_LABEL = 80
 
 
 def passport(
@@ -300,9 +300,9 @@ def ready(
     Raises:
         BadParameterError: A value that is not accepted, or a file that is there.
     """
-    if not isinstance(label, str) or len(label) > _LONGEST_LABEL:
+    if not isinstance(label, str) or len(label) > LONGEST_LABEL:
         raise BadParameterError(
-            f"label is {label!r}; give a name of at most {_LONGEST_LABEL} letters."
+            f"label is {label!r}; give a name of at most {LONGEST_LABEL} letters."
         )
     path, seconds = _new_file(out), _seconds(budget)
     names = ("", "")
@@ -312,7 +312,7 @@ def ready(
             names = ("", getpass.getuser())
         names = (platform.node(), names[1])
     called = plain(label) or (plain(path.stem) if path else "this machine")
-    return Making(seconds, called[:_LONGEST_LABEL], path, names)
+    return Making(seconds, called[:LONGEST_LABEL], path, names)
 
 
 def _new_file(out: str | Path | None) -> Path | None:

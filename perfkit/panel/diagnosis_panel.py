@@ -154,8 +154,6 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         self._seed, self._folder = seed, folder
         self.view.say(_READY)
         super().__init__("diagnosis", self.view, _QUESTION)
-        self.view.run.on_click(lambda _: self.start())
-        self.view.stop.on_click(lambda _: self.stop())
         self.view.apply.on_click(lambda _: self.apply())
         self._sign(self.view.runs)
 

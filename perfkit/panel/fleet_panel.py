@@ -121,8 +121,6 @@ class FleetPanel(Measuring[Gathered]):
         self.gathered: Gathered | None = None
         self.view.say(_READY)
         super().__init__("fleet", self.view, about)
-        self.view.run.on_click(lambda _: self.start())
-        self.view.stop.on_click(lambda _: self.stop())
 
     def _known(self) -> Gathered | None:
         return self.gathered

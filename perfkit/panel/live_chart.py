@@ -40,6 +40,7 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
+from perfkit.progress import Meter
 
 # As many rows as a run that keeps to its budget makes, and as many as are kept.
 _ROWS, CAPACITY = 480, 600
@@ -79,7 +80,7 @@ class Points:
         self._own: NDArray[np.float32] | None = None
         self._benchmarks: dict[str, Microbenchmark] = {}
         self._rows: collections.deque[list[float]] = collections.deque(maxlen=CAPACITY)
-        self._meters = {name: _Meter() for name in variants}
+        self._meters = {name: Meter() for name in variants}
         self._samples: list[dict[str, float | None]] = []
         self._best_core_speed = _NOTHING
         self._now = self._last = 0.0
@@ -198,48 +199,6 @@ class Points:
     def _unit(self, variant: str) -> str:
         benchmark = self._benchmarks.get(variant)
         return benchmark.unit if benchmark else "examples"
-
-
-class _Meter:
-    """The rate of a variant since it was last asked for.
-
-    A trial's first tick traces and compiles; it is no rate.
-    """
-
-    def __init__(self) -> None:
-        self._examples, self._seconds = 0, 0.0
-        self._before = (0, 0.0)
-        self._from: float | None = None
-        self._first = True
-
-    def __bool__(self) -> bool:
-        return self._seconds > 0
-
-    def begin(self) -> None:
-        self._from, self._first = None, True
-
-    def read(self, ticks: Sequence[tuple[float, int]]) -> None:
-        for at, examples in ticks:
-            if examples and self._from is not None:
-                if not self._first:
-                    self._examples += examples
-                    self._seconds += at - self._from
-                self._first = False
-            self._from = at
-
-    @property
-    def rate(self) -> float | None:
-        """Of all that was read; None before there is one."""
-        examples, seconds = self._before
-        seconds += self._seconds
-        return (examples + self._examples) / seconds if seconds else None
-
-    def take(self) -> float:
-        rate = self._examples / self._seconds if self._seconds else _NOTHING
-        examples, seconds = self._before
-        self._before = examples + self._examples, seconds + self._seconds
-        self._examples, self._seconds = 0, 0.0
-        return rate
 
 
 def _mean(samples: Sequence[dict[str, float | None]], name: str) -> float:

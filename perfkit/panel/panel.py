@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnoses import usual_budget
+from perfkit.diagnoses import in_seconds
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import Replay, replay_from
@@ -30,6 +30,7 @@ from perfkit.runs import (
     interrupt_is_stop,
     open_replay,
     open_session,
+    seconds,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def panel(
         if others or parameters:
             return RacePanel(
                 asked_for((what, *others), **parameters),
-                budget=usual_budget() if budget is None else budget,
+                budget=in_seconds(budget),
                 guess=guess,
                 seed=seed,
                 folder=folder,
@@ -137,12 +138,11 @@ def panel(
             raise BadParameterError(
                 "A diagnosis takes budget, guess, seed and folder, and no more."
             )
-        seconds = usual_budget() if budget is None else budget
         return DiagnosisPanel(
-            what, budget=seconds, guess=guess, seed=seed, folder=folder
+            what, budget=in_seconds(budget), guess=guess, seed=seed, folder=folder
         )
     chosen = experiment_of(what, parameters)
-    budget = default_budget() if budget is None else budget
+    budget = default_budget() if budget is None else seconds("budget", budget)
     return Panel(
         chosen, budget=budget, guess=guess, seed=seed, folder=folder, replay=replay
     )
@@ -181,8 +181,6 @@ class Panel(Measuring[Finding]):
         self.view.ask(experiment)
         super().__init__(experiment.name, self.view, experiment.question)
         self._tell(_READY_TO_REPLAY if replay_from(replay) else _READY)
-        self.view.run.on_click(lambda _: self.start())
-        self.view.stop.on_click(lambda _: self.stop())
         self.controls.on_change(lambda: self._soon(self._changed))
         self._sign(self.view.runs)
 

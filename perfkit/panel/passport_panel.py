@@ -12,7 +12,7 @@ import ipywidgets as widgets
 from perfkit import units
 from perfkit.errors import RunError
 from perfkit.findings.text import with_code
-from perfkit.machines.recording import ready
+from perfkit.machines.recording import LONGEST_LABEL, ready
 from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import boxed, budget_control, labelled, text_control
 from perfkit.panel.view import (
@@ -164,8 +164,6 @@ class PassportPanel(Measuring[Passport]):
         self._saved: Path | None = None
         self.view.say(_READY)
         super().__init__("passport", self.view, _QUESTION)
-        self.view.run.on_click(lambda _: self.start())
-        self.view.stop.on_click(lambda _: self.stop())
         self.view.save.on_click(lambda _: self._ask(self._save))
         for told in (self.view.label, self.view.names):
             told.observe(lambda _: self._soon(self._told_again), "value")
@@ -181,7 +179,8 @@ class PassportPanel(Measuring[Passport]):
         if self._made is None:
             return None
         host, user = self._names()
-        label = ready(None, label=self.view.label.value).label
+        # One that is too long is refused by Run and by Save.
+        label = ready(None, label=self.view.label.value[:LONGEST_LABEL]).label
         return replace(self._made, label=label, host=host, user=user)
 
     def _known(self) -> Passport | None:
@@ -225,8 +224,7 @@ class PassportPanel(Measuring[Passport]):
         passport, path = self.passport, Path(self.view.file.value).expanduser()
         if passport is None:
             return
-        if path != self._saved:
-            ready(path)
+        ready(path if path != self._saved else None, label=self.view.label.value)
         self._saved = machines_passport.save(passport, path)
         self.view.say(f"Saved as {self._saved.resolve()}")
         link = download(f"{path.stem}.json", to_json(passport), "passport")

@@ -4,7 +4,7 @@ import collections
 import re
 import time
 from base64 import b64encode
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from html import escape
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import ipywidgets as widgets
 from markupsafe import Markup
 
-from perfkit import units
+from perfkit import runs, units
 from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.displays import PERIOD_S, Display
 from perfkit.experiments.base import Experiment
@@ -24,7 +24,7 @@ from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.store import Recorded, to_json
 from perfkit.findings.text import plain
 from perfkit.machine.record import Machine
-from perfkit.measure.plan import Event, TrialStarted, seconds_for
+from perfkit.measure.plan import TrialStarted, seconds_for
 from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import Board
@@ -257,19 +257,12 @@ RUNNING = "Running: wait, or press Stop and keep what was measured by then."
 NOTHING = "Stopped before any trial ended: there is nothing to keep."
 
 
-class Watched(Protocol):
-    """What tells of itself as it runs, and what it will have taken."""
+class Watched(runs.Watched[Recorded], Protocol):
+    """A run that tells what it will have taken, too."""
 
     @property
     def budget(self) -> float:
         """Seconds: where nobody gave any, known once it has begun to measure."""
-
-    @property
-    def finding(self) -> Recorded | None:
-        """What was found so far."""
-
-    def events(self) -> Generator[Event]:
-        """Run, and tell."""
 
 
 def watch(

@@ -308,13 +308,15 @@ class Stoppable(Protocol):
 class Measuring(Working[Found]):
     """A panel whose work takes long and can be stopped."""
 
-    def __init__(self, name: str, view: Shown, question: str) -> None:
+    def __init__(self, name: str, view: Any, question: str) -> None:
         self._stopped = threading.Event()
         self._measured: Stoppable | None = None
         if os.environ.get(BUDGET_VARIABLE):
             first, *others = view.box.children
             view.box.children = (first, _class_budget(), *others)
         super().__init__(name, view, question)
+        view.run.on_click(lambda _: self.start())
+        view.stop.on_click(lambda _: self.stop())
 
     def stop(self) -> None:
         """End the run, as Stop does; what was measured by then counts."""

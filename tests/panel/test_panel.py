@@ -339,6 +339,13 @@ def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(monkeypatc
         assert not any("was set for every panel" in str(value) for value in values)
 
 
+@pytest.mark.parametrize(("budget", "shown"), [("auto", "auto"), ("90", "90")])
+def test_a_panel_takes_the_budgets_that_the_verbs_take(budget, shown):
+    assert perfkit.panel(one, budget=budget).view.budget.value == shown
+    if budget != "auto":
+        assert perfkit.panel(Loops(), budget=budget).controls.budget == 90
+
+
 FLEET = {"where": "tcp://a:1"}
 
 
