@@ -1,5 +1,6 @@
 """Diagnose a training of one's own: the one verb that notebooks and scripts need."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from perfkit.diagnosis.session import (
     Replay,
     recording,
 )
-from perfkit.errors import MissingPartError
+from perfkit.errors import MissingPartError, PerfkitError
 from perfkit.experiments.replay import replay_from
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
@@ -79,7 +80,12 @@ def with_guess(found: Diagnosis, guess: str) -> Diagnosis:
         return found
     guessed = replace(found, guess=guess)
     if found.path:
-        store.save(guessed, path=found.path)
+        try:
+            store.save(guessed, path=found.path)
+        except PerfkitError as error:
+            # What was found is in its file already, and is given back in any case.
+            store.remember(guessed, found.path)
+            warnings.warn(str(error), stacklevel=3)
     return guessed
 
 

@@ -1,12 +1,13 @@
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 import perfkit
 from perfkit import cli, diagnoses, options
 from perfkit.diagnosis.session import LEAST_BUDGET_S
-from perfkit.errors import BadParameterError, RunError
+from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
 from tests.diagnosis.diagnosed import diagnosis
 from tests.measure.scripted import Session
@@ -83,6 +84,15 @@ def test_a_guess_reaches_the_report_the_chart_and_the_file(scripted, tmp_path):
     assert "your guess: 3x" in perfkit.chart(guessed).alt
     assert store.load(found.path).guess == "3x"
     assert [path.name for path in tmp_path.glob("*.json")] == [found.path.name]
+
+
+def test_a_guess_that_cannot_be_saved_costs_nothing(scripted, tmp_path, monkeypatch):
+    scripted(found := diagnosis())
+    store.save(found, tmp_path)
+    monkeypatch.setattr(store, "save", Mock(side_effect=PerfkitError("No room.")))
+    with pytest.warns(UserWarning, match="No room"):
+        guessed = perfkit.diagnose(lambda: None, guess="3x")
+    assert (guessed.guess, guessed.path) == ("3x", found.path)
 
 
 def test_the_command_takes_what_the_function_takes():

@@ -210,7 +210,7 @@ class Block:
         return cls(
             training=training,
             epochs=epochs,
-            own=own_callbacks.in_trial(given, training.epochs),
+            own=own_callbacks.in_trial(given, training.epochs or 1),
             over=over,
             validating=Validating(epochs.validation),
         )

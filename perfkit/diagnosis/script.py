@@ -507,7 +507,8 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
         # A dataset of one's own may have a shape as well.
         whole = kind_of(x) in ("tf.data", "PyDataset") or not hasattr(x, "shape")
         data = x if y is None and whole else tuple(parts)
-        hand_over((model, _as_data(data, y), given))
+        # Keras trains for one where a script asks for none.
+        hand_over((model, _as_data(data, y), {"epochs": 1} | given))
 
     return taking
 

@@ -33,7 +33,7 @@ class Training:
         data: A ``tf.data.Dataset`` of batches, a ``PyDataset``, a function that makes a
             generator of batches, or a tuple of arrays.
         arguments: Of ``fit``, but for the data and the epochs.
-        epochs: As many as the training was to have.
+        epochs: As many as the training was to have; 0 where nobody said.
         settings: Lines that slow it from outside, by cause, as this thread has them.
     """
 
@@ -43,7 +43,7 @@ class Training:
     model: "keras.Model"
     data: Any
     arguments: dict[str, Any] = field(default_factory=dict)
-    epochs: int = 1
+    epochs: int = 0
     settings: dict[str, list[str]] = field(default_factory=settings.here)
 
     @property
@@ -96,7 +96,7 @@ def handed_over(returned: Any) -> Training:
     arguments = dict(rest[0]) if rest else {}
     _check_model(model)
     data, arguments = _data(data, arguments)
-    epochs = int(arguments.pop("epochs", None) or 1)
+    epochs = int(arguments.pop("epochs", None) or 0)
     for name in ("x", "y"):
         arguments.pop(name, None)
     if isinstance(arguments.get("callbacks"), keras.callbacks.CallbackList):

@@ -308,7 +308,8 @@ def _fit(training: Training, course: Course) -> None:
     )
     # Steps are looked at, and no validation: it has none of these marks.
     training.arguments["validation_freq"] = _ENDLESS
-    own = own_callbacks.in_trial(training.arguments["callbacks"], training.epochs)
+    epochs = training.epochs or 1
+    own = own_callbacks.in_trial(training.arguments["callbacks"], epochs)
     training.fit([first, *own, last], epochs=_ENDLESS)
 
 

@@ -192,3 +192,5 @@ def test_no_validation_is_put_off_beyond_the_last_epoch():
     assert alone.fix.startswith("Fewer validation_steps")
     assert alone.caution == ""
     assert facts_of(training(rows(2), epochs=3)).asked == 3
+    # A function need not say.
+    assert facts_of(training(rows(2))).asked == 0
