@@ -219,6 +219,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.what not in ("lab", "setup", "test"):
         parser.error(f"{options.what!r} is none of lab, setup and test")
+    if options.budget is not None and not 0 < options.budget < float("inf"):
+        parser.error(f"--budget is {options.budget:g}; give seconds above 0")
     return options
 
 

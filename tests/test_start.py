@@ -546,7 +546,9 @@ def test_uv_installs_from_a_bundle_where_no_index_answers(monkeypatch, tmp_path)
     subprocess.run([start.PYTHON, "-c", "import nothing"], check=True)
 
 
-@pytest.mark.parametrize("line", ["--budget soon", "tset", "--cpu --gpu"])
+@pytest.mark.parametrize(
+    "line", ["--budget soon", "--budget 0", "--budget nan", "tset", "--cpu --gpu"]
+)
 def test_wrong_words_are_refused(checkout, line):
     assert checkout.start(*line.split()).returncode == 2
 

@@ -101,7 +101,10 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
     if fault is not None:
         why = plain(str(fault).partition("\n")[0], 200)
         raise BadFileError(f"{name} is not a sound notebook: {why}.")
-    return nbformat.convert(nbformat.reader.reads(json.dumps(document)), _NEWEST)
+    try:
+        return nbformat.convert(nbformat.reader.reads(json.dumps(document)), _NEWEST)
+    except RecursionError as error:
+        raise BadFileError(f"{name} is nested too deeply to be shown.") from error
 
 
 def _page(

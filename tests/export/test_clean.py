@@ -52,6 +52,16 @@ def test_what_stays_and_what_goes(markup, cleaned):
     assert clean(markup).startswith(cleaned)
 
 
+def test_what_is_used_within_what_is_used_is_not_drawn():
+    uses = [10 * f'<use href="#a{n}"/>' for n in range(5)]
+    levels = "".join(f'<g id="a{n + 1}">{ten}</g>' for n, ten in enumerate(uses))
+    svg = clean(f'<svg><path id="a0"/>{levels}<use href="#a5"/></svg>')
+    assert svg.count("<use") == 1
+    # As Matplotlib draws its letters.
+    text = '<svg><defs><path id="b"/></defs><g id="t"><use href="#b"/></g></svg>'
+    assert clean(text).count("<use") == 1
+
+
 def test_a_table_gets_scopes_and_one_box_to_scroll_in():
     frame = (
         "<table class='dataframe'><thead><tr><th></th><th>a</th></tr></thead>"
