@@ -484,10 +484,13 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
     over other calls, whose numbers it adds to ``passed``.
     """
     signature = inspect.signature(real)
-    calls = fit_calls(parse(script.path))
+    calls = fit_calls(tree := parse(script.path))
     meant = (call for call in calls if call.lineno == line)
-    # Without a word of epochs it may be no training, and another file holds the one.
-    sure = script.fit > 0 or any(map(source.tells_epochs, meant))
+    # Without a word of epochs it may be no training, and behind a condition, or in a
+    # function that nobody calls, it may never come: another file holds the one.
+    sure = script.fit > 0 or any(
+        source.tells_epochs(one) and source.is_certain(tree, one) for one in meant
+    )
 
     @functools.wraps(real)
     def taking(*args: Any, **kwargs: Any) -> Any:

@@ -292,7 +292,7 @@ def fits_scalers(*trees: ast.Module) -> bool:
     steps = (
         getattr(part, "name", "") == "train_step"
         for one in of_kind(ast.ClassDef, *trees)
-        if any("Model" in ast.unparse(base) for base in one.bases)
+        if one.bases
         for part in one.body
     )
     return bool(calls) and not trains and not any(steps)
@@ -301,6 +301,18 @@ def fits_scalers(*trees: ast.Module) -> bool:
 def tells_epochs(call: ast.Call) -> bool:
     """Whether a call of ``fit`` says for how many epochs it trains."""
     return keyword(call, "epochs", _EPOCHS_AT) is not None
+
+
+def is_certain(tree: ast.Module, call: ast.Call) -> bool:
+    """Whether a call is made whatever a script is asked: behind no condition."""
+    names = {called(one) for one in of_kind(ast.Call, tree)}
+    doubtful = [
+        one
+        for one in ast.walk(tree)
+        if (isinstance(one, ast.If) and "__name__" not in ast.unparse(one.test))
+        or (isinstance(one, ast.FunctionDef) and one.name not in names)
+    ]
+    return all(call not in of_kind(ast.Call, one) for one in doubtful)
 
 
 def trains_by_fit(tree: ast.AST) -> bool:

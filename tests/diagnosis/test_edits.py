@@ -211,6 +211,7 @@ AGAIN = [
     f"{TRAIN}train(one)\ntrain(two)\n",
     f"{TRAIN}list(map(train, folds))\n",
     f"{TRAIN}[train(fold) for fold in folds]\n",
+    f"{TRAIN}kept = {{name: train(fold) for name, fold in folds.items()}}\n",
     "class Own:\n    def train(self, data):\n        model.fit(data, epochs=9)\n"
     "Own().train(one)\nOwn().train(two)\n",
 ]
@@ -640,6 +641,7 @@ ONCE = {
     "once of two": "if slow:\n    optimizer = keras.optimizers.SGD()\n"
     "run(data, optimizer)",
     "once in a function": f"{MADE}def main():\n    made(data)\nmain()",
+    "once by absl": f"{MADE}def main(argv):\n    made(data)\napp.run(main)",
 }
 
 
@@ -724,6 +726,7 @@ def test_a_file_is_known_however_its_name_is_written(tmp_path, written, read):
     facts = {"callbacks": ["ModelCheckpoint", "Warm"]}
     source = CALLED.format("on_epoch_end").replace("'best.keras'", written)
     source += "prefix = os.path.join(args.out, 'a.h5')\nos.makedirs(args.out)\n"
+    source += "print(args.out)\nmodel.save(f'{out}/final.keras')\n"
     assert changed(tmp_path, source, "without ModelCheckpoint", **facts) != ""
     source += f"model.{read}\n"
     assert changed(tmp_path, source, "without ModelCheckpoint", **facts) == ""

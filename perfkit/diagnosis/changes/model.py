@@ -74,6 +74,9 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
         step = units.seconds(facts.step_s)
         why = f"of a step of {step} the way back to Python is next to nothing"
         yield Untested("step-overhead", why)
+    elif facts.endless and many == 1:
+        why = f"{facts.steps} steps of an epoch cannot be made several at a time"
+        yield Untested("step-overhead", f"{why} without a rest")
     elif now < many and not facts.counted:
         yield Untested("step-overhead", _UNCOUNTED)
     elif now < many:

@@ -223,6 +223,8 @@ def _no_endless(facts: Facts) -> str:
         return "with steps_per_epoch the iterator goes on from epoch to epoch already"
     if not facts.steps:
         return "nobody knows how many steps an epoch has; give steps_per_epoch"
+    if facts.steps % max(1, facts.steps_per_execution):
+        return f"{facts.steps} steps are no multiple of steps_per_execution"
     return ""
 
 

@@ -132,7 +132,8 @@ def no_cache(facts: Facts) -> Iterator[Change | Untested]:
     if inside := place.get("inside"):
         # The maps that are typed come behind it, and may augment.
         behind = f"{behind} inside {inside}"
-        shuffle = ".shuffle(n)" * bool(moved)
+        kinds = [one["kind"] for one in stages]
+        shuffle = ".shuffle(n)" * ("shuffle" in kinds)
         fix = f"{inside}(..., batch_size=None), then .cache(){shuffle}.batch(b) right "
         fix += "behind it; what it makes to validate on needs a .batch(b), too"
     yield _defect(

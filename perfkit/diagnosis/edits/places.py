@@ -122,9 +122,16 @@ class Places:
         calls = fit_calls(self.code.tree) or alone
         found = calls if self._taken < 0 else calls[self._taken : self._taken + 1]
         model = receiver(found[0]) if len(found) == 1 else None
-        if model is None:
+        if model is None or self._fits_itself(model):
             return None
         return Fit(found[0], model, keyword(found[0], "x", 0), found[0])
+
+    def _fits_itself(self, model: ast.expr) -> bool:
+        """Whether a class of the script's own fits, which may take other arguments."""
+        made = self.code.resolve(model)
+        kind = self.code.resolve(made.func) if isinstance(made, ast.Call) else None
+        body = kind.body if isinstance(kind, ast.ClassDef) else ()
+        return any(getattr(one, "name", "") == "fit" for one in body)
 
     @property
     def data(self) -> ast.expr | None:

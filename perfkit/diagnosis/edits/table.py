@@ -143,8 +143,11 @@ _READ_LATER = (
 )
 # What a callback of Keras's writes to, by the name of its argument.
 _WRITES = {"ModelCheckpoint": "filepath", "CSVLogger": "filename"}
-# What readies a folder reads nothing of what is written there.
-_READIES = {"makedirs", "mkdir", "exists", "isdir", "rmtree"}
+# What readies a folder, writes there or tells of it reads nothing of what is there.
+_READIES = {
+    *("makedirs", "mkdir", "exists", "isdir", "rmtree", "print", "info", "debug"),
+    *("save", "save_weights", "savefig", "export", "TensorBoard", "CSVLogger"),
+}
 _STEERS_EACH = "`{}` may steer each step, and would then be called once in {}."
 _UNSCALED = (
     "With float16 the `train_step` has to train on `optimizer.scale_loss(loss)`: its "
@@ -256,8 +259,14 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 def _refuse_read(code: Code, item: ast.expr, name: str) -> None:
     """Refuse to take out a callback that is asked for what it has seen, by its name."""
     known = dotted(item), code.bound(item)
-    reads = (n for n in code.nodes if isinstance(getattr(n, "ctx", None), ast.Load))
-    same = (n for n in reads if n is not item and (dotted(n), code.bound(n)) == known)
+    same = (
+        one
+        for one in code.nodes
+        if isinstance(getattr(one, "ctx", None), ast.Load) and one is not item
+        if (dotted(one), code.bound(one)) == known
+        # Another fit may have it as well.
+        if getattr(code.names.nearest(one, ast.keyword), "arg", "") != "callbacks"
+    )
     if known[0] and any(same):
         raise Unsure(_READ_LATER.format(name))
 

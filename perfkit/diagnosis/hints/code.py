@@ -21,6 +21,9 @@ from perfkit.diagnosis.source import (
 
 Hinted = tuple[ast.AST, str]
 _DEEPEST = 8
+_EACH = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# What calls a function once that it is handed, as absl, typer and fire do.
+_RUN = {"run", "Fire"}
 _TF_FUNCTION = ("tf.function", "tensorflow.function")
 _MODELS = {"Sequential", "Model", "load_model", "clone_model"}
 _MODEL_NAMES = ("model", "net", "network")
@@ -186,8 +189,8 @@ class Code:
 
     def runs_again(self, node: ast.AST, deep: int = 0) -> bool:
         """Whether a node may run more than once, by itself or with its function."""
-        each = self.loop_of(node) or self.names.nearest(node, ast.ListComp)
-        if each or deep > _DEEPEST:
+        each = any(isinstance(one, _EACH) for one in self.names.above(node))
+        if each or self.loop_of(node) or deep > _DEEPEST:
             return True
         function = self.names.function_of(node)
         # What makes a training is called once.
@@ -195,11 +198,17 @@ class Code:
             return False
         # A method is known by its last word alone.
         name = getattr(function, "name", "lambda")
-        calls = self.calls_of(function) or [*self.named(name)]
-        # Who is handed it may call it as often as they like.
-        if len(calls) > 1 or len(self._uses.get(function, ())) > len(calls):
+        calls = self.calls_of(function) or [
+            call for call in self.named(name) if function not in self.names.above(call)
+        ]
+        known = {call.func for call in calls}
+        handed = [n for n in self._uses.get(function, ()) if n not in known]
+        takers = (self.names.nearest(one, ast.Call) for one in handed)
+        # Who is handed it may call it as often as they like, but who runs a script.
+        often = any(taker is None or called(taker) not in _RUN for taker in takers)
+        if often or len(calls) + len(handed) > 1:
             return True
-        return any(self.runs_again(call, deep + 1) for call in calls)
+        return any(self.runs_again(one, deep + 1) for one in (*calls, *handed))
 
     def guarded(self, node: ast.AST) -> bool:
         """Whether a condition stands between a node and its loop or function."""

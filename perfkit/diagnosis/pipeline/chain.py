@@ -280,11 +280,13 @@ def is_serial(stage: dict[str, Any]) -> bool:
     return stage["kind"] in AT_ONCE and not stage["parallel"]
 
 
-def stage(dataset: Any, *, source: bool = False) -> Stage:
-    """Describe a stage; a source with all that feeds it."""
+def stage(dataset: Any, *, source: bool = False, shuffled: bool = False) -> Stage:
+    """Describe a stage; a source with all that feeds it, ``shuffled`` later or not."""
     named, whole = kind(dataset), list(beneath(dataset)) if source else [dataset]
     does = _doing(function for one in whole for function in functions(one))
-    if named != "interleave" and any(kind(one) == "shuffle" for one in whole):
+    # Files may stay in one order where what they hold is shuffled.
+    ordered = named == "interleave" and shuffled
+    if not ordered and any(kind(one) == "shuffle" for one in whole):
         does["random"] = True
     if named == "Python generator":
         does["python"] = ("from_generator",)
@@ -305,7 +307,11 @@ def stage(dataset: Any, *, source: bool = False) -> Stage:
 
 def describe(objects: list[Any]) -> list[Stage]:
     """Describe all stages of a pipeline, the source first."""
-    return [stage(one, source=not place) for place, one in enumerate(objects)]
+    later = any(kind(one) == "shuffle" for one in objects[1:])
+    return [
+        stage(one, source=not place, shuffled=later)
+        for place, one in enumerate(objects)
+    ]
 
 
 def _function(dataset: Any) -> str:

@@ -267,7 +267,8 @@ def _inside(one: Any) -> str:
     function = getattr(getattr(one, "_map_func", None), "_func", None)
     module = str(getattr(function, "__module__", ""))
     found = re.fullmatch(r"keras\..*\.(\w+_dataset)_utils", module)
-    return f"{found[1]}_from_directory" if found else ""
+    of = "array" if found and found[1].startswith("timeseries") else "directory"
+    return f"{found[1]}_from_{of}" if found else ""
 
 
 def too_far(objects: list[Any]) -> bool:

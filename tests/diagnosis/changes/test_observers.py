@@ -121,6 +121,8 @@ def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
     assert "steps_per_epoch" in why(observers.epochs, **known, endless=True)
     assert "nobody knows" in why(observers.epochs, data="tf.data")
     assert "arrays" in why(observers.epochs, data="arrays", steps=5)
+    several = {"data": "tf.data", "steps": 100, "steps_per_execution": 16}
+    assert "no multiple" in why(observers.epochs, **several)
 
 
 def test_data_without_an_end_or_autotune_have_epochs_as_long_as_before():

@@ -3,7 +3,14 @@ import inspect
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.chain import _draws, chain, rebuilt, stacked, stage
+from perfkit.diagnosis.pipeline.chain import (
+    _draws,
+    chain,
+    describe,
+    rebuilt,
+    stacked,
+    stage,
+)
 from tests.diagnosis.changes.offered import kinds
 
 DATA = tf.data.Dataset
@@ -239,7 +246,10 @@ def test_a_source_tells_of_all_that_feeds_it():
     assert not last(DATA.zip((numbers(), numbers()))).works
     # In which order files come is no augmentation.
     turns = {"cycle_length": 2, "num_parallel_calls": 2}
-    assert not last(numbers().shuffle(3).interleave(several, **turns)).random
+    files = numbers().shuffle(3).interleave(several, **turns)
+    assert not describe(chain(files.shuffle(9)))[0].random
+    # But a cache would freeze it where nothing is shuffled behind.
+    assert last(files).random
     made = DATA.from_generator(
         lambda: iter([1]), output_signature=tf.TensorSpec((), tf.int32)
     )
