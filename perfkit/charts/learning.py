@@ -7,7 +7,7 @@ the seconds are worked out: those until the first step, then examples at the rat
 
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from statistics import fmean, median
 from typing import Any
 
@@ -26,7 +26,7 @@ Points = list[tuple[float, float]]
 _LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":"))
 _MOST_POINTS = 200
 # Pixels that it takes more to say where a loss is no number.
-_BROKEN = 45
+_BROKEN = 90
 # A file may say anything; what no training has is not drawn.
 _LARGEST = 1e12
 
@@ -49,10 +49,11 @@ def learning_time(finding: Finding) -> Figure:
 def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
     along = "seconds" if in_seconds else "examples"
     title = f"{plain(finding.experiment, 40)}: the loss against {along}"
-    trials = _learnt(finding, in_seconds=in_seconds)
+    trials, broken = _learnt(finding, in_seconds=in_seconds), _broken(finding)
     if not trials:
-        return canvas.message(title, "No loss is known.")
-    means, broken = {name: _mean(of) for name, of in trials.items()}, _broken(finding)
+        known = "; ".join(f"{plain(name, 40)}: {how}" for name, how in broken.items())
+        return canvas.message(title, f"{known or 'No loss is known'}.")
+    means = {name: _mean(of) for name, of in trials.items()}
     looks = dict(zip(means, _LOOKS * len(means), strict=False))
 
     def fill(axes: Axes) -> None:
@@ -126,13 +127,18 @@ def _sides(finding: Finding) -> set[str]:
 
 
 def _broken(finding: Finding) -> dict[str, str]:
-    """The variants whose loss became no number, and after how many examples."""
-    first, sides = dict[str, float](), _sides(finding)
+    """The variants whose loss became no number, in how many trials and how soon."""
+    first, sides = defaultdict[str, list[float]](list), _sides(finding)
+    count = Counter(trial.variant for trial in finding.trials if losses(trial))
     for trial in finding.trials:
         told = (x for x, y in losses(trial) if x < _LARGEST and not math.isfinite(y))
         if trial.variant in sides and (x := next(told, 0.0)):
-            first[trial.variant] = min(x, first.get(trial.variant, x))
-    return {name: f"NaN after {_short(x)} examples" for name, x in first.items()}
+            first[trial.variant].append(x)
+    return {
+        name: f"no number after {_short(min(of))}"
+        + f" ({len(of)} of {count[name]} trials)" * (len(of) < count[name])
+        for name, of in first.items()
+    }
 
 
 def _points(trial: Trial) -> Points:
@@ -159,8 +165,8 @@ def _over_time(points: Points, first_s: float, rate: float) -> Points:
 
 
 def _mean(trials: list[Points]) -> Points:
-    """The mean at each place, of as many trials as have come so far."""
-    columns = ([one for one in of if one] for of in itertools.zip_longest(*trials))
+    """The mean at each place that all of them reach: none may leave it on the way."""
+    columns = zip(*trials, strict=False)
     return [(fmean(x for x, _ in of), fmean(y for _, y in of)) for of in columns]
 
 

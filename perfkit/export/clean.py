@@ -143,7 +143,10 @@ _CLEANER = nh3.Cleaner(
 # As the cleaner writes them; a text holds neither of these brackets.
 _TAG = re.compile(r'<(/?)([a-zA-Z][\w-]*)((?: [\w:-]+="[^"]*")*)>')
 _ATTRIBUTE = re.compile(r' ([\w:-]+)="([^"]*)"')
-_USED = re.compile(r'<use(?: [^<>]*)? (?:xlink:)?href="#([^"]+)"')
+# Single shapes, as letters and marks of a chart are.
+_DRAWN = re.compile(
+    r'<(?:circle|ellipse|line|path|polygon|polyline|rect) (?:[^<>]* )?id="([^"]+)"'
+)
 _EMPTY_HEADING = re.compile(r"<th((?:\s[^<>]*)?)>\s*</th>")
 # Beyond this a browser is slow to show it, and a parser is slower still.
 _LARGEST, _MOST_TAGS, _DEEPEST, _LONGEST_TAG = 4_000_000, 60_000, 400, 10_000
@@ -203,7 +206,7 @@ def clean(
     markup = _EMPTY_HEADING.sub(r"<td\1></td>", markup)
     cleaned = printable(_CLEANER.clean(markup))
     dress = _Dress(plain(alt, _LONGEST_ALT), pictures, outline)
-    dress.used = set(_USED.findall(cleaned))
+    dress.drawn = set(_DRAWN.findall(cleaned))
     return Markup(_TAG.sub(dress.tag, cleaned))
 
 
@@ -233,10 +236,10 @@ class _Dress:
 
     def __init__(self, alt: str, pictures: Pictures, outline: Outline | None) -> None:
         self._alt, self._pictures, self._outline = alt, pictures, outline
-        # Of every open element its name, what ends it, where its contents begin, and
-        # by what name it is used elsewhere in the picture.
-        self._open: list[tuple[str, str, int, str]] = []
-        self.used = set[str]()
+        # Of every open element its name, what ends it, and where its contents begin.
+        self._open: list[tuple[str, str, int]] = []
+        # What may be used again, by name.
+        self.drawn = set[str]()
 
     def tag(self, found: re.Match[str]) -> str:
         """A tag as the page has it."""
@@ -248,12 +251,12 @@ class _Dress:
             return self._picture(**{key: unescape(given[key]) for key in given})
         begin, shown, end = self._parts(name, given)
         if name not in _VOID:
-            self._open.append((name, end, found.end(), given.get("id", "")))
+            self._open.append((name, end, found.end()))
         attributes = "".join(f' {key}="{value}"' for key, value in given.items())
         return f"{begin}<{shown}{attributes}>" if shown else ""
 
     def _closed(self, found: re.Match[str]) -> str:
-        name, end, start, _ = self._open.pop()
+        name, end, start = self._open.pop()
         if name in _HEADINGS and self._outline:
             text = found.string[start : found.start()]
             self._outline.text = Markup(text).striptags()
@@ -265,8 +268,8 @@ class _Dress:
         if name == "g" and not given:
             # A group that says nothing groups nothing.
             return "", "", ""
-        if name == "use" and any(of in self.used for *_, of in self._open):
-            # Used within what is used, ten of ten of ten are too many to draw.
+        if name == "use" and given.get("href", "")[1:] not in self.drawn:
+            # Of what uses others, ten of ten of ten are too many to draw.
             return "", "", ""
         if name in _HEADINGS and self._outline:
             shown = f"h{self._outline.level(int(name[1]))}"

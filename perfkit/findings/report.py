@@ -9,6 +9,7 @@ file: here, and nowhere before, it is made printable and escaped.
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -103,8 +104,8 @@ class Report:
         if self.path is None:
             return ""
         # A home is called as its user is.
-        homes = (Path.home(), Path.home().parent)
-        named = self.path.absolute().parent not in homes
+        home = Path(os.path.expanduser("~"))
+        named = self.path.absolute().parent not in (home, home.parent)
         return f"Saved as {'/'.join(self.path.parts[-1 - named :])}"
 
     @property

@@ -34,7 +34,7 @@ from perfkit.measure.trial import Limits, Outcome
 
 _FOLDER = "perfkit-launcher-"
 # The name of the processes that are started here.
-_OURS = "perfkit"
+_OURS = "perfkit's own"
 # Who was not listened to for so long, though somebody wanted to listen: the one who
 # listens stood still, stopped from outside or with the whole machine.
 _STOOD_STILL_S = 2.0

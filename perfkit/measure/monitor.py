@@ -47,6 +47,7 @@ _READINGS = (
     *(AttributeError, RuntimeError),
 )
 _BLOCKS = Path("/sys/block")
+_NO_DISKS = ("loop", "ram", "zram")
 
 
 class Monitor:
@@ -238,7 +239,10 @@ class _Rates:
 def _disks() -> Iterator[Any]:
     """The counters of each disk; one that is made of others counts in those."""
     for name, counters in psutil.disk_io_counters(perdisk=True).items():
-        if not _BLOCKS.is_dir() or (_BLOCKS / name / "device").exists():
+        disk = _BLOCKS / name
+        # Neither a partition nor what lies on other disks, or in memory.
+        alone = disk.exists() and not any((disk / "slaves").glob("*"))
+        if not _BLOCKS.is_dir() or (alone and not name.startswith(_NO_DISKS)):
             yield counters
 
 

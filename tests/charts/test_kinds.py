@@ -274,7 +274,7 @@ def test_a_sample_without_a_reading_is_no_core_at_rest(draw):
     assert [min(x) for x in drawn] == [0.4, 0.4]
 
 
-def test_a_loss_goes_as_far_as_the_longest_trial_and_says_where_it_is_no_number():
+def test_a_mean_goes_as_far_as_all_trials_and_a_loss_that_is_no_number_is_told():
     losses = {
         4: ("naive", [2.0, 1.0, 0.5, 0.25]),
         5: ("naive", [4.0, 3.0, math.nan, math.nan]),
@@ -285,11 +285,11 @@ def test_a_loss_goes_as_far_as_the_longest_trial_and_says_where_it_is_no_number(
         for number, (one, told) in losses.items()
     ]
     figure = gallery.chart(finding(extra=tuple(extra)), "learning")
-    broken = "NaN after 300 examples"
-    assert f"naive: 0.25 after 400 examples, {broken}" in figure.alt
+    broken = "no number after 300 (1 of 2 trials)"
+    assert f"naive: 2.0 after 200 examples, {broken}" in figure.alt
     assert {"naive", broken} <= set(words(figure))
     for said in (figure.alt, " ".join(words(figure))):
-        assert "parallel: NaN after 100 examples" in said
+        assert "parallel: no number after 100" in said
 
 
 AFTER = (100, 200, 300, 400)

@@ -22,6 +22,7 @@ from perfkit.errors import RunError
 from perfkit.measure import launcher as measure_launcher
 from perfkit.measure import worker
 from perfkit.measure.host import Environment, Host, Place
+from perfkit.measure.launcher import _OURS as OURS
 from perfkit.measure.launcher import Launcher, Started, launcher
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.trial import Limits
@@ -285,9 +286,9 @@ def test_only_what_the_launcher_starts_is_spared_its_parents_script(monkeypatch)
     main = SimpleNamespace(__spec__=None, __file__="there/train.py")
     monkeypatch.setitem(sys.modules, "__main__", main)
     Launcher()
-    told = {name: spawn.get_preparation_data(name) for name in ("perfkit", "Process-1")}
+    told = {name: spawn.get_preparation_data(name) for name in (OURS, "Process-1")}
     mains = {n: any("main" in key for key in kept) for n, kept in told.items()}
-    assert mains == {"perfkit": False, "Process-1": True}
+    assert mains == {OURS: False, "Process-1": True}
 
 
 def test_functions_of_a_notebook_cell_work(start):

@@ -32,6 +32,9 @@ def sealed(number: int, fed: str) -> str:
     return among[int.from_bytes(digest, "big") % len(among)]
 
 
+_GPUS = 16
+
+
 @dataclass(frozen=True)
 class Sign:
     """Something to read from a trial.
@@ -75,8 +78,8 @@ def _cpu_of_a_step(seen: "Seen") -> float | None:
 
 
 def _gpu(seen: "Seen") -> float | None:
-    # The load takes the first card; another may be somebody else's.
-    return seen.mean("gpu0_busy")
+    busy = (seen.mean(f"gpu{number}_busy") for number in range(_GPUS))
+    return max((share for share in busy if share is not None), default=None)
 
 
 def _tail(seen: "Seen") -> float:

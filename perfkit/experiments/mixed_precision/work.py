@@ -177,8 +177,9 @@ def _seconds_of_step(name: str, one: Precision, batch: int) -> float:
     """
     few = min(batch, _FEW)
     once = _timed(name, one, few)
-    if once * batch / few <= _MOMENT_S:
-        return once * batch / few
+    at_most = once * batch / few
+    if at_most <= _MOMENT_S or (once > _TOO_LONG_S and 2 * few >= batch):
+        return at_most
     if 2 * few < batch:
         each = max(0.0, _timed(name, one, 2 * few) - once) / few
         about = once + each * (batch - few)

@@ -50,7 +50,9 @@ def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
         best = _best(measured, points)
         verdict = _of_several(measured, points[0], best, scaling)
         larger = min(_TIMES * batch, _LARGEST)
-        return replace(verdict, next=verdict.next.format(larger))
+        then = verdict.next.format(larger)
+        # None is larger than the largest.
+        return replace(verdict, next="" if str(batch) in then else then)
     because = tuple(_grounds(measured))
     if any(one.unavailable == ONE_GPU for one in measured.variants):
         return Verdict(

@@ -69,10 +69,15 @@ def heated() -> Iterator[Yielded]:
     """Multiply for 20 s, then count the ticks of the GPU's clock while it goes on.
 
     Raises:
-        RunError: The driver does not tell the clock.
+        RunError: The driver does not tell the clock, or which of several it is.
     """
     call, sync, reader = _product("float16"), syncing(), GpuReader()
     number, _ = computing(gpus_here()[0], os.environ)
+    if number is None:
+        raise RunError(
+            "Which GPU computes is not known: set CUDA_DEVICE_ORDER=PCI_BUS_ID, and "
+            "CUDA_VISIBLE_DEVICES to numbers, if to anything."
+        )
     began = time.perf_counter()
     while (spent := time.perf_counter() - began) < _HEAT_S:
         call()

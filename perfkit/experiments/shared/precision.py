@@ -310,11 +310,11 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
         why = "the compute capability of the GPU that computes is not known"
         return Expectation("open", why)
     if capability < _TENSOR_CORES or _WITHOUT in hardware.gpu:
-        return Expectation(
-            "open" if precision.policy == FLOAT16 else "slower",
-            f"{gpu} has no Tensor Cores: memory is saved, and whether time is depends "
-            "on the card",
-        )
+        without = f"{gpu} has no Tensor Cores"
+        if precision.policy != FLOAT16:
+            return Expectation("slower", f"{without}, nor units for bfloat16")
+        spared = "memory is saved, and whether time is depends on the card"
+        return Expectation("open", f"{without}: {spared}")
     if precision.policy == BFLOAT16 and capability < _TF32_AND_BFLOAT16:
         return Expectation(
             "slower", f"{gpu} has Tensor Cores for float16 but none for bfloat16"
