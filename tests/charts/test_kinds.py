@@ -286,7 +286,7 @@ def test_a_mean_goes_as_far_as_all_trials_and_a_loss_that_is_no_number_is_told()
     ]
     figure = gallery.chart(finding(extra=tuple(extra)), "learning")
     broken = "no number after 300 (1 of 2 trials)"
-    assert f"naive: 2.0 after 200 examples, {broken}" in figure.alt
+    assert f"naive: 2 after 200 examples, {broken}" in figure.alt
     assert {"naive", broken} <= set(words(figure))
     for said in (figure.alt, " ".join(words(figure))):
         assert "parallel: no number after 100" in said
