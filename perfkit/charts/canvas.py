@@ -234,7 +234,17 @@ def frame(rows: float, lines: Sequence[str], axis: float = 40) -> tuple[float, f
 
 def text_width(texts: Sequence[str], size: float = TEXT) -> float:
     """Pixels that the longest of some texts takes, at most."""
-    return max((len(text) for text in texts), default=0) * size * _CANVAS_CHARACTER
+    return size * max(map(_ems, texts), default=0.0)
+
+
+@functools.lru_cache(maxsize=4096)
+def _ems(text: str) -> float:
+    """The width in Matplotlib's own letters, wider than most; capitals are widest."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    one = FontProperties(size=100)
+    return text_to_path.get_text_width_height_descent(text, one, False)[0] / 100
 
 
 _SVG = "http://www.w3.org/2000/svg"

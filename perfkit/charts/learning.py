@@ -19,14 +19,13 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import Figure
 from perfkit.findings.reading import losses, note_as
 from perfkit.findings.record import Finding
+from perfkit.findings.standing import SIDES
 from perfkit.findings.text import plain
 from perfkit.measure.trial import FIRST_STEP_S, Trial
 
 Points = list[tuple[float, float]]
 _LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":"))
 _MOST_POINTS = 200
-# Pixels that it takes more to say where a loss is no number.
-_BROKEN = 90
 # A file may say anything; what no training has is not drawn.
 _LARGEST = 1e12
 
@@ -86,7 +85,9 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
     ]
     gone = [f"{plain(name, 60)}: {broken[name]}" for name in broken.keys() - means]
     caption = ("thick: the mean over trials", "thin: a trial", *sorted(gone))
-    right = curves.RIGHT + _BROKEN * bool(broken)
+    right = 18 + canvas.text_width(
+        [*map(_label, means), *broken.values()], canvas.SMALL
+    )
     every = [*words, *sorted(gone)]
     return curves.picture(title, "loss", caption, every, fill, right=right)
 
@@ -99,10 +100,14 @@ def _name(
     least, taken = (top - bottom) / 16, -math.inf
     for name in sorted(means, key=lambda name: means[name][-1][1]):
         right = axes.get_xlim()[1]
-        for words in (broken.get(name), plain(name, 24)):
+        for words in (broken.get(name), _label(name)):
             if words:
                 taken = max(means[name][-1][1], taken + least)
                 curves.label(axes, words, right, taken, colour=looks[name][0])
+
+
+def _label(name: str) -> str:
+    return plain(name, 24)
 
 
 def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
@@ -122,7 +127,9 @@ def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
 
 def _sides(finding: Finding) -> set[str]:
     """What learns something that matters: not what leaves a part out."""
-    first = finding.baseline
+    first, sides = finding.baseline, finding.parameters.get(SIDES)
+    if isinstance(sides, list | tuple):
+        return {str(one) for one in sides}
     return {first, *(c.variant for c in finding.comparisons if c.baseline == first)}
 
 

@@ -211,7 +211,6 @@ def ratios(finding: Finding) -> Figure:
         canvas.caption_lines(list(_ratios_caption(finding, expected))),
         draw,
         alt=f"{title}. {words}.",
-        right=255 if several else 205,
     )
 
 

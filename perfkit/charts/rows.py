@@ -15,7 +15,6 @@ _LONGEST_NAME, _LONGEST_ABOVE = 34, 24
 _GAP = 12
 # Pixels from the middle of a row to what stands above and below, and beside its axes.
 _ABOVE, _BELOW, _MARGIN = 24, 24, 20
-_LINE_WITHIN = 42
 MACHINE = "the machine"
 # Colour and hatch, so that no meaning hangs on the colour alone.
 Look = tuple[str, str]
@@ -146,8 +145,7 @@ def name_parts(axes: Axes, parts: Iterable[tuple[str, Look]]) -> None:
 def within(axes: Axes, row: float, words: str) -> None:
     """A sentence in place of what cannot be drawn, with a cross before it."""
     canvas.note(axes, "\u2715", (0, row), (4, 0), in_row=True, color=canvas.RED)
-    down = 0
-    if canvas.is_narrow():
-        lines = textwrap.wrap(words, _LINE_WITHIN)
-        words, down = "\n".join(lines), -4 * (len(lines) - 1)
-    canvas.note(axes, words, (0, row), (20, down), in_row=True)
+    room = canvas.width() * (1 - axes.get_position().x0) - 30
+    lines = textwrap.wrap(words, int(room / canvas.text_width(["n"], canvas.SMALL)))
+    down = -4 * (len(lines) - 1) * canvas.is_narrow()
+    canvas.note(axes, "\n".join(lines), (0, row), (20, down), in_row=True)

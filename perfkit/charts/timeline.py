@@ -66,7 +66,7 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         bottom = top
     most = max([min(finding.machine.cores_granted, cores), *bottom])
     _set_height(axes, most, scale.even_ticks(0, most)[:: 1 if most <= 4 else 2])
-    _title(axes, "cores busy")
+    _title(axes, "cores\nbusy")
 
 
 def _draw_speeds(axes: Axes, finding: Finding) -> None:
@@ -83,7 +83,7 @@ def _draw_speeds(axes: Axes, finding: Finding) -> None:
         _name(axes, len(lines), "▼ GPU slowed", RED)
     _set_height(axes, 1.0, [0.0, 0.5, 1.0])
     axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-    _title(axes, "speed and use")
+    _title(axes, "speed\nand use")
 
 
 def _speeds(finding: Finding) -> list[Line]:
@@ -126,11 +126,12 @@ def _set_height(axes: Axes, most: float, ticks: list[float]) -> None:
 
 def _title(axes: Axes, words: str) -> None:
     axes.set_ylabel("")
+    # Beside the numbers of its ticks, however narrow the names of the lanes are.
     canvas.note(axes, words, (0, 0.5), (-44, 0), ha="right")
 
 
 _LANE = 30
-_RIGHT = 190
+_RIGHT = 205
 # A lane reaches from this much below a variant's usual rate to as much above it.
 _REACH = 0.5
 # Steps that a picture of this width can show, for all variants together.

@@ -1,0 +1,29 @@
+"""The charts of all recordings as a browser draws them: is every word there?"""
+
+import pytest
+
+import perfkit
+from perfkit import gallery
+from perfkit.experiments.replay import BROUGHT
+
+# The words that reach more than a pixel or two beyond their picture.
+CUT = """() => [...document.querySelectorAll("svg text")].filter(text => {
+    const picture = text.ownerSVGElement.getBoundingClientRect();
+    const words = text.getBoundingClientRect();
+    return Math.max(
+        picture.left - words.left, words.right - picture.right,
+        picture.top - words.top, words.bottom - picture.bottom,
+    ) > 2;
+}).map(text => text.textContent.trim()).filter(Boolean)"""
+
+
+@pytest.mark.parametrize("path", sorted(BROUGHT.glob("*.json")), ids=lambda p: p.stem)
+def test_no_word_of_a_chart_is_cut(browser, path):
+    found = perfkit.load(path)
+    page = browser.new_page()
+    for kind in gallery.kinds(found):
+        figure = gallery.chart(found, kind)
+        for svg in filter(None, (figure.svg, figure.narrow)):
+            page.set_content(svg)
+            assert page.evaluate(CUT) == [], kind
+    page.close()
