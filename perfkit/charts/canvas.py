@@ -16,6 +16,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 from perfkit.charts.figure import INK, Figure, fitted
 from perfkit.findings.record import Finding
@@ -240,9 +242,6 @@ def text_width(texts: Sequence[str], size: float = TEXT) -> float:
 @functools.lru_cache(maxsize=4096)
 def _ems(text: str) -> float:
     """The width in Matplotlib's own letters, wider than most; capitals are widest."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
     one = FontProperties(size=100)
     return text_to_path.get_text_width_height_descent(text, one, False)[0] / 100
 

@@ -122,7 +122,8 @@ def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
                 first_s, rate = began[trial.variant], rates[trial.variant]
                 points = _over_time(points, first_s, rate)
             found[trial.variant] += [points] * bool(points)
-    return {name: of for name, of in found.items() if name in _sides(finding)}
+    sides = _sides(finding)
+    return {name: of for name, of in found.items() if name in sides}
 
 
 def _sides(finding: Finding) -> set[str]:

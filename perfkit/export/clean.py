@@ -205,8 +205,8 @@ def clean(
     # The corner of a DataFrame heads nothing.
     markup = _EMPTY_HEADING.sub(r"<td\1></td>", markup)
     cleaned = printable(_CLEANER.clean(markup))
-    dress = _Dress(plain(alt, _LONGEST_ALT), pictures, outline)
-    dress.drawn = set(_DRAWN.findall(cleaned))
+    drawn = set(_DRAWN.findall(cleaned))
+    dress = _Dress(plain(alt, _LONGEST_ALT), pictures, outline, drawn)
     return Markup(_TAG.sub(dress.tag, cleaned))
 
 
@@ -234,12 +234,14 @@ def _is_excessive(markup: str) -> bool:
 class _Dress:
     """Says of markup that is harmless already what it left unsaid, tag by tag."""
 
-    def __init__(self, alt: str, pictures: Pictures, outline: Outline | None) -> None:
+    def __init__(
+        self, alt: str, pictures: Pictures, outline: Outline | None, drawn: set[str]
+    ) -> None:
         self._alt, self._pictures, self._outline = alt, pictures, outline
+        # What may be used again, by name.
+        self._drawn = drawn
         # Of every open element its name, what ends it, and where its contents begin.
         self._open: list[tuple[str, str, int]] = []
-        # What may be used again, by name.
-        self.drawn = set[str]()
 
     def tag(self, found: re.Match[str]) -> str:
         """A tag as the page has it."""
@@ -268,7 +270,7 @@ class _Dress:
         if name == "g" and not given:
             # A group that says nothing groups nothing.
             return "", "", ""
-        if name == "use" and given.get("href", "")[1:] not in self.drawn:
+        if name == "use" and given.get("href", "")[1:] not in self._drawn:
             # Of what uses others, ten of ten of ten are too many to draw.
             return "", "", ""
         if name in _HEADINGS and self._outline:

@@ -9,16 +9,16 @@ file: here, and nowhere before, it is made printable and escaped.
 from __future__ import annotations
 
 import io
-import os
 from dataclasses import dataclass, replace
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perfkit.findings.text import as_sentence, plain, plain_lines, with_code
+from perfkit.machine.environment import is_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -103,9 +103,7 @@ class Report:
         """Where it is, without the way there: a report may be sent to others."""
         if self.path is None:
             return ""
-        # A home is called as its user is.
-        home = Path(os.path.expanduser("~"))
-        named = self.path.absolute().parent not in (home, home.parent)
+        named = is_named(self.path.absolute().parent)
         return f"Saved as {'/'.join(self.path.parts[-1 - named :])}"
 
     @property

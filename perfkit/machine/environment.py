@@ -98,7 +98,17 @@ def own_names() -> tuple[str, ...]:
     except (KeyError, OSError, ImportError):
         # A container may run under a user number that has no name.
         user = ""
-    return (user, Path.home().name, host, host.partition(".")[0])
+    return (user, _home().name, host, host.partition(".")[0])
+
+
+def is_named(folder: Path) -> bool:
+    """Whether a folder has a name to be told; that of a home is its user's."""
+    return bool(folder.name) and folder not in (_home(), _home().parent)
+
+
+def _home() -> Path:
+    # Unlike Path.home() it is some folder where the user has none.
+    return Path(os.path.expanduser("~"))
 
 
 def cleaned(text: str, names: Iterable[str], longest: int = _LONGEST) -> str:

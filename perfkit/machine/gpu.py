@@ -9,6 +9,8 @@ from typing import Literal
 
 # The driver's bit for a GPU that has nothing to do.
 IDLE = 0x1
+# One that is busy for half of the time has left its idle clocks and its idle link.
+BUSY = 0.5
 _THROTTLES = {
     0x4: "power limit reached",
     0x8: "hardware slowdown (heat or power)",

@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.machine import limits
-from perfkit.machine.gpu import IDLE, Gpu, throttle_reasons
+from perfkit.machine.gpu import BUSY, IDLE, Gpu, throttle_reasons
 from perfkit.machine.limits import amounts_of, call_or_none, folders, text_of, word_of
 from perfkit.machine.record import Busy, Load
 
 _COLUMNS = ("busy", "pcie_rx", "pcie_tx", "throttle", "link_generation", "link_width")
-# A GPU that is busy for half of the time, or that moves so many bytes per second, has
-# left its idle clocks and its idle link.
-_BUSY = 0.5
+# A GPU that moves so many bytes per second has left its idle clocks and its idle link.
 _TRAFFIC = 100e6
 # Samples with work, below which nothing is said.
 _ENOUGH = 3
@@ -60,7 +58,7 @@ def _works(sample: Sample) -> bool:
     if max(sample.get("pcie_rx", 0.0), sample.get("pcie_tx", 0.0)) >= _TRAFFIC:
         return True
     if "busy" in sample:
-        return sample["busy"] >= _BUSY
+        return sample["busy"] >= BUSY
     # Where the driver hides how busy it is, it may still say that it is not idle.
     return "throttle" in sample and not int(sample["throttle"]) & IDLE
 

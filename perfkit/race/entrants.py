@@ -254,12 +254,7 @@ _ENTRANTS = {
 
 def _with_folder(made: Any, name: str) -> str:
     folder = Path(getattr(made, "path", "")).parent
-    return f"{folder.name}/{name}" if _is_named(folder) else name
-
-
-def _is_named(folder: Path) -> bool:
-    """Whether it has a name to be told; that of a home is its user's."""
-    return bool(folder.name) and folder not in (Path.home(), Path.home().parent)
+    return f"{folder.name}/{name}" if environment.is_named(folder) else name
 
 
 def _found(python: str) -> str:
@@ -271,7 +266,7 @@ def _in_short(python: str) -> str:
     """An environment by the name of its folder, whoever it belongs to."""
     path = Path(_found(python))
     folder = path.parent.parent
-    known = path.parent.name in ("bin", "Scripts") and _is_named(folder)
+    known = path.parent.name in ("bin", "Scripts") and environment.is_named(folder)
     return folder.name if known else path.name
 
 

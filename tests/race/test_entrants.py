@@ -128,7 +128,7 @@ def test_another_python_keeps_its_links_and_is_known_by_its_environment(
     (_, there) = sides(train, python=("other-env/bin/python",))
     assert there.place.python == str(link)
     # The folder of a user's own Python has the user's name.
-    monkeypatch.setattr(Path, "home", lambda: tmp_path / "other-env")
+    monkeypatch.setenv("HOME", str(tmp_path / "other-env"))
     assert sides(train, python=(str(link),))[1].name == "python"
     # One that the PATH knows is left to it.
     assert sides(train, python=("python3.12",))[1].place.python == "python3.12"

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from perfkit.diagnosis.failure import known
@@ -28,6 +27,7 @@ from perfkit.diagnosis.pipeline.memory import CachePoint, cache_point
 from perfkit.diagnosis.settings import other_than_cores
 from perfkit.diagnosis.training import Training
 from perfkit.experiments.shared import anatomy
+from perfkit.machine.limits import free_bytes
 
 _LOOKED_AT = 8
 # What gives an element for each that it is given.
@@ -222,7 +222,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "reads": any(one.reads for one in stages),
         "prefetched": ends[-1:] == ["prefetch"],
         "python": sorted({way for one in stages for way in one.python}),
-        "memory": int(psutil.virtual_memory().available),
+        "memory": free_bytes(),
         "gpus": len(tf.config.list_physical_devices("GPU")),
         "for batches": [one.function for one in map(stage, for_batches(objects))],
         "float64": narrows(dataset),

@@ -1,7 +1,6 @@
 """What a run on several devices means."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from perfkit import units
 from perfkit.experiments.scaling import numbers
@@ -48,11 +47,7 @@ def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
     points, on_gpus = numbers.points(measured), numbers.kind(measured) == GPU
     if points and points[-1].speed_up:
         best = _best(measured, points)
-        verdict = _of_several(measured, points[0], best, scaling)
-        larger = min(_TIMES * batch, _LARGEST)
-        then = verdict.next.format(larger)
-        # None is larger than the largest.
-        return replace(verdict, next="" if str(batch) in then else then)
+        return _of_several(measured, points[0], best, scaling, batch)
     because = tuple(_grounds(measured))
     if any(one.unavailable == ONE_GPU for one in measured.variants):
         return Verdict(
@@ -91,7 +86,7 @@ def _best(measured: Measurement, points: Sequence[Point]) -> Point:
 
 
 def _of_several(
-    measured: Measurement, one: Point, most: Point, scaling: str
+    measured: Measurement, one: Point, most: Point, scaling: str, batch: int
 ) -> Verdict:
     compared, who = most.speed_up, numbers.of(numbers.kind(measured), most.count)
     assert compared
@@ -102,7 +97,10 @@ def _of_several(
     if compared.ends:
         much = f"They train {compared.as_fast_as} one{rates}."
     edits = (_on(most.count),) if on_gpus and gains else ()
+    larger = min(_TIMES * batch, _LARGEST)
     then = _NEXT.get(limit, _MORE_WORK if most.efficiency.low < _GOOD else "")
+    if limit == "sum" and larger == batch:
+        then = ""
     return Verdict(
         headline=_headline(compared, who, on_gpus=on_gpus),
         much=much,
@@ -111,7 +109,9 @@ def _of_several(
         edits=edits,
         warnings=_warnings(scaling, most.count) * len(edits) if on_gpus else (SHARED,),
         because=(_FED[scaling], *_grounds(measured)),
-        next=then if on_gpus else _LARGER * gains + _ELSEWHERE,
+        next=then.format(larger)
+        if on_gpus
+        else _LARGER.format(larger) * (gains and larger > batch) + _ELSEWHERE,
         winner=most.timing.variant if on_gpus and gains else "",
     )
 

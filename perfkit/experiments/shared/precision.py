@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
 from perfkit.machine import cards
 from perfkit.machine.gpu import Gpu, visible
@@ -197,15 +198,14 @@ def here() -> Hardware:
 
 
 def seen_here() -> Hardware:
-    """Read what computes here: a GPU only where TensorFlow sees it.
+    """Read what computes here: a GPU only where TensorFlow sees it, for the last time.
 
-    Preparing needs none, and one that it takes is missed by a trial: from then on the
-    TensorFlow of this process sees none.
+    It is asked in preparing, which needs none.
     """
     import tensorflow as tf
 
     seen = bool(tf.config.list_physical_devices("GPU"))
-    tf.config.set_visible_devices([], "GPU")
+    without_gpus()
     return as_seen(here(), seen=seen)
 
 

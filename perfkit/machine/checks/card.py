@@ -53,15 +53,15 @@ def kernels(machine: Machine) -> Iterator[Check]:
     ]
     used = (base.numbers(capability) for _, capability, kind in cards if kind != "none")
     newest = max(used, default=())
+    # Of those that may be hidden the newer one may not be there for TensorFlow.
+    sure = machine_gpu.visible(machine.gpus, machine.environment) is not None
+    sure = sure or "CUDA_VISIBLE_DEVICES" not in machine.environment
     for name, capability, kind in cards:
         evidence = (
             f"{name} has compute capability {capability}; TensorFlow "
             f"{version} holds {', '.join(held)}."
         )
         check = _kernels(machine, kind, name, capability, evidence)
-        # Of those that may be hidden the newer one may not be there for TensorFlow.
-        sure = machine_gpu.visible(machine.gpus, machine.environment) is not None
-        sure = sure or "CUDA_VISIBLE_DEVICES" not in machine.environment
         if sure and kind == "none" and base.numbers(capability) < newest:
             said = f"{evidence} TensorFlow leaves it out and uses what is newer."
             check = replace(
@@ -131,8 +131,6 @@ def small(machine: Machine) -> Iterator[Check]:
 CARD = (hidden, kernels, small)
 
 
-# A GPU that is busy for half of the time has left its idle clocks and its idle link.
-_BUSY = 0.5
 # What every healthy card meets under full load: it was designed to.
 _BY_DESIGN = ("power limit reached", "board limit", "voltage limit")
 # A few watts below the default come from rounding.
@@ -185,7 +183,7 @@ def power(machine: Machine) -> Iterator[Check]:
 
 def _works(gpu: Gpu) -> bool:
     """Whether it works at the moment of asking, so that what it says then counts."""
-    return gpu.busy is not None and gpu.busy >= _BUSY
+    return gpu.busy is not None and gpu.busy >= machine_gpu.BUSY
 
 
 def _state(gpu: Gpu) -> str:

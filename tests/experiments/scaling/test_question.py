@@ -179,6 +179,8 @@ def test_what_is_to_be_done_next_follows_from_what_devices_bring():
     found = verdict(measured(linked(quick)))
     assert found.headline.startswith("One device left cores idle")
     assert "--batch" in found.next
+    most = experiment("scaling", batch=65_536).verdict(measured(linked(quick)))
+    assert most.next.startswith("Run this on a machine with several GPUs")
 
 
 def test_one_gpu_says_what_can_be_learnt():
