@@ -7,11 +7,13 @@ What the script writes lands in a folder of the trial (``layers``).
 """
 
 import ast
+import contextlib
 import functools
 import importlib.util
 import inspect
 import itertools
 import os
+import re
 import sys
 import traceback
 import types
@@ -414,8 +416,10 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
         )
-    # Asked here: trials have the folder of their launcher.
-    found = Script(str(path), arguments, fit, os.getcwd())
+    # Asked here: trials have the folder of their launcher. Jupyter starts a notebook in
+    # the folder that it lies in.
+    folder = str(path.parent) if path.suffix == ".ipynb" else os.getcwd()
+    found = Script(str(path), arguments, fit, folder)
     found.line_of_fit(tree)
     if not fits and not marked:
         raise BadParameterError(
@@ -427,10 +431,21 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
 
 
 class _Shell:
-    """Stands for IPython in the code of a notebook: its commands do nothing."""
+    """Stands for IPython in the code of a notebook: most of its commands do nothing."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return (lambda command: []) if name == "getoutput" else _nothing
+
+    def run_line_magic(self, name: str, line: str, *_: object) -> None:
+        """Obey what a training may hang on: its variables and its folder."""
+        if name in ("env", "set_env"):
+            variable, value = [*re.split(r"[\s=]+", line.strip(), maxsplit=1), ""][:2]
+            if variable and value:
+                os.environ[variable] = value
+        elif name == "cd":
+            # IPython, too, stays where it is and goes on.
+            with contextlib.suppress(OSError):
+                os.chdir(Path(line.strip().strip("'\"")).expanduser())
 
 
 def _nothing(*args: object, **kwargs: object) -> None:

@@ -519,7 +519,7 @@ def test_a_home_that_is_a_link_is_a_place_of_users(tmp_path, monkeypatch):
     assert not layers._of_the_system(Path("/usr/share"))
 
 
-def test_the_code_of_a_notebook_is_a_script(script):
+def test_the_code_of_a_notebook_is_a_script(script, monkeypatch):
     loop = """
 @tf.function
 def train_step(x, y):
@@ -533,14 +533,28 @@ def train_step(x, y):
 for step, (a, b) in tf.data.Dataset.zip(data, data).repeat().enumerate():
     train_step(a, b)
 """
+    begin = "import os\nfolder = os.getcwd()\nassert folder.endswith('ü b')"
+    commands = """%env PERFKIT_A=1 = 1
+%env PERFKIT_B 2
+%env PERFKIT_A
+%cd "no folder"
+%cd ..
+assert [os.environ[f"PERFKIT_{name}"] for name in "AB"] == ["1 = 1", "2"]
+assert os.getcwd() == os.path.dirname(folder)
+"""
     cells = [
+        {"cell_type": "code", "source": [begin]},
         {"cell_type": "markdown", "source": ["# model.fit(x)"]},
         {"cell_type": "code", "source": ["%pip install keras\n", "!ls\n", MODEL]},
+        {"cell_type": "code", "source": [commands]},
         {"cell_type": "code", "source": ["data = tf.data.Dataset.from_tensors(x)\n"]},
         {"cell_type": "code", "source": ["display(data)\n", "files = !ls"]},
         {"cell_type": "code", "source": [loop]},
     ]
-    facts = facts_of(maker(script(json.dumps({"cells": cells}), "train.ipynb")))
+    path = script(json.dumps({"cells": cells}), "train.ipynb")
+    # Jupyter starts it in its own folder, wherever it is asked from.
+    monkeypatch.chdir(path.parent.parent)
+    facts = facts_of(maker(path))
     assert (facts.loop, facts.batch) == (True, 640)
 
 
