@@ -5,14 +5,18 @@ write lies in a folder of the trial: the same work, another place. A callback of
 user's own making writes where its code says.
 """
 
+import ast
 import functools
 import inspect
 import os
 import re
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
+
+from perfkit.diagnosis.source import of_kind
 
 # They reach other machines, or write in the background beyond a trial's end.
 LEFT_OUT = frozenset({"OrbaxCheckpoint", "RemoteMonitor"})
@@ -37,7 +41,7 @@ _STEER = frozenset(
 _STEERED = frozenset(
     {
         *("optimizer", "learning_rate", "lr", "assign", "trainable"),
-        *("set_weights", "load_weights", "stop_training"),
+        *("set_value", "set_weights", "load_weights", "stop_training"),
     }
 )
 
@@ -85,8 +89,22 @@ def steers(callback: Any) -> bool:
     functions: Iterator[Any] = map(inspect.unwrap, named)
     # Keras's own speak of an optimizer to write down its learning rate.
     own = (one for one in functions if not str(one.__module__).startswith("keras."))
-    codes = (one.__code__ for one in own if hasattr(one, "__code__"))
-    return any(_STEERED.intersection(_names(code)) for code in codes)
+    coded = (one for one in own if hasattr(one, "__code__"))
+    return any(
+        _STEERED.intersection(_names(one.__code__)) or _alters(one) for one in coded
+    )
+
+
+def _alters(function: Any) -> bool:
+    """Whether it sets an attribute of the model, or of a part of it."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        return False
+    return any(
+        isinstance(node.ctx, ast.Store) and "model" in ast.unparse(node.value).lower()
+        for node in of_kind(ast.Attribute, tree)
+    )
 
 
 def _names(code: CodeType) -> Iterator[str]:

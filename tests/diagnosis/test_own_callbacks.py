@@ -95,9 +95,26 @@ class Saved(keras.callbacks.ModelCheckpoint):
         [layer.set_weights(layer.get_weights()) for layer in self.model.layers]
 
 
+class Annealed(keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.begun = 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.begun += 1
+        self.model.beta = min(1.0, self.begun / 10)
+
+
+class Counter(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        self.begun = self.model.count_params()
+
+
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
+        (Annealed, True),
+        (Counter, False),
         (lambda: keras.callbacks.EarlyStopping(), True),
         (lambda: keras.callbacks.ReduceLROnPlateau(), True),
         (lambda: keras.callbacks.LearningRateScheduler(lambda epoch: 0.1), True),
