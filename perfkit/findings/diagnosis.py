@@ -46,7 +46,7 @@ _TO_DO = {
     "small-batch": "Make the batch larger",
     "retracing": "Let each function be traced once",
     "callback": "Let less watch the training",
-    "validation": "Validate less often",
+    "validation": "Spend less time on validation",
     "epoch-boundary": "Let the data go on from epoch to epoch",
     "xla": "Compile the steps with XLA",
     "precision": "Train with mixed precision",

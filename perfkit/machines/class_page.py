@@ -209,9 +209,10 @@ def _standing(room: Classroom) -> tuple[bool, Verdict]:
     if mine is None and not slow:
         lowest, highest = (units.times(known[end][0]) for end in (0, -1))
         vague = not all(units.is_known(*both) for both in ends.values())
+        much = f"Their speeds are {lowest} to {highest} times the median machine's."
         return False, Verdict(
             headline=_NOBODY,
-            much=f"Their speeds are {lowest} to {highest} times the median machine's.",
+            much="How far they are from it is not known yet." if vague else much,
             sure="not known yet" if vague else "",
             next=order,
         )

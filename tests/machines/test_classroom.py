@@ -295,6 +295,7 @@ def test_without_intervals_nobody_is_called_slow(tmp_path):
     said = verdict(tmp_path)
     assert said.headline.startswith("Leave the machines as they are")
     assert (said.sure, said.interval) == ("not known yet", "")
+    assert said.much == "How far they are from it is not known yet."
     mine = verdict(tmp_path, "ada")
     assert mine.much == "How far ada is from the median of 4 machines is not known yet."
 

@@ -263,9 +263,17 @@ def _cache(objects: list[Any], point: CachePoint | str) -> dict[str, Any]:
 
 
 def _inside(one: Any) -> str:
-    """The function of Keras's that makes a map; "" where a pipeline's author does."""
-    function = getattr(getattr(one, "_map_func", None), "_func", None)
-    module = str(getattr(function, "__module__", ""))
+    """The function of Keras's that makes a stage; "" where a pipeline's author does."""
+    # Examples are zipped with their targets; batches would be an author's own to zip.
+    parts = [*beneath(one)] if kind(one) == "zip" else [one]
+    mapped = [getattr(part, "_map_func", None) for part in parts]
+    made_by = {_of_keras(function) for function in mapped if function is not None}
+    batched = any(kind(part) == "batch" for part in parts)
+    return made_by.pop() if len(made_by) == 1 and not batched else ""
+
+
+def _of_keras(mapped: Any) -> str:
+    module = str(getattr(getattr(mapped, "_func", None), "__module__", ""))
     found = re.fullmatch(r"keras\..*\.(\w+_dataset)_utils", module)
     of = "array" if found and found[1].startswith("timeseries") else "directory"
     return f"{found[1]}_from_{of}" if found else ""

@@ -110,6 +110,16 @@ def test_behind_a_map_inside_keras_no_cache_is_to_be_typed(tmp_path, shuffle):
     assert f".cache(){'.shuffle(n)' * shuffle}.batch(b) right behind it" in fix
 
 
+def test_windows_with_their_targets_are_kept_inside_keras_too():
+    windows = keras.utils.timeseries_dataset_from_array(
+        np.zeros((99, 2), "float32"), np.zeros(99, "float32"), 8
+    )
+    fix = one(pipeline.no_cache, windows).fix
+    assert fix.startswith("timeseries_dataset_from_array(..., batch_size=None), then ")
+    zipped = DATA.zip(windows, windows)
+    assert one(pipeline.no_cache, zipped).fix == ".cache() behind the zip"
+
+
 def test_batches_are_copied_ahead_to_a_gpu_alone():
     assert "no GPU" in one(pipeline.host_to_device, DATA.range(3)).why
     change = one(pipeline.host_to_device, DATA.range(3), gpus=1)
