@@ -1,13 +1,13 @@
 """From ratios to causes: what is claimed of a training, and what is not."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from perfkit.diagnosis.change import Change, without_input
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.experiments.shared.words import rounds
-from perfkit.findings.diagnosis import Cause, Gain, Seconds
+from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison
 from perfkit.units import is_known
@@ -40,10 +40,20 @@ def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
 
 
 def causes(
-    changes: Sequence[Change], measured: Measurement, noted: Sequence[Cause] = ()
+    changes: Sequence[Change],
+    measured: Measurement,
+    noted: Sequence[Cause] = (),
+    at_once: Collection[str] = (),
 ) -> tuple[Cause, ...]:
-    """What changes proved, the largest gain first; ``noted`` is what none proves."""
-    found = _found(changes, measured)
+    """What changes proved, the largest gain first.
+
+    Args:
+        changes: All that apply.
+        measured: What was measured.
+        noted: What no change proves.
+        at_once: Names of those that were measured together.
+    """
+    found = _found(changes, measured, at_once)
     ceilings = [(one, c) for one, c in found if one.ceiling]
     left_out = {one.name for one, c in ceilings if _named(c, found)}
     # One batch again and again has one shape, which keeps functions from being traced
@@ -54,16 +64,18 @@ def causes(
     )
     if any(untried) or any(cause.cause == _RETRACING for cause in noted):
         left_out |= {one.name for one, _ in ceilings if one.cause == "input-bound"}
-    left_out.update(set_aside(changes, measured))
+    left_out.update(set_aside(changes, measured, at_once))
     return rank([_cause(s, c, measured) for s, c in found if s.name not in left_out])
 
 
-def set_aside(changes: Sequence[Change], measured: Measurement) -> tuple[str, ...]:
+def set_aside(
+    changes: Sequence[Change], measured: Measurement, at_once: Collection[str] = ()
+) -> tuple[str, ...]:
     """Name what helps, but changes what is learnt: to be judged after the defects.
 
     What dwarfs the defects is not set aside.
     """
-    found = _found(changes, measured)
+    found = _found(changes, measured, at_once)
     plain = [(s, c) for s, c in found if s.combines and not s.ceiling]
     defects = [(s, c) for s, c in plain if s.kind_at(c.ratio) == "defect"]
     return tuple(
@@ -79,15 +91,27 @@ def set_aside(changes: Sequence[Change], measured: Measurement) -> tuple[str, ..
 
 
 def _found(
-    changes: Sequence[Change], measured: Measurement
+    changes: Sequence[Change], measured: Measurement, at_once: Collection[str] = ()
 ) -> list[tuple[Change, Comparison]]:
-    return [
+    """What is shown to help: by itself, or by all of it at once where nothing else is.
+
+    Where none of them stands out by itself, and they do together, one of them at least
+    does help; of each that is faster this is said, as likely.
+    """
+    faster = [
         (one, compared)
         for one in changes
         if (compared := measured.compare(one.name, AS_GIVEN))
-        and one.helps(compared)
+        and compared.verdict == "faster"
         and compared.ratio >= CLAIMED
     ]
+    found = [(one, compared) for one, compared in faster if one.helps(compared)]
+    together = measured.compare(TOGETHER, AS_GIVEN)
+    by_itself = any(one.name in at_once for one, _ in found)
+    if together and not by_itself and together.verdict == "faster":
+        parts = [pair for pair in faster if pair[0].name in at_once]
+        found += parts if together.stands_out else []
+    return found
 
 
 def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:

@@ -182,10 +182,18 @@ class Screening:
     Args:
         changes: All that can be changed there.
         hinted: Causes that stand in its code.
+        hurried: Whether a mistake waits for fresh processes.
     """
 
-    def __init__(self, changes: Sequence[Change], hinted: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        hinted: Collection[str] = (),
+        *,
+        hurried: bool = False,
+    ) -> None:
         self._changes, self._hinted = changes, hinted
+        self._most = _SOME_TURNS if hurried else _MOST_TURNS
         self._turns: dict[str, int] = {}
 
     def __call__(
@@ -234,7 +242,7 @@ class Screening:
             return turns < _FEWEST_TURNS
         if turns < _FEWEST_TURNS:
             return compared.high >= CLAIMED
-        if turns >= _MOST_TURNS or compared.high < CLAIMED:
+        if turns >= self._most or compared.high < CLAIMED:
             return False
         return compared.ratio > 1 and not (
             compared.low > CLAIMED and compared.half_width < _CLEAR
@@ -409,8 +417,9 @@ class Rounds:
             one.helps(c) and c.sure == "sure" and c.ratio >= CLAIMED and not one.ceiling
             for one, c in known
         )
-        may = (c.high > MUCH and c.ratio > _HOPELESS for _, c in known if c.is_noise)
-        return not found and any(may)
+        # What is faster and does not stand out is not claimed, and so is open.
+        vague = (c for one, c in known if not one.helps(c))
+        return not found and any(c.high > MUCH and c.ratio > _HOPELESS for c in vague)
 
     def _together(self, measured: Measurement) -> Iterator[Variant]:
         if (

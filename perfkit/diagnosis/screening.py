@@ -107,6 +107,7 @@ class Turns:
         self._facts: Facts | None = None
         self._ends = 0.0
         self._changes = dict[str, Change]()
+        self._hurried = False
         self._variants: dict[str, _Variant] = {}
         self._now = ""
         self._failed: dict[str, str] = {}
@@ -143,13 +144,17 @@ class Turns:
             for one in applicable
             if one.in_place and one.kind not in needless
         }
+        self._hurried = any(
+            one.kind == "defect" and not one.in_place for one in applicable
+        )
 
     # The turns.
 
     def blocks(self, tell: Callable[[Told], None]) -> Iterator[Block]:
         """Name one turn after the other, until nothing is left to learn."""
         assert self._facts is not None
-        choosing = Screening(tuple(self._changes.values()), self._hinted)
+        every = tuple(self._changes.values())
+        choosing = Screening(every, self._hinted, hurried=self._hurried)
         # All variants begin where the training as given is now.
         self._variants[AS_GIVEN] = self._made(AS_GIVEN)
         number = 0

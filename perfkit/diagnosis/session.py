@@ -270,7 +270,9 @@ class DiagnosisSession(Measurer[Diagnosis]):
         busiest = self._others.busiest() if self._others else ""
         cores = self._machine.cores_granted
         noted = inferred(self._changes, step, measured, self._facts, busiest, cores)
-        proved = gains.causes(self._changes, measured, noted)
+        together = self._together(measured)
+        at_once = together.changes if together else ()
+        proved = gains.causes(self._changes, measured, noted, at_once)
         causes = gains.rank((*proved, *noted))
         gpus = len(self._machine.gpus)
         limits = [one.name for one in self._changes if one.ceiling]
@@ -289,11 +291,11 @@ class DiagnosisSession(Measurer[Diagnosis]):
             healthy=gains.healthy(causes, measured),
             causes=causes,
             split=split.split(step, self._changes, measured, self._facts, gpus=gpus),
-            together=self._together(measured),
+            together=together,
             ceiling=gains.ceiling(self._changes, measured),
             untested=self._untested,
             unmeasured=() if self._only else open_still,
-            aside=gains.set_aside(self._changes, measured),
+            aside=gains.set_aside(self._changes, measured, at_once),
             hints=hints(self._maker),
             anatomy=self._anatomy,
             facts=self._facts.as_note()

@@ -4,9 +4,10 @@ import pytest
 
 from perfkit.diagnosis import gains
 from perfkit.diagnosis.rounds import AS_GIVEN
+from perfkit.findings.diagnosis import TOGETHER
 from perfkit.measure.statistics import Comparison
 from tests.diagnosis.diagnosed import cause
-from tests.diagnosis.measurements import CEILING, MAP, change, measured
+from tests.diagnosis.measurements import CEILING, MAP, at_rates, change, measured
 from tests.findings.made import trial
 
 LOGGER = change("without logger", "callback")
@@ -95,6 +96,20 @@ def test_an_opportunity_that_is_the_largest_of_many_by_chance_is_not_named():
     assert found("batch", *others) == ()
     # What would be wrong with the training is named, as likely.
     assert len(found("without logger", *others)) == 1
+
+
+def test_what_stands_out_only_together_is_named_as_likely():
+    others = {f"another {number}": 1000.0 for number in range(8)}
+    by_chance = {"batch": (1150.0, 1250.0, 1350.0), TOGETHER: 2000.0}
+    made = at_rates({AS_GIVEN: 1000.0} | by_chance | others, 3)
+    at_once = ("batch", "endless")
+    assert gains.causes(ALL, made) == ()
+    assert [c.change for c in gains.causes(ALL, made, at_once=at_once)] == ["batch"]
+    assert made.compare("batch", AS_GIVEN).sure == "likely"
+    # All of it may be the work of one that stands out by itself.
+    plain = at_rates({AS_GIVEN: 1000.0, "endless": 1900.0} | by_chance | others, 3)
+    found = gains.causes(ALL, plain, at_once=at_once)
+    assert [cause.change for cause in found] == ["endless"]
 
 
 def test_what_changes_the_learning_does_not_wait_for_itself():

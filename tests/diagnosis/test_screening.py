@@ -259,6 +259,14 @@ def test_what_stays_in_doubt_lets_what_is_no_mistake_have_a_turn():
     assert XLA.name in {name for _ in range(6) for name in choosing(doubtful)}
 
 
+def test_what_is_in_doubt_leaves_its_time_to_a_mistake_that_waits_for_a_process():
+    doubtful = measured(rounds=1, XLA=1.04)
+    for hurried in (False, True):
+        choosing = Screening((XLA,), hurried=hurried)
+        turns = sum(XLA.name in choosing(doubtful) for _ in range(20))
+        assert turns == (4 if hurried else 12)
+
+
 def test_what_the_code_hints_at_comes_first_in_its_group():
     choosing = Screening(ALL, {"serial-map"})
     choosing(measured(rounds=0))
