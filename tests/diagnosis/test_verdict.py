@@ -48,6 +48,17 @@ def test_the_change_that_brings_most_is_the_answer_with_its_gain():
     assert [r for r in reasons if not any(grade in r for grade in grades)] == []
 
 
+def test_changes_that_are_in_each_other_s_way_are_not_all_to_be_made():
+    found = diagnosis()
+    at_once = replace(found.together, speedup=gain(0.55))
+    (said,) = verdict_of(replace(found, together=at_once)).warnings
+    assert said == (
+        'Do not make all of it: "parallel map" and "without CSVLogger" at once run '
+        "0.55 times as fast."
+    )
+    assert verdict_of(found).warnings == ()
+
+
 def test_what_a_loop_does_for_long_between_epochs_is_said_beside_its_steps():
     found = diagnosis(causes=())
     quick = replace(found, facts=found.facts | {"between_s": 0.5, "steps": 100})
