@@ -87,7 +87,10 @@ def links(html):
 
 
 def settle(panel):
-    """Return once the panel's thread has done what it was asked for."""
+    """Return once the panel's thread has done what it was asked for, and is over."""
     done = threading.Event()
     panel._worker.ask(done.set)
     assert done.wait(LONG_S)
+    for thread in threading.enumerate():
+        if thread.name == panel._worker._name:
+            thread.join(LONG_S)
