@@ -19,6 +19,8 @@ _Timed = tuple[str, dict[int, Steady]]
 CONTROL = "control (A/A)"
 # A function of the reader's as a variant.
 OWN = "yours"
+# Epochs that something would have lasted which met no end of one.
+_ENDLESS = 2
 
 
 @dataclass(frozen=True)
@@ -195,13 +197,20 @@ class Measurement:
     def _misses(self, trial: Trial) -> bool:
         """Whether its turns in one process met no end of an epoch, as the baseline's.
 
-        Its rate would have been spared what the others are charged with.
+        Its rate would have been spared what the others are charged with. What went on
+        for longer than epochs last has no ends: that belongs to what was changed.
         """
         charged = trial.recurring or WHOLE in trial.notes
         if charged or trial.variant in self._own:
             return False
-        given = self.of(self.baseline)
-        return any(one.recurring and one.shares_process(trial) for one in given)
+        done = sum(examples for _, examples in trial.ticks)
+        lasting = (
+            every
+            for one in self.of(self.baseline)
+            if one.shares_process(trial)
+            for every, _ in one.recurring.values()
+        )
+        return any(done < _ENDLESS * every for every in lasting)
 
     @functools.cached_property
     def _own(self) -> set[str]:

@@ -48,19 +48,23 @@ def test_a_trial_that_never_saw_its_pause_has_no_rate():
 
 def test_turns_in_one_process_that_met_no_end_of_an_epoch_are_not_compared():
     together = {"notes": {ONE_PROCESS: True}}
+    longer = (*TICKS, *((2 + 0.01 * n, 10) for n in range(1, 101)))
     trials = [
         pausing(0.4, variant="given", **together),
         pausing(0.4, variant="met", **together),
         # Where its turns were over before, its rate is spared what it takes.
         trial_with({}, {}, variant="missed", **together),
+        # What lasted for two epochs and met none has none.
+        trial_with({}, {}, variant="endless", ticks=longer, **together),
         trial_with({}, {}, variant="fresh"),
         # Where ticks hold whole epochs, it is charged with all of them.
         trial_with({}, {}, variant="whole", notes={ONE_PROCESS: True, WHOLE: True}),
     ]
-    names = ("given", "met", "missed", "fresh", "whole")
+    names = ("given", "met", "missed", "endless", "fresh", "whole")
     variants = tuple(Variant(name, iter, "", "given") for name in names)
     measured = Measurement(variants=variants, trials=tuple(trials), baseline="given")
-    assert [one.variant for one in measured.comparisons] == ["met", "fresh", "whole"]
+    compared = [one.variant for one in measured.comparisons]
+    assert compared == ["met", "endless", "fresh", "whole"]
 
 
 def added(usual, name, trial):
