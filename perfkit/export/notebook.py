@@ -212,7 +212,8 @@ def _language(notebook: NotebookNode) -> str:
 def _texts(notebook: NotebookNode) -> Iterator[str]:
     """All that its outputs say."""
     for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
+        # Other cells have none, whatever their file says.
+        for output in cell.outputs if cell.cell_type == "code" else ():
             if output.output_type == "stream":
                 yield output.text
             elif output.output_type != "error":

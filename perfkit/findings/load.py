@@ -88,8 +88,8 @@ def cores(finding: Finding) -> float:
 
 def mean_cores(finding: Finding, name: str) -> str:
     """How many cores it kept busy on average, in words."""
-    mean = _mean(finding, name)
-    return f"{units.significant(mean, 2)} core{'s' if mean != 1 else ''}"
+    kept = units.significant(_mean(finding, name), 2)
+    return f"{kept} core{'s' if kept != '1' else ''}"
 
 
 def _mean(finding: Finding, name: str) -> float:

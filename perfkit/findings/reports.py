@@ -552,6 +552,8 @@ def _what_came_of(of: Standing, aside: tuple[str, ...]) -> tuple[str, str]:
     words = [compared.judgement]
     if compared.verdict == "faster" and compared.ratio < _WORTH:
         words = ["faster, by too little to be worth a change"]
+    elif compared.verdict == "faster" and not compared.stands_out:
+        words = ["faster, which may be chance: so many changes were tried"]
     if of.variant in aside:
         words = ["faster, and it changes what is learnt: fix the defects first"]
     return compared.interval, "; ".join(filter(None, [*words, of.problem]))

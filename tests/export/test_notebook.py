@@ -1,4 +1,5 @@
 import base64
+import json
 import os
 import subprocess
 import sys
@@ -107,6 +108,15 @@ def test_a_notebook_says_whether_it_was_run_and_what_it_cannot_tell(page):
 )
 def test_what_makes_outputs_doubtful_is_said(page, cells, said):
     assert said in page("# T", *cells).text
+
+
+def test_outputs_of_what_is_no_code_are_none(tmp_path):
+    path = write(book("Text."), tmp_path / "book.ipynb")
+    broken = json.loads(path.read_text())
+    said = {"output_type": "stream", "name": "stdout", "text": ["done"]}
+    broken["cells"][0]["outputs"] = [said]
+    path.write_text(json.dumps(broken))
+    assert "done" not in Page(export(path).read_text(encoding="utf-8")).text
 
 
 def test_exporting_runs_nothing(page, tmp_path):
