@@ -338,7 +338,10 @@ def _warnings(found: Diagnosis, cause: Cause) -> Iterator[str]:
 def _in_each_others_way(found: Diagnosis, cause: Cause) -> Iterator[str]:
     """That the best changes, each of which helps by itself, bring less at once."""
     together = found.together
-    if together and together.speedup.high < cause.speedup.low:
+    if not together or cause.change not in together.changes:
+        # What is not made together with others says nothing of them.
+        return
+    if together.speedup.high < cause.speedup.low:
         names = listed(together.changes)
         yield f"Do not make all of it: {names} at once run {together.speedup.brief}."
 

@@ -57,6 +57,9 @@ def test_changes_that_are_in_each_other_s_way_are_not_all_to_be_made():
         "0.55 times as fast."
     )
     assert verdict_of(found).warnings == ()
+    # What is in none of it may bring more than all of it.
+    apart = cause("xla", "XLA", 6.0, "opportunity")
+    assert verdict_of(replace(found, causes=(apart,))).warnings == ()
 
 
 def test_what_a_loop_does_for_long_between_epochs_is_said_beside_its_steps():
