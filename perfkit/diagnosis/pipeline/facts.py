@@ -119,8 +119,8 @@ def live_plan() -> dict[str, Any]:
 
 
 def limited(plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan with the name of the stage that has most of its work."""
-    busiest = anatomy.busiest(plan)
+    """The plan with the name of the stage that has most of its work, if all is told."""
+    busiest = None if tells_too_little(plan) else anatomy.busiest(plan)
     return plan | {"limits": busiest["name"] if busiest else ""}
 
 
@@ -138,13 +138,17 @@ def _iterators() -> list[Any]:
 
 
 _LONGEST_S = 1.0
-_SOURCES_GONE = ("Shuffle", "ShuffleV3", "ShuffleAndRepeat")
+# What such a stage works on comes from another one.
+_NO_SOURCES = (
+    *("Batch", "Filter", "FiniteRepeat", "FlatMap", "ForeverRepeat", "Interleave"),
+    *("Map", "PaddedBatch", "Parallel", "Prefetch", "Repeat", "Shuffle", "Take"),
+)
 
 
 def tells_too_little(plan: dict[str, Any]) -> bool:
-    """Whether a plan begins behind a shuffle."""
+    """Whether a plan has no source: one that a shuffle hides, or that has ended."""
     stages = plan.get("stages") or [{"kind": ""}]
-    return str(stages[0]["kind"]).startswith(_SOURCES_GONE)
+    return str(stages[0]["kind"]).startswith(_NO_SOURCES)
 
 
 def driven_plan(dataset: Any) -> dict[str, Any]:
@@ -156,10 +160,15 @@ def driven_plan(dataset: Any) -> dict[str, Any]:
     source, *stages = chain(dataset)
     straight = stacked((one for one in stages if kind(one) != "shuffle"), source)
     iterator, began = iter(straight), time.perf_counter()
-    for _ in iterator:
-        if time.perf_counter() - began > _LONGEST_S:
+    seen = anatomy.plan(iterator)
+    for number, _ in enumerate(iterator, 1):
+        late = time.perf_counter() - began > _LONGEST_S
+        # When the data end, their source is gone: what was seen before that counts.
+        if late or not number & (number - 1):
+            seen = anatomy.plan(iterator)
+        if late:
             break
-    return limited(anatomy.plan(iterator)) | {"without": "shuffle"}
+    return limited(seen) | {"without": "shuffle"}
 
 
 def pipeline_facts(training: Training) -> dict[str, Any]:
