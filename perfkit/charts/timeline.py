@@ -213,12 +213,14 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
     for row, variant in enumerate(lanes):
         trials = [t for t in finding.trials if t.variant == variant]
         found = [step for trial in trials for step in steps(trial, longest)]
-        usual = rates.get(variant) or _middle([rate for *_, rate in found])
+        # Where no rate is told, none is written: the middle of its steps is none.
+        rate = rates.get(variant)
         axes.axhline(row, color=INK, alpha=0.2, lw=0.8)
         _draw_set_up(axes, row, trials)
-        if usual:
+        if usual := rate or _middle([of for *_, of in found]):
             _draw_steps(axes, row, found, usual)
-            rows.beside(axes, row, units.rate(usual, unit_of(finding, variant)))
+        if rate:
+            rows.beside(axes, row, units.rate(rate, unit_of(finding, variant)))
         for trial in trials:
             if trial.outcome not in ("completed", "stopped"):
                 end = trial.started_s + trial.wall_s
@@ -237,20 +239,22 @@ def _draw_steps(axes: Axes, row: int, found: list[Step], usual: float) -> None:
 
 
 def _draw_set_up(axes: Axes, row: int, trials: list[Trial]) -> None:
-    """From a trial's start to the end of its first call, which is no steady work."""
+    """Its set-up and its first call, which are no steady work; no wait between."""
     spans = [
         (trial.started_s + start, end - start)
         for trial in trials
-        for start, end in _before_steady(trial)
+        for start, end in before_steady(trial)
     ]
     axes.broken_barh(spans, (row - 0.09, 0.18), facecolor=GREY, lw=0)
 
 
-def _before_steady(trial: Trial) -> Iterator[tuple[float, float]]:
+def before_steady(trial: Trial) -> Iterator[tuple[float, float]]:
     """From when to when it was set up, and worked on its first tick."""
     if not trial.ticks:
         return
-    yield 0.0, trial.ticks[0][0]
+    # In a process that others share it was set up when its first turn came.
+    ready = trial.ticks[0][0]
+    yield max(0.0, ready - (trial.setup_s or ready)), ready
     yield from ((start, end) for start, end, _ in _worked(trial)[:1])
 
 

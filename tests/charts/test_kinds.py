@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from perfkit import gallery
 from perfkit.charts import rates, timeline
-from perfkit.charts.timeline import steps
+from perfkit.charts.timeline import before_steady, steps
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import guess
 from perfkit.machine.record import Gpu
@@ -162,10 +162,18 @@ def test_too_few_ticks_make_no_step(ticks):
     assert list(steps(ticked(ticks), 0.0)) == []
 
 
+def test_a_wait_for_the_first_turn_is_no_set_up():
+    alone = ticked(((3.0, 0), (4.0, 10), (5.0, 10)))
+    assert list(before_steady(alone)) == [(0.0, 3.0), (3.0, 4.0)]
+    assert list(before_steady(replace(alone, setup_s=0.5))) == [(2.5, 3.0), (3.0, 4.0)]
+
+
 def test_the_timeline_has_a_lane_for_the_control_and_the_load_below_if_any():
     figure = gallery.timeline(finding())
     said = words(figure)
     assert CONTROL in said
+    # Told of what was timed; the control is no variant with a rate of its own.
+    assert said.count("1,000 examples/s") == 1
     assert "seconds since the start of the run" in said
     assert any(text.startswith("other programs 0.4") for text in said)
     assert "of its best speed mostly, and at 80 % at the least: two" in figure.alt
