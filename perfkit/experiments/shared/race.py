@@ -160,7 +160,7 @@ class Race:
         rates = instead(best, self.measured.timing(self.baseline), unit=self.unit)
         return Verdict(
             headline=new.do,
-            much=f"{self.what} then runs {_as_fast(compared)}{rates}.",
+            much=f"{self.what} then runs {self._as_fast(compared)}{rates}.",
             sure=compared.sure,
             interval=compared.ends,
             edits=(Edit(old=old.lines, new=new.lines),),
@@ -195,7 +195,8 @@ class Race:
             next=next,
         )
 
-
-def _as_fast(compared: Comparison) -> str:
-    known = f"{units.times(compared.ratio)} times as fast"
-    return known if compared.ends else compared.judgement
+    def _as_fast(self, compared: Comparison) -> str:
+        known = (
+            f"{units.times(compared.ratio)} times as fast as {quoted(self.baseline)}"
+        )
+        return known if compared.ends else compared.judgement

@@ -113,7 +113,7 @@ def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
 def test_the_fastest_precision_is_named_with_what_to_type_and_no_imitation():
     found = verdict(measured(FASTER))
     assert (found.winner, found.headline) == ("mixed_bfloat16", "Train with bfloat16.")
-    assert "2.0 times as fast: 12,800 instead of 6,400" in found.much
+    assert '2.0 times as fast as "float32": 12,800 instead of 6,400' in found.much
     assert found.sure == "sure"
     (edit,) = found.edits
     assert 'set_dtype_policy("mixed_bfloat16")' in edit.new
