@@ -12,7 +12,7 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK, Figure
 from perfkit.findings.diagnosis import Diagnosis, Gain, Part
 from perfkit.findings.record import Finding
-from perfkit.findings.reports import part_in_words
+from perfkit.findings.reports import grade_of, part_in_words
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
 
@@ -99,7 +99,7 @@ def split(found: Diagnosis) -> Figure:
     parts = list(found.split.items())[:_MOST]
     parts.sort(key=lambda part: part[0] == _REST)
     whole = found.step.median_s
-    said = [(name, (_split_in_words(of, whole), of.grade)) for name, of in parts]
+    said = [(name, (_split_in_words(of, whole), grade_of(of))) for name, of in parts]
     words = "; ".join(f"{plain(name, 60)} {', '.join(told)}" for name, told in said)
     return rows.picture(
         title,

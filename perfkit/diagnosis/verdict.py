@@ -405,9 +405,9 @@ def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
 def because(found: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
     yield f"{_step(found, whole=True)} {_MEASURED}."
-    # What the budget was spent on.
-    if plan := str(found.facts.get(rounds.PLAN) or ""):
-        yield plan
+    # A plan is of the run that was; what to give the next one stays of use.
+    if "a budget of" in (plan := str(found.facts.get(rounds.PLAN) or "")):
+        yield f"Planned by its first steps: {plan}"
     for cause in found.causes:
         means = f"{MEANINGS[cause.cause]}. " if cause.cause in MEANINGS else ""
         kind = f"{_KINDS[cause.kind]}; {cause.grade}"

@@ -87,10 +87,8 @@ _MIND = {
     "determinism": "Two runs then differ.",
     "float32": "Results then have 7 digits instead of 16.",
     "buckets of similar length": "Examples of similar length are then learnt together.",
-    "graph": "What a step does besides computing, such as counting, printing or "
-    "drawing with NumPy, then happens only once.",
-    "tf.function": "What it does besides computing, such as counting or printing in "
-    "Python, then happens only once.",
+    "graph": "What a step counts, prints or draws with NumPy then happens only once.",
+    "tf.function": "What it counts or prints in Python then happens only once.",
 }
 
 

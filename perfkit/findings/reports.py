@@ -44,8 +44,8 @@ _CLAIMS = (
     "beyond the noise.",
     "no difference shown: neither is so, and the interval leaves no difference open "
     f"that is larger than {units.percent(WORTH_KNOWING - 1)}.",
-    "too noisy to say: the interval leaves open that there is such a difference; so "
-    "does a single round, unless it leaves no doubt.",
+    "too noisy to say: the interval leaves open that there is such a difference.",
+    "one round: not judged: a single round leaves it open.",
 )
 
 
@@ -83,7 +83,7 @@ def of_diagnosis(found: Diagnosis) -> Report:
                 "Everything that was tried, and what was not",
                 tables=(_limits(found), _tried(found), _untested(found), _hints(found)),
             ),
-            Fold("What TensorFlow runs for its data", tables=(_anatomy(found),)),
+            _anatomy(found),
             *_common_folds(finding, repeat),
         ),
         repeat=repeat,
@@ -120,6 +120,12 @@ def facts(finding: Finding) -> Fold:
     lines = {title: _text(values) for title, values in told.items()}
     said = (f"{title}: {line.rstrip('.')}." for title, line in lines.items() if line)
     return Fold("What it was asked with and measured on", tuple(said))
+
+
+def grade_of(part: Part) -> str:
+    """How a part is known; what was tried and showed nothing is not."""
+    tried = part.grade == "measured here" and part_in_words(part, 1.0)[0] == "?"
+    return "not known yet" if tried else part.grade
 
 
 def part_in_words(part: Part, whole: float) -> tuple[str, str]:
@@ -492,7 +498,7 @@ def _causes(found: Diagnosis) -> Table:
 def _split(found: Diagnosis) -> Fold:
     whole = found.step.median_s if found.step else 0.0
     rows = tuple(
-        (name, *part_in_words(part, whole), part.grade, part.how)
+        (name, *part_in_words(part, whole), grade_of(part), part.how)
         for name, part in (found.split.items() if whole else ())
     )
     title = f"Where a step of {units.seconds(whole)} goes"
@@ -511,15 +517,17 @@ def _limits(found: Diagnosis) -> Table:
     return Table("What can be had at most", ("", "as fast", "what ran"), tuple(rows))
 
 
-def _anatomy(found: Diagnosis) -> Table:
+def _anatomy(found: Diagnosis) -> Fold:
     """The plan of its pipeline; what makes no sense in a note is left out."""
-    slowest = found.anatomy.get("limits")
-    rows = tuple(_stage(stage, slowest) for stage in stages(found.anatomy))
+    title, most = "What TensorFlow runs for its data", found.anatomy.get("limits")
+    rows = tuple(_stage(stage, most) for stage in stages(found.anatomy))
     headings = ("stage", "share of the work", "each", "at a time", "what that says")
-    return Table("What TensorFlow runs for its data", headings, rows)
+    straight = "Read while the data were made without their shuffle, which hides them."
+    lines = (straight,) * (rows != () and "without" in found.anatomy)
+    return Fold(title, lines, tables=(Table(title, headings, rows),))
 
 
-def _stage(of: Stage, slowest: Any) -> tuple[str, ...]:
+def _stage(of: Stage, most: Any) -> tuple[str, ...]:
     by = " (AUTOTUNE)" if of.tuned else ""
     each = of.ns_per_element
     return (
@@ -527,7 +535,7 @@ def _stage(of: Stage, slowest: Any) -> tuple[str, ...]:
         "" if of.share is None else units.percent(of.share),
         "" if each is None else units.seconds(each / 1e9),
         "" if of.parallelism is None else f"{of.parallelism:g}{by}",
-        "read from TensorFlow; it limits" * (of.name == slowest),
+        "the most work, by TensorFlow's own clock" * (of.name == most),
     )
 
 

@@ -109,8 +109,11 @@ def test_the_plan_of_its_pipeline_is_drawn():
     assert "anatomy" in kinds(found)
     said = in_text(found.report, whole=True)
     (row,) = (line for line in said.splitlines() if line.startswith("map "))
-    limits = ["90 %", "2 ms", "2", "read from TensorFlow; it limits"]
+    limits = ["90 %", "2 ms", "2", "the most work, by TensorFlow's own clock"]
     assert re.split(r"  +", row)[1:] == limits
+    assert "without their shuffle" not in said
+    driven = replace(found, anatomy=found.anatomy | {"without": "shuffle"})
+    assert "without their shuffle" in in_text(driven.report, whole=True)
 
 
 def test_a_diagnosis_has_the_charts_of_its_trials_too():

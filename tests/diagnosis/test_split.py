@@ -6,7 +6,7 @@ from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.gains import ceiling, step_of
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
-from perfkit.findings.reports import part_in_words
+from perfkit.findings.reports import grade_of, part_in_words
 from perfkit.measure.measurement import Measurement
 from tests.diagnosis.measurements import BATCH, CEILING, change, in_rounds, stepping
 from tests.findings.made import completed
@@ -107,7 +107,11 @@ def test_what_is_not_shown_is_unknown_and_no_share_comes_from_it():
     said = {name: part_in_words(part, 0.01) for name, part in found.items()}
     for name in ("input", "dispatch", "compute", "unexplained"):
         assert said[name] == ("?", "")
-    assert (said["callbacks"], found["callbacks"].grade) == (("?", ""), "not tested")
+    assert (said["callbacks"], grade_of(found["callbacks"])) == (
+        ("?", ""),
+        "not tested",
+    )
+    assert grade_of(found["input"]) == "not known yet"
 
 
 def test_what_is_shown_to_be_small_is_a_range():
