@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -232,6 +233,9 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
         raise KeyboardInterrupt(told) from None
     piped = asked.json == "-" or getattr(asked, "diff", False)
     _show_report(finding, asked, stderr=piped)
+    if finding.path and not piped:
+        typed = shlex.quote(_as_typed(finding.path))
+        print(f"For a page to send: perfkit export {typed}")
     if asked.json:
         _write_json(finding, asked.json)
     if session.unsaved:
