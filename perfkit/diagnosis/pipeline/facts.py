@@ -155,7 +155,8 @@ def driven_plan(dataset: Any) -> dict[str, Any]:
     """The plan of the same pipeline without its shuffles, run for a second at most.
 
     Returns:
-        As ``experiments.shared.anatomy.plan``, with ``"without": "shuffle"``.
+        As ``experiments.shared.anatomy.plan``, with ``"without": "shuffle"`` where it
+        has one.
     """
     source, *stages = chain(dataset)
     straight = stacked((one for one in stages if kind(one) != "shuffle"), source)
@@ -168,7 +169,8 @@ def driven_plan(dataset: Any) -> dict[str, Any]:
             seen = anatomy.plan(iterator)
         if late:
             break
-    return limited(seen) | {"without": "shuffle"}
+    shuffled = any(kind(one) == "shuffle" for one in stages)
+    return limited(seen) | ({"without": "shuffle"} if shuffled else {})
 
 
 def pipeline_facts(training: Training) -> dict[str, Any]:
