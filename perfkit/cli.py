@@ -234,8 +234,10 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
     piped = asked.json == "-" or getattr(asked, "diff", False)
     _show_report(finding, asked, stderr=piped)
     if finding.path and not piped:
+        from perfkit.findings.report import sayer
+
         typed = shlex.quote(_as_typed(finding.path))
-        print(f"For a page to send: perfkit export {typed}")
+        sayer(_console())(f"For a page to send: perfkit export {typed}", whole=True)
     if asked.json:
         _write_json(finding, asked.json)
     if session.unsaved:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from perfkit import units
 from perfkit.experiments.shared.words import (
     failures,
     instead,
@@ -158,9 +157,12 @@ class Race:
         tied = [tie.variant for tie in ties]
         also = (f"{listed(tied)} may be as fast.",) if tied else ()
         rates = instead(best, self.measured.timing(self.baseline), unit=self.unit)
+        fast = compared.judgement
+        if compared.ends:
+            fast = f"{compared.as_fast_as} {quoted(self.baseline)}"
         return Verdict(
             headline=new.do,
-            much=f"{self.what} then runs {self._as_fast(compared)}{rates}.",
+            much=f"{self.what} then runs {fast}{rates}.",
             sure=compared.sure,
             interval=compared.ends,
             edits=(Edit(old=old.lines, new=new.lines),),
@@ -194,9 +196,3 @@ class Race:
             because=because,
             next=next,
         )
-
-    def _as_fast(self, compared: Comparison) -> str:
-        known = (
-            f"{units.times(compared.ratio)} times as fast as {quoted(self.baseline)}"
-        )
-        return known if compared.ends else compared.judgement
