@@ -1,7 +1,6 @@
 """One diagnosis, from looking at a training to the saved record; or a recorded one."""
 
 import functools
-import importlib.metadata
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -9,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from perfkit import __version__
 from perfkit.diagnosis import (
     changes,
     gains,
@@ -284,7 +284,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         found = Diagnosis(
             training=name_of(self._maker),
             recorded=self._recorded,
-            perfkit=importlib.metadata.version("perfkit"),
+            perfkit=__version__,
             machine=self._machine,
             step=step,
             verdict=Verdict(headline=""),

@@ -2,7 +2,6 @@
 
 import datetime
 import functools
-import importlib.metadata
 import importlib.util
 import random
 import threading
@@ -10,7 +9,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from perfkit import units
+from perfkit import __version__, units
 from perfkit.errors import (
     BadParameterError,
     MissingPartError,
@@ -217,7 +216,7 @@ class Session(Measurer[Finding]):
             question=self.experiment.question,
             parameters=shareable(self.experiment),
             recorded=self._recorded,
-            perfkit=importlib.metadata.version("perfkit"),
+            perfkit=__version__,
             machine=self.machine,
             trials=measured.trials,
             samples=measured.samples,

@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import getpass
-import importlib.metadata
 import itertools
 import os
 import platform
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfkit import runs
+from perfkit import __version__, runs
 from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.experiments import experiment
@@ -130,7 +129,7 @@ class Making:
         made = Passport(
             label=self.label,
             recorded=self._recorded,
-            perfkit=importlib.metadata.version("perfkit"),
+            perfkit=__version__,
             machine=here,
             checks=checks(here),
             microbenchmarks=benchmark_rates(parts, hidden) if parts else (),

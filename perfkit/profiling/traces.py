@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from perfkit import __version__
 from perfkit.errors import BadFileError, MissingPartError, installing
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
 from perfkit.machine.environment import nameless
@@ -320,7 +321,7 @@ def gathered(
     return Profile(
         training=training,
         recorded=recorded,
-        perfkit=importlib.metadata.version("perfkit"),
+        perfkit=__version__,
         machine=here,
         xprof=xprof,
         traced_s=tuple(told["traced_s"]),

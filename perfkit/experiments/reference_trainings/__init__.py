@@ -50,8 +50,9 @@ class ReferenceTrainings(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Draw the photographs and write what is read from the disk, once."""
-        yield from work.make()
+        # Before anything computes: it hides the GPUs, which only holds until then.
         here = seen_here()
+        yield from work.make()
         refused = {
             name: why
             for one in REFERENCES
