@@ -179,7 +179,9 @@ def _step(measured: Measurement) -> Iterator[str]:
     if not line.bends and line.shows_overhead and line.cost.low > 0:
         size = units.significant(line.overhead.value / line.cost.value, 2)
         half = f"; with {size} examples half of a step is overhead"
-    yield f"Fitted over {len(steps)} sizes, {before}, and each example {cost}{half}."
+    if units.is_known(line.cost.low, line.cost.high):
+        fitted = f"Fitted over {len(steps)} sizes"
+        yield f"{fitted}, {before}, and each example {cost}{half}."
     if line.bends:
         off = ", ".join(f"{n:,} takes {units.ratio(times)}" for n, times in line.bends)
         yield f"The line does not hold: of what it says a step of {off}."

@@ -156,7 +156,8 @@ def _placed(found: Result, curve: Curve) -> Iterator[str]:
     """What lies beside the curve: another batch, and the reader's models."""
     along = {point.what: point for point in curve.points}
     for point in found.others:
-        if usual := along.get(point.what):
+        usual = along.get(point.what)
+        if usual and usual.gain.ends and point.gain.ends:
             yield (
                 f"With {point.batch:,} instead of {usual.batch:,} examples a batch, "
                 f"{point.what} gains {brief(point.gain)} instead of "
@@ -180,16 +181,17 @@ def _wire(measured: Measurement) -> Iterator[str]:
     resident = next((c for c in measured.comparisons if c.variant == FLOATS), None)
     if resident is None:
         return
-    if resident.is_noise:
+    if resident.is_noise and resident.ends:
         yield f"Bringing each batch to the GPU as floats: {brief(resident)}."
-    else:
+    elif resident.ends:
         middle, low, high = (
             max(0.0, 1 - r) for r in (resident.ratio, resident.high, resident.low)
         )
         share = units.between(middle, low, high, units.percent)
         yield f"Of a step, bringing each batch to the GPU as floats takes {share}."
     for name, how in ((BYTES, "As bytes"), (AHEAD, "Ahead of the step")):
-        if compared := measured.compare(name, FLOATS):
+        compared = measured.compare(name, FLOATS)
+        if compared and compared.ends:
             yield f"{how} instead, the training runs at {brief(compared)}."
 
 

@@ -6,8 +6,10 @@ from perfkit.machine.record import Library
 from perfkit.machine.starting.log import explained, loaded, patterns, said
 from tests.machine.trees import grow, package
 
-# As it was recorded there.
-RECORDED = (Path(__file__).parent / "tensorflow-2.21-without-gpu.log").read_text()
+# As they were recorded.
+HERE = Path(__file__).parent
+RECORDED = (HERE / "tensorflow-2.21-without-gpu.log").read_text()
+ON_A_GPU = (HERE / "tensorflow-2.21-h200.log").read_text()
 
 
 def test_a_recorded_log_is_explained_line_by_line_each_line_once():
@@ -20,6 +22,12 @@ def test_a_recorded_log_is_explained_line_by_line_each_line_once():
         ("To enable the following instructions", "harmless"),
         ("failed call to cuInit: INTERNAL: CUD", "fatal"),
     ]
+
+
+def test_nothing_is_wrong_in_the_log_of_a_gpu_that_computes():
+    found = said(ON_A_GPU)
+    assert {one.weight for one in found} == {"harmless"}
+    assert sum("GPU" in one.meaning for one in found) >= 2
 
 
 @pytest.mark.parametrize(

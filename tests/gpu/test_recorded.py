@@ -1,0 +1,90 @@
+"""What one card gave, an NVIDIA H200 in a virtual machine, read where there is none."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from benchmarks.record import reworded
+from perfkit.machine.checks import checks
+from perfkit.machine.nvml import READINGS
+from perfkit.units import UNKNOWN
+
+RECORDED = Path(__file__).parent / "recorded"
+PASSPORT = RECORDED / "passport.json"
+MEASURED = sorted({*RECORDED.glob("*.json")} - {PASSPORT})
+each = pytest.mark.parametrize("path", MEASURED, ids=lambda path: path.stem)
+# A number that nobody knows, in the middle of a sentence.
+HOLE = re.compile(rf" {re.escape(UNKNOWN)}[×.,;) ]")
+
+
+@each
+def test_no_sentence_about_it_has_a_hole(path):
+    said = reworded(perfkit.load(path)).verdict
+    sentences = (said.headline, said.much, *said.warnings, *said.because, said.next)
+    assert not [sentence for sentence in sentences if HOLE.search(sentence)]
+
+
+@each
+def test_it_makes_a_page_that_names_the_card(path, tmp_path):
+    page = perfkit.export(path, tmp_path / "page.html").read_text()
+    assert "NVIDIA H200" in page
+    assert "GPU 0 busy" in page
+
+
+@each
+def test_every_reading_is_one_that_a_card_can_give(path):
+    found = perfkit.load(path)
+    (gpu,) = found.machine.gpus
+    most = {
+        "busy": 1,
+        "memory": gpu.memory,
+        "power": gpu.power.limit,
+        "sm_clock": gpu.clocks.sm_max,
+        "temperature": gpu.power.slowdown,
+        "link_generation": gpu.link.generation_max,
+        "link_width": gpu.link.width_max,
+    }
+    assert {*most, "throttle"} == {*READINGS}
+    for name, limit in most.items():
+        read = [value for value in found.samples[f"gpu0_{name}"] if value is not None]
+        assert read, name
+        assert 0 <= min(read) <= max(read) <= limit, name
+
+
+@pytest.mark.parametrize(
+    ("name", "headline", "sure"),
+    [
+        ("execution-mode", "Compile the step with XLA.", "likely"),
+        ("contention", "A pipeline that waits slows this training.", "likely"),
+        ("diagnosis-mlp", "Run 16 steps at a time.", "likely"),
+        (
+            "diagnosis-serial-map",
+            "Let the maps work on several elements at a time.",
+            "likely",
+        ),
+        # Its two processes of one work were 2.2 times apart.
+        (
+            "cpu-or-gpu",
+            "Whether to train on the GPU is not known yet.",
+            "not known yet",
+        ),
+    ],
+)
+def test_what_it_said_is_what_is_said_now(name, headline, sure):
+    said = reworded(perfkit.load(RECORDED / f"{name}.json")).verdict
+    assert (said.headline, said.sure) == (headline, sure)
+
+
+def test_no_part_of_the_card_was_faster_than_theory_allows():
+    parts = perfkit.load(PASSPORT).microbenchmarks
+    timed = [part for part in parts if part.group == "GPU" and part.rate]
+    assert {part.name for part in timed} >= {"GPU product, bfloat16", "from the GPU"}
+    assert not [part.name for part in timed if part.limit and part.low > part.limit]
+
+
+def test_the_doctor_warns_of_the_libraries_that_stood_in_and_of_nothing_else():
+    machine = perfkit.load(PASSPORT).machine
+    warned = {check.id for check in checks(machine) if check.status != "ok"}
+    assert warned == {"shadowed-libraries"}
