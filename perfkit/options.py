@@ -153,7 +153,9 @@ def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
     parser.epilog = _EXIT_CODES
     _add_name(parser, arguments)
     _add_run_options(
-        parser, "seconds to spend on measuring (60); preparing data comes on top"
+        parser,
+        "seconds to spend on measuring (60, where there is a GPU 180); preparing data "
+        "comes on top",
     )
 
 

@@ -99,8 +99,10 @@ def imports(source, package):
             up = package.split(".")[: 1 - node.level or None] if node.level else []
             base = ".".join([*up, *filter(None, [node.module])])
             # What is imported may be a module or a name in one; the part is the same
-            # but for perfkit itself, whose names live in other parts.
-            for alias in node.names:
+            # but for perfkit itself, whose names live in other parts. Its version is
+            # for all.
+            names = [alias for alias in node.names if alias.name != "__version__"]
+            for alias in names:
                 inside = base == "perfkit" and is_part(alias.name)
                 yield f"perfkit.{alias.name}" if inside else base
 

@@ -7,6 +7,7 @@ import perfkit
 from perfkit import runs
 from perfkit.displays import Display
 from perfkit.errors import BadParameterError, RunError
+from perfkit.machine.gpu import Gpu
 from perfkit.measure import plan
 from tests.measure.scripted import Session
 
@@ -64,9 +65,12 @@ def test_a_run_can_be_watched_from_another_thread():
     assert found == ["found"]
 
 
-def test_the_budget_is_sixty_seconds_unless_the_environment_says_otherwise(monkeypatch):
+def test_the_budget_is_longer_with_a_gpu_unless_the_environment_says_it(monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
-    assert runs.default_budget() == 60
+    for gpus, budget in (((), 60), ((Gpu(name="H200"),), 180)):
+        monkeypatch.setattr(runs, "gpus_here", lambda gpus=gpus: (gpus, ""))
+        assert runs.default_budget() == budget
+        assert runs.default_budget(90.0) == 90
     monkeypatch.setenv("PERFKIT_BUDGET", "2.5")
     assert runs.default_budget() == 2.5
 

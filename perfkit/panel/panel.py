@@ -94,8 +94,9 @@ def panel(
     Args:
         what: The name of an experiment, an experiment, the function of a training, or
             one of the three names above.
-        budget: The seconds set at first; 60, or for a diagnosis and a race as many as
-            it needs, unless PERFKIT_BUDGET says otherwise.
+        budget: The seconds set at first; 60, 180 where there is a GPU, or for a
+            diagnosis and a race as many as it needs, unless PERFKIT_BUDGET says
+            otherwise.
         guess: The guess set at first.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
