@@ -115,11 +115,10 @@ def _not_measured(found: Diagnosis) -> Verdict:
         much = "The run was stopped before the training had made enough steps."
     else:
         much = "The training made too few steps within the budget."
-    plan = str(found.facts.get(rounds.PLAN) or "")
-    then = _REMEDIES.get(found.outcome, _REMEDIES["completed"])
+    plan, then = _to_give(found), _REMEDIES.get(found.outcome, _REMEDIES["completed"])
     if runs and not found.stopped:
         # Trials that the budget's end has cut off were stopped, too.
-        then = plan if "a budget of" in plan else _REMEDIES["completed"]
+        then = plan or _REMEDIES["completed"]
     if step_s:
         seen = [f"A step takes about {_short(step_s)}", *_spent(found)]
         if not runs:
@@ -130,7 +129,7 @@ def _not_measured(found: Diagnosis) -> Verdict:
         headline=_NOT_KNOWN if runs or step_s else "This training could not be run.",
         much=much,
         sure="not known yet" if runs or step_s else "",
-        because=(*filter(None, [plan]), *_remarks(found)),
+        because=(*([plan] if plan not in ("", then) else []), *_remarks(found)),
         next=then,
     )
 
@@ -402,11 +401,16 @@ def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
         before = "Then "
 
 
+def _to_give(found: Diagnosis) -> str:
+    """The plan of a run that is over, where it says what to give the next one."""
+    plan = str(found.facts.get(rounds.PLAN) or "")
+    return plan if "a budget of" in plan else ""
+
+
 def because(found: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
     yield f"{_step(found, whole=True)} {_MEASURED}."
-    # A plan is of the run that was; what to give the next one stays of use.
-    if "a budget of" in (plan := str(found.facts.get(rounds.PLAN) or "")):
+    if plan := _to_give(found):
         yield f"Planned by its first steps: {plan}"
     for cause in found.causes:
         means = f"{MEANINGS[cause.cause]}. " if cause.cause in MEANINGS else ""

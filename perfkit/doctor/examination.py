@@ -213,7 +213,7 @@ class _Look:
         finding = runs.watch(session, self.display)
         if session.unsaved:
             # A command has no memory from which it could be saved again.
-            why, _, _ = session.unsaved.partition(" It is still in memory")
+            why, _, _ = session.unsaved.partition(" In a notebook")
             self.missed.append(f"Microbenchmarks are shown here and not kept: {why}")
         return finding
 

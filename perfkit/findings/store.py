@@ -217,8 +217,8 @@ def _for_its_owner(path: str, flags: int) -> int:
 
 def _not_saved(folder: Path, error: OSError) -> str:
     return (
-        f"The finding could not be saved in {folder} ({error.strerror or error}). "
-        f"It is still in memory: {remedy(error)}, then save it again."
+        f"The finding could not be saved in {folder} ({error.strerror or error}): "
+        f"{remedy(error)}. In a notebook it is still in memory: save it again."
     )
 
 

@@ -5,6 +5,7 @@ from perfkit.diagnosis import split
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.gains import ceiling, step_of
 from perfkit.diagnosis.rounds import AS_GIVEN
+from perfkit.experiments.shared import benchmark, benchmark_gpu
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import grade_of, part_in_words
 from perfkit.measure.measurement import Measurement
@@ -213,3 +214,12 @@ def test_nothing_is_said_where_a_part_of_it_is_unknown():
 def test_the_product_is_timed_only_where_a_share_can_be_told():
     assert [one.name for one in split.tries(Facts(flop=1.0), gpus=0)] == [split.NAME]
     assert list(split.tries(Facts(), gpus=0)) == []
+
+
+@pytest.mark.parametrize(
+    ("gpus", "where", "kind"),
+    [(0, benchmark.tensorflow_product, "float32"), (1, benchmark_gpu.product, "TF32")],
+)
+def test_the_product_is_computed_as_the_training_computes(gpus, where, kind):
+    (one,) = split.tries(Facts(flop=1.0), gpus=gpus)
+    assert (one.work.func, one.work.args) == (where, (kind,))

@@ -156,7 +156,7 @@ def test_microbenchmarks_that_cannot_be_measured_cost_nothing_else(stage):
     "doctor", "full disk", sees="What was measured is shown, and that it was not kept."
 )
 def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
-    stage.unsaved = "It is full. It is still in memory: save it again."
+    stage.unsaved = "It is full. In a notebook it is still there: save it again."
     found = look(probe=True)
     assert found.missed == ("Microbenchmarks are shown here and not kept: It is full.",)
     assert found.microbenchmarks is not None
