@@ -9,6 +9,7 @@ file: here, and nowhere before, it is made printable and escaped.
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Protocol
@@ -393,8 +394,12 @@ def _table(table: Table, *, named: bool = True) -> str:
     )
 
 
+# Between a number and its unit, which no narrow column shall part.
+_UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[nµm]?s)(?![A-Za-z]))")
+
+
 def _row(cells: tuple[str, ...], *, strong: bool) -> str:
-    name, *rest = map(_code, cells or ("",))
+    name, *rest = (_UNIT.sub("\N{NO-BREAK SPACE}", _code(c)) for c in cells or ("",))
     texts = "".join(f'<td class="perfkit-lines">{text}</td>' for text in rest)
     strength = ' class="perfkit-strong"' if strong else ""
     return f'<tr{strength}><th scope="row">{name}</th>{texts}</tr>'
