@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -25,7 +26,11 @@ from perfkit.diagnosis.training import (
 )
 
 # What holds work that the graph around it does not show.
-_HIDDEN = ("While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall")
+_HIDDEN = (
+    *("While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall"),
+    # Of layers such as GRU and LSTM on a GPU.
+    "CudnnRNN",
+)
 
 
 def flop_of(model: Any, batch: Any) -> float | None:
@@ -52,7 +57,7 @@ def flop_of(model: Any, batch: Any) -> float | None:
 def of_graph(graph: Any) -> float | None:
     """Count the products in a graph; None where it does not show them all."""
     operations = _needed(graph)
-    if any(operation.type in _HIDDEN for operation in operations):
+    if any(operation.type.startswith(_HIDDEN) for operation in operations):
         return None
     counted = [_COUNTED[one.type](one) for one in operations if one.type in _COUNTED]
     return float(sum(counted)) if all(math.isfinite(n) for n in counted) else None
@@ -133,6 +138,7 @@ class Facts:
         counted: Whether the steps of an epoch can be counted, however many are made at
             a time.
         xla: Whether its step is compiled by XLA.
+        can_xla: Whether Keras would have XLA compile it, if asked to.
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
         steering: Those of them that may change what is learnt.
@@ -184,6 +190,7 @@ class Facts:
     steps_per_execution: int = 1
     counted: bool = True
     xla: bool = False
+    can_xla: bool = True
     metrics: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
     steering: tuple[str, ...] = ()
@@ -254,6 +261,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         steps_per_execution=int(model.steps_per_execution),
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
+        can_xla=known(_can_xla, model, otherwise=True),
         metrics=known(metrics_of, model, otherwise=()),
         callbacks=_classes(callbacks),
         steering=_classes(c for c in callbacks if steers(c)),
@@ -284,6 +292,16 @@ def _parameters(model: Any) -> int:
 
 def _layers(model: Any) -> tuple[str, ...]:
     return tuple(type(layer).__name__ for layer in model.layers)
+
+
+def _can_xla(model: Any) -> bool:
+    """Whether it takes what Keras only warns of, where a layer cannot be compiled."""
+    before = model.jit_compile
+    with warnings.catch_warnings(action="ignore"):
+        model.jit_compile = True
+        taken = bool(model.jit_compile)
+        model.jit_compile = before
+    return taken
 
 
 def _policies(model: Any) -> list[str]:

@@ -9,7 +9,9 @@ import pytest
 import scipy.sparse
 import tensorflow as tf
 
-from perfkit.diagnosis.facts import facts_of, flop_of
+from perfkit.diagnosis.change import Untested
+from perfkit.diagnosis.changes.model import execution
+from perfkit.diagnosis.facts import facts_of, flop_of, of_graph
 from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.script import not_trained
 from perfkit.diagnosis.training import examples_in, first_batch, handed_over, parted
@@ -79,6 +81,35 @@ def test_of_a_model_without_a_call_nobody_knows_the_products():
     batch = next(iter(fits.batches(1)))
     assert flop_of(model, batch) is None
     assert facts_of(handed_over((model, fits.batches(3)))).flop is None
+
+
+def test_the_products_of_cudnns_recurrent_layers_are_in_no_graph():
+    @tf.function
+    def recurrent(rows):
+        state = tf.zeros((1, 4, 3))
+        return tf.raw_ops.CudnnRNNV3(
+            input=rows,
+            input_h=state,
+            input_c=state,
+            params=tf.zeros(96),
+            sequence_lengths=[5] * 4,
+        ).output
+
+    graph = recurrent.get_concrete_function(tf.TensorSpec((5, 4, 2))).graph
+    assert of_graph(graph) is None
+
+
+@pytest.mark.parametrize("can", [False, True])
+def test_what_keras_does_not_compile_is_known_and_not_offered(can):
+    layer = keras.layers.Dense(1)
+    # As layers say it that cuDNN runs.
+    layer.supports_jit = can
+    model = keras.Sequential([keras.Input((2,)), layer])
+    model.compile("sgd", "mse")
+    found = facts_of(handed_over((model, fits.batches(3))))
+    assert (found.can_xla, found.xla, model.jit_compile) == (can, False, False)
+    offered = [one for one in execution(found) if one.cause == "xla"]
+    assert [isinstance(one, Untested) for one in offered] == [not can]
 
 
 def dense():

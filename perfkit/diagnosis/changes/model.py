@@ -93,7 +93,9 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
             apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
             steps=many,
         )
-    if not facts.xla:
+    if not facts.can_xla:
+        yield Untested("xla", "Keras compiles no model with such layers")
+    elif not facts.xla:
         yield Change(
             name="XLA",
             cause="xla",
