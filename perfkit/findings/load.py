@@ -8,6 +8,7 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import has_microbenchmarks
 from perfkit.findings.text import plain
 from perfkit.machine.gpu import throttle_reasons
+from perfkit.measure.measurement import CONTROL
 
 # Whose each reading is, in the order in which they are stacked.
 CPU = {
@@ -16,6 +17,8 @@ CPU = {
     "cpu_perfkit": "perfkit",
 }
 GPUS = 16
+# The note of a question that keeps the machine busy itself, and means to.
+MEANT = "busy on purpose"
 # Of all cores; less disturbs little.
 _LITTLE = 0.1
 # The share of its best speed below which a core was slowed.
@@ -31,26 +34,53 @@ def in_words(finding: Finding) -> Iterator[str]:
     for name in CPU:
         if known(finding, name):
             kept = mean_cores(finding, name)
-            yield f"{whose(finding, name)} kept {kept} busy on average"
+            meant = ", this question's loads among them," * _is_meant(finding, name)
+            yield f"{whose(finding, name)}{meant} kept {kept} busy on average"
     speeds = [value for _, value in known(finding, "core_speed")]
     if speeds:
         mostly, least = units.percent(statistics.median(speeds)), min(speeds)
         slows = (
             ": two busy cores that share a unit, heat, a battery, or other machines on "
-            "the same processor slow it"
+            "the same processor slow it, and it is slow when it has just woken"
         )
         yield (
             f"A core ran at {mostly} of its best speed mostly, and at "
             f"{units.percent(least)} at the least{slows * (least < _STEADY)}"
         )
+    yield from _gpus(finding)
     for number, found in throttled(finding).items():
         yield f"GPU {number} was slowed: {', '.join(found)}"
+
+
+def _is_meant(finding: Finding, name: str) -> bool:
+    return name == "cpu_other" and bool(finding.notes.get(MEANT))
+
+
+def _gpus(finding: Finding) -> Iterator[str]:
+    """How busy each GPU was while the baseline worked, and where it was most."""
+    for number in range(GPUS):
+        read = known(finding, f"gpu{number}_busy")
+        seen = dict[str, list[float]]()
+        for trial in finding.trials if read else ():
+            # Without what comes before the steady state.
+            worked = [trial.started_s + after for after, _ in trial.ticks[1:]] or [0.0]
+            busy = [share for t, share in read if worked[0] <= t <= worked[-1]]
+            seen.setdefault(trial.variant, []).extend(busy)
+        shares = {n: statistics.fmean(busy) for n, busy in seen.items() if busy}
+        shares.pop(CONTROL, None)
+        most = max(shares, key=shares.__getitem__, default="")
+        if said := [
+            f'{units.percent(shares[name])} of the time in "{plain(name, 40)}"'
+            for name in dict.fromkeys((finding.baseline, most))
+            if name in shares
+        ]:
+            yield f"GPU {number} was busy for {' and '.join(said)}, by its driver"
 
 
 def quieter(finding: Finding) -> str:
     """What to do where noise hides the answer: end who took cores, or measure on."""
     again = f"run again with a budget of {_MORE * finding.budget_s:.0f} s."
-    is_known = bool(known(finding, "cpu_other"))
+    is_known = known(finding, "cpu_other") and not _is_meant(finding, "cpu_other")
     taken = _mean(finding, "cpu_other") if is_known else 0.0
     if taken < _LITTLE * cores(finding):
         return again.capitalize()

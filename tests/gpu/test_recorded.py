@@ -1,12 +1,14 @@
 """What one card gave, an NVIDIA H200 in a virtual machine, read where there is none."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import perfkit
 from benchmarks.record import reworded
+from perfkit.findings import load
 from perfkit.machine.checks import checks
 from perfkit.machine.nvml import READINGS
 from perfkit.units import UNKNOWN
@@ -75,6 +77,28 @@ def test_every_reading_is_one_that_a_card_can_give(path):
 def test_what_it_said_is_what_is_said_now(name, headline, sure):
     said = reworded(perfkit.load(RECORDED / f"{name}.json")).verdict
     assert (said.headline, said.sure) == (headline, sure)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mixed-precision", '11 % of the time in "float32" and 34 % of the time in "flo'),
+        ("diagnosis-serial-map", '4.8 % of the time in "as given" and 98 % of the time '),
+        ("embedding-lookup", '5.4 % of the time in "one-hot product", by its driver'),
+    ],
+)
+def test_how_idle_the_card_was_is_said(name, said):
+    found = perfkit.load(RECORDED / f"{name}.json")
+    assert f"GPU 0 was busy for {said}" in ". ".join(load.in_words(found))
+
+
+def test_loads_that_were_meant_are_nobody_elses():
+    found = perfkit.load(RECORDED / "contention.json")
+    meant = replace(found, notes={load.MEANT: True})
+    said = "other programs, this question's loads among them, kept 5 cores busy"
+    assert said in ". ".join(load.in_words(meant))
+    assert "Other programs kept 5" in load.quieter(found)
+    assert "Other programs" not in load.quieter(meant)
 
 
 def test_no_part_of_the_card_was_faster_than_theory_allows():

@@ -25,6 +25,7 @@ from perfkit.experiments.contention.signs import (
 from perfkit.experiments.contention.verdict import Opened, judge, opened
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import benchmark
+from perfkit.findings.load import MEANT
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
@@ -78,6 +79,7 @@ class Contention(Experiment):
         """Write the files to read, and refuse loads that this machine cannot have."""
         import tensorflow as tf
 
+        yield Note(MEANT, True)
         refused = {}
         if GPU in self._asked and not tf.config.list_physical_devices("GPU"):
             refused[GPU] = _NO_GPU

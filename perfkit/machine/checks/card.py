@@ -142,15 +142,15 @@ _IN_LAPTOPS = ("Laptop", "Max-Q", "Mobile")
 def throttled(machine: Machine) -> Iterator[Check]:
     """Heat or a weak power supply slows a GPU down."""
     for place, name, gpu in base.seen(machine):
-        reasons, when = gpu.clocks.busy_throttle, "under load"
+        reasons, when, state = gpu.clocks.busy_throttle, "under load", ""
         if reasons is None:
-            reasons, when = gpu.clocks.throttle, "now"
+            reasons, when, state = gpu.clocks.throttle, "now", _state(gpu)
         if reasons is None:
             continue
         # A newer driver may give a reason that has no words here.
         unknown = [reason for reason in reasons if reason.startswith("reason 0x")]
         bad = [one for one in reasons if one not in (*_BY_DESIGN, *unknown)]
-        evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}{_state(gpu)}."
+        evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}{state}."
         if gpu.clocks.busy_throttle is None and not _works(gpu):
             yield say(machine, "unseen-throttle", evidence, name=name)
         elif bad:
@@ -187,7 +187,7 @@ def _works(gpu: Gpu) -> bool:
 
 
 def _state(gpu: Gpu) -> str:
-    """The temperature and the clock, where they are known, for a sentence's end."""
+    """The temperature and the clock as it was asked, for a sentence's end."""
     facts = []
     if gpu.power.temperature is not None:
         facts.append(f"{gpu.power.temperature:.0f} °C")

@@ -5,13 +5,15 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size.numbers import found, search, step
 from perfkit.experiments.batch_size.verdict import why
+from perfkit.experiments.shared import batches as shared_batches
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.plan import Try
-from perfkit.measure.tick import READY
+from perfkit.measure.tick import READY, Note
 from perfkit.measure.trial import Limits
 from tests.experiments.batches import driven, tried
 from tests.measure.scripted import Clock
@@ -153,3 +155,16 @@ def test_the_first_size_of_the_usual_loop_pays_for_tracing():
     assert rates[1024] < fair(1024) / 50
     assert fair(1024) > fair(64)
     assert rates[4] == pytest.approx(fair(4))
+
+
+def test_what_a_gpu_tries_in_its_first_step_is_no_memory_of_the_training(monkeypatch):
+    forgotten = []
+    memory = tf.config.experimental
+    monkeypatch.setattr(shared_batches, "_first_gpu", lambda: ["GPU:0"])
+    monkeypatch.setattr(memory, "reset_memory_stats", forgotten.append)
+    monkeypatch.setattr(
+        memory, "get_memory_info", lambda _: {"peak": 10 if forgotten else 1000}
+    )
+    told = [one for one in shared_batches.fitting("tiny-dense", 8) if type(one) is Note]
+    assert forgotten == ["GPU:0"]
+    assert told[-1].value["gpu_peak"] == 10

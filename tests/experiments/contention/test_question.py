@@ -49,14 +49,14 @@ def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeyp
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
     monkeypatch.setattr(benchmark, "make", _nothing_made)
     monkeypatch.setattr(benchmark, "forgets", lambda files: False)
-    (note,) = list(Contention().prepare())
+    *_, note = Contention().prepare()
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}
     assert "GPU" in note.value["gpu product"]
     assert "does not forget" in note.value["disk reader"]
     # Refused whatever it hides, so that nothing is told by it.
     monkeypatch.setattr(loads, "make", lambda: iter(()))
-    (note,) = list(Contention(mystery=7, fed="disk").prepare())
+    *_, note = Contention(mystery=7, fed="disk").prepare()
     assert set(note.value) == {"mystery"}
 
 
