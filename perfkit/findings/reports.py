@@ -278,8 +278,8 @@ def _noise(finding: Finding) -> str:
         return "How noisy this machine was is not known: the run was too short."
     share = units.percent(abs(finding.noise_floor - 1))
     return (
-        f"The same code, run twice side by side, differed by up to {share} here. "
-        "Smaller differences are not reported."
+        f"Two runs of the same code may differ by {share} here: what they did, and one "
+        "standard error. Smaller differences are not reported."
     )
 
 
@@ -295,15 +295,20 @@ def _method(finding: Finding) -> Iterator[str]:
         "interval comes from the spread of trials and of the turns within them; few "
         "trials borrow from the spread of the others."
     )
+    alone = all(c.rounds == 1 for c in finding.comparisons)
+    over = "rests on that round and its control" if alone else "is over rounds"
     yield (
-        "Ratios: two variants are compared within each round that ran both, side by "
-        "side; the interval is over rounds."
+        "Ratios: two variants are compared within each round that ran both; the "
+        f"interval {over}."
     )
     spent = max((t.started_s + t.wall_s for t in finding.trials), default=0.0)
     besides = " Preparing what the variants need is not part of it."
+    used = f", {units.seconds(spent)} of them spent"
+    if spent > finding.budget_s:
+        used = f"; {units.seconds(spent)} were spent: a first round may take twice"
     yield (
-        f"Budget: {units.seconds(finding.budget_s)} for measuring, "
-        f"{units.seconds(spent)} of them spent.{besides * (not _diagnoses(finding))}"
+        f"Budget: {units.seconds(finding.budget_s)} for measuring{used}."
+        f"{besides * (not _diagnoses(finding))}"
     )
 
 

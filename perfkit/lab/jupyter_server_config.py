@@ -1,7 +1,9 @@
 """What the server is told; read by Jupyter, which provides ``get_config``."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from jupyter_server.serverapp import ServerApp
 
 if TYPE_CHECKING:
     from traitlets.config import get_config  # noqa: TC004  see above
@@ -19,6 +21,15 @@ c.ServerApp.allow_root = hasattr(os, "geteuid") and os.geteuid() == 0
 # Else any user of the machine may listen to what a notebook prints.
 c.KernelManager.transport_encryption = "auto"
 c.ServerApp.kernel_spec_manager_class = "perfkit.lab.kernels.ThisPython"
+
+
+def _stop(self: ServerApp, sig: Any, frame: Any) -> None:
+    self.io_loop.add_callback_from_signal(self._stop)
+
+
+# Its own handler takes the sockets down at once, and again later: a server that is told
+# to stop just when it opens them fails at the second time, and never ends.
+ServerApp._signal_stop = _stop  # type: ignore[method-assign]
 
 # Ctrl-C ends it, as it ends every command.
 c.ServerApp.answer_yes = True

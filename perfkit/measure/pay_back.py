@@ -20,7 +20,7 @@ from perfkit.measure.statistics import student
 from perfkit.measure.steady import Steady
 from perfkit.measure.trial import Trial
 
-Paying = Literal["pays back", "at once", "never", "not shown"]
+Paying = Literal["pays back", "at once", "never", "not shown", "one round"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,8 @@ class PayBack:
         baseline: The one it is held against.
         paying: ``"pays back"`` after ``examples``; ``"at once"``, because its first
             call costs no more; ``"never"``, because its steps are slower; ``"not
-            shown"`` where the steps are not shown to differ, or when it is ahead.
+            shown"`` where the steps are not shown to differ, or when it is ahead;
+            ``"one round"`` where they are, and only one round has timed both.
         examples: After how many; 0.0 for at once, None for the last two.
         low: Lower end of the 95 % interval of ``examples``.
         high: Upper end of it; None where it has none.
@@ -113,8 +114,9 @@ def pay_back(
     extra = np.array([one[number].extra - other[number].extra for number in common])
     saved = np.array([other[number].each - one[number].each for number in common])
     if compared.verdict != "faster" or len(common) < 2 or saved.mean() <= 0:
-        slower = compared.verdict == "slower"
-        paying: Paying = "never" if slower else "not shown"
+        paying: Paying = "never" if compared.verdict == "slower" else "not shown"
+        if compared.verdict == "faster" and len(common) == 1:
+            paying = "one round"
         return PayBack(variant=variant, baseline=baseline, paying=paying)
     middle = float(extra.mean() / saved.mean())
     low, high = _fieller(extra, saved)

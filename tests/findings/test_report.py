@@ -136,7 +136,7 @@ def test_the_guess_turns_and_an_early_end_are_told():
     assert "one trial ran after the other" in in_text(found.report, whole=True)
     alone = in_text(finding(baseline="").report, whole=True)
     assert "The baseline is" not in alone
-    assert "differed by up to 4.0 %" in finding(noise_floor=1.04)._repr_html_()
+    assert "may differ by 4.0 %" in finding(noise_floor=1.04)._repr_html_()
     made = finding(extra=(trial("naive", 1000.0, 4, turns=(0.1, 0.2)),))
     assert "2 turns in all" in in_text(made.report, whole=True)
 

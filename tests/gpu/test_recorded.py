@@ -82,8 +82,14 @@ def test_what_it_said_is_what_is_said_now(name, headline, sure):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("mixed-precision", '11 % of the time in "float32" and 34 % of the time in "flo'),
-        ("diagnosis-serial-map", '4.8 % of the time in "as given" and 98 % of the time '),
+        (
+            "mixed-precision",
+            '11 % of the time in "float32" and 34 % of the time in "flo',
+        ),
+        (
+            "diagnosis-serial-map",
+            '4.8 % of the time in "as given" and 98 % of the time ',
+        ),
         ("embedding-lookup", '5.4 % of the time in "one-hot product", by its driver'),
     ],
 )

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -57,7 +58,7 @@ class Lab:
 
 
 @contextlib.contextmanager
-def running_lab(root, home, *options, **environment):
+def running_lab(root, home, *options, reached=True, **environment):
     """Start a server on ``root`` with ``home`` as the user's home folder; end it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "perfkit", "lab", str(root), "--no-browser", *options],
@@ -69,6 +70,8 @@ def running_lab(root, home, *options, **environment):
     lab = Lab(root, home, process, [])
     try:
         _read_address(lab)
+        if reached:
+            _is_reached(lab)
         yield lab
     finally:
         process.terminate()
@@ -76,6 +79,7 @@ def running_lab(root, home, *options, **environment):
 
 
 def _read_address(lab):
+    """Wait until it says where it is, which is before anybody can reach it there."""
     for line in lab.process.stderr:
         lab.said.append(line)
         if found := ADDRESS.search(line):
@@ -86,6 +90,17 @@ def _read_address(lab):
     rest = threading.Thread(target=lambda: lab.said.extend(lab.process.stderr))
     rest.daemon = True
     rest.start()
+
+
+def _is_reached(lab):
+    """Wait until it can be reached."""
+    port = int(lab.origin.rpartition(":")[2])
+    while lab.process.poll() is None:
+        with (
+            contextlib.suppress(ConnectionRefusedError),
+            socket.create_connection(("127.0.0.1", port)),
+        ):
+            return
 
 
 def _environment(home):

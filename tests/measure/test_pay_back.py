@@ -99,7 +99,7 @@ def test_slower_steps_never_pay_back_and_equal_ones_are_not_shown_to():
         measured(eager=[(0.1, 0.01)] * rounds, graph=[(0.2, 0.001)] * rounds)
         for rounds in (1, 3)
     )
-    assert pay_back(once, "graph", "eager").paying == "not shown"
+    assert pay_back(once, "graph", "eager").paying == "one round"
     none = pay_back(thrice, "graph", "eager", lambda *_: None)
     assert none.paying == "not shown"
     # Who starts sooner and works faster is ahead at once.

@@ -73,8 +73,10 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     if not race.won:
         return race.verdict(because=because)
     paid = pay_back(measured, race.winner, race.baseline)
+    # What one round cannot show is no reason to think twice.
+    warned = paid and paid.paying != "one round"
     return race.verdict(
-        warnings=(f"It {paying(paid, batch)}.",) if paid else (),
+        warnings=(f"It {paying(paid, batch)}.",) if paid and warned else (),
         because=because,
         next=_against_fit(measured, race),
     )
@@ -90,6 +92,7 @@ def paying(paid: PayBack, batch: float) -> str:
         "at once": "is ahead from its first call on",
         "never": "never pays back, because its steps are slower",
         "not shown": "is not shown to pay back",
+        "one round": "needs a second round to show when it is ahead",
     }[paid.paying]
 
 
