@@ -45,7 +45,7 @@ _CLAIMS = (
     "no difference shown: neither is so, and the interval leaves no difference open "
     f"that is larger than {units.percent(WORTH_KNOWING - 1)}.",
     "too noisy to say: the interval leaves open that there is such a difference.",
-    "one round: not judged: a single round leaves it open.",
+    "one round: not judged: a single round, or one turn in it, leaves it open.",
 )
 
 
