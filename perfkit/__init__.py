@@ -1,7 +1,7 @@
 """Why is my TensorFlow training slow here? Swap one thing, measure both, and see.
 
 perfkit.experiments()                   the questions that can be asked, by name
-finding = perfkit.run("data-pipeline")  asks one of this machine, in about a minute
+finding = perfkit.run("data-pipeline")  asks one of this machine, in a minute or three
 finding.verdict.headline                what is so, by how much, and how sure that is
 perfkit.diagnose(make_training)         what slows a training of your own, by how much
 perfkit.race(make_a, make_b)            whether one training is faster than another

@@ -139,6 +139,7 @@ class Facts:
             a time.
         xla: Whether its step is compiled by XLA.
         can_xla: Whether Keras would have XLA compile it, if asked to.
+        tf32: Whether a GPU may round the factors of its products in float32.
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
         steering: Those of them that may change what is learnt.
@@ -191,6 +192,7 @@ class Facts:
     counted: bool = True
     xla: bool = False
     can_xla: bool = True
+    tf32: bool = True
     metrics: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
     steering: tuple[str, ...] = ()
@@ -262,6 +264,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
         can_xla=known(_can_xla, model, otherwise=True),
+        tf32=tf.config.experimental.tensor_float_32_execution_enabled(),
         metrics=known(metrics_of, model, otherwise=()),
         callbacks=_classes(callbacks),
         steering=_classes(c for c in callbacks if steers(c)),
@@ -295,12 +298,13 @@ def _layers(model: Any) -> tuple[str, ...]:
 
 
 def _can_xla(model: Any) -> bool:
-    """Whether it takes what Keras only warns of, where a layer cannot be compiled."""
-    before = model.jit_compile
+    """Whether Keras takes it; where it refuses, it warns and goes on without."""
+    if model.jit_compile:
+        return True
     with warnings.catch_warnings(action="ignore"):
         model.jit_compile = True
         taken = bool(model.jit_compile)
-        model.jit_compile = before
+        model.jit_compile = False
     return taken
 
 

@@ -44,8 +44,8 @@ def tries(facts: Facts, *, gpus: int) -> Tries:
     if can_be_told(facts):
         work = functools.partial(benchmark.tensorflow_product, _KIND)
         if gpus:
-            # As TensorFlow computes float32 there, unless it is told otherwise.
-            work = functools.partial(gpu.product, "TF32")
+            # As TensorFlow computes float32 there, unless it was told otherwise.
+            work = functools.partial(gpu.product, "TF32" if facts.tf32 else _KIND)
         yield Try(name=NAME, work=work, seconds=_TIMED_S)
 
 

@@ -34,7 +34,7 @@ def in_words(finding: Finding) -> Iterator[str]:
     for name in CPU:
         if known(finding, name):
             kept = mean_cores(finding, name)
-            meant = ", this question's loads among them," * _is_meant(finding, name)
+            meant = ", loads of this question among them," * _is_meant(finding, name)
             yield f"{whose(finding, name)}{meant} kept {kept} busy on average"
     speeds = [value for _, value in known(finding, "core_speed")]
     if speeds:
@@ -62,12 +62,15 @@ def _gpus(finding: Finding) -> Iterator[str]:
         read = known(finding, f"gpu{number}_busy")
         seen = dict[str, list[float]]()
         for trial in finding.trials if read else ():
-            # Without what comes before the steady state.
-            worked = [trial.started_s + after for after, _ in trial.ticks[1:]] or [0.0]
-            busy = [share for t, share in read if worked[0] <= t <= worked[-1]]
-            seen.setdefault(trial.variant, []).extend(busy)
+            if trial.is_try or trial.variant == CONTROL:
+                continue
+            # Without the first call, and without the turns of others.
+            worked = [(began, ended) for began, ended, _ in trial.worked[1:]]
+            after = [(t - trial.started_s, share) for t, share in read]
+            seen.setdefault(trial.variant, []).extend(
+                share for t, share in after if any(a <= t <= b for a, b in worked)
+            )
         shares = {n: statistics.fmean(busy) for n, busy in seen.items() if busy}
-        shares.pop(CONTROL, None)
         most = max(shares, key=shares.__getitem__, default="")
         if said := [
             f'{units.percent(shares[name])} of the time in "{plain(name, 40)}"'

@@ -394,15 +394,22 @@ def _table(table: Table, *, named: bool = True) -> str:
     )
 
 
-# Between a number and its unit, which no narrow column shall part.
+# A cell of numbers, and what no narrow column shall part in it: a number and its unit.
+_NUMBERS = re.compile(r"(?:at most )?[0-9]")
 _UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[nµm]?s)(?![A-Za-z]))")
 
 
 def _row(cells: tuple[str, ...], *, strong: bool) -> str:
-    name, *rest = (_UNIT.sub("\N{NO-BREAK SPACE}", _code(c)) for c in cells or ("",))
-    texts = "".join(f'<td class="perfkit-lines">{text}</td>' for text in rest)
+    name, *rest = map(_code, cells or ("",))
+    texts = "".join(
+        f'<td class="perfkit-lines">{_kept_together(text)}</td>' for text in rest
+    )
     strength = ' class="perfkit-strong"' if strong else ""
     return f'<tr{strength}><th scope="row">{name}</th>{texts}</tr>'
+
+
+def _kept_together(text: str) -> str:
+    return _UNIT.sub("\N{NO-BREAK SPACE}", text) if _NUMBERS.match(text) else text
 
 
 def _text(text: str) -> str:

@@ -295,21 +295,29 @@ def _method(finding: Finding) -> Iterator[str]:
         "interval comes from the spread of trials and of the turns within them; few "
         "trials borrow from the spread of the others."
     )
-    alone = all(c.rounds == 1 for c in finding.comparisons)
-    over = "rests on that round and its control" if alone else "is over rounds"
+    alone = {c.rounds for c in finding.comparisons} == {1}
+    borrowed = ", of which one round has none: it borrows from what is known of others"
     yield (
         "Ratios: two variants are compared within each round that ran both; the "
-        f"interval {over}."
+        f"interval is over rounds{borrowed * alone}."
     )
-    spent = max((t.started_s + t.wall_s for t in finding.trials), default=0.0)
-    besides = " Preparing what the variants need is not part of it."
-    used = f", {units.seconds(spent)} of them spent"
-    if spent > finding.budget_s:
-        used = f"; {units.seconds(spent)} were spent: a first round may take twice"
-    yield (
-        f"Budget: {units.seconds(finding.budget_s)} for measuring{used}."
-        f"{besides * (not _diagnoses(finding))}"
-    )
+    yield f"Budget: {' '.join(_spent(finding))}"
+
+
+def _spent(finding: Finding) -> Iterator[str]:
+    """What the rounds took of the budget, and what has a time of its own."""
+    ends = [(t.round, t.started_s + t.wall_s) for t in finding.trials]
+    spent = max((end for number, end in ends if number), default=0.0)
+    first = max((end for number, end in ends if number == 1), default=0.0)
+    within = spent <= finding.budget_s
+    used = f"{units.seconds(spent)} {'of them' if within else 'were'} spent."
+    yield f"{units.seconds(finding.budget_s)} for measuring, {used}"
+    if first > finding.budget_s and not _diagnoses(finding):
+        yield "A first round may take twice the budget."
+    if (besides := max((end for _, end in ends), default=0.0) - spent) > 0:
+        yield f"What was tried once took {units.seconds(besides)} besides."
+    if not _diagnoses(finding):
+        yield "Preparing what the variants need is not part of it."
 
 
 def _diagnoses(finding: Finding) -> bool:

@@ -1,7 +1,7 @@
 """What the server is told; read by Jupyter, which provides ``get_config``."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_server.serverapp import ServerApp
 
@@ -23,13 +23,15 @@ c.KernelManager.transport_encryption = "auto"
 c.ServerApp.kernel_spec_manager_class = "perfkit.lab.kernels.ThisPython"
 
 
-def _stop(self: ServerApp, sig: Any, frame: Any) -> None:
-    self.io_loop.add_callback_from_signal(self._stop)
+def _stop(self: ServerApp, from_signal: bool = False) -> None:
+    self._stopping = True
+    loop = self.io_loop
+    (loop.add_callback_from_signal if from_signal else loop.add_callback)(self._stop)
 
 
-# Its own handler takes the sockets down at once, and again later: a server that is told
-# to stop just when it opens them fails at the second time, and never ends.
-ServerApp._signal_stop = _stop  # type: ignore[method-assign]
+# Its own takes the sockets down besides, at once: a server that is told to stop just
+# when it opens them then fails at that, and never ends.
+ServerApp.stop = _stop  # type: ignore[method-assign]
 
 # Ctrl-C ends it, as it ends every command.
 c.ServerApp.answer_yes = True

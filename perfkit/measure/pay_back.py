@@ -34,7 +34,7 @@ class PayBack:
             call costs no more; ``"never"``, because its steps are slower; ``"not
             shown"`` where the steps are not shown to differ, or when it is ahead;
             ``"one round"`` where they are, and only one round has timed both.
-        examples: After how many; 0.0 for at once, None for the last two.
+        examples: After how many; 0.0 for at once, None for the others.
         low: Lower end of the 95 % interval of ``examples``.
         high: Upper end of it; None where it has none.
     """

@@ -217,9 +217,13 @@ def test_the_product_is_timed_only_where_a_share_can_be_told():
 
 
 @pytest.mark.parametrize(
-    ("gpus", "where", "kind"),
-    [(0, benchmark.tensorflow_product, "float32"), (1, benchmark_gpu.product, "TF32")],
+    ("gpus", "tf32", "where", "kind"),
+    [
+        (0, True, benchmark.tensorflow_product, "float32"),
+        (1, True, benchmark_gpu.product, "TF32"),
+        (1, False, benchmark_gpu.product, "float32"),
+    ],
 )
-def test_the_product_is_computed_as_the_training_computes(gpus, where, kind):
-    (one,) = split.tries(Facts(flop=1.0), gpus=gpus)
+def test_the_product_is_computed_as_the_training_computes(gpus, tf32, where, kind):
+    (one,) = split.tries(Facts(flop=1.0, tf32=tf32), gpus=gpus)
     assert (one.work.func, one.work.args) == (where, (kind,))

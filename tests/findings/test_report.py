@@ -1,4 +1,5 @@
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -139,6 +140,28 @@ def test_the_guess_turns_and_an_early_end_are_told():
     assert "may differ by 4.0 %" in finding(noise_floor=1.04)._repr_html_()
     made = finding(extra=(trial("naive", 1000.0, 4, turns=(0.1, 0.2)),))
     assert "2 turns in all" in in_text(made.report, whole=True)
+
+
+@pytest.mark.parametrize(
+    ("budget", "tried", "said"),
+    [
+        (90.0, (), "90 s for measuring, 9.54 s of them spent. Preparing"),
+        (1.5, (), "9.54 s were spent. A first round may take twice the budget."),
+        (90.0, (12.0,), "of them spent. What was tried once took 4.76 s besides."),
+    ],
+)
+def test_what_was_spent_is_told_with_what_may_take_longer(budget, tried, said):
+    extra = tuple(trial("learning", 1000.0, 0, started=at) for at in tried)
+    found = finding(rounds=1, budget_s=budget, extra=extra)
+    whole = in_text(found.report, whole=True)
+    assert said in whole
+    assert "of which one round has none" in whole
+
+
+def test_what_a_run_did_not_reach_is_named():
+    found = finding(code={"naive": "a", "late": "b"})
+    assert re.search(r"late +not timed +was not reached", in_text(found.report))
+    assert "was not reached" not in in_text(finding(code={"naive": "a"}).report)
 
 
 def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path):

@@ -94,7 +94,7 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
             steps=many,
         )
     if not facts.can_xla:
-        yield Untested("xla", "Keras compiles no model with such layers")
+        yield Untested("xla", "Keras refuses to have XLA compile this model")
     elif not facts.xla:
         yield Change(
             name="XLA",

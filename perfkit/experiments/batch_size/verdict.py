@@ -171,17 +171,21 @@ def _step(measured: Measurement) -> Iterator[str]:
     line = numbers.line(steps, measured.noise_floor)
     if line is None:
         return
-    before, cost = "no overhead of a step is shown", between(line.cost, units.seconds)
-    if line.shows_overhead:
-        overhead = between(line.overhead, units.seconds)
-        before = f"each step costs {overhead} before its first example"
+    cost, overhead = (
+        between(one, units.seconds) * units.is_known(one.low, one.high)
+        for one in (line.cost, line.overhead)
+    )
+    told = [f"each step costs {overhead} before its first example"] if overhead else []
+    if not line.shows_overhead:
+        told = ["no overhead of a step is shown"] if cost else []
     half = ""
     if not line.bends and line.shows_overhead and line.cost.low > 0:
         size = units.significant(line.overhead.value / line.cost.value, 2)
         half = f"; with {size} examples half of a step is overhead"
-    if units.is_known(line.cost.low, line.cost.high):
-        fitted = f"Fitted over {len(steps)} sizes"
-        yield f"{fitted}, {before}, and each example {cost}{half}."
+    if cost:
+        told.append(f"each example takes {cost}{half}")
+    if told:
+        yield f"Fitted over {len(steps)} sizes, {', and '.join(told)}."
     if line.bends:
         off = ", ".join(f"{n:,} takes {units.ratio(times)}" for n, times in line.bends)
         yield f"The line does not hold: of what it says a step of {off}."

@@ -15,7 +15,8 @@ from perfkit.experiments.contention.signs import suspects
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared import images as shared_images
 from perfkit.findings import store
-from perfkit.measure.tick import REFUSED
+from perfkit.findings.load import MEANT
+from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Limits
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import words
@@ -49,15 +50,19 @@ def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeyp
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
     monkeypatch.setattr(benchmark, "make", _nothing_made)
     monkeypatch.setattr(benchmark, "forgets", lambda files: False)
-    *_, note = Contention().prepare()
+    meant, note = Contention().prepare()
+    assert meant == Note(MEANT, True)
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}
     assert "GPU" in note.value["gpu product"]
     assert "does not forget" in note.value["disk reader"]
     # Refused whatever it hides, so that nothing is told by it.
     monkeypatch.setattr(loads, "make", lambda: iter(()))
-    *_, note = Contention(mystery=7, fed="disk").prepare()
+    _, note = Contention(mystery=7, fed="disk").prepare()
     assert set(note.value) == {"mystery"}
+    # No other program is started for a pipeline.
+    (note,) = Contention(variants="sleeping pipeline").prepare()
+    assert note.name == REFUSED
 
 
 def _nothing_made(folder):
