@@ -26,6 +26,7 @@ GROUPS = PYPROJECT["dependency-groups"]
 LOCKS = ("cpu", "gpu", "slim", "test", "uv")
 # Imported by name, and always there with the declared package that they belong to.
 COMES_WITH = {
+    "jupyter_server": "jupyterlab",
     "IPython": "ipykernel",
     "jupyter_client": "ipykernel",
     "traitlets": "ipykernel",
