@@ -358,6 +358,7 @@ def read_stamps(path):
 
 
 @pytest.mark.slow
+@pytest.mark.measures
 def test_conv2d_is_as_fast_as_the_same_call_in_a_loop_of_ones_own(tmp_path):
     def same(images, kernel, stride, padding):
         import tensorflow as tf
