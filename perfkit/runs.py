@@ -26,7 +26,7 @@ Found = TypeVar("Found", covariant=True)
 
 # Seconds that separate a handful of variants on two cores; see README.md. With a GPU
 # each trial sets up alone: on an H200 one round of most questions took a minute.
-_BUDGET_S, _WITH_GPU_S = 60.0, 180.0
+USUAL_S, _WITH_GPU_S = 60.0, 180.0
 # Tests and classrooms set it to run every notebook in small; a budget that is given in
 # the call wins over it.
 BUDGET_VARIABLE = "PERFKIT_BUDGET"
@@ -201,7 +201,7 @@ def default_budget(usual: float | None = None) -> float:
         return seconds(BUDGET_VARIABLE, text)
     if usual is not None:
         return usual
-    return _WITH_GPU_S if gpus_here()[0] else _BUDGET_S
+    return _WITH_GPU_S if gpus_here()[0] else USUAL_S
 
 
 def check_seed(seed: int | None) -> None:

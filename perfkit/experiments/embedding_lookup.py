@@ -198,10 +198,10 @@ class EmbeddingLookup(Experiment):
         vectors, chosen = self._table_and_ids()
         look_up = _VARIANTS[name](vectors)
         # NumPy waits for no GPU, and would start one by asking.
-        in_numpy = name.startswith("NumPy")
-        wait = {"sync": tf.test.experimental.sync_devices}
+        graph = not name.startswith("NumPy")
+        sync = tf.test.experimental.sync_devices if graph else lambda: None
         yield READY
-        yield from every(_steps(look_up, chosen), **({} if in_numpy else wait))
+        yield from every(_steps(look_up, chosen), sync=sync)
 
     def _table_and_ids(self) -> tuple[Table, Ids]:
         return table(self.words, self.width), ids(self.batch, self.words)

@@ -296,7 +296,7 @@ def _method(finding: Finding) -> Iterator[str]:
         "trials borrow from the spread of the others."
     )
     alone = {c.rounds for c in finding.comparisons} == {1}
-    borrowed = ", of which one round has none: it borrows from what is known of others"
+    borrowed = ", of which one round has none: turns and other rounds stand in for it"
     yield (
         "Ratios: two variants are compared within each round that ran both; the "
         f"interval is over rounds{borrowed * alone}."

@@ -353,8 +353,9 @@ def _untimed(finding: Finding) -> Iterator[Standing]:
         if name not in timed and name not in last:
             problem = f"was not run: {without_marks(plain(why, _MESSAGE))}"
             yield Standing(variant=name, group="", problem=problem)
+    told = {*timed, *last, *finding.unavailable}
     for name in finding.code:
-        if name not in (*timed, *last, *finding.unavailable):
+        if name not in told:
             yield Standing(variant=name, group="", problem="was not reached")
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 # leaves what closing takes.
 SLACK_S = 25.0
 # Of a turn, what starting takes at least, and coming home.
-# Of a question: who asks does not know whether the machines have GPUs.
-_EACH_S = 60.0
 _STARTING_S, _COMING_HOME_S = 8.0, 5.0
 # After Stop, what came home by then is all.
 _STOPPING_S = 8.0
@@ -253,7 +251,8 @@ def make_task(
         )
     runs.check_seed(seed)
     if budget is None:
-        budget = runs.default_budget(_EACH_S if experiment else BUDGET_S)
+        # Who asks does not know whether the machines have GPUs.
+        budget = runs.default_budget(runs.USUAL_S if experiment else BUDGET_S)
     return Task(
         experiment=experiment.name if experiment else "",
         parameters=experiment.parameters if experiment else {},

@@ -175,10 +175,11 @@ def _step(measured: Measurement) -> Iterator[str]:
         between(one, units.seconds) * units.is_known(one.low, one.high)
         for one in (line.cost, line.overhead)
     )
-    told = [f"each step costs {overhead} before its first example"] if overhead else []
-    if not line.shows_overhead:
-        told = ["no overhead of a step is shown"] if cost else []
-    half = ""
+    told, half = list[str](), ""
+    if line.shows_overhead and overhead:
+        told.append(f"each step costs {overhead} before its first example")
+    elif cost and not line.shows_overhead:
+        told.append("no overhead of a step is shown")
     if not line.bends and line.shows_overhead and line.cost.low > 0:
         size = units.significant(line.overhead.value / line.cost.value, 2)
         half = f"; with {size} examples half of a step is overhead"

@@ -73,10 +73,12 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     if not race.won:
         return race.verdict(because=because)
     paid = pay_back(measured, race.winner, race.baseline)
+    warnings: tuple[str, ...] = ()
     # What one round cannot show is no reason to think twice.
-    warned = paid and paid.paying != "one round"
+    if paid and paid.paying != "one round":
+        warnings = (f"It {paying(paid, batch)}.",)
     return race.verdict(
-        warnings=(f"It {paying(paid, batch)}.",) if paid and warned else (),
+        warnings=warnings,
         because=because,
         next=_against_fit(measured, race),
     )
