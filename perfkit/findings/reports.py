@@ -296,7 +296,10 @@ def _method(finding: Finding) -> Iterator[str]:
         "trials borrow from the spread of the others."
     )
     alone = {c.rounds for c in finding.comparisons} == {1}
-    borrowed = ", of which one round has none: turns and other rounds stand in for it"
+    borrowed = (
+        ", of which one round has none: its turns, the other comparisons and earlier "
+        "runs stand in"
+    )
     yield (
         "Ratios: two variants are compared within each round that ran both; the "
         f"interval is over rounds{borrowed * alone}."
