@@ -8,7 +8,7 @@ import numpy as np
 
 from perfkit.diagnosis.change import Change, Untested, of_data
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.chain import PADS, again, kind, rebuilt
+from perfkit.diagnosis.pipeline import PADS, again, kind, rebuilt
 from perfkit.diagnosis.training import (
     Training,
     as_batches,

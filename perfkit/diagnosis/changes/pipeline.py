@@ -11,7 +11,7 @@ from perfkit import units
 from perfkit.diagnosis.change import Change, Untested, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.chain import (
+from perfkit.diagnosis.pipeline import (
     again,
     chain,
     describe,
@@ -23,7 +23,6 @@ from perfkit.diagnosis.pipeline.chain import (
 )
 from perfkit.diagnosis.pipeline.facts import batch_first
 from perfkit.diagnosis.pipeline.memory import (
-    CachePoint,
     Worth,
     cache_point,
     from_memory,
@@ -167,7 +166,7 @@ def in_parallel(training: Training) -> None:
     import tensorflow as tf
 
     def change(place: int, one: Any, before: Any) -> Any:
-        if not is_serial(stage(one).as_facts()):
+        if not is_serial(stage(one)):
             return None
         return again(one, before, num_parallel_calls=tf.data.AUTOTUNE)
 
@@ -183,9 +182,10 @@ def made_ahead(dataset: Any) -> Any:
 
 def cached(training: Training, *, worth: Worth) -> None:
     """Keep what is the same in each epoch, as far as ``worth`` goes."""
-    point = cache_point([one.as_facts() for one in describe(chain(training.data))])
-    if isinstance(point, CachePoint):
-        training.data = kept_after(training.data, point.after, worth, point.moved)
+    point = cache_point(describe(chain(training.data)))
+    if isinstance(point, dict):
+        after, moved = point["after"], point["moved"]
+        training.data = kept_after(training.data, after, worth, moved)
 
 
 def copied_ahead(dataset: Any) -> Any:
@@ -224,7 +224,7 @@ def per_example(facts: Facts) -> Iterator[Change]:
 def late_shuffle(facts: Facts) -> Iterator[Change | Untested]:
     """A shuffle in front of the maps whose results it holds."""
     stages = facts.stages
-    place = _late(stages)
+    place = _late([one["kind"] for one in stages])
     if place is None:
         return
     before = stages[place - 1]
@@ -248,20 +248,18 @@ def late_shuffle(facts: Facts) -> Iterator[Change | Untested]:
     )
 
 
-def _late(stages: Sequence[dict[str, Any]]) -> int | None:
+def _late(kinds: Sequence[str]) -> int | None:
     """The place of the first shuffle that follows a map; None where none does."""
-    for place in range(1, len(stages)):
-        if stages[place]["kind"] == "shuffle":
-            leading = stages[_first(stages, place) : place]
-            if any(one["kind"] == "map" for one in leading):
-                return place
+    for place, named in enumerate(kinds):
+        if named == "shuffle" and "map" in kinds[_first(kinds, place) : place]:
+            return place
     return None
 
 
-def _first(stages: Sequence[dict[str, Any]], place: int) -> int:
+def _first(kinds: Sequence[str], place: int) -> int:
     """The first place of the stages before it that give element for element."""
     first = place
-    while first > 1 and stages[first - 1]["kind"] in _ONE_TO_ONE:
+    while first > 1 and kinds[first - 1] in _ONE_TO_ONE:
         first -= 1
     return first
 
@@ -269,10 +267,10 @@ def _first(stages: Sequence[dict[str, Any]], place: int) -> int:
 def shuffle_first(training: Training) -> None:
     """Put the first shuffle that follows maps in front of them."""
     objects = chain(training.data)
-    stages = [{"kind": kind(one)} for one in objects]
-    place = _late(stages)
+    kinds = [kind(one) for one in objects]
+    place = _late(kinds)
     if place is not None:
-        objects.insert(_first(stages, place), objects.pop(place))
+        objects.insert(_first(kinds, place), objects.pop(place))
         training.data = stacked(objects)
 
 
@@ -321,7 +319,7 @@ def _reader(stages: Sequence[dict[str, Any]]) -> int | None:
 
 def read_from_memory(training: Training, *, worth: Worth) -> None:
     """Give the same bytes out of memory, as far as ``worth`` goes."""
-    stages = [one.as_facts() for one in describe(chain(training.data))]
+    stages = describe(chain(training.data))
     place = _reader(stages)
     if place is not None:
         from_there = kept_after if stages[place]["records"] else from_memory
@@ -410,12 +408,12 @@ def _without_python(dataset: Any, worth: Worth) -> Any:
 
     objects = chain(dataset)
     stages = describe(objects)
-    calling = [at for at, one in enumerate(stages) if one.python]
+    calling = [at for at, one in enumerate(stages) if one["python"]]
     if not calling:
         return dataset
     first, last = calling[0], calling[-1]
     same = per_step(objects[first : last + 1]) == 1
-    if not (same and any(one.works for one in stages[:first])):
+    if not (same and any(one["works"] for one in stages[:first])):
         return kept_after(dataset, last, worth)
     results = kept(objects[last], worth.steps * per_step(objects[last + 1 :]))
     # What comes before Python is still made: only Python's own share goes away.

@@ -10,7 +10,7 @@ from perfkit.diagnosis import settings
 from perfkit.diagnosis.change import Change, Judged, Untested, nothing, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.chain import AT_ONCE
+from perfkit.diagnosis.pipeline import AT_ONCE
 from perfkit.diagnosis.training import Training
 
 

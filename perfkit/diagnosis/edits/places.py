@@ -33,7 +33,7 @@ FIT_ARGUMENTS = (
     *("steps_per_epoch", "validation_steps", "validation_batch_size"),
     "validation_freq",
 )
-# What the kinds of stages are called in code; see ``pipeline.chain``.
+# What the kinds of stages are called in code; see ``diagnosis.pipeline``.
 _KINDS = {
     "padded_batch": "padded batch",
     "flat_map": "flat map",

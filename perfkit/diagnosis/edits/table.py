@@ -27,7 +27,7 @@ from perfkit.diagnosis.edits.text import Splice
 from perfkit.diagnosis.edits.traced import methods, refuse_frozen
 from perfkit.diagnosis.hints.code import Code
 from perfkit.diagnosis.own_callbacks import STEP_HOOKS
-from perfkit.diagnosis.pipeline.chain import is_serial
+from perfkit.diagnosis.pipeline import is_serial
 from perfkit.diagnosis.source import (
     Import,
     called,

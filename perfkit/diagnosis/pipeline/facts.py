@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.diagnosis.failure import known
-from perfkit.diagnosis.pipeline.chain import (
+from perfkit.diagnosis.pipeline import (
     PADS,
     beneath,
     branches,
@@ -23,7 +23,7 @@ from perfkit.diagnosis.pipeline.chain import (
     stacked,
     stage,
 )
-from perfkit.diagnosis.pipeline.memory import CachePoint, cache_point
+from perfkit.diagnosis.pipeline.memory import cache_point
 from perfkit.diagnosis.settings import other_than_cores
 from perfkit.diagnosis.training import Training
 from perfkit.experiments.shared import anatomy
@@ -181,7 +181,7 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         each element; for a PyDataset also its ``"workers"``, and ``"keras"``, whether
         its class is one of Keras's. For tf.data
 
-        * ``"stages"``: see ``pipeline.chain.Stage``; the source comes first;
+        * ``"stages"``: see ``pipeline.stage``; the source comes first;
         * ``"cached"``, ``"random"``, ``"reads"``, ``"prefetched"``: whether a stage
           keeps elements, draws, reads files, or is last and makes batches ahead;
         * ``"hidden cache"``: whether a cache lies where the chain does not reach;
@@ -220,29 +220,27 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
     objects = chain(dataset)
     stages = describe(objects)
     hidden = any(kind(one) == "cache" for one in beneath(objects[0]))
-    listed = [one.as_facts() for one in stages]
-    point = cache_point(listed)
-    cached = hidden or any(one.kind == "cache" for one in stages)
-    ends = [one.kind for one in stages if one.kind != "options"]
+    listed = [one["kind"] for one in stages]
+    ends = [named for named in listed if named != "options"]
     options = dataset.options()
     found = {
-        "stages": listed,
-        "cached": cached,
+        "stages": stages,
+        "cached": hidden or "cache" in listed,
         "hidden cache": hidden,
-        "random": any(one.random for one in stages),
-        "reads": any(one.reads for one in stages),
+        "random": any(one["random"] for one in stages),
+        "reads": any(one["reads"] for one in stages),
         "prefetched": ends[-1:] == ["prefetch"],
-        "python": sorted({way for one in stages for way in one.python}),
+        "python": sorted({way for one in stages for way in one["python"]}),
         "memory": free_bytes(),
         "gpus": len(tf.config.list_physical_devices("GPU")),
-        "for batches": [one.function for one in map(stage, for_batches(objects))],
+        "for batches": [stage(one)["function"] for one in for_batches(objects)],
         "float64": narrows(dataset),
         "padded too far": too_far(objects),
         "threads": other_than_cores(options.threading.private_threadpool_size),
         "deterministic": options.deterministic,
         "rewrites": _rewrites(options),
     }
-    return found | _cache(objects, point)
+    return found | _cache(objects, cache_point(stages))
 
 
 def _rewrites(options: Any) -> bool:
@@ -256,17 +254,16 @@ def _rewrites(options: Any) -> bool:
     return False not in asked
 
 
-def _cache(objects: list[Any], point: CachePoint | str) -> dict[str, Any]:
+def _cache(objects: list[Any], point: dict[str, Any] | str) -> dict[str, Any]:
     if isinstance(point, str):
         return {"cache": None, "bytes": None, "why": point}
-    leading = objects[: point.after + 1]
-    before = stacked(one for at, one in enumerate(leading) if at not in point.moved)
+    leading = objects[: point["after"] + 1]
+    before = stacked(one for at, one in enumerate(leading) if at not in point["moved"])
     count = int(before.cardinality())
     if count < 0 and all(kind(one) in _ONE_TO_ONE for one in leading[1:]):
         count = records(objects[0]) or -1
-    place: dict[str, Any] = {"after": point.after, "moved": list(point.moved)}
-    if inside := _inside(objects[point.after]):
-        place["inside"] = inside
+    inside = _inside(leading[-1])
+    place = point | ({"inside": inside} if inside else {})
     if count < 0:
         why = "nobody can tell how many elements there are, and whether they fit"
         return {"cache": place, "bytes": None, "why": why}
@@ -330,7 +327,7 @@ def for_batches(objects: list[Any]) -> list[Any]:
     found = []
     for one in _before_batch(objects):
         does = stage(one)
-        odd = does.random or does.stateful or does.python or does.reads
+        odd = any(does[what] for what in ("random", "stateful", "python", "reads"))
         if odd or branches(functions(one)) or not _same_for_batches(one):
             break
         found.append(one)
@@ -401,13 +398,7 @@ def _same(function: Any, examples: Any) -> bool:
 
     one = examples.map(function).batch(_EXAMPLES)
     other = examples.batch(_EXAMPLES).map(function)
-    tf.nest.assert_same_structure(one.element_spec, other.element_spec)
-    pairs = zip(
-        tf.nest.flatten(one.element_spec),
-        tf.nest.flatten(other.element_spec),
-        strict=True,
-    )
-    if not all(a.dtype == b.dtype and list(a.shape) == list(b.shape) for a, b in pairs):
+    if one.element_spec != other.element_spec:
         return False
     batches = zip(one.as_numpy_iterator(), other.as_numpy_iterator(), strict=True)
     return all(

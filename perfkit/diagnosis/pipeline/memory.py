@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from perfkit import units
-from perfkit.diagnosis.pipeline.chain import chain, kind, rebuilt, stacked
+from perfkit.diagnosis.pipeline import chain, kind, rebuilt, stacked
 from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
 from perfkit.measure.worker import MARK
@@ -23,24 +23,16 @@ _BATCHES = ("batch", "padded batch")
 _CHOOSES = (*_BATCHES, "take", "skip", "shard")
 
 
-@dataclass(frozen=True)
-class CachePoint:
-    """Where a cache goes.
-
-    Attributes:
-        after: The place of the stage that it follows.
-        moved: Places of the stages that go from before it to behind it.
-    """
-
-    after: int
-    moved: tuple[int, ...] = ()
-
-
-def cache_point(stages: Sequence[dict[str, Any]]) -> CachePoint | str:
-    """Find the last place that is right; a sentence's end where there is none.
+def cache_point(stages: Sequence[dict[str, Any]]) -> dict[str, Any] | str:
+    """Find the last place for a cache that is right.
 
     Args:
-        stages: As ``Stage.as_facts`` has them, the source first.
+        stages: As ``describe`` has them, the source first.
+
+    Returns:
+        ``"after"``, the place of the stage that it follows, and ``"moved"``, those of
+        the stages that go from before it to behind it; a sentence's end where no place
+        is right.
     """
     work, moved, why = None, [], "no stage in front of the batch takes any work"
     for place, stage in enumerate(stages):
@@ -60,12 +52,12 @@ def cache_point(stages: Sequence[dict[str, Any]]) -> CachePoint | str:
             work = place
     if work is None:
         return why
-    point = CachePoint(work, tuple(place for place in moved if place < work))
-    behind = (*point.moved, *range(work + 1, len(stages)))
+    moved = [place for place in moved if place < work]
+    behind = (*moved, *range(work + 1, len(stages)))
     kinds = (stages[place]["kind"] for place in behind)
     if "take" in itertools.takewhile("repeat".__ne__, kinds):
         return "an epoch reads a part of what it would keep, which is then thrown away"
-    return point
+    return {"after": work, "moved": moved}
 
 
 _UNKNOWN, _ENDLESS = -2, -1
@@ -112,7 +104,7 @@ def _as_many(held: Any, whole: int) -> Any:
 
 
 def kept_after(
-    dataset: Any, place: int, worth: Worth, moved: tuple[int, ...] = ()
+    dataset: Any, place: int, worth: Worth, moved: Sequence[int] = ()
 ) -> Any:
     """The pipeline with what leaves the stage at one place kept.
 

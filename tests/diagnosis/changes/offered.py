@@ -2,7 +2,7 @@
 
 from perfkit.diagnosis.change import Change, Untested
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.chain import chain, kind
+from perfkit.diagnosis.pipeline import chain, kind
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.training import Training
 

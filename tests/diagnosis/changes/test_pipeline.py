@@ -8,7 +8,7 @@ import tensorflow as tf
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes import pipeline
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.chain import chain
+from perfkit.diagnosis.pipeline import chain
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.pipeline.memory import Worth
 from perfkit.diagnosis.training import Training

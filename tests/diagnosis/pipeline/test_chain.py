@@ -3,7 +3,7 @@ import inspect
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.chain import (
+from perfkit.diagnosis.pipeline import (
     _draws,
     chain,
     describe,
@@ -169,7 +169,7 @@ def last(dataset):
     ],
 )
 def test_random_numbers_are_found_wherever_they_are_drawn(function):
-    assert last(numbers().map(function)).random
+    assert last(numbers().map(function))["random"]
 
 
 # What of the names of randomness draws nothing.
@@ -215,10 +215,10 @@ def test_few_operations_draw():
 
 def test_what_only_computes_is_neither_random_nor_python():
     found = last(numbers().map(lambda x: tf.sqrt(tf.cast(x, tf.float32))))
-    assert not found.random
-    assert not found.stateful
-    assert found.python == ()
-    assert found.works
+    assert not found["random"]
+    assert not found["stateful"]
+    assert found["python"] == ()
+    assert found["works"]
 
 
 @pytest.mark.parametrize(
@@ -232,29 +232,29 @@ def test_what_only_computes_is_neither_random_nor_python():
 )
 def test_python_is_found_in_inner_functions_too(function, way):
     found = last(numbers().map(function))
-    assert found.python == (way,)
-    assert found.stateful
+    assert found["python"] == (way,)
+    assert found["stateful"]
 
 
 def test_a_source_tells_of_all_that_feeds_it():
     zipped = last(DATA.zip((numbers().map(python), numbers().shuffle(3))))
-    assert zipped.kind == "zip"
-    assert zipped.python == ("numpy_function",)
-    assert zipped.random
+    assert zipped["kind"] == "zip"
+    assert zipped["python"] == ("numpy_function",)
+    assert zipped["random"]
     mapped = DATA.zip((numbers().map(doubled), numbers()))
-    assert last(mapped).works
-    assert not last(DATA.zip((numbers(), numbers()))).works
+    assert last(mapped)["works"]
+    assert not last(DATA.zip((numbers(), numbers())))["works"]
     # In which order files come is no augmentation.
     turns = {"cycle_length": 2, "num_parallel_calls": 2}
     files = numbers().shuffle(3).interleave(several, **turns)
-    assert not describe(chain(files.shuffle(9)))[0].random
+    assert not describe(chain(files.shuffle(9)))[0]["random"]
     # But a cache would freeze it where nothing is shuffled behind.
-    assert last(files).random
+    assert last(files)["random"]
     made = DATA.from_generator(
         lambda: iter([1]), output_signature=tf.TensorSpec((), tf.int32)
     )
-    assert last(made).kind == "Python generator"
-    assert last(made).python == ("from_generator",)
+    assert last(made)["kind"] == "Python generator"
+    assert last(made)["python"] == ("from_generator",)
 
 
 def test_reading_is_told_apart_from_reading_and_working(tmp_path):
@@ -263,20 +263,20 @@ def test_reading_is_told_apart_from_reading_and_working(tmp_path):
     decoding = files.interleave(
         lambda name: tf.data.TFRecordDataset(name).map(tf.io.decode_jpeg)
     )
-    assert last(tf.data.TFRecordDataset([name])).records
-    assert last(files.interleave(tf.data.TextLineDataset)).records
-    assert last(decoding).reads
-    assert not last(decoding).records
-    assert last(files.map(tf.io.read_file)).reads
-    assert last(files).texts
+    assert last(tf.data.TFRecordDataset([name]))["records"]
+    assert last(files.interleave(tf.data.TextLineDataset))["records"]
+    assert last(decoding)["reads"]
+    assert not last(decoding)["records"]
+    assert last(files.map(tf.io.read_file))["reads"]
+    assert last(files)["texts"]
 
 
 def test_arguments_and_sizes_are_plain_numbers():
     batch = last(DATA.from_tensors(tf.zeros((2, 3))).repeat(9).batch(4, True))
-    assert batch.arguments["batch_size"] == 4
-    assert batch.arguments["drop_remainder"] is True
-    assert batch.elements == 2
-    assert batch.bytes == 4 * 2 * 3 * 4
-    assert last(numbers().map(lambda x: x, num_parallel_calls=-1)).parallel
+    assert batch["arguments"]["batch_size"] == 4
+    assert batch["arguments"]["drop_remainder"] is True
+    assert batch["elements"] == 2
+    assert batch["bytes"] == 4 * 2 * 3 * 4
+    assert last(numbers().map(lambda x: x, num_parallel_calls=-1))["parallel"]
     # Nobody knows the size of texts.
-    assert last(DATA.from_tensor_slices(["a", "bcd"])).bytes is None
+    assert last(DATA.from_tensor_slices(["a", "bcd"]))["bytes"] is None

@@ -7,9 +7,7 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.chain import Stage
 from perfkit.diagnosis.pipeline.memory import (
-    CachePoint,
     Worth,
     cache_point,
     fill_caches,
@@ -95,19 +93,18 @@ def test_an_epoch_keeps_its_length_where_only_the_training_knows_it():
     assert sum(len(batch) for batch in anew) == 39
 
 
-SOURCE = Stage(kind="slices in memory")
-DECODE = Stage(kind="map", works=True, reads=True)
-AUGMENT = Stage(kind="map", works=True, random=True)
-SHUFFLE = Stage(kind="shuffle", random=True)
-REPEAT = Stage(kind="repeat")
-TAKE = Stage(kind="take")
-BATCH = Stage(kind="batch")
-READ = Stage(kind="TFRecord files", works=True, reads=True, records=True)
-PYTHON = Stage(kind="map", works=True, python=("py_function",))
+def stage(kind, **does):
+    plain = dict.fromkeys(("python", "random", "reads", "records", "works"))
+    return plain | {"kind": kind} | does
 
 
-def point(*stages):
-    return cache_point([stage.as_facts() for stage in stages])
+SOURCE = stage("slices in memory")
+DECODE = stage("map", works=True, reads=True)
+AUGMENT = stage("map", works=True, random=True)
+SHUFFLE = stage("shuffle", random=True)
+REPEAT, TAKE, BATCH = map(stage, ("repeat", "take", "batch"))
+READ = stage("TFRecord files", works=True, reads=True, records=True)
+PYTHON = stage("map", works=True, python=("py_function",))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +127,7 @@ def point(*stages):
 def test_a_cache_goes_behind_the_last_work_that_is_the_same_each_time(
     stages, after, moved
 ):
-    assert point(*stages) == CachePoint(after, moved)
+    assert cache_point(stages) == {"after": after, "moved": [*moved]}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +145,7 @@ def test_a_cache_goes_behind_the_last_work_that_is_the_same_each_time(
     ],
 )
 def test_where_no_cache_is_right_the_reason_is_told(stages, why):
-    assert why in point(*stages)
+    assert why in cache_point(stages)
 
 
 MAKE = """
