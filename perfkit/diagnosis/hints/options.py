@@ -10,6 +10,7 @@ from perfkit.diagnosis.source import (
     dotted,
     is_literal,
     keyword,
+    values_of,
 )
 
 _SAYS = {
@@ -235,7 +236,9 @@ def _earlier(code: Code, one: ast.AST, node: ast.AST) -> bool:
 
 def _starts(call: ast.Call) -> bool:
     name = dotted(call.func).replace("tensorflow.", "tf.", 1)
-    return name in _STARTS or name.endswith(".fit")
+    # A scaler, which is fitted to one thing, uses no device.
+    fits = name.endswith(".fit") and len(values_of(call)) > 1
+    return name in _STARTS or fits
 
 
 _PER_BATCH = (

@@ -75,6 +75,8 @@ MISTAKES = {
         "{+\nx = tf.constant(1)+}",
         "tf.config.list_[-log-]{+phys+}ical_devices()\n"
         "tf.config.experimental.set_memory_growth(gpu, True) # here",
+        # A scaler is fitted to one thing, and uses no device.
+        "model.fit(x[-, y-])\ntf.config.set_visible_devices([], 'GPU') # here",
     ],
     "belongs to a session": (
         "c = tf.compat.v1.ConfigProto()\nc.gpu_options.allow_growth = True # here"
