@@ -102,9 +102,13 @@ def _ignored() -> set[str]:
 def other_than_cores(given: object) -> str:
     """A number of threads that is not what TensorFlow would take by itself."""
     text = str(given or "").strip()
+    return text if text.isdecimal() and int(text) not in (0, cores()) else ""
+
+
+def cores() -> int:
+    """How many cores this process may use."""
     known = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
-    return text if text.isdecimal() and int(text) not in (0, cores) else ""
+    return len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
 
 
 def _threads(which: str) -> Callable[[], str]:

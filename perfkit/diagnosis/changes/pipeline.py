@@ -3,7 +3,6 @@
 import copy
 import functools
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from perfkit.diagnosis.pipeline.memory import (
     kept_after,
     per_step,
 )
+from perfkit.diagnosis.settings import cores
 from perfkit.diagnosis.training import Training
 from perfkit.diagnosis.trial import epochs_for
 from perfkit.errors import BadParameterError
@@ -360,12 +360,12 @@ def python_input(facts: Facts) -> Iterator[Change | Untested]:
         if one["python"] and one["function"]
     ]
     where = f" in {' and '.join(named)}" if named else ""
-    workers = f"super().__init__(workers={_cores()}) in the PyDataset"
+    workers = f"super().__init__(workers={cores()}) in the PyDataset"
     less = f"{workers}, more work per call of NumPy"
     if facts.pipeline.get("keras"):
         # What stands in Keras's own class nobody changes.
-        workers = less = f"generator.workers = {_cores()} above fit"
-    filled = {"cores": _cores(), "where": where, "less": less}
+        workers = less = f"generator.workers = {cores()} above fit"
+    filled = {"cores": cores(), "where": where, "less": less}
     fixes = [_INSTEAD[way].format(**filled) for way in ways]
     yield _defect(
         name="without Python",
@@ -375,14 +375,14 @@ def python_input(facts: Facts) -> Iterator[Change | Untested]:
         fix=" and ".join(fixes),
         apply=functools.partial(made_beforehand, worth=worth_of(facts)),
     )
-    if facts.data == "PyDataset" and facts.pipeline["workers"] < _cores() > 1:
+    if facts.data == "PyDataset" and facts.pipeline["workers"] < cores() > 1:
         yield _defect(
-            name=f"{_cores()} workers",
+            name=f"{cores()} workers",
             cause=_PYTHON,
-            changes=f"{_cores()} threads of Python make batches instead of "
+            changes=f"{cores()} threads of Python make batches instead of "
             f"{facts.pipeline['workers']}.",
             fix=workers,
-            apply=functools.partial(more_workers, workers=_cores()),
+            apply=functools.partial(more_workers, workers=cores()),
         )
 
 
@@ -455,7 +455,3 @@ def _repeating(making: Any, steps: int) -> Any:
         yield from batches if len(batches) < steps else itertools.cycle(batches)
 
     return again_and_again
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

@@ -1,4 +1,5 @@
 import itertools
+import os
 
 import keras
 import numpy as np
@@ -415,7 +416,7 @@ def test_a_generator_goes_on_with_what_was_made_beforehand():
 
 
 def test_a_py_dataset_with_one_worker_is_offered_more(monkeypatch):
-    monkeypatch.setattr(pipeline, "_cores", lambda: 6)
+    monkeypatch.setattr(pipeline, "cores", lambda: 6)
     beforehand, workers = found(Batches())
     assert beforehand.cause == workers.cause == "python-input"
     assert workers.name == "6 workers"
@@ -427,8 +428,14 @@ def test_a_py_dataset_with_one_worker_is_offered_more(monkeypatch):
     assert len(found(Batches(workers=6))) == 1
 
 
+def test_where_nobody_limits_cores_there_are_as_many_workers_as_of_all(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert found(Batches())[1].name == "7 workers"
+
+
 def test_of_keras_own_generator_no_class_is_to_be_changed(monkeypatch):
-    monkeypatch.setattr(pipeline, "_cores", lambda: 6)
+    monkeypatch.setattr(pipeline, "cores", lambda: 6)
     images = tf.keras.preprocessing.image.ImageDataGenerator()
     beforehand, workers = found(images.flow(np.zeros((4, 8, 8, 3))))
     assert workers.fix == "generator.workers = 6 above fit"
