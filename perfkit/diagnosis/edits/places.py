@@ -122,16 +122,18 @@ class Places:
         calls = fit_calls(self.code.tree) or alone
         found = calls if self._taken < 0 else calls[self._taken : self._taken + 1]
         model = receiver(found[0]) if len(found) == 1 else None
-        if model is None or self._fits_itself(model):
+        kind = self._class_of(model) if model else None
+        # A class of the script's own that fits may take other arguments.
+        body = kind.body if kind else ()
+        if model is None or any(getattr(one, "name", "") == "fit" for one in body):
             return None
         return Fit(found[0], model, keyword(found[0], "x", 0), found[0])
 
-    def _fits_itself(self, model: ast.expr) -> bool:
-        """Whether a class of the script's own fits, which may take other arguments."""
+    def _class_of(self, model: ast.expr) -> ast.ClassDef | None:
+        """The class that a model is made from, if it stands in the file."""
         made = self.code.resolve(model)
         kind = self.code.resolve(made.func) if isinstance(made, ast.Call) else None
-        body = kind.body if isinstance(kind, ast.ClassDef) else ()
-        return any(getattr(one, "name", "") == "fit" for one in body)
+        return kind if isinstance(kind, ast.ClassDef) else None
 
     @property
     def data(self) -> ast.expr | None:
@@ -287,9 +289,8 @@ class Places:
 
     def _own_compile(self, model: ast.expr) -> ast.FunctionDef | None:
         """What the class of a model, if it stands in the file, has for ``compile``."""
-        made = self.code.resolve(model)
-        kind = self.code.resolve(made.func) if isinstance(made, ast.Call) else None
-        if not isinstance(kind, ast.ClassDef):
+        kind = self._class_of(model)
+        if kind is None:
             return None
         defined = {
             one.name: part

@@ -39,6 +39,7 @@ from perfkit.diagnosis.source import (
     keyword,
     of_kind,
     receiver,
+    values_of,
 )
 from perfkit.findings.diagnosis import Cause
 
@@ -73,7 +74,7 @@ def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Take out what asks for eager steps, wherever that stands."""
     code = places.code
     refuse_frozen(code, [*methods(code), *filter(code.traced, code.functions)])
-    for call in places.code.calls:
+    for call in code.calls:
         at = place_of(call, "run_eagerly")
         if at and called(call) == "compile" and _is_on(places, value_at(*at)):
             yield from places.text.remove(*at)
@@ -84,7 +85,7 @@ def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
             given = keyword(call, "run_eagerly", 0)
             if given is not None and _is_on(places, given):
                 yield from _deleted(places, call)
-    for node, target in places.code.assigned:
+    for node, target in code.assigned:
         if called(target) == "run_eagerly" and _is_on(places, node.value):
             yield from _deleted(places, node)
 
@@ -214,8 +215,7 @@ def _reads_validations(code: Code) -> bool:
         if any(str(one.value).startswith("val_") for one in spoken) and told(of):
             return True
     frames = code.named("DataFrame", "from_dict")
-    given = ((*call.args, *(k.value for k in call.keywords)) for call in frames)
-    return any(told(one) for each in given for one in each)
+    return any(told(one) for call in frames for one in values_of(call))
 
 
 def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
