@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -13,49 +12,43 @@ from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline import AT_ONCE
 from perfkit.diagnosis.training import Training
 
-
-@dataclass(frozen=True)
-class _Left:
-    """What leaving settings of one cause off means."""
-
-    name: str
-    kind: Judged
-    changes: str
-    also: str = ""
-
-
-_LEFT = {
-    "debugging": _Left(
+# What leaving settings of one cause off is called and means; what it changes, and what
+# else the line to change has to say.
+_LEFT: dict[str, tuple[str, Judged, str, str]] = {
+    "debugging": (
         "without debugging",
         "defect",
         "What is for debugging stays off: {}.",
+        "",
     ),
-    "threads": _Left(
+    "threads": (
         "default threads",
         "defect",
         "TensorFlow takes as many threads as it finds cores, without {}.",
+        "",
     ),
-    "determinism": _Left(
+    "determinism": (
         "without determinism",
         "opportunity",
         "Operations need not give the same bits in each run: without {}.",
         " Two runs then differ by rounding, and more where that adds up.",
     ),
-    "float64": _Left(
+    "float64": (
         "float32",
         "by gain",
         "Layers compute and keep their weights in float32: without {}.",
         " Keep float64 where the result needs more than 7 digits.",
     ),
     # In fit this is changed together with what the model was compiled with.
-    "eager": _Left(
+    "eager": (
         "graph",
         "defect",
         "What is under @tf.function is traced once and run as a graph: without {}.",
+        "",
     ),
 }
 # The causes, by the names of the changes.
-LEFT_OFF = {left.name: cause for cause, left in _LEFT.items()}
+LEFT_OFF = {name: cause for cause, (name, *_) in _LEFT.items()}
 # What is about the pipeline alone explains an input that is slow.
 _OF_INPUT = ("tf.data.", "options.")
 _POOL = "threading.private_threadpool_size"
@@ -63,19 +56,22 @@ _POOL = "threading.private_threadpool_size"
 
 def left_off(facts: Facts) -> Iterator[Change]:
     """Every setting that is on and slows, those of a cause together."""
-    for cause, left in _LEFT.items():
-        lines = [*facts.settings.get(cause, ()), *_options(facts, cause)]
+    size = facts.pipeline.get("threads")
+    for cause, (name, kind, changes, also) in _LEFT.items():
+        # An option of the pipeline has the same effect; it is told as it is typed.
+        own = [f"options.{_POOL} = {size}"] if size and cause == "threads" else []
+        lines = [*facts.settings.get(cause, ()), *own]
         if not lines or (cause == "eager" and not facts.loop):
             continue
         listed = " and ".join(f"`{line}`" for line in lines)
         yield Change(
-            name=left.name,
+            name=name,
             cause=cause,
-            kind=left.kind,
-            changes=left.changes.format(listed),
-            fix=f"Delete {listed}.{left.also}",
+            kind=kind,
+            changes=changes.format(listed),
+            fix=f"Delete {listed}.{also}",
             # 0 stands for as many as there are cores.
-            apply=with_option(_POOL, 0) if _options(facts, cause) else nothing,
+            apply=with_option(_POOL, 0) if own else nothing,
             before=functools.partial(settings.leave_off, cause),
             after=CEILING if all(o.startswith(_OF_INPUT) for o in lines) else "",
         )
@@ -112,11 +108,3 @@ def with_option(name: str, value: object) -> Callable[[Training], None]:
         return dataset.with_options(options)
 
     return of_data(given)
-
-
-def _options(facts: Facts, cause: str) -> list[str]:
-    """The options of the pipeline that have the same effect, as they are typed."""
-    size = facts.pipeline.get("threads")
-    if cause != "threads" or not size:
-        return []
-    return [f"options.{_POOL} = {size}"]

@@ -110,7 +110,12 @@ def live_plan() -> dict[str, Any]:
         The plan, with ``"limits"``: the name of the stage that has the largest share
         of the work. ``{"missing": a sentence}`` where nothing of the kind is running.
     """
-    plans = [anatomy.plan(iterator) for iterator in _iterators()]
+    import tensorflow as tf
+
+    # Keras keeps its iterator to itself; whoever is alive is known to the collector.
+    # isinstance() would ask the object for its class, which wakes lazy modules.
+    alive = [o for o in gc.get_objects() if issubclass(type(o), tf.data.Iterator)]
+    plans = [anatomy.plan(iterator) for iterator in alive]
     found = [plan for plan in plans if plan.get("stages")]
     if found:
         most = max(found, key=lambda plan: int(plan["stages"][-1]["elements"]))
@@ -127,14 +132,6 @@ def limited(plan: dict[str, Any]) -> dict[str, Any]:
 def kinds(plan: dict[str, Any]) -> list[str]:
     """TensorFlow's names of a plan's stages, the source first."""
     return [stage["kind"] for stage in plan.get("stages", ())]
-
-
-def _iterators() -> list[Any]:
-    # Keras keeps its iterator to itself; whoever is alive is known to the collector.
-    import tensorflow as tf
-
-    # isinstance() would ask the object for its class, which wakes lazy modules.
-    return [o for o in gc.get_objects() if issubclass(type(o), tf.data.Iterator)]
 
 
 _LONGEST_S = 1.0
@@ -223,6 +220,13 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
     listed = [one["kind"] for one in stages]
     ends = [named for named in listed if named != "options"]
     options = dataset.options()
+    rewriting = options.experimental_optimization
+    # None means that TensorFlow's own rewrites are on.
+    asked = (
+        options.autotune.enabled,
+        rewriting.apply_default_optimizations,
+        rewriting.map_parallelization,
+    )
     found = {
         "stages": stages,
         "cached": hidden or "cache" in listed,
@@ -238,20 +242,9 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "padded too far": too_far(objects),
         "threads": other_than_cores(options.threading.private_threadpool_size),
         "deterministic": options.deterministic,
-        "rewrites": _rewrites(options),
+        "rewrites": False not in asked,
     }
     return found | _cache(objects, cache_point(stages))
-
-
-def _rewrites(options: Any) -> bool:
-    """Whether options leave TensorFlow's own rewrites on; None means that they do."""
-    rewriting = options.experimental_optimization
-    asked = (
-        options.autotune.enabled,
-        rewriting.apply_default_optimizations,
-        rewriting.map_parallelization,
-    )
-    return False not in asked
 
 
 def _cache(objects: list[Any], point: dict[str, Any] | str) -> dict[str, Any]:
