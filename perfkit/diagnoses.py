@@ -122,21 +122,15 @@ def open_diagnosis(
     )
 
 
-def usual_budget() -> float | None:
-    """Give the seconds of a diagnosis whose budget nobody gave; None for ``"auto"``.
-
-    Who makes every run small still gets one that holds something.
-    """
-    given = default_budget(0.0)
-    return max(LEAST_BUDGET_S, given) if given else None
-
-
 def in_seconds(budget: float | str | None) -> float | None:
     """Understand the budget of a run of one's own training; None for ``"auto"``.
+
+    Who makes every run small still gets one that holds something.
 
     Raises:
         BadParameterError: It is no time.
     """
-    if budget in (None, AUTO):
-        return usual_budget()
-    return seconds("budget", budget or 0)
+    if budget not in (None, AUTO):
+        return seconds("budget", budget or 0)
+    given = default_budget(0.0)
+    return max(LEAST_BUDGET_S, given) if given else None

@@ -33,12 +33,12 @@ def scripted(monkeypatch, here):
 
 def test_a_diagnosis_takes_what_it_needs_unless_something_says_otherwise(monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
-    assert diagnoses.usual_budget() is None
+    assert diagnoses.in_seconds(None) is None
     monkeypatch.setenv("PERFKIT_BUDGET", "30")
-    assert diagnoses.usual_budget() == 30
+    assert diagnoses.in_seconds(None) == 30
     # Who makes every run small still gets one that holds a round.
     monkeypatch.setenv("PERFKIT_BUDGET", "2")
-    assert diagnoses.usual_budget() == LEAST_BUDGET_S
+    assert diagnoses.in_seconds(None) == LEAST_BUDGET_S
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ class LoopCalls:
                 iterator_class(), "__next__", lambda frame: self._hear(BATCHES, frame)
             )
             self._thread = threading.get_ident()
-            self._time(type(tf.function(_nothing)))
+            self._time(type(tf.function(lambda: None)))
         self._loop |= {f.f_code for f in frames_from(sys._getframe(1)) if is_own(f)}
 
     def step(self) -> None:
@@ -231,10 +231,6 @@ class LoopCalls:
                 # A train_step of theirs may be called by Keras, in a graph of its own.
                 below = one if is_own(one) else None
         return None
-
-
-def _nothing() -> None:
-    """Do nothing: a function to make others of its kind from."""
 
 
 def iterator_class() -> Any:

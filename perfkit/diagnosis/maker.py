@@ -211,9 +211,10 @@ def source_of(maker: Callable[[], Any]) -> Source:
         ValueError: It is no notebook, or has no such call of ``fit``.
     """
     if isinstance(maker, InFile):
-        return Source(_read(maker.path), maker.path, maker.name)
+        return Source(_short(source.text_of(maker.path)), maker.path, maker.name)
     if isinstance(maker, Script):
-        text = _read(maker.path)
+        # A notebook holds its pictures besides its code.
+        text = _short(source.text_of(maker.path))
         fits = source.fit_calls(tree := ast.parse(text))
         lines, taken = [call.lineno for call in fits], maker.line_of_fit(tree)
         fit = lines.index(taken) if taken in lines else -1
@@ -222,9 +223,7 @@ def source_of(maker: Callable[[], Any]) -> Source:
     code = getattr(function, "__code__", None)
     if code is None:
         raise TypeError("It has no code of Python.")
-    text = "".join(inspect.findsource(function)[0])
-    if len(text) > _LONGEST:
-        raise OSError("The cell is too long to be read for hints.")
+    text = _short("".join(inspect.findsource(function)[0]))
     file = inspect.getsourcefile(function) or ""
     path = file if Path(file).is_file() else ""
     return Source(text, path, function.__name__, code.co_firstlineno)
@@ -288,9 +287,7 @@ def digest(maker: Callable[[], Any]) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def _read(path: str) -> str:
-    # A notebook holds its pictures besides its code.
-    text = source.text_of(path)
+def _short(text: str) -> str:
     if len(text) > _LONGEST:
-        raise OSError("The file is too long to be read for hints.")
+        raise OSError("It is too long to be read for hints.")
     return text

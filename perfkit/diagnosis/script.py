@@ -38,17 +38,13 @@ from perfkit.findings.text import plain
 _held: list[greenlet] = []
 
 
-def run_until_held(work: Callable[[], object]) -> Any:
+def run_until_held(work: Callable[[], None]) -> Any:
     """Run work until it hands over, and give that; None where it came to its end.
 
     Raises:
         BaseException: What work raised.
     """
-
-    def to_its_end() -> None:
-        work()
-
-    script = greenlet(to_its_end)
+    script = greenlet(work)
     _held.append(script)
     return script.switch()
 

@@ -149,7 +149,8 @@ class Tracing:
 
     def _add(self, kind: Any, options: Any, seconds: float) -> None:
         # AutoGraph and TensorFlow's decorators wrap all functions in the same one.
-        function = inspect.unwrap(getattr(options, "python_function", _nothing))
+        given: Any = getattr(options, "python_function", None)
+        function = inspect.unwrap(given)
         code = getattr(function, "__code__", function)
         # Kept, so that no other function gets its number.
         self._kept.append((function, code))
@@ -157,10 +158,6 @@ class Tracing:
         arguments = _arguments(kind)
         source = (name, id(code))
         self.seen.append(Traced(name, source, id(function), arguments, seconds))
-
-
-def _nothing() -> None:
-    """Stand for a function that is not told."""
 
 
 def _arguments(kind: Any) -> dict[str, str]:

@@ -95,7 +95,7 @@ def handed_over(returned: Any) -> Training:
     model, data, *rest = returned
     arguments = dict(rest[0]) if rest else {}
     _check_model(model)
-    data, arguments = _data(data, arguments)
+    data = _data(data, arguments)
     epochs = int(arguments.pop("epochs", None) or 0)
     for name in ("x", "y"):
         arguments.pop(name, None)
@@ -129,20 +129,20 @@ def _check_model(model: Any) -> None:
         )
 
 
-def _data(data: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _data(data: Any, arguments: dict[str, Any]) -> Any:
     if "y" in arguments and not isinstance(data, tuple):
         data = (data, arguments["y"])
     if hasattr(data, "__next__") and not kind_of(data):
         # Each process makes the training anew, so one run of it is enough.
         generator = data
-        return lambda: generator, arguments
+        return lambda: generator
     if not kind_of(data):
         raise BadParameterError(
             f"The data of the training are {_described(data)}; give a batched "
             "tf.data.Dataset, a PyDataset, a function that makes a generator, or a "
             "tuple of arrays (x, y)."
         )
-    return data, arguments
+    return data
 
 
 def _described(value: Any) -> str:
@@ -282,8 +282,7 @@ def validation_steps(arguments: dict[str, Any], data: Any) -> int | None:
         return int(given)
     held = arguments.get("validation_data")
     if held is None:
-        share = float(arguments["validation_split"])
-        examples = _count(data) - int(_count(data) * (1 - share))
+        examples = _count(data) - _trained(data, arguments)
     elif _are_arrays(held):
         examples = _count(held)
     else:
