@@ -21,8 +21,8 @@ from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
 
 if TYPE_CHECKING:
+    from perfkit.diagnosis.look import Turns
     from perfkit.diagnosis.loop import Looping
-    from perfkit.diagnosis.screening import Turns
 
 
 # What goes through a ``PyDataset`` for Keras, and is within an epoch.

@@ -130,7 +130,6 @@ class Facts:
         steps: Of an epoch; None where nobody knows.
         endless: Whether one iterator goes on from epoch to epoch.
         again: Whether a script calls fit again and again, for an epoch each time.
-        setup_s: Seconds that making it took.
         ready_s: Seconds until its first step was done, making and tracing included.
         step_s: Seconds of a step, roughly.
         eager: Whether its steps run eagerly.
@@ -184,7 +183,6 @@ class Facts:
     steps: int | None = None
     endless: bool = False
     again: bool = False
-    setup_s: float = 0.0
     ready_s: float = 0.0
     step_s: float = 0.0
     eager: bool = False
@@ -255,7 +253,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
     return Facts(
         model=model.name,
         parameters=known(_parameters, model, otherwise=0),
-        layers=known(_layers, model, otherwise=()),
+        layers=known(lambda: _classes(model.layers), otherwise=()),
         steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
         again=training.epochs == 1 and is_held_in_loop(),
@@ -291,10 +289,6 @@ def _classes(objects: Iterable[Any]) -> tuple[str, ...]:
 
 def _parameters(model: Any) -> int:
     return sum(math.prod(weight.shape) for weight in model.weights)
-
-
-def _layers(model: Any) -> tuple[str, ...]:
-    return tuple(type(layer).__name__ for layer in model.layers)
 
 
 def _can_xla(model: Any) -> bool:

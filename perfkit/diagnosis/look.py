@@ -1,16 +1,34 @@
-"""Look at a training in a process of its own: what is it, and what might help it?"""
+"""Look at a training in a process of its own: what is it, and what might help it?
+
+Once that is known, what to change is looked for in the same process, in which the
+training is set up once. The training as given and changes of it that need no other
+model take turns: each turn is a ``fit`` of a second or of a few steps. Whole groups of
+changes are left out first (no input, nobody who watches): what a group cannot bring,
+none of its changes can. What may help is then tried one by one. What this finds is
+confirmed in fresh processes.
+"""
 
 import contextlib
+import gc
 import itertools
 import os
+import random
 import statistics
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from perfkit.diagnosis import failure, hints, settings
-from perfkit.diagnosis.epochs import Epochs, fitted
-from perfkit.diagnosis.facts import Facts, facts_of, facts_of_loop, some_epochs
+from perfkit.diagnosis import changes, failure, hints, own_callbacks, settings
+from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.epochs import EPOCH_END, Block, Epochs, fitted
+from perfkit.diagnosis.facts import (
+    Facts,
+    facts_of,
+    facts_of_loop,
+    recurrent,
+    some_epochs,
+)
 from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.loop import LoopCalls, Looping
 from perfkit.diagnosis.maker import contain, uncontained_in_words
@@ -22,13 +40,23 @@ from perfkit.diagnosis.pipeline.facts import (
     tells_too_little,
 )
 from perfkit.diagnosis.pipeline.memory import leave_files_alone
-from perfkit.diagnosis.rounds import planned
-from perfkit.diagnosis.screening import Turns
+from perfkit.diagnosis.rounds import (
+    AS_GIVEN,
+    Screening,
+    planned,
+    to_variants,
+    turn_s,
+)
 from perfkit.diagnosis.tracing import Tracing, noted
-from perfkit.diagnosis.training import Training, handed_over
+from perfkit.diagnosis.training import Training, epochs_between, handed_over
+from perfkit.diagnosis.trial import apply, epochs_for
+from perfkit.experiments.shared.loops import Told
 from perfkit.measure.launcher import read_early
-from perfkit.measure.tick import READY, Note, Tick, Yielded
-from perfkit.measure.trial import Outcome
+from perfkit.measure.measurement import CONTROL, Measurement
+from perfkit.measure.one_process import OneProcess, failed, turn
+from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded
+from perfkit.measure.trial import WHOLE, Outcome
+from perfkit.measure.worker import stamp
 
 FACTS = "facts"
 # Seconds from the beginning of the diagnosis until the facts were known.
@@ -90,7 +118,7 @@ def _looked(
     maker: Callable[[], Any], budget: float | None, asked: float, *, screens: bool
 ) -> Iterator[Yielded]:
     following = Turns(hints.causes(maker)) if screens else None
-    seen: list[tuple[Training, float]] = []
+    seen: list[Training] = []
     if uncontained := contain(maker):
         yield Note(UNCONTAINED, uncontained)
     began, loaded = time.perf_counter(), read_early(os.environ)
@@ -105,7 +133,7 @@ def _looked(
             return None
         training = handed_over(returned)
         leave_files_alone(training)
-        seen.append((training, time.perf_counter() - began))
+        seen.append(training)
         return training
 
     # With no end of an epoch the first step is told at once.
@@ -126,11 +154,11 @@ def _looked(
             facts = facts_of_loop(looping, pipeline=data, **timed)
             yield Note(FACTS, facts.as_note())
             return
-        training, setup_s = seen[0]
+        (training,) = seen
         if training.kind == "tf.data" and tells_too_little(plan):
             yield Note(ANATOMY, known(driven_plan, training.data, otherwise=plan))
         data = pipeline_facts(training) | {"plan": kinds(plan)}
-        facts = facts_of(training, setup_s=setup_s, pipeline=data, **timed)
+        facts = facts_of(training, pipeline=data, **timed)
         yield Note(FACTS, facts.as_note())
         # What one variant's turn has traced would not be traced anew in another's.
         if following is None or (facts.retraced and not facts.reshaped):
@@ -162,3 +190,241 @@ def _step_s(ticks: list[tuple[float, int]]) -> float:
     pairs = itertools.pairwise(ticks)
     steps = [(at - before) / count for (before, _), (at, count) in pairs if count]
     return statistics.median_high(steps) if steps else 0.0
+
+
+# What of a model says how its steps are run, or is made for that.
+_VALIDATED = "_eval_epoch_iterator"
+_ATTRIBUTES = (
+    *("steps_per_execution", "jit_compile", "run_eagerly", "_compile_metrics"),
+    *("train_function", "test_function", "predict_function", _VALIDATED),
+)
+_TICKS = 3
+# Steps that take longer were warm after the first look.
+_LONG_S = 0.2
+# A turn that has not seen the end of an epoch by then ends without one.
+_PATIENCE = 4
+
+
+@dataclass(frozen=True)
+class _State:
+    """How a model is run: its attributes, its layers', its callbacks', and eagerly."""
+
+    model: dict[str, Any]
+    layers: list[tuple[Any, bool]]
+    callbacks: list[dict[str, Any]]
+    eager: bool
+
+    @classmethod
+    def of(cls, model: Any, callbacks: list[Any]) -> "_State":
+        """Take it from what nothing trains at the moment."""
+        import tensorflow as tf
+
+        found = {n: getattr(model, n) for n in _ATTRIBUTES if hasattr(model, n)}
+        # A validation that was broken off does not go on in another variant's turn.
+        if _VALIDATED in found:
+            found[_VALIDATED] = None
+        own = [dict(vars(one)) for one in callbacks]
+        layers = [(layer, layer.unroll) for layer in recurrent(model)]
+        return cls(found, layers, own, tf.config.functions_run_eagerly())
+
+    def put(self, model: Any, callbacks: list[Any]) -> None:
+        """Let a model be run so."""
+        import tensorflow as tf
+
+        if tf.config.functions_run_eagerly() != self.eager:
+            tf.config.run_functions_eagerly(self.eager)
+        for name, value in self.model.items():
+            # A model of a class of its own that is built refuses new metrics otherwise.
+            if isinstance(getattr(type(model), name, None), property):
+                setattr(model, name, value)
+            else:
+                vars(model)[name] = value
+        for layer, unroll in self.layers:
+            layer.unroll = unroll
+        for one, own in zip(callbacks, self.callbacks, strict=True):
+            vars(one).clear()
+            vars(one).update(own)
+
+
+@dataclass
+class _Variant:
+    """The training with something changed, and how it is run between its turns."""
+
+    block: Block
+    state: _State
+
+
+class Turns:
+    """The turns of a training and of its changes, in the process that looked at it.
+
+    Args:
+        hinted: Causes that stand in the code, to be tried first.
+    """
+
+    def __init__(self, hinted: frozenset[str] = frozenset()) -> None:
+        self._hinted = hinted
+        self._training: Training | None = None
+        # They stay the objects that code of the user's may know, with attributes of
+        # their own in each variant, and at first those that they were made with.
+        self._callbacks: list[Any] = []
+        self._unused: _State | None = None
+        self._facts: Facts | None = None
+        self._ends = 0.0
+        self._changes = dict[str, Change]()
+        self._hurried = False
+        self._variants: dict[str, _Variant] = {}
+        self._now = ""
+        self._failed: dict[str, str] = {}
+        # Of the turn of the moment.
+        self._ready_s, self._ticks, self._seen = 0.0, 0, set[str]()
+        now = time.perf_counter_ns()
+        self._record = OneProcess(
+            os.getpid(), now, zero_ns=now, clock=time.perf_counter_ns
+        )
+
+    # The first look, whose training stays as it was made.
+
+    def given(self, training: Training) -> Training:
+        """Keep the training, and how it was made."""
+        given = own_callbacks.listed(training.arguments.get("callbacks"))
+        self._callbacks = [one for one in given if one is not None]
+        self._training = training
+        self._unused = _State.of(training.model, self._callbacks)
+        return self._copied()
+
+    def over(self) -> bool:
+        """Whether the first look is over."""
+        return self._facts is not None
+
+    def go_on(self, facts: Facts, seconds: float) -> None:
+        """End the first look, which saw these facts; turns have so many seconds."""
+        self._facts = facts
+        self._ends = time.perf_counter() + seconds
+        applicable, _ = changes.applicable(facts)
+        # Compiling may take all the time that a setting needs which is wrong for sure.
+        needless = ("opportunity",) if facts.settings else ()
+        self._changes = {
+            one.name: one
+            for one in applicable
+            if one.in_place and one.kind not in needless
+        }
+        self._hurried = any(
+            one.kind == "defect" and not one.in_place for one in applicable
+        )
+
+    # The turns.
+
+    def blocks(self, tell: Callable[[Told], None]) -> Iterator[Block]:
+        """Name one turn after the other, until nothing is left to learn."""
+        assert self._facts is not None
+        every = tuple(self._changes.values())
+        choosing = Screening(every, self._hinted, hurried=self._hurried)
+        # All variants begin where the training as given is now.
+        self._variants[AS_GIVEN] = self._made(AS_GIVEN)
+        number = 0
+        if self._facts.step_s < _LONG_S:
+            # The first turn warms up what all variants share.
+            yield from self._turn(AS_GIVEN, number, tell)
+        while time.perf_counter() < self._ends:
+            names = choosing(self._measured(), self._failed)
+            if not names:
+                return
+            number += 1
+            order = [AS_GIVEN, *names, *([CONTROL] if number > 1 else [])]
+            random.shuffle(order)
+            for name in order:
+                if time.perf_counter() > self._ends:
+                    return
+                yield from self._turn(name, number, tell)
+
+    def _turn(
+        self, name: str, number: int, tell: Callable[[Told], None]
+    ) -> Iterator[Block]:
+        # Pipelines of the turn before end when nothing holds them.
+        gc.collect()
+        self._now = name
+        tell(turn(name, number))
+        try:
+            variant = self._variants.get(name) or self._made(name)
+        except Exception as error:
+            self.failed(error)
+            tell(failed(name, self._failed[name]))
+            return
+        self._variants[name] = variant
+        arguments = variant.block.training.arguments
+        if variant.block.epochs.whole and not epochs_between(arguments):
+            tell(Note(WHOLE, True))
+        model = variant.block.training.model
+        variant.state.put(model, self._callbacks)
+        variant.block.over = self._enough
+        self._ready_s, self._ticks, self._seen = 0.0, 0, set()
+        yield variant.block
+        variant.state = _State.of(model, self._callbacks)
+        variant.block.at_once = True
+        if name in self._failed:
+            tell(failed(name, self._failed[name]))
+
+    def failed(self, error: Exception) -> None:
+        """Keep what a change raised; what the training raises itself ends it all."""
+        if self._now in (AS_GIVEN, CONTROL):
+            raise error
+        self._failed[self._now] = f"raised {failure.in_short(error)}"
+
+    def _made(self, name: str) -> _Variant:
+        assert self._facts is not None
+        assert self._unused is not None
+        training, facts = self._copied(), self._facts
+        now = self._variants.get(AS_GIVEN)
+        state = now.state if now else _State.of(training.model, self._callbacks)
+        begun = replace(state, callbacks=self._unused.callbacks)
+        begun.put(training.model, self._callbacks)
+        changes = [self._changes[name]] if name in self._changes else []
+        epochs = epochs_for(facts, changes)
+        apply(training, facts, changes, epochs)
+        block = Block.of(training, epochs)
+        # Validating traces a function of its own, which is no part of any epoch.
+        validates = epochs_between(training.arguments) > 0
+        block.at_once = not validates and not epochs.whole
+        return _Variant(block, _State.of(training.model, self._callbacks))
+
+    def _copied(self) -> Training:
+        """The training with arguments of its own; model, data, callbacks are shared."""
+        assert self._training is not None
+        arguments = self._training.arguments | {"callbacks": [*self._callbacks]}
+        return replace(self._training, arguments=arguments)
+
+    # What they tell.
+
+    def heard(self, told: Told) -> None:
+        """Take what is told, when it is."""
+        if isinstance(told, Note):
+            self._record.take(("note", told.name, told.value))
+            return
+        if told == READY:
+            self._ready_s = time.perf_counter()
+        elif not isinstance(told, Pause):
+            self._ticks += 1
+        elif told.every and self._ready_s:
+            self._seen.add(told.label)
+        self._record.take(("ticks", [stamp(told, time.perf_counter_ns())]))
+
+    def _enough(self) -> bool:
+        """Whether the turn of the moment has shown a rate, and what recurs in it."""
+        assert self._facts is not None
+        if not self._ready_s or self._ticks < _TICKS:
+            return False
+        spent, step_s = time.perf_counter() - self._ready_s, self._facts.step_s
+        usual = turn_s(step_s)
+        epochs = self._variants[self._now].block.epochs
+        ends = epochs.trial_steps is not None and not epochs.whole
+        # Many steps in one call make longer epochs.
+        longest = _PATIENCE * max(usual, (epochs.trial_steps or 0) * step_s / 2)
+        over = not ends or EPOCH_END in self._seen or spent > longest
+        return over and spent >= usual
+
+    def _measured(self) -> Measurement:
+        return Measurement(
+            variants=to_variants(tuple(self._changes.values())),
+            trials=self._record.trials(),
+            baseline=AS_GIVEN,
+        )

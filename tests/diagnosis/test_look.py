@@ -11,8 +11,8 @@ import pytest
 from perfkit.diagnosis import rounds as diagnosis_rounds
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
+from perfkit.diagnosis.look import Turns
 from perfkit.diagnosis.rounds import AS_GIVEN, Screening
-from perfkit.diagnosis.screening import Turns
 from perfkit.measure.one_process import FAILED
 from perfkit.measure.tick import READY, Note, Tick
 from perfkit.measure.trial import WHOLE
@@ -44,7 +44,7 @@ def turns_of(training, wanted, turns=None, **known):
 
 @pytest.fixture(autouse=True)
 def _short_turns(monkeypatch):
-    monkeypatch.setattr("perfkit.diagnosis.screening.turn_s", lambda step_s: 0.05)
+    monkeypatch.setattr("perfkit.diagnosis.look.turn_s", lambda step_s: 0.05)
 
 
 def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_counts():
@@ -94,7 +94,7 @@ def test_a_model_of_a_class_of_its_own_takes_turns_with_its_metrics():
 def test_long_steps_need_no_turn_to_warm_up_and_any_variant_may_be_first(
     shuffle, monkeypatch
 ):
-    monkeypatch.setattr("perfkit.diagnosis.screening.random.shuffle", shuffle)
+    monkeypatch.setattr("perfkit.diagnosis.look.random.shuffle", shuffle)
     training = fits.training(fits.batches(STEPS), metrics=["mae"])
     turns, wrong = turns_of(training, 2, step_s=0.5)
     assert len({name for name, _ in turns}) == 2
