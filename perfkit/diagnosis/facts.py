@@ -247,7 +247,9 @@ def facts_of(training: Training, **seen: Any) -> Facts:
 
     model, arguments = training.model, training.arguments
     batch = _seen_batch(training)
-    policies = known(_policies, model, otherwise=list[str]()) or ["float32"]
+    policies: list[str] = known(
+        lambda: [layer.dtype_policy.name for layer in model.layers], otherwise=[]
+    )
     steps = known(steps_of, training, otherwise=None)
     callbacks = arguments.get("callbacks") or ()
     return Facts(
@@ -274,10 +276,10 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         ),
         validated=epochs_between(arguments),
         asked=training.epochs,
-        policy=max(set(policies), key=policies.count),
+        policy=max(set(policies), key=policies.count, default="float32"),
         flop=flop_of(model, batch),
         padded=known(padded, model, batch, otherwise={}),
-        unrolled=known(_unrolled, model, otherwise=()),
+        unrolled=known(lambda: tuple(o.name for o in unrolled(model)), otherwise=()),
         **_of_data(training, batch),
         **seen,
     )
@@ -300,14 +302,6 @@ def _can_xla(model: Any) -> bool:
         taken = bool(model.jit_compile)
         model.jit_compile = False
     return taken
-
-
-def _policies(model: Any) -> list[str]:
-    return [layer.dtype_policy.name for layer in model.layers]
-
-
-def _unrolled(model: Any) -> tuple[str, ...]:
-    return tuple(layer.name for layer in unrolled(model))
 
 
 def _of_data(training: Training, batch: Any) -> dict[str, Any]:

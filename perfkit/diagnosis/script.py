@@ -102,13 +102,12 @@ class MarkSteps(ast.NodeTransformer):
                 if isinstance(one.value, ast.Call) and ast.unparse(target) in calls
             ),
         ]
-        classes = {n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
+        classes = {node.name for node in source.of_kind(ast.ClassDef, tree)}
         # What holds an object of one of its own classes.
         self._own = {"self"} | {
             ast.unparse(target)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-            if called(node.value) in classes
+            for node in source.of_kind(ast.Assign, tree)
+            if isinstance(node.value, ast.Call) and called(node.value) in classes
             for target in node.targets
         }
         # Dicts, bars and environments have methods of these names, too.
@@ -120,14 +119,16 @@ class MarkSteps(ast.NodeTransformer):
             found = self._found(tree)
             inner = [o for o in found if not {*found} & {*ast.walk(o)} - {o}]
             self._turns = inner if len(inner) == 1 else []
-        imported = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom))
-        marks = {
+        # ``perfkit.steps``, by that or another of its names.
+        marks = {"perfkit.steps"} | {
             alias.asname or alias.name
-            for node in imported
+            for node in source.of_kind(ast.ImportFrom, tree)
             for alias in node.names
             if (node.module, alias.name) == ("perfkit", "steps")
         }
-        self.count = sum(_is_mark(node, marks) for node in ast.walk(tree))
+        self.count = sum(
+            ast.unparse(call.func) in marks for call in source.of_kind(ast.Call, tree)
+        )
         if not self.count:
             self.visit(tree)
 
@@ -239,12 +240,6 @@ def _is_endless(loop: ast.While) -> bool:
 def _is_over_range(loop: _Loop) -> bool:
     over = getattr(loop, "iter", None)
     return isinstance(over, ast.Call) and called(over) == "range"
-
-
-def _is_mark(node: ast.AST, marks: set[str]) -> bool:
-    """Whether this is ``perfkit.steps(...)``, by that or another of its names."""
-    names = {"perfkit.steps", *marks}
-    return isinstance(node, ast.Call) and ast.unparse(node.func) in names
 
 
 def trains_either_way(marked: ast.Module) -> bool:
