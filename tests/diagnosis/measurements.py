@@ -17,7 +17,6 @@ def change(name, cause, kind="defect", **more):
         kind=kind,
         changes=f"{name} is another.",
         fix=f"change({name!r})",
-        apply=lambda training: None,
         **more,
     )
 
@@ -28,9 +27,15 @@ XLA = change("XLA", "xla", "opportunity")
 
 
 def measured(rounds=3, trials=(), **gains):
-    """So many rounds of the training as given, and of changes with these gains."""
-    names = {name.replace("_", " "): 1000.0 * gain for name, gain in gains.items()}
-    return at_rates({AS_GIVEN: 1000.0} | names, rounds, trials=trials)
+    """So many rounds of the training as given, and of changes with these gains.
+
+    A change gains the same in each of them, or has a tuple with a gain for each.
+    """
+    rates = {AS_GIVEN: 1000.0}
+    for name, gain in gains.items():
+        each = gain if isinstance(gain, tuple) else (gain,) * rounds
+        rates[name.replace("_", " ")] = tuple(1000.0 * one for one in each)
+    return at_rates(rates, rounds, trials=trials)
 
 
 def at_rates(rates, rounds, notes=None, trials=()):

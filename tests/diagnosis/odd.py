@@ -1,26 +1,35 @@
 """Trainings that people hand over and nobody plans for; each function makes one."""
 
+import ctypes
+import functools
+import multiprocessing
 import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+import keras
+import numpy as np
+import psutil
+import scipy.sparse
+import tensorflow as tf
+from keras import layers
 
 
 def model(inputs=8, outputs=1):
-    import keras
-    from keras import layers
-
     made = keras.Sequential([keras.Input((inputs,)), layers.Dense(outputs)])
     made.compile("sgd", "mse")
     return made
 
 
 def arrays(examples=256):
-    import numpy as np
-
     return np.ones((examples, 8), "float32"), np.ones((examples, 1), "float32")
 
 
 def batches(examples=256, size=16):
-    import tensorflow as tf
-
     return tf.data.Dataset.from_tensor_slices(arrays(examples)).batch(size)
 
 
@@ -30,14 +39,11 @@ def fits(data, **arguments):
 
 def hooked(**hooks):
     """The plain training with one callback made of these functions."""
-    import keras
 
     return model(), batches(), {"callbacks": [keras.callbacks.LambdaCallback(**hooks)]}
 
 
 def ones(examples=256):
-    import numpy as np
-
     return np.ones(examples, "float32")
 
 
@@ -46,8 +52,6 @@ def raises():
 
 
 def is_not_compiled():
-    import keras
-
     return keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)]), batches()
 
 
@@ -56,8 +60,6 @@ def fail(*_, **__):
 
 
 def reads_where_nothing_is():
-    import ctypes
-
     ctypes.string_at(0)
 
 
@@ -66,18 +68,12 @@ def throws(error):
 
 
 def allocates_without_an_end():
-    import resource
-
-    import psutil
-
     limit = psutil.Process().memory_info().data + 2**28
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     return [bytearray(2**26) for _ in range(64)]
 
 
 def hangs(*_, **__):
-    import threading
-
     threading.Event().wait()
 
 
@@ -90,8 +86,6 @@ def never_ends_an_epoch():
 
 
 def has_a_dataset_of_many_workers():
-    import keras
-
     batch = arrays(16)
 
     class Slow(keras.utils.PyDataset):
@@ -112,9 +106,6 @@ def endless():
 
 
 def takes_dicts():
-    import keras
-    from keras import layers
-
     one, other = keras.Input((8,), name="one"), keras.Input((8,), name="other")
     joined = layers.Concatenate()([one, other])
     outputs = {n: layers.Dense(1, name=n)(joined) for n in ("left", "right")}
@@ -125,15 +116,10 @@ def takes_dicts():
 
 
 def dataset(*parts):
-    import tensorflow as tf
-
     return tf.data.Dataset.from_tensor_slices(parts).batch(16)
 
 
 def takes_several_arrays():
-    import keras
-    from keras import layers
-
     one, other = keras.Input((8,)), keras.Input((8,))
     made = keras.Model([one, other], layers.Dense(1)(layers.Add()([one, other])))
     made.compile("sgd", "mse")
@@ -159,8 +145,6 @@ def gives_y_by_name():
 
 
 def steps_its_own_way():
-    import keras
-
     class Own(keras.Model):
         def __init__(self):
             super().__init__()
@@ -170,8 +154,6 @@ def steps_its_own_way():
             return self.dense(x)
 
         def train_step(self, data):
-            import tensorflow as tf
-
             x, y = data
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
@@ -185,18 +167,11 @@ def steps_its_own_way():
 
 
 def takes_sparse_rows():
-    import scipy.sparse
-
     x, y = arrays()
     return model(), (scipy.sparse.csr_matrix(x), y), {"batch_size": 16}
 
 
 def has_no_call_and_a_plain_loss():
-    import functools
-
-    import keras
-    import tensorflow as tf
-
     class Rate(keras.optimizers.schedules.LearningRateSchedule):
         def __call__(self, step):
             return 0.1 / (1.0 + tf.cast(step, "float32"))
@@ -225,19 +200,11 @@ def scaled(truth, predicted, by):
 
 
 def trains_in_a_strategy():
-    import tensorflow as tf
-
     with tf.distribute.MirroredStrategy().scope():
         return model(), batches()
 
 
 def sets_up_its_machine():
-    import signal
-    import tempfile
-    import threading
-
-    import tensorflow as tf
-
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGINT, lambda *_: None)
     os.chdir(tempfile.gettempdir())
@@ -247,10 +214,6 @@ def sets_up_its_machine():
 
 
 def starts_processes():
-    import multiprocessing
-    import subprocess
-    import sys
-
     nap = [sys.executable, "-c", "import time; time.sleep(600)  # perfkit-odd"]
     subprocess.Popen(nap)
     subprocess.Popen(nap, start_new_session=True)

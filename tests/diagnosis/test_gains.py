@@ -8,7 +8,6 @@ from perfkit.findings.diagnosis import TOGETHER
 from perfkit.measure.statistics import Comparison
 from tests.diagnosis.diagnosed import cause
 from tests.diagnosis.measurements import CEILING, MAP, at_rates, change, measured
-from tests.findings.made import trial
 
 LOGGER = change("without logger", "callback")
 BATCH = change("batch", "small-batch", "opportunity", combines=False)
@@ -54,17 +53,8 @@ def test_a_ceiling_of_an_input_with_which_nothing_is_wrong_comes_last():
 
 
 def test_the_ends_of_epochs_explain_no_more_than_is_shown_of_them():
-    made = measured(without_input=3.0, endless=2.0)
     # As fast in two rounds as in none: the mean is plain, its interval is not.
-    uneven = {1: 1.0, 2: 1.0, 3: 6.0}
-    trials = [
-        t
-        if t.variant != "endless"
-        else trial("endless", 1000 * uneven[t.round], t.round)
-        for t in made.trials
-    ]
-    found = gains.causes(ALL, replace(made, trials=tuple(trials)))
-    assert found[0].cause == "input-bound"
+    assert named(without_input=3.0, endless=(1.0, 1.0, 6.0))[0] == "input-bound"
 
 
 def test_a_callback_comes_behind_what_stops_its_tracing_and_brings_as_much():
@@ -82,20 +72,12 @@ def test_what_changes_the_learning_waits_for_a_defect():
 
 
 def test_an_opportunity_that_is_the_largest_of_many_by_chance_is_not_named():
-    def found(name, *others):
-        made = measured(**{name: 1.0}, **dict.fromkeys(others, 1.0))
-        by_chance = {1: 1.15, 2: 1.25, 3: 1.35}
-        trials = [
-            trial(name, 1000 * by_chance[t.round], t.round) if t.variant == name else t
-            for t in made.trials
-        ]
-        return gains.causes(ALL, replace(made, trials=tuple(trials)))
-
-    others = [f"another {number}" for number in range(8)]
-    assert [cause.change for cause in found("batch")] == ["batch"]
-    assert found("batch", *others) == ()
+    by_chance = (1.15, 1.25, 1.35)
+    others = {f"another {number}": 1.0 for number in range(8)}
+    assert named(batch=by_chance) == ["small-batch"]
+    assert named(batch=by_chance, **others) == []
     # What would be wrong with the training is named, as likely.
-    assert len(found("without logger", *others)) == 1
+    assert named(without_logger=by_chance, **others) == ["callback"]
 
 
 def test_what_stands_out_only_together_is_named_as_likely():

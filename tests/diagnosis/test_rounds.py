@@ -13,7 +13,7 @@ from perfkit.diagnosis.rounds import (
 )
 from perfkit.findings.diagnosis import TOGETHER
 from tests.diagnosis.measurements import CEILING, MAP, XLA, change, measured
-from tests.findings.made import failed, trial
+from tests.findings.made import failed
 
 LOGGER = change("logger off", "callback")
 GRAPH = change("graph", "eager")
@@ -47,25 +47,14 @@ def test_the_first_round_holds_all_that_waits_for_nothing():
 def test_what_is_open_once_the_planned_time_is_over_is_measured_on():
     over = {"budget": 600.0, "screened": True, "usual_s": 5.0}
     sure = measured(rounds=2, logger_off=2.0)
-
-    def with_logger_at(found, *gains):
-        trials = [
-            trial(t.variant, 1000 * gains[t.round - 1], t.round, started=10 * t.round)
-            if t.variant == LOGGER.name
-            else t
-            for t in found.trials
-        ]
-        return replace(found, trials=tuple(trials))
-
-    open_yet = with_logger_at(sure, 0.8, 2.4)
+    open_yet = measured(rounds=2, logger_off=(0.8, 2.4))
     assert LOGGER.name in chosen(open_yet, **over)
     assert chosen(open_yet, **over | {"budget": 5.0}) == []
     assert chosen(sure, **over) == []
     # What may be the largest of many by chance is open as well.
     by_gain = replace(LOGGER, kind="by gain")
     names = {f"another {number}": 1.0 for number in range(9)}
-    alike = measured(rounds=3, logger_off=1.0, **names)
-    many = with_logger_at(alike, 1.15, 1.25, 1.35)
+    many = measured(rounds=3, logger_off=(1.15, 1.25, 1.35), **names)
     assert chosen(many, (by_gain,), **over) == [AS_GIVEN, LOGGER.name]
     assert chosen(many, (LOGGER,), **over) == []
     # Within the time that was planned it goes on all the same.

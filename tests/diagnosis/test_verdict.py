@@ -360,21 +360,33 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
         f"A step takes about 83 s. In a process of its own it then {message}."
     )
     assert remedy in said.next
-    # Of one that runs, where nothing was changed, the length of a step is told.
-    said = verdict_of(diagnosis((), step=None, trials=(), facts={"step_s": 2.5}))
-    assert said.much.startswith("A step takes about 2.5 s. The training made too few")
+
+
+GRAPHS = {"graphs_s": {"learn": 1.9, "": 0.3, "act": 0.1}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({}, "."),
+        ({"waits_s": 0.012}, ", of which it waits 12 ms for its data."),
+        (
+            {"waits_s": 0.012} | GRAPHS,
+            ", of which it waits 12 ms for its data and spends 1.9 s in `learn` and "
+            "300 ms in Keras.",
+        ),
+        (
+            {"retraced": {"step": {"traces": 4, "seconds": 6.2}}},
+            ". `step` was traced anew 3 times, 6.2 s in all.",
+        ),
+    ],
+)
+def test_where_nothing_was_changed_it_tells_what_the_first_look_has_seen(seen, words):
+    facts = {"step_s": 2.5} | seen
+    said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
+    begins = f"A step takes about 2.5 s{words} The training made too few"
+    assert said.much.startswith(begins)
     assert said.sure == "not known yet"
-    # What the first look has seen besides is told with it.
-    facts = {"step_s": 2.5, "waits_s": 0.012}
-    said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
-    assert "about 2.5 s, of which it waits 12 ms for its data. The" in said.much
-    facts |= {"graphs_s": {"learn": 1.9, "": 0.3, "act": 0.1}}
-    said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
-    spent = "waits 12 ms for its data and spends 1.9 s in `learn` and 300 ms in Keras"
-    assert spent in said.much
-    facts = {"step_s": 2.5, "retraced": {"step": {"traces": 4, "seconds": 6.2}}}
-    said = verdict_of(diagnosis((), step=None, trials=(), facts=facts))
-    assert "`step` was traced anew 3 times, 6.2 s in all. The training" in said.much
 
 
 def test_a_change_that_fails_is_told_and_the_rest_stands():
