@@ -182,8 +182,7 @@ def _transfer(taken: _Taken, changes: Sequence[Change], gpus: int) -> Part:
     if not gpus:
         how = "There is no GPU: batches stay where they are."
         return Part(seconds=0.0, grade="inferred", how=how)
-    to_device = [one for one in changes if one.cause == "host-to-device"]
-    ahead = to_device[0] if to_device else None
+    ahead = next((one for one in changes if one.cause == "host-to-device"), None)
     return taken.by(ahead, "Batches copied to the GPU ahead")
 
 
