@@ -42,11 +42,7 @@ class InFile:
     lent: str = ""
 
     def __call__(self) -> Any:
-        """Run the file and call its function."""
-        return self.function()()
-
-    def function(self) -> Callable[[], Any]:
-        """Run the file, as ``import`` would, and take its function."""
+        """Run the file, as ``import`` would, and call its function."""
         folder = str(Path(self.path).parent)
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -57,13 +53,13 @@ class InFile:
         sys.modules[_MODULE] = module
         spec.loader.exec_module(module)
         try:
-            found: Callable[[], Any] = getattr(module, self.name)
+            function: Callable[[], Any] = getattr(module, self.name)
         except AttributeError:
             raise BadParameterError(
                 f"{Path(self.path).name} has no function {self.name}; "
                 f"it needs one such as `{_CONTRACT}`."
             ) from None
-        return found
+        return function()
 
 
 def maker(given: Any, arguments: Sequence[str] = (), fit: int = 0) -> Callable[[], Any]:
