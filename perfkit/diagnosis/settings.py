@@ -257,9 +257,9 @@ def set_late(before: Mapping[str, str]) -> tuple[str, ...]:
 
 def late_in_words(late: Sequence[str]) -> str:
     """Say that variables were set too late."""
-    are = "were" if len(late) > 1 else "was"
+    are, them = ("were", "them") if len(late) > 1 else ("was", "it")
     return (
         f"{', '.join(late)} {are} set after TensorFlow had been loaded, and may have "
-        "had no effect: set it before `perfkit diagnose`, or in a cell of its own "
+        f"had no effect: set {them} before `perfkit diagnose`, or in a cell of its own "
         "before this one."
     )
