@@ -128,40 +128,44 @@ def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     return parser, dict(adding.choices)
 
 
+def _add(
+    parser: argparse.ArgumentParser,
+    names: str,
+    metavar: str | None,
+    what: str,
+    **more: Any,
+) -> None:
+    """Add an argument, or an option by its names; without a metavar one that is set."""
+    how: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
+    parser.add_argument(*names.split(), help=what, **how, **more)
+
+
 def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _DOCTORS_CODES
-    parser.add_argument(
-        "--json", action="store_true", help="write the machine and the checks as JSON"
+    _add(parser, "--json", None, "write the machine and the checks as JSON")
+    probe = (
+        "also start TensorFlow, let every device compute, read the disk and measure "
+        "how fast each part is; under 3 minutes, saved as a finding"
     )
-    parser.add_argument(
-        "--probe",
-        action="store_true",
-        help="also start TensorFlow, let every device compute, read the disk and "
-        "measure how fast each part is; under 3 minutes, saved as a finding",
-    )
-    parser.add_argument(
-        "--workshop",
-        action="store_true",
-        help="say in a line and a short code whether the notebooks can be run here",
-    )
-    parser.add_argument(
-        "--folder", metavar="FOLDER", help="where your data lie: read its disk as well"
-    )
+    _add(parser, "--probe", None, probe)
+    code = "say in a line and a short code whether the notebooks can be run here"
+    _add(parser, "--workshop", None, code)
+    _add(parser, "--folder", "FOLDER", "where your data lie: read its disk as well")
 
 
 def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     parser.epilog = _EXIT_CODES
     _add_name(parser, arguments)
-    _add_run_options(
-        parser,
+    budget = (
         "seconds to spend on measuring (60, where there is a GPU 180); preparing data "
-        "comes on top",
+        "comes on top"
     )
+    _add_run_options(parser, budget)
 
 
 def _add_name(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     known = experiments()
-    parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(known)}")
+    _add(parser, "name", "NAME", f"one of: {', '.join(known)}")
     # Only the experiment that is named has options, so that help stays short.
     for name in [word for word in arguments if word in known][:1]:
         group = parser.add_argument_group(f"what {name} lets you change")
@@ -171,21 +175,17 @@ def _add_name(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
 
 def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _EXIT_CODES
-    parser.add_argument(
-        "training",
-        metavar="FILE.py",
-        help="a script as it is, its own arguments behind --, or FILE.py:FUNCTION, a "
+    training = (
+        "a script as it is, its own arguments behind --, or FILE.py:FUNCTION, a "
         "function that returns a compiled Keras model and its data, and if you like a "
         "dict of arguments for fit; on Linux it writes to copies and reaches no "
         "network (PERFKIT_ONLINE=1 allows the network); where the system cannot do "
-        "that, a script is refused",
+        "that, a script is refused"
     )
+    _add(parser, "training", "FILE.py", training)
     _add_fit(parser)
-    parser.add_argument(
-        "--diff",
-        action="store_true",
-        help="write changes as a patch for `git apply` to stdout, all else to stderr",
-    )
+    patch = "write changes as a patch for `git apply` to stdout, all else to stderr"
+    _add(parser, "--diff", None, patch)
     _add_run_options(
         parser, "seconds for all of it, or auto: what it needs, at most 600 (auto)"
     )
@@ -193,141 +193,93 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _RACES_CODES
-    parser.add_argument(
-        "trainings",
-        metavar="FILE.py",
-        nargs="+",
-        help="scripts as they are, or FILE.py:FUNCTION, the first to be held against; "
-        "or one, and one of the following; the scripts' own arguments behind --",
+    trainings = (
+        "scripts as they are, or FILE.py:FUNCTION, the first to be held against; or "
+        "one, and one of the following; the scripts' own arguments behind --"
     )
+    _add(parser, "trainings", "FILE.py", trainings, nargs="+")
     several = {
-        "commit": ("COMMIT", "hold the working tree against a commit of git"),
-        "python": ("PYTHON", "the same in the environment of another interpreter"),
-        "env": ("NAME=VALUE", "the same with a variable; several in one are quoted"),
-        "cores": ("0-1,3", "the same on these cores alone"),
+        "--commit": ("COMMIT", "hold the working tree against a commit of git"),
+        "--python": ("PYTHON", "the same in the environment of another interpreter"),
+        "--env": ("NAME=VALUE", "the same with a variable; several in one are quoted"),
+        "--cores": ("0-1,3", "the same on these cores alone"),
     }
-    for name, (metavar, what) in several.items():
-        parser.add_argument(
-            f"--{name}", action="append", default=[], metavar=metavar, help=what
-        )
-    parser.add_argument(
-        "--batch", type=_integers, metavar="64,128", default=(), help="sizes of a batch"
-    )
-    parser.add_argument(
-        "--policy",
-        type=lambda text: tuple(text.split(",")),
-        metavar="WORD,WORD",
-        default=(),
-        help="of float32, mixed_bfloat16, mixed_float16",
-    )
+    for name, told in several.items():
+        _add(parser, name, *told, action="append", default=[])
+    _add(parser, "--batch", "64,128", "sizes of a batch", type=_integers, default=())
+    policies = "of float32, mixed_bfloat16, mixed_float16"
+    _add(parser, "--policy", "WORD,WORD", policies, type=_words, default=())
     _add_fit(parser)
-    parser.add_argument(
-        "--worse",
-        type=_share,
-        metavar="5%",
-        help="for checks by a machine: exit with 1 if a side is shown to be slower "
-        "than the first by more than this share, such as 5%%",
+    worse = (
+        "for checks by a machine: exit with 1 if a side is shown to be slower than the "
+        "first by more than this share, such as 5%%"
     )
+    _add(parser, "--worse", "5%", worse, type=_share)
     _add_run_options(
         parser, "seconds for the race, or auto: what it needs, at most 600 (auto)"
     )
 
 
 def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.add_argument(
-        "training",
-        metavar="FILE.py",
-        help="a script that needs no arguments, or FILE.py:FUNCTION, as `perfkit "
-        "diagnose` takes them; or a saved profile, NAME.json",
+    training = (
+        "a script that needs no arguments, or FILE.py:FUNCTION, as `perfkit diagnose` "
+        "takes them; or a saved profile, NAME.json"
     )
-    parser.add_argument(
-        "--steps", type=_integer, metavar="N", default=10, help="1 to 10; default 10"
-    )
-    parser.add_argument(
-        "--timeout",
-        type=_number,
-        metavar="SECONDS",
-        default=300.0,
-        help="after which the training counts as hung (300)",
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the profile here; - for stdout"
-    )
-    parser.add_argument(
-        "--chart", metavar="FILE", help="also draw the steps here, as SVG"
-    )
+    _add(parser, "training", "FILE.py", training)
+    _add(parser, "--steps", "N", "1 to 10; default 10", type=_integer, default=10)
+    hung = "after which the training counts as hung (300)"
+    _add(parser, "--timeout", "SECONDS", hung, type=_number, default=300.0)
+    _add(parser, "--json", "FILE", "also write the profile here; - for stdout")
+    _add(parser, "--chart", "FILE", "also draw the steps here, as SVG")
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--fit",
-        type=_integer,
-        metavar="N",
-        default=0,
-        help="which of a script's calls of fit to take, from 1 (that of most epochs)",
-    )
+    which = "which of a script's calls of fit to take, from 1 (that of most epochs)"
+    _add(parser, "--fit", "N", which, type=_integer, default=0)
 
 
 def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
     kind = _number_or_auto if "auto" in budget else _number
-    parser.add_argument("--budget", type=kind, metavar="SECONDS", help=budget)
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the finding here; - for stdout"
-    )
-    parser.add_argument(
-        "--seed", type=_integer, metavar="N", help="where random order starts"
-    )
-    parser.add_argument(
-        "--out", metavar="FOLDER", help="where findings go (perfkit-findings)"
-    )
+    _add(parser, "--budget", "SECONDS", budget, type=kind)
+    _add(parser, "--json", "FILE", "also write the finding here; - for stdout")
+    _add_seed_and_out(parser, "where findings go (perfkit-findings)")
+
+
+def _add_seed_and_out(parser: argparse.ArgumentParser, out: str) -> None:
+    _add(parser, "--seed", "N", "where random order starts", type=_integer)
+    _add(parser, "--out", "FOLDER", out)
 
 
 def _fill_show(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.add_argument("file", metavar="FILE", help="as perfkit saved it")
-    parser.add_argument(
-        "--chart", metavar="FILE", help="also draw the chart here, as SVG"
-    )
+    _add(parser, "file", "FILE", "as perfkit saved it")
+    _add(parser, "--chart", "FILE", "also draw the chart here, as SVG")
 
 
 def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _EXIT_CODES
-    parser.add_argument(
-        "-o", "--out", metavar="FILE", required=True, help="the new file, NAME.json"
-    )
-    parser.add_argument(
-        "--budget",
-        type=_number,
-        metavar="SECONDS",
-        help="seconds to spend on all of it (180)",
-    )
-    parser.add_argument(
-        "--label", metavar="TEXT", default="", help="what to call the machine (NAME)"
-    )
-    parser.add_argument(
-        "--with-names",
-        action="store_true",
-        help="put the host's and the user's name into the file",
-    )
+    _add(parser, "-o --out", "FILE", "the new file, NAME.json", required=True)
+    seconds = "seconds to spend on all of it (180)"
+    _add(parser, "--budget", "SECONDS", seconds, type=_number)
+    _add(parser, "--label", "TEXT", "what to call the machine (NAME)", default="")
+    names = "put the host's and the user's name into the file"
+    _add(parser, "--with-names", None, names)
 
 
 def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.add_argument(
-        "folder",
-        metavar="FOLDER",
-        help="where the passports lie, and codes.txt: a name and the code of `perfkit "
-        "doctor --workshop` per line",
+    folder = (
+        "where the passports lie, and codes.txt: a name and the code of `perfkit "
+        "doctor --workshop` per line"
     )
-    parser.add_argument("-o", "--out", metavar="FILE", help="the page, NAME.html")
-    parser.add_argument(
-        "--you", metavar="FILE", help="your own passport, which the chart then marks"
-    )
+    _add(parser, "folder", "FOLDER", folder)
+    _add(parser, "-o --out", "FILE", "the page, NAME.html")
+    _add(parser, "--you", "FILE", "your own passport, which the chart then marks")
 
 
 def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     passport = "a passport, as `perfkit passport` wrote it, or a finding"
-    parser.add_argument("a", metavar="A.json", help=f"the one machine: {passport}")
-    parser.add_argument("b", metavar="B.json", help="the other, of the same kind")
-    parser.add_argument("-o", "--out", metavar="FILE", help="the page, NAME.html")
+    _add(parser, "a", "A.json", f"the one machine: {passport}")
+    _add(parser, "b", "B.json", "the other, of the same kind")
+    _add(parser, "-o --out", "FILE", "the page, NAME.html")
 
 
 def _fill_fleet(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
@@ -336,79 +288,48 @@ def _fill_fleet(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> No
     parser.epilog = f"{_DASK}\n\n{textwrap.fill(_FLEETS_CODES, 80)}"
     parser.set_defaults(address=None)
     if any(":" in word for word in arguments if not word.startswith("-")):
-        parser.add_argument(
-            "address",
-            metavar="ADDRESS",
-            help="a Dask scheduler, such as tcp://scheduler:8786; without one this "
-            "machine alone is asked, and Dask is not needed",
+        address = (
+            "a Dask scheduler, such as tcp://scheduler:8786; without one this machine "
+            "alone is asked, and Dask is not needed"
         )
+        _add(parser, "address", "ADDRESS", address)
     parser.add_argument("what", metavar="run|passport", choices=("run", "passport"))
     if "passport" not in arguments:
         _add_name(parser, arguments)
-    _add_fleet_options(parser)
-
-
-def _add_fleet_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--budget",
-        type=_number,
-        metavar="SECONDS",
-        help="seconds each host spends on measuring (60; 180 for a passport); all of "
-        "it takes no more than half a minute longer",
+    budget = (
+        "seconds each host spends on measuring (60; 180 for a passport); all of it "
+        "takes no more than half a minute longer"
     )
-    parser.add_argument(
-        "--each",
-        choices=("host", "worker"),
-        default="host",
-        help="ask one worker per host, or each (where each has a GPU of its own, say): "
-        "those of a host take turns and share the budget (host)",
+    _add(parser, "--budget", "SECONDS", budget, type=_number)
+    each = (
+        "ask one worker per host, or each (where each has a GPU of its own, say): "
+        "those of a host take turns and share the budget (host)"
     )
-    parser.add_argument(
-        "--seed", type=_integer, metavar="N", help="where random order starts"
-    )
-    parser.add_argument(
-        "--out",
-        metavar="FOLDER",
-        help="where what comes home goes (perfkit-findings, or perfkit-passports)",
+    kinds = ("host", "worker")
+    parser.add_argument("--each", choices=kinds, default="host", help=each)
+    _add_seed_and_out(
+        parser, "where what comes home goes (perfkit-findings, or perfkit-passports)"
     )
     for name, what in _TLS.items():
-        parser.add_argument(name, metavar="FILE", help=f"{what}, for tls://")
+        _add(parser, name, "FILE", f"{what}, for tls://")
 
 
 def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.add_argument(
-        "sources", metavar="FILE", nargs="+", help="findings, or one notebook"
-    )
-    parser.add_argument(
-        "-o", "--out", metavar="FILE", help="the page (beside the one source)"
-    )
+    _add(parser, "sources", "FILE", "findings, or one notebook", nargs="+")
+    _add(parser, "-o --out", "FILE", "the page (beside the one source)")
     parser.add_argument(
         "--code", choices=CODE, default=CODE[0], help="of a notebook (folded)"
     )
-    parser.add_argument(
-        "--author", metavar="NAME", default="", help="who sends it, below the title"
-    )
-    parser.add_argument(
-        "--note", metavar="TEXT", default="", help="what you say to it, below the title"
-    )
+    _add(parser, "--author", "NAME", "who sends it, below the title", default="")
+    _add(parser, "--note", "TEXT", "what you say to it, below the title", default="")
 
 
 def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.add_argument(
-        "folder", metavar="FOLDER", nargs="?", default=".", help="what to show (.)"
-    )
-    parser.add_argument(
-        "--notebook",
-        metavar="FILE",
-        default=argparse.SUPPRESS,
-        help="what is open first, as seen from FOLDER",
-    )
-    parser.add_argument(
-        "--no-browser", action="store_true", help="print the address, open no browser"
-    )
-    parser.add_argument(
-        "--port", type=int, metavar="N", help="the first port to try (8888)"
-    )
+    _add(parser, "folder", "FOLDER", "what to show (.)", nargs="?", default=".")
+    first, unless = "what is open first, as seen from FOLDER", argparse.SUPPRESS
+    _add(parser, "--notebook", "FILE", first, default=unless)
+    _add(parser, "--no-browser", None, "print the address, open no browser")
+    _add(parser, "--port", "N", "the first port to try (8888)", type=int)
 
 
 _FILLERS = {
@@ -429,21 +350,12 @@ _FILLERS = {
 
 def _add_option(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
     text = _help(parameter).replace("%", "%%")
-    if parameter.type is bool:
-        group.add_argument(
-            parameter.option,
-            action=argparse.BooleanOptionalAction,
-            default=argparse.SUPPRESS,
-            help=text,
-        )
-        return
-    group.add_argument(
-        parameter.option,
-        type=_NUMBERS.get(parameter.type, str),
-        metavar=_metavar(parameter),
-        default=argparse.SUPPRESS,
-        help=text,
-    )
+    how: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
+    if parameter.type is not bool:
+        kind = _NUMBERS.get(parameter.type, str)
+        how = {"type": kind, "metavar": _metavar(parameter)}
+    unless = argparse.SUPPRESS
+    group.add_argument(parameter.option, default=unless, help=text, **how)
 
 
 def _help(parameter: Parameter) -> str:
@@ -490,7 +402,11 @@ def _integer(text: str) -> int | str:
 
 
 def _integers(text: str) -> tuple[int | str, ...]:
-    return tuple(map(_integer, text.split(",")))
+    return tuple(map(_integer, _words(text)))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _share(text: str) -> float | str:
