@@ -41,7 +41,7 @@ class ClassView(StatusView):
         self.show = button("Show", "Read the passports of the folder", "primary")
         self.told, self.found, self.page = (widgets.HTML() for _ in range(3))
         row = boxed("perfkit-buttons", self.show)
-        said = (self.status.widget, self.found, self.told, self.page)
+        said = (self.chart, self.found, self.told, self.page)
         for told in (self.told, self.found):
             told.add_class("perfkit-found")
         self._waiting = (self.folder, self.you, self.show)

@@ -46,7 +46,7 @@ class CompareView(StatusView):
         picked = [(self.pickers[side], self.uploads[side]) for side in _SIDES]
         rows = (*picked, (self.compare, self.refresh, self.guess))
         self._waiting = tuple(itertools.chain(*rows))
-        said = (self.status.widget, self.found, self.page)
+        said = (self.chart, self.found, self.page)
         self.found.add_class("perfkit-found")
         self.box.children = (*(boxed("perfkit-buttons", *row) for row in rows), *said)
         self.enable(running=False)

@@ -93,11 +93,6 @@ class Controls:
         """Offer the variants of an experiment as guesses."""
         self.by_name["guess"].options = tuple(experiment.make_variants())
 
-    def enable(self, *, enabled: bool) -> None:
-        """Let all of them be changed, or none."""
-        for widget in self.by_name.values():
-            widget.disabled = not enabled
-
     def on_change(self, call: Callable[[], object]) -> None:
         """Call ``call`` when any of them is changed."""
         for widget in self.by_name.values():

@@ -65,13 +65,10 @@ class DiagnosisView(Answering):
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
+        self._waiting = (self.guess, self.budget, *self.choices.values())
         super().enable(running=running)
-        self.budget.disabled = self.guess.disabled = running
         self.apply.disabled = running or not self.choices
-        for box in self.choices.values():
-            box.disabled = running
-        buttons = (self.run, self.stop, self.apply)
-        answer_at_once((*buttons, self.guess, self.budget, *self.choices.values()))
+        answer_at_once(self.apply)
 
     def clear(self) -> None:
         """Take away what an earlier diagnosis found."""
@@ -193,12 +190,7 @@ class DiagnosisPanel(Measuring[Diagnosis]):
             self._keep(session.finding, applied=bool(changes))
         if session.finding is None:
             raise RunError(NOTHING)
-        ended = "Stopped." if session.finding.stopped else "Finished."
-        how = session.finding.finding.stamp or ended
-        said = [how, session.finding.verdict.headline, session.unsaved]
-        self.view.say(" ".join(filter(None, said)))
-        if not session.unsaved:
-            self.view.rest()
+        self.view.conclude(session.finding, session.unsaved)
         found = (self.applied if changes else self.diagnosis) or session.finding
         self._soon(lambda: self.view.runs.add(found, changes))
 

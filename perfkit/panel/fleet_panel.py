@@ -13,42 +13,32 @@ from perfkit.experiments.base import Experiment
 from perfkit.fleet import run, show
 from perfkit.fleet.members import Gathered, Member
 from perfkit.panel.controls import Controls, boxed, budget_control
-from perfkit.panel.view import StatusView, answer_at_once, button, run_or_stop
+from perfkit.panel.view import RunView
 from perfkit.panel.worker import Measuring
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
-class FleetView(StatusView):
+class FleetView(RunView):
     """The panel of a fleet.
 
     Attributes:
         controls: What can be set, each a widget; ``"budget"`` is one of them.
-        run: Asks the fleet.
-        stop: Ends the run.
         rows: A row per machine while it runs, as HTML.
         found: The closing table and the findings, as HTML.
     """
 
     def __init__(self, controls: dict[str, Any]) -> None:
-        super().__init__()
-        self.controls = controls
-        self._waiting = tuple(controls.values())
-        self.run = button("Run", "Ask every machine of the fleet", "primary")
-        self.stop = button("Stop", "End the run and keep what comes home")
+        kept = "End the run and keep what comes home"
+        super().__init__("Ask every machine of the fleet", kept)
+        self.controls, self._waiting = controls, tuple(controls.values())
         self.rows, self.found = widgets.HTML(), widgets.HTML()
         settings = boxed("perfkit-controls", *controls.values())
         row = boxed("perfkit-buttons", self.run, self.stop)
-        said = (self.status.widget, self.rows, self.found)
+        said = (self.chart, self.rows, self.found)
         self.box.children = (settings, row, *said)
         self.enable(running=False)
-
-    def enable(self, *, running: bool) -> None:
-        """Let pressed and changed be what has a meaning now."""
-        super().enable(running=running)
-        run_or_stop(self.run, self.stop, self.box, running=running)
-        answer_at_once((self.run, self.stop))
 
     def draw(self, rows: Sequence[Member]) -> None:
         """Show how far each machine is."""

@@ -125,28 +125,20 @@ def panel(
     if isinstance(what, str) and what in NAMES:
         rest = {"guess": guess, "seed": seed, "replay": replay, **parameters}
         return machines_panel(what, budget=budget, folder=folder, **rest)
-    if not isinstance(what, str | Experiment):
-        if others or parameters:
-            return RacePanel(
-                asked_for((what, *others), **parameters),
-                budget=in_seconds(budget),
-                guess=guess,
-                seed=seed,
-                folder=folder,
-                replay=replay,
-            )
-        if replay:
-            raise BadParameterError(
-                "A diagnosis takes budget, guess, seed and folder, and no more."
-            )
-        return DiagnosisPanel(
-            what, budget=in_seconds(budget), guess=guess, seed=seed, folder=folder
+    how: dict[str, Any] = {"guess": guess, "seed": seed, "folder": folder}
+    if isinstance(what, str | Experiment):
+        chosen = experiment_of(what, parameters)
+        budget = default_budget() if budget is None else seconds("budget", budget)
+        return Panel(chosen, budget=budget, replay=replay, **how)
+    how["budget"] = in_seconds(budget)
+    if others or parameters:
+        asked = asked_for((what, *others), **parameters)
+        return RacePanel(asked, replay=replay, **how)
+    if replay:
+        raise BadParameterError(
+            "A diagnosis takes budget, guess, seed and folder, and no more."
         )
-    chosen = experiment_of(what, parameters)
-    budget = default_budget() if budget is None else seconds("budget", budget)
-    return Panel(
-        chosen, budget=budget, guess=guess, seed=seed, folder=folder, replay=replay
-    )
+    return DiagnosisPanel(what, **how)
 
 
 class Panel(Measuring[Finding]):
@@ -232,11 +224,7 @@ class Panel(Measuring[Finding]):
                 self.view.show(self.finding)
         if self.finding is None:
             raise RunError(NOTHING)
-        ended = "Stopped." if self.finding.stopped else "Finished."
-        how, headline = self.finding.stamp or ended, self.finding.verdict.headline
-        self._tell(" ".join(filter(None, (how, headline, session.unsaved))))
-        if not session.unsaved:
-            self.view.rest()
+        self._told = self.view.conclude(self.finding, session.unsaved)
         changes, self._ran_with = self._changes(), self.controls.described()
         self._changes()
         # Its page takes a moment, and nobody who waits for the result waits for it.
@@ -279,12 +267,11 @@ class RacePanel(Panel):
 
     is_auto = True
 
-    def __init__(self, asked: Asked, *, folder: str | Path | None, **set_: Any) -> None:
+    def __init__(self, asked: Asked, **how: Any) -> None:
         self._asked = asked
         sides = entrants(asked)
         sides.close()
-        race = Race(of=sides.sides, typed=asked.typed)
-        super().__init__(race, folder=folder, **set_)
+        super().__init__(Race(of=sides.sides, typed=asked.typed), **how)
 
     def _open(self) -> Session | Replay:
         return open_race(

@@ -10,28 +10,31 @@ from typing import Any
 import ipywidgets as widgets
 
 from perfkit import units
+from perfkit.displays import Display
 from perfkit.errors import RunError
 from perfkit.findings.text import with_code
-from perfkit.machines.recording import LONGEST_LABEL, ready
+from perfkit.machines.recording import LONGEST_LABEL, Making, ready
 from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import boxed, budget_control, labelled, text_control
+from perfkit.panel.live_chart import LiveChart
 from perfkit.panel.view import (
     RUNNING,
-    StatusView,
+    RunView,
     answer_at_once,
     button,
+    doing,
     download,
-    run_or_stop,
 )
 from perfkit.panel.worker import Measuring
 from perfkit.passports import passport as machines_passport
 from perfkit.passports import words as passport_words
 from perfkit.passports.passport import Passport, to_json
+from perfkit.progress import Board
 
 _BOX = "`host and user name`"
 
 
-class PassportView(StatusView):
+class PassportView(RunView):
     """The panel of a machine's passport.
 
     Attributes:
@@ -39,8 +42,6 @@ class PassportView(StatusView):
         label: What the machine is called.
         names: Whether the host's and the user's name are in the file.
         file: Where it is saved.
-        run: Measures.
-        stop: Ends what is running.
         save: Writes the file.
         preview: What is in the file, as HTML.
         saved: A link to the file that was saved.
@@ -48,7 +49,7 @@ class PassportView(StatusView):
     """
 
     def __init__(self, budget: float, label: str, file: str, *, names: bool) -> None:
-        super().__init__()
+        super().__init__("Measure this machine")
         self.budget = budget_control(budget)
         called = labelled("label", "What to call this machine")
         self.label = text_control(label, **called)
@@ -58,14 +59,12 @@ class PassportView(StatusView):
         )
         where = labelled("file", "Where it is saved (a path)")
         self.file = text_control(file, **where)
-        self.run = button("Run", "Measure this machine", "primary")
-        self.stop = button("Stop", "End the run and keep what was measured")
         self.save = button("Save", "Write the file that is described below")
         self.saved, self.preview, self.card = (widgets.HTML() for _ in range(3))
         self._waiting = (self.budget, self.label, self.file, self.names)
         controls = boxed("perfkit-controls", *self._waiting)
         row = boxed("perfkit-buttons", self.run, self.stop, self.save)
-        said = (self.status.widget, self.saved, self.preview, self.card)
+        said = (self.chart, self.saved, self.preview, self.card)
         self.preview.add_class("perfkit-found")
         self.box.children = (controls, row, *said)
         self.can_save = False
@@ -74,9 +73,8 @@ class PassportView(StatusView):
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
         super().enable(running=running)
-        run_or_stop(self.run, self.stop, self.box, running=running)
         self.save.disabled = running or not self.can_save
-        answer_at_once((self.run, self.stop, self.save))
+        answer_at_once(self.save)
 
     def show(self, passport: Passport | None) -> None:
         """Show what a passport says, and all that its file would hold."""
@@ -120,6 +118,19 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
 
 def _short(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+class _Progress(Display):
+    """How far a whole passport is, which several runs are made for."""
+
+    def __init__(self, chart: LiveChart, making: Making) -> None:
+        super().__init__()
+        self._chart, self._making = chart, making
+
+    def _draw(self, board: Board) -> None:
+        spent, budget = self._making.spent, self._making.budget
+        whole = Board(doing=board.doing, spent=spent, expected=budget)
+        self._chart.doing = doing(whole)
 
 
 _QUESTION = "What is this machine, and how fast is each part of it?"
@@ -199,10 +210,9 @@ class PassportPanel(Measuring[Passport]):
         self.view.say(RUNNING)
         try:
             with self._stoppable(making):
-                self.view.status.begin(making.budget, lambda: making.spent)
-                making.make(self.view.status)
+                making.make(_Progress(self.view.chart, making))
         finally:
-            self.view.status.end()
+            self.view.chart.doing = {}
         made = making.passport()
         if not made.has_rates:
             told = [f"Nothing was measured in {units.seconds(made.budget_s)}."]

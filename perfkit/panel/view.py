@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from perfkit import runs, units
 from perfkit.diagnosis.rounds import LONGEST_S
-from perfkit.displays import PERIOD_S, Display
+from perfkit.displays import PERIOD_S
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import Replay
 from perfkit.export.page import findings_page, signed
@@ -46,9 +46,9 @@ def charts(finding: Recorded) -> str:
     return chart(finding, first[0]).in_page() + "".join(folded)
 
 
-def answered(finding: Recorded) -> str:
-    """What a panel shows of a finding: its report, with its charts."""
-    return in_html(finding.report, figure=charts(finding))
+def finding_of(found: Recorded) -> Finding:
+    """A finding itself; of a diagnosis what it has measured."""
+    return found.finding if isinstance(found, Diagnosis) else found
 
 
 def introduction(experiment: Experiment, budget: float | None) -> str:
@@ -191,46 +191,11 @@ def no_run(verb: str) -> str:
     )
 
 
-class Status(Display):
-    """A sentence and, while something is measured, how far it is.
-
-    Attributes:
-        widget: What is shown.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.widget = LiveChart()
-        self._spent: Callable[[], float] = float
-        self._budget = 0.0
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.widget.state = state
-
-    def begin(self, budget: float, spent: Callable[[], float]) -> None:
-        """Count seconds from now on; ``spent`` says how many of the budget are gone."""
-        self._budget, self._spent = budget, spent
-
-    def end(self) -> None:
-        """Take the bar away."""
-        self.widget.doing = {}
-
-    def _draw(self, board: Board) -> None:
-        spent = self._spent()
-        left = units.seconds(float(max(0, round(self._budget - spent))))
-        self.widget.doing = {
-            "said": board.doing,
-            "left": f"{left} left",
-            "share": min(1.0, spent / self._budget),
-        }
-
-
 class StatusView:
     """What a reader sees and presses, with a sentence on what the panel does.
 
     Attributes:
-        status: What the panel does, and how far it is.
+        chart: What the panel does, how far it is and, of a run, the live chart.
         box: All of it.
     """
 
@@ -238,19 +203,53 @@ class StatusView:
     _waiting: tuple[Any, ...] = ()
 
     def __init__(self) -> None:
-        self.status = Status()
+        self.chart = LiveChart()
         self.box = widgets.VBox()
         self.box.add_class("perfkit-panel")
 
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
-        self.status.say(state)
+        self.chart.state = state
+        self.box.remove_class(_ANSWERED)
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
         for widget in self._waiting:
             widget.disabled = running
-        answer_at_once(self._waiting)
+        answer_at_once(*self._waiting)
+
+
+class RunView(StatusView):
+    """What has a Run and a Stop.
+
+    Args:
+        what: What Run does.
+        kept: What Stop does.
+
+    Attributes:
+        run: Starts a run.
+        stop: Ends it.
+    """
+
+    def __init__(
+        self, what: str, kept: str = "End the run and keep what was measured"
+    ) -> None:
+        super().__init__()
+        self.run, self.stop = button("Run", what, "primary"), button("Stop", kept)
+
+    def enable(self, *, running: bool) -> None:
+        """Let one of the two be pressed and stand out; the panel looks as it is.
+
+        Run keeps its place, so that a second click on it does not hit Stop.
+        """
+        super().enable(running=running)
+        run, stop = self.run, self.stop
+        run.disabled, stop.disabled = running, not running
+        run.button_style = "" if running else "primary"
+        stop.button_style = "primary" if running else ""
+        stop.layout.display = "" if running else "none"
+        (self.box.add_class if running else self.box.remove_class)("perfkit-at-work")
+        answer_at_once(run, stop)
 
 
 RUNNING = "Running: wait, or press Stop and keep what was measured by then."
@@ -293,8 +292,7 @@ def watch(
         return points
 
     def found() -> Finding | None:
-        known = session.finding
-        return known.finding if isinstance(known, Diagnosis) else known
+        return finding_of(session.finding) if session.finding else None
 
     # A recorded run is told at once: nothing of it is drawn before it is over.
     told = isinstance(session, Replay)
@@ -314,49 +312,45 @@ def watch(
                     points.take()
                 elif time.monotonic() - drawn >= PERIOD_S:
                     drawn = time.monotonic()
-                    chart.update(points, _doing(board), found())
+                    chart.update(points, doing(board), found())
     finally:
         if points is not None:
             chart.finish(points, board.doing, found())
 
 
-def _doing(board: Board) -> dict[str, Any]:
+def doing(board: Board) -> dict[str, Any]:
     """What is being done, how far it is and what is left."""
     return {"said": board.doing, "left": board.left, "share": board.share}
 
 
-class Answering:
+class Answering(RunView):
     """What a reader sees and presses of runs that end in a report.
 
     Attributes:
-        run: Starts a run.
-        stop: Ends it.
-        chart: The live chart, with the state of the panel on top.
         card: The report with its charts, as HTML.
         runs: The last runs.
-        box: All of it.
     """
 
     def __init__(self, what: str) -> None:
-        self.run = button("Run", what, "primary")
-        self.stop = button("Stop", "End the run and keep what was measured")
-        self.chart, self.runs = LiveChart(), Runs()
-        self.card = widgets.HTML()
-        self.box = widgets.VBox()
-        self.box.add_class("perfkit-panel")
+        super().__init__(what)
+        self.runs, self.card = Runs(), widgets.HTML()
 
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.chart.state = state
-        self.box.remove_class(_ANSWERED)
+    def conclude(self, found: Recorded, unsaved: str) -> str:
+        """Say how a run ended, what came of it and why it is not saved; give that.
 
-    def rest(self) -> None:
-        """Leave the last sentence to the report that says it, and to screen readers."""
-        self.box.add_class(_ANSWERED)
+        The last sentence is left to the report that says it, and to screen readers.
+        """
+        ended = "Stopped." if found.stopped else "Finished."
+        how = finding_of(found).stamp or ended
+        told = " ".join(filter(None, (how, found.verdict.headline, unsaved)))
+        self.say(told)
+        if not unsaved:
+            self.box.add_class(_ANSWERED)
+        return told
 
     def enable(self, *, running: bool) -> None:
         """Let pressed be what has a meaning now."""
-        run_or_stop(self.run, self.stop, self.box, running=running)
+        super().enable(running=running)
         self.run.description = "Run again" if self.card.value else "Run"
 
     def clear(self) -> None:
@@ -365,8 +359,8 @@ class Answering:
         self.chart.clear()
 
     def show(self, found: Recorded) -> None:
-        """Show what was found."""
-        self.card.value = answered(found)
+        """Show what was found: its report, with its charts."""
+        self.card.value = in_html(found.report, figure=charts(found))
 
 
 class View(Answering):
@@ -379,7 +373,7 @@ class View(Answering):
 
     def __init__(self, controls: Controls) -> None:
         super().__init__("Measure with what is set")
-        self._controls = controls
+        self._controls, self._waiting = controls, tuple(controls.by_name.values())
         self.settings = widgets.ToggleButton(
             tooltip="Show or hide what can be set", layout=widgets.Layout(width="auto")
         )
@@ -402,9 +396,7 @@ class View(Answering):
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
         super().enable(running=running)
-        self._controls.enable(enabled=not running)
-        buttons = (self.run, self.stop, self.settings)
-        answer_at_once((*buttons, *self._controls.by_name.values()))
+        answer_at_once(self.settings)
 
 
 def _unfold(toggle: Any, folded: Any) -> None:
@@ -413,19 +405,7 @@ def _unfold(toggle: Any, folded: Any) -> None:
     folded.layout.display = "" if toggle.value else "none"
 
 
-def run_or_stop(run: Any, stop: Any, box: Any, *, running: bool) -> None:
-    """Let one of the two be pressed and stand out; the panel looks as it is.
-
-    Run keeps its place, so that a second click on it does not hit Stop.
-    """
-    run.disabled, stop.disabled = running, not running
-    run.button_style = "" if running else "primary"
-    stop.button_style = "primary" if running else ""
-    stop.layout.display = "" if running else "none"
-    (box.add_class if running else box.remove_class)("perfkit-at-work")
-
-
-def answer_at_once(pressed: Iterable[Any]) -> None:
+def answer_at_once(*pressed: Any) -> None:
     """Let a press be heard while a cell runs.
 
     From 7.4 on ipykernel sends what comes from a widget to the shell that last changed

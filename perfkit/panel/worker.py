@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import ipywidgets as widgets
 
 from perfkit.errors import PerfkitError, RunError
-from perfkit.panel.view import Runs
+from perfkit.panel.view import Runs, RunView, StatusView
 from perfkit.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
 
 _NO_THREAD = (
@@ -110,20 +110,6 @@ _LOST = """<style>
 Found = TypeVar("Found")
 
 
-class Shown(Protocol):
-    """The widgets of such a panel."""
-
-    @property
-    def box(self) -> Any:
-        """All of them."""
-
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-
-    def enable(self, *, running: bool) -> None:
-        """Let pressed and changed be what has a meaning now."""
-
-
 class Working(Generic[Found]):
     """A panel that does what it is asked to in a thread, one thing after the other.
 
@@ -142,7 +128,7 @@ class Working(Generic[Found]):
     what = "This"
     nothing = ""
 
-    def __init__(self, name: str, view: Shown, question: str) -> None:
+    def __init__(self, name: str, view: StatusView, question: str) -> None:
         self._shown, self._question = view, question
         self._worker = Worker(f"perfkit-panel-{name}")
         self._starting = threading.Lock()
@@ -308,7 +294,7 @@ class Stoppable(Protocol):
 class Measuring(Working[Found]):
     """A panel whose work takes long and can be stopped."""
 
-    def __init__(self, name: str, view: Any, question: str) -> None:
+    def __init__(self, name: str, view: RunView, question: str) -> None:
         self._stopped = threading.Event()
         self._measured: Stoppable | None = None
         if os.environ.get(BUDGET_VARIABLE):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.conftest import REPOSITORY, run_cell
 from tests.lab.server import running_lab
-from tests.panel.files import put
+from tests.panel.runs import put
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 SHOWN = """\

@@ -13,7 +13,9 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
+from perfkit.passports.passport import save
 from tests.findings import made
+from tests.machines.pairs import passport
 
 LONG_S = 30
 _LINK = re.compile(r'download="([^"]+)"[^>]*href="data:[\w/]+;base64,([^"]+)"')
@@ -84,6 +86,16 @@ def links(html):
     """What the links of a panel save: a file's name and its text each."""
     found = _LINK.findall(html)
     return [(name, base64.b64decode(held).decode()) for name, held in found]
+
+
+def put(name, folder, **more):
+    """Save a passport as ``NAME.json``; give its path."""
+    return save(passport(label=name, **more), folder / f"{name}.json")
+
+
+def state(panel):
+    settle(panel)
+    return panel.view.chart.state
 
 
 def settle(panel):

@@ -11,8 +11,7 @@ from tests.export.pages import POLICY, problems
 from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
 from tests.machines.passports import passport
-from tests.panel.files import state
-from tests.panel.runs import links, settle
+from tests.panel.runs import links, settle, state
 
 WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
 

@@ -9,8 +9,7 @@ from tests.hostile.broken import broken, is_large
 from tests.hostile.kinds import KINDS
 from tests.hostile.texts import ATTACKS, attacked
 from tests.machines.pairs import one_core, passport
-from tests.panel.files import put, state
-from tests.panel.runs import links, settle
+from tests.panel.runs import links, put, settle, state
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -11,7 +11,7 @@ from tests.findings import made
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places
 from tests.machines.pairs import passport
-from tests.panel.files import put
+from tests.panel.runs import put
 
 
 def offered(start):

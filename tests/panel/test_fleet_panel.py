@@ -6,8 +6,7 @@ import perfkit
 from perfkit.errors import PerfkitError, RunError
 from perfkit.fleet import run
 from tests.fleet import scripted
-from tests.panel.files import state
-from tests.panel.runs import LONG_S
+from tests.panel.runs import LONG_S, state
 
 
 class Held(scripted.Fleet):

@@ -18,7 +18,7 @@ from perfkit.panel.view import watch
 from tests.experiments.toy import Loops, NoRoom
 from tests.findings import made
 from tests.panel import runs
-from tests.panel.runs import links, settle
+from tests.panel.runs import links, settle, state
 
 
 class House:
@@ -45,11 +45,6 @@ def house(monkeypatch):
 @pytest.fixture
 def panel(house):
     return perfkit.panel(Loops(), budget=9)
-
-
-def state(panel):
-    settle(panel)
-    return panel.view.chart.state
 
 
 def test_nothing_runs_before_it_is_asked_to(house, panel):

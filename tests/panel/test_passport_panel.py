@@ -14,8 +14,7 @@ from perfkit.passports.passport import to_json
 from tests.findings import parts
 from tests.findings.made import MACHINE
 from tests.machines.test_recording import climbed, trained
-from tests.panel.files import state
-from tests.panel.runs import Session, links, settle
+from tests.panel.runs import Session, links, settle, state
 
 
 class House:
@@ -70,7 +69,7 @@ def test_run_measures_with_the_budget_that_is_set(house, panel, tmp_path):
     assert (
         state(panel) == "Measured. Look through what is in the file, then press Save."
     )
-    assert panel.view.status.widget.doing == {}
+    assert panel.view.chart.doing == {}
 
 
 def test_the_preview_holds_every_letter_of_the_file(panel, tmp_path):
