@@ -314,7 +314,7 @@ def _compare(asked: Namespace) -> int:
 
 def _fleet(asked: Namespace) -> int:
     from perfkit.experiments import experiment
-    from perfkit.fleet import run, show
+    from perfkit.fleet import run
 
     tls = (asked.tls_ca_file, asked.tls_cert, asked.tls_key)
     chosen = None
@@ -325,7 +325,7 @@ def _fleet(asked: Namespace) -> int:
         task, asked.address, folder=asked.out, each=asked.each, tls=tls
     )
     gathered = run.watch(opened, _console(stderr=True))
-    show.write(gathered, _console())
+    gathered.write(_console())
     if gathered.stopped:
         return INTERRUPTED
     return DONE if any(o.document for o in gathered.outcomes) else FAILED

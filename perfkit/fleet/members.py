@@ -1,26 +1,44 @@
-"""The members of a fleet: how each stands, what it sent, and all of them together."""
+"""The members of a fleet: how each stands, what it sent, and all of them together.
 
+They are shown, while they run and afterwards, in words, a terminal and a notebook.
+"""
+
+import contextlib
 import datetime
 import secrets
 import statistics
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
 from perfkit import documents, units
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
-from perfkit.findings.record import Finding
-from perfkit.findings.report import in_text
-from perfkit.findings.standing import unit_of
+from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.report import (
+    STYLE,
+    Report,
+    Shown,
+    Table,
+    in_html,
+    in_text,
+    sayer,
+    write,
+)
+from perfkit.findings.standing import standings, unit_of
 from perfkit.findings.text import plain
 from perfkit.fleet.process import Task
 from perfkit.passports import passport as passports
 from perfkit.passports.passport import Passport
 from perfkit.passports.words import headline
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 PASSPORTS = "perfkit-passports"
 # A member tells something every second.
@@ -36,6 +54,8 @@ _OTHERS = 2
 _SHARE, _DELAY_S = 0.25, 5.0
 # Of the others' rate: what is less is worth a look at the machine.
 _RATE = 0.8
+_HEADINGS = ("host", "outcome", "fastest", "took", "what it found, or why not")
+_WAITING = "waiting for its turn"
 
 How = Literal["completed", "stopped", "failed", "left", "cut off", "timed out"]
 
@@ -89,6 +109,21 @@ class Member:
     def path(self) -> Path | None:
         """Where what it sent is saved."""
         return self.document.path if self.document else None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its row in the closing table."""
+        took = units.seconds(round(self.seconds)) if self.seconds else ""
+        return self.name, self.how, self._fastest, took, self.said
+
+    @property
+    def _fastest(self) -> str:
+        """The variant that is fastest on that machine, with its rate."""
+        if not isinstance(self.document, Finding):
+            return ""
+        places = {s.variant: s.place for s in standings(self.document)}
+        best = [t for t in self.document.timings if places.get(t.variant) == "fastest"]
+        return f"{plain(best[0].variant)}, {best[0].in_words()}" if best else ""
 
     def end(self, how: How, said: str, now: float) -> None:
         """Note how it ended."""
@@ -182,8 +217,8 @@ def _said(sent: _Sent, found: Finding | Passport | None, task: Task) -> str:
     return f"{why or 'It was stopped.'} What it measured by then: {said}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gathered:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gathered(Shown):
     """What came home from a fleet.
 
     Attributes:
@@ -231,12 +266,141 @@ class Gathered:
                     f"{units.rate(max(others), unit)}."
                 )
 
-    def __repr__(self) -> str:
-        from perfkit.fleet.show import report
+    def closing(self) -> Iterator[str]:
+        """What is to be said of all of them together, a sentence each."""
+        kept = [outcome.document for outcome in self.outcomes if outcome.document]
+        took = units.seconds(round(self.seconds))
+        early = " It was stopped." if self.stopped else ""
+        of = len(self.outcomes)
+        yield f"{len(kept)} of {of} sent what they measured, in {took}.{early}"
+        yield from self.slow()
+        found = Counter(
+            plain(document.machine.versions.get("tensorflow", "none"), 40)
+            for document in kept
+        )
+        if len(found) > 1:
+            told = ", ".join(
+                f"{version} on {count}" for version, count in found.items()
+            )
+            yield f"They do not have the same TensorFlow: {told}."
 
-        return in_text(report(self), whole=True)
+    @property
+    def report(self) -> Report:
+        """What a person reads: how many sent something, each, what stands out."""
+        headline, *besides = self.closing()
+        cells = tuple(outcome.cells for outcome in self.outcomes)
+        return Report(
+            verdict=Verdict(headline=headline),
+            question=self.asked,
+            table=Table("Every machine", _HEADINGS, cells),
+            besides=tuple(besides),
+        )
+
+    def __repr__(self) -> str:
+        return in_text(self.report, whole=True)
 
     def _repr_html_(self) -> str:
-        from perfkit.fleet.show import in_html
+        """The report, with each finding folded away below."""
+        folded = "".join(
+            f"<details><summary>{escape(outcome.name)}</summary>"
+            f"{outcome.document._repr_html_()}</details>"
+            for outcome in self.outcomes
+            if outcome.document
+        )
+        return in_html(self.report, figure=folded)
 
-        return in_html(self)
+    def write(self, console: "Console") -> None:
+        """Write it to a terminal or a file, and where each finding is saved."""
+        write(self.report, console, whole=True)
+        say = sayer(console)
+        for outcome in self.outcomes:
+            if outcome.path:
+                say(f"Saved, {outcome.name}: {outcome.path}", whole=True)
+
+
+# How they are shown while they run.
+
+
+def state(member: Member) -> str:
+    """What a member does now, in a few words."""
+    if member.how:
+        return f"{member.how}: {plain(member.said)}"
+    if member.began is None:
+        return _WAITING
+    told = (member.doing, member.left, member.silent, member.behind)
+    return ", ".join(filter(None, told))
+
+
+def brief(member: Member) -> str:
+    """A line that says only what changes seldom, for where lines cannot be redrawn."""
+    doing = "measuring" if member.share else "getting ready"
+    # The numbers of the evidence change all the time.
+    doing += ", behind the others" if member.behind else ""
+    if member.how:
+        doing = f"{member.how}: {plain(member.said, 200)}"
+    elif member.began is None:
+        doing = _WAITING
+    elif member.silent:
+        doing = "nothing is heard of it"
+    return f"{member.name}: {doing}"
+
+
+def summary(members: Sequence[Member]) -> str:
+    """How many are where, as ``"3 running, 1 completed"``."""
+    found = Counter(
+        member.how or ("running" if member.running else "waiting") for member in members
+    )
+    return ", ".join(f"{count} {how}" for how, count in found.items())
+
+
+@contextlib.contextmanager
+def drawn_on(console: "Console") -> Iterator[Callable[[Sequence[Member]], None]]:
+    """Give what draws the members anew or, where that cannot be, a line for what is."""
+    if not console.is_terminal:
+        drawn: dict[str, str] = {}
+
+        def draw(members: Sequence[Member]) -> None:
+            for member in members:
+                line = brief(member)
+                if drawn.get(member.key) != line:
+                    drawn[member.key] = line
+                    print(line, file=console.file, flush=True)
+
+        yield draw
+        return
+    from rich.live import Live
+
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield lambda members: live.update(_in_terminal(members), refresh=True)
+
+
+def rows_in_html(members: Sequence[Member]) -> str:
+    """The members while they run, for a notebook."""
+    lines = "".join(
+        f"<tr><th scope='row'>{escape(member.name)}</th>"
+        f"<td><progress max='1' value='{_share(member):.3f}' aria-label="
+        f"'Share of the run of {escape(member.name, quote=True)} that is done'>"
+        f"</progress></td><td>{escape(plain(state(member)))}</td></tr>"
+        for member in members
+    )
+    table = f"<table><caption>{escape(summary(members))}</caption>{lines}</table>"
+    return f"<style>{STYLE}</style><div class='perfkit-report'>{table}</div>"
+
+
+def _in_terminal(members: Sequence[Member]) -> "RenderableType":
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 1))
+    for member in members:
+        said = Text(plain(state(member)), overflow="ellipsis", no_wrap=True)
+        bar = ProgressBar(total=1.0, completed=_share(member), width=20)
+        name = Text(member.name, no_wrap=True)
+        table.add_row(name, bar, Text(units.percent(_share(member))), said)
+    return Group(table, Text(summary(members), style="dim"))
+
+
+def _share(member: Member) -> float:
+    return 1.0 if member.how else member.share

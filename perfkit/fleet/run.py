@@ -18,9 +18,8 @@ from perfkit.errors import BadParameterError, MissingPartError, installing
 from perfkit.experiments import experiments
 from perfkit.experiments.base import Experiment
 from perfkit.findings.text import plain
-from perfkit.fleet.members import SILENT_S, Gathered, How, Member
+from perfkit.fleet.members import SILENT_S, Gathered, How, Member, drawn_on
 from perfkit.fleet.process import Task, measure, tensorflow_here
-from perfkit.fleet.show import drawn_on
 from perfkit.passports.passport import BUDGET_S
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import ipywidgets as widgets
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
-from perfkit.fleet import run, show
-from perfkit.fleet.members import Gathered, Member
+from perfkit.fleet import run
+from perfkit.fleet.members import Gathered, Member, rows_in_html, summary
 from perfkit.panel.controls import Controls, boxed, budget_control
 from perfkit.panel.view import RunView
 from perfkit.panel.worker import Measuring
@@ -42,13 +42,13 @@ class FleetView(RunView):
 
     def draw(self, rows: Sequence[Member]) -> None:
         """Show how far each machine is."""
-        self.rows.value = show.rows_in_html(rows)
-        self.say(f"Running: {show.summary(rows)}.")
+        self.rows.value = rows_in_html(rows)
+        self.say(f"Running: {summary(rows)}.")
 
     def show(self, gathered: Gathered | None) -> None:
         """Show what came home, in place of the rows."""
         self.rows.value = ""
-        self.found.value = show.in_html(gathered) if gathered else ""
+        self.found.value = gathered._repr_html_() if gathered else ""
 
 
 _PASSPORT = "passport"
@@ -132,4 +132,4 @@ class FleetPanel(Measuring[Gathered]):
         finally:
             self.gathered = opened.gathered()
             self.view.show(self.gathered)
-        self.view.say(" ".join(show.closing(self.gathered)))
+        self.view.say(" ".join(self.gathered.closing()))
