@@ -169,21 +169,13 @@ def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
 
 
 def _race(asked: Namespace) -> int:
-    from perfkit.race.race import asked_for, open_race
-    from perfkit.race.session import RaceSession
+    from dataclasses import fields
+
+    from perfkit.race.entrants import Asked
+    from perfkit.race.race import RaceSession, asked_for, open_race
 
     _check_writable(asked.json)
-    what = asked_for(
-        asked.trainings,
-        commit=asked.commit,
-        python=asked.python,
-        env=asked.env,
-        cores=asked.cores,
-        batch=asked.batch,
-        policy=asked.policy,
-        arguments=asked.arguments,
-        fit=asked.fit,
-    )
+    what = asked_for(**{one.name: getattr(asked, one.name) for one in fields(Asked)})
     session = open_race(
         what, asked.budget, seed=asked.seed, folder=asked.out, worse=asked.worse
     )

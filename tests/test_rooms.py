@@ -30,7 +30,7 @@ from perfkit.cli import main
 # What a child process or Jupyter runs does its work when it is imported.
 RUN = (".__main__", ".child", ".work", ".programs", ".loading", "_server_config")
 for found in pkgutil.walk_packages(perfkit.__path__, "perfkit."):
-    if not found.name.endswith((*RUN, ".kernels")):
+    if not found.name.endswith(RUN):
         importlib.import_module(found.name)
 print(json.dumps(list(perfkit.experiments())))
 main(["list"])

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_server.serverapp import ServerApp
 
 if TYPE_CHECKING:
@@ -20,7 +21,21 @@ c.ServerApp.jpserver_extensions = {"jupyter_lsp": False}
 c.ServerApp.allow_root = hasattr(os, "geteuid") and os.geteuid() == 0
 # Else any user of the machine may listen to what a notebook prints.
 c.KernelManager.transport_encryption = "auto"
-c.ServerApp.kernel_spec_manager_class = "perfkit.lab.kernels.ThisPython"
+
+
+class ThisPython(KernelSpecManager):
+    """Offers one kernel, ``python3``, started with the server's own interpreter.
+
+    Kernels that the user installed may bear the same name and lead to a Python without
+    TensorFlow.
+    """
+
+    def _kernel_dirs_default(self) -> list[str]:
+        # With no folder to look in, what is left is the native kernel.
+        return []
+
+
+c.ServerApp.kernel_spec_manager_class = ThisPython
 
 
 def _stop(self: ServerApp, from_signal: bool = False) -> None:

@@ -12,7 +12,7 @@ import pytest
 from perfkit import cli
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.findings import store
-from perfkit.race.session import RaceSession
+from perfkit.race.race import RaceSession
 from tests.findings import made
 from tests.race.repositories import SCRIPT, WHO, commit_all, git, state, write
 
