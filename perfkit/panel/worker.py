@@ -98,7 +98,7 @@ def running_cell() -> tuple[str, str]:
 SLICE_S = 0.1
 # Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
 # there JupyterLab says that a model was not found, which tells nobody what to do. An
-# exported page leaves it out: perfkit/export/outputs.py.
+# exported page leaves it out: perfkit/export/notebook.py.
 _LOST = """<style>
 .jp-OutputArea-child:not(:has(> .jp-OutputArea-output.jupyter-widgets))
   + .jp-OutputArea-child:has(.perfkit-lost),

@@ -8,7 +8,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
-from perfkit.export.outputs import shown as exported
+from perfkit.export.notebook import outputs as exported
 
 ROOT = Path(__file__).resolve().parents[2]
 # Without TensorFlow a kernel's first trial starts ten seconds earlier.
