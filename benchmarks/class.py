@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
@@ -54,11 +55,12 @@ def write(folder, machines):
         )
         # As many microbenchmarks as there are on a machine with a GPU.
         benchmarks = tuple(
-            _renamed(benchmark, f"{benchmark.name} {copy}")
+            replace(benchmark, name=f"{benchmark.name} {copy}")
             for copy in range(6)
             for benchmark in one.microbenchmarks
         )
-        save(_replaced(one, benchmarks), folder / f"machine-{number}.json")
+        one = replace(one, microbenchmarks=benchmarks)
+        save(one, folder / f"machine-{number}.json")
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
@@ -68,18 +70,6 @@ def _samples(draw):
         f"reading_{number}": tuple(draw.random() for _ in range(SAMPLES))
         for number in range(READINGS)
     }
-
-
-def _renamed(benchmark, name):
-    from dataclasses import replace
-
-    return replace(benchmark, name=name)
-
-
-def _replaced(passport, benchmarks):
-    from dataclasses import replace
-
-    return replace(passport, microbenchmarks=benchmarks)
 
 
 def read(folder):

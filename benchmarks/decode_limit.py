@@ -13,20 +13,17 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-import statistics
 import sys
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
+
+from matrix_product import others, run
 
 from perfkit import units
 from perfkit.experiments.data_pipeline import DataPipeline
 from perfkit.experiments.data_pipeline.variants import DECODE_LIMIT, VARIANTS
-from perfkit.experiments.session import Session
 from perfkit.experiments.shared import benchmark, decoding
 from perfkit.experiments.shared.images import kept
 from perfkit.measure.measurement import Variant
-from perfkit.measure.plan import Finished, TrialStarted
 
 SIMPLEJPEG = "decode limit, simplejpeg"
 SQUARES = "decode limit, squares"
@@ -41,8 +38,10 @@ PIPELINES = (
 )
 # What the best pipeline has to reach of what processes that only decode reach.
 WANTED = 0.85
-# Cores that others may keep busy before the ratios are to be doubted.
-QUIET = 0.2
+FLATTERED = (
+    "A pipeline's many threads then get more of a core than a process that only "
+    "decodes, so its ratio is too high"
+)
 
 
 def main() -> int:
@@ -70,23 +69,8 @@ def main() -> int:
             f"{timing.variant:22}{timing.rate:9,.0f}  "
             + "".join(f"{text:>26}" for text in shown)
         )
-    print(others(measured))
+    print(others(measured, FLATTERED))
     return verdict(measured)
-
-
-def others(measured):
-    """Say how busy other programs were: their company flatters the pipelines."""
-    readings = [r for r in measured.samples.get("cpu_other", ()) if r is not None]
-    if not readings:
-        return "\nHow busy other programs were is not known."
-    busy = statistics.mean(readings)
-    told = f"\nOther programs kept {busy:.1f} of {benchmark.granted()} cores busy."
-    if busy <= QUIET:
-        return told
-    return (
-        f"{told} A pipeline's many threads then get more of a core than a process "
-        "that only decodes, so its ratio is too high: measure again on a quiet machine."
-    )
 
 
 def verdict(measured):
@@ -120,18 +104,6 @@ class WithMoreLimits(DataPipeline):
         """Only decode, with this decoder."""
         images = kept(self.folder, count=self.count, side=self.image_side)
         return decoding.limit(images, decoder)
-
-
-def run(experiment, budget):
-    """Measure all variants interleaved; the finding itself is not kept."""
-    with tempfile.TemporaryDirectory() as folder:
-        session = Session(experiment, budget=budget, folder=Path(folder))
-        for event in session.events():
-            if isinstance(event, TrialStarted):
-                print(f"\r{event.at:4.0f} s of {budget:.0f}", end="", file=sys.stderr)
-            if isinstance(event, Finished):
-                return event.measurement
-    return None
 
 
 def only_a_square(side):

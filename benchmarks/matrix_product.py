@@ -42,7 +42,8 @@ def main() -> int:
     """Measure, print both rates and their ratio; fail where they are too far off."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--budget", type=float, default=60.0, help="seconds")
-    measured = run(parser.parse_args().budget)
+    asked = parser.parse_args()
+    measured = run(WithLoops(parts="arrays,tensorflow"), asked.budget)
     rows, columns = side(), ("by perfkit", "by hand", "ratio")
     print(f"\nproducts of two matrices of {rows:,} by {rows:,}, float32")
     print(f"{'':12}" + "".join(f"{column:>16}" for column in columns))
@@ -51,7 +52,7 @@ def main() -> int:
         print_row(name, ours, hand)
     best = [max(rates.values(), key=lambda pair: pair[at])[at] for at in (0, 1)]
     print_row("the best", *best)
-    print(others(measured))
+    print(others(measured, "Nothing can be said of 5 % then"))
     return int(abs(math.log(best[0] / best[1])) > math.log(1 + WITHIN))
 
 
@@ -78,14 +79,14 @@ def completed(measured, variant):
     return [t for t in measured.of(variant) if t.outcome == "completed"]
 
 
-def others(measured):
-    """Say how busy other programs were: they disturb both, each at its own moment."""
+def others(measured, doubt):
+    """Say how busy other programs were, and what that leaves in doubt."""
     known = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
     busy = f"{statistics.mean(known):.1f}" if known else "an unknown number"
     told = f"\nOther programs kept {busy} of the cores busy."
     if known and statistics.mean(known) <= QUIET:
         return told
-    return f"{told} Nothing can be said of 5 % then: measure again on a quiet machine."
+    return f"{told} {doubt}: measure again on a quiet machine."
 
 
 def by_hand(name):
@@ -142,10 +143,9 @@ def tensorflow_multiplier():
     return lambda: one @ other
 
 
-def run(budget):
-    """Measure all four interleaved; the finding itself is not kept."""
+def run(experiment, budget):
+    """Measure all variants interleaved; the finding itself is not kept."""
     with tempfile.TemporaryDirectory() as folder:
-        experiment = WithLoops(parts="arrays,tensorflow")
         session = Session(experiment, budget=budget, folder=Path(folder))
         for event in session.events():
             if isinstance(event, TrialStarted):
