@@ -64,12 +64,12 @@ def print_row(name, ours, hand):
 
 def both(measured, name):
     """A library's rate by perfkit and by hand, over the rounds that have both."""
-    benchmark = {t.round: steady(t) for t in completed(measured, MICROBENCHMARKS[name])}
+    ours = {t.round: steady(t) for t in completed(measured, MICROBENCHMARKS[name])}
     hand = {t.round: t.notes.get(NOTE) for t in completed(measured, by_hand(name))}
-    rounds = [r for r in benchmark if benchmark[r] and hand.get(r)]
+    rounds = [r for r in ours if ours[r] and hand.get(r)]
     flop = benchmark.flop(side())
     return (
-        statistics.geometric_mean(benchmark[r].rate for r in rounds),
+        statistics.geometric_mean(ours[r].rate for r in rounds),
         statistics.geometric_mean(flop / hand[r] for r in rounds),
     )
 
