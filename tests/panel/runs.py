@@ -98,6 +98,13 @@ def state(panel):
     return panel.view.chart.state
 
 
+def finished(panel):
+    """What a panel finds, once all of it is shown."""
+    found = panel.result()
+    settle(panel)
+    return found
+
+
 def settle(panel):
     """Return once the panel's thread has done what it was asked for, and is over."""
     done = threading.Event()

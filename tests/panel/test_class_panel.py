@@ -11,7 +11,7 @@ from tests.export.pages import POLICY, problems
 from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
 from tests.machines.passports import passport
-from tests.panel.runs import links, settle, state
+from tests.panel.runs import finished, links, settle, state
 
 WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
 
@@ -64,8 +64,7 @@ def test_you_are_marked_without_reading_the_folder_again(panel, folder):
 
 def test_your_own_passport_from_elsewhere_joins_the_class(folder):
     panel = perfkit.panel("class", folder=folder, you=passport("zoe", 4.0))
-    room = panel.result()
-    settle(panel)
+    room = finished(panel)
     assert len(room.passports) == 4
     assert panel.view.you.value == "zoe"
     assert "zoe (you are here)" in panel.view.found.value
@@ -74,8 +73,7 @@ def test_your_own_passport_from_elsewhere_joins_the_class(folder):
 def test_who_cannot_run_which_notebook_is_said_with_the_reason(panel, folder):
     for name in ("old", "older"):
         save(passport(name, machine=WITHOUT), folder / f"{name}.json")
-    panel.result()
-    settle(panel)
+    finished(panel)
     told = panel.view.told.value
     # Only the notebook that looks at the machine needs no TensorFlow.
     said = "can run only 01_gpu_verification: TensorFlow is not installed."
@@ -124,8 +122,7 @@ def test_names_that_two_machines_share_or_that_attack_are_harmless(folder):
         save(passport(machine=WITHOUT), folder / f"{name[:80]}.json")
     later = passport("nobody", recorded="2025-03-14T10:26:53+01:00")
     panel = perfkit.panel("class", folder=folder, you=later)
-    panel.result()
-    settle(panel)
+    finished(panel)
     options = panel.view.you.options
     assert len(set(options)) == len(options) == 10
     assert problems(POLICY + panel.view.told.value + panel.view.found.value) == []

@@ -9,7 +9,7 @@ from tests.hostile.broken import broken, is_large
 from tests.hostile.kinds import KINDS
 from tests.hostile.texts import ATTACKS, attacked
 from tests.machines.pairs import one_core, passport
-from tests.panel.runs import links, put, settle, state
+from tests.panel.runs import finished, links, put, settle, state
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -35,8 +35,7 @@ def test_nothing_is_compared_before_compare_is_pressed(panel):
 
 def test_what_is_shown_is_what_compare_says(panel):
     panel.view.compare.click()
-    found = panel.result()
-    settle(panel)
+    found = finished(panel)
     said = perfkit.compare(passport(label="two"), one_core())
     assert found.headline == said.headline
     assert "1.7 times as long on B as on A" in found.headline
@@ -160,7 +159,6 @@ def test_what_attackers_write_into_a_passport_is_harmless_here(panel):
     for attack in list(ATTACKS.values())[:6]:
         if send(panel, "A", f"{attack}.json", attacked(sound, attack)):
             panel.start()
-            panel.wait()
             settle(panel)
             shown += panel.found is not None
             assert problems(POLICY + panel.view.found.value) == []
@@ -210,7 +208,6 @@ def test_a_guess_is_in_the_report_and_kept_and_none_writes_nothing(here, panel):
     assert list(here.iterdir()) == []
     panel.view.guess.value = " B, 2x "
     panel.start()
-    panel.wait()
     settle(panel)
     assert "Your guess: B, 2x" in panel.view.found.value
     (kept,) = perfkit.guesses().all

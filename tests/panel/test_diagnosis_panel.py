@@ -9,7 +9,7 @@ from perfkit.findings.record import Verdict
 from perfkit.panel import diagnosis_panel
 from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
 from tests.panel import runs
-from tests.panel.runs import settle
+from tests.panel.runs import finished, settle
 
 XLA = cause("xla", "XLA", 1.4, "opportunity")
 
@@ -67,8 +67,7 @@ def test_run_diagnoses_with_the_budget_that_is_set(house, panel):
 
 
 def test_the_report_its_charts_and_the_lines_to_change_are_shown(house, panel):
-    found = panel.result()
-    settle(panel)
+    found = finished(panel)
     assert panel.view.chart.state == f"Finished. {found.verdict.headline}"
     assert found.verdict.headline in panel.view.card.value
     assert "what each change takes off a step" in panel.view.card.value
@@ -86,15 +85,13 @@ def test_what_cannot_be_applied_is_not_offered(house, panel):
     limit = cause("input-bound", "without input", 3.0)
     others, memory = cause("contention", "", 1.6), cause("memory-pressure", "", 1.2)
     house.found = diagnosis(causes=(limit, others, memory))
-    panel.result()
-    settle(panel)
+    finished(panel)
     assert panel.view.choices == {}
     assert panel.view.apply.disabled
 
 
 def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
-    first = panel.result()
-    settle(panel)
+    first = finished(panel)
     panel.view.choices["parallel map"].value = False
     panel.view.apply.click()
     settle(panel)
@@ -104,7 +101,6 @@ def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
         choice.value = True
     house.found = diagnosis(verdict=Verdict(headline="Keep both.", much="2 times."))
     panel.view.apply.click()
-    panel.wait()
     settle(panel)
     assert house.asked[-1][2] == ("parallel map", "XLA")
     assert panel.diagnosis is first
@@ -124,7 +120,6 @@ def test_stop_ends_a_run_and_shows_what_was_found(house, panel):
     panel.view.run.click()
     assert house.told_all.wait(runs.LONG_S)
     panel.view.stop.click()
-    panel.wait()
     settle(panel)
     assert panel.diagnosis is house.found
     assert not panel.view.run.disabled
@@ -135,15 +130,13 @@ def test_what_the_training_raised_is_shown_with_its_own_lines(house, panel):
     error.add_note("Traceback (most recent call last):\n  there")
     house.fails = error
     with pytest.raises(RunError, match="KeyError"):
-        panel.result()
-    settle(panel)
+        finished(panel)
     assert panel.view.chart.state.endswith("there")
     assert not panel.view.run.disabled
 
 
 def test_a_guess_is_in_the_diagnosis_and_in_its_report(house):
     panel = perfkit.panel(make_training, guess="3x")
-    found = panel.result()
-    settle(panel)
+    found = finished(panel)
     assert found.guess == panel.view.guess.value == "3x"
     assert "Your guess: 3x" in panel.view.card.value

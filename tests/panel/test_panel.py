@@ -18,7 +18,7 @@ from perfkit.panel.view import watch
 from tests.experiments.toy import Loops, NoRoom
 from tests.findings import made
 from tests.panel import runs
-from tests.panel.runs import links, settle, state
+from tests.panel.runs import finished, links, settle, state
 
 
 class House:
@@ -423,8 +423,7 @@ def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
 
 
 def test_who_sends_a_page_and_why_stand_on_it(panel, pages):
-    panel.result()
-    settle(panel)
+    finished(panel)
     panel.view.runs.author.value = "Ada"
     panel.view.runs.note.value = "For the <nightly> job."
     (_, page), _ = linked(panel)

@@ -14,7 +14,7 @@ from perfkit.passports.passport import to_json
 from tests.findings import parts
 from tests.findings.made import MACHINE
 from tests.machines.test_recording import climbed, trained
-from tests.panel.runs import Session, links, settle, state
+from tests.panel.runs import Session, finished, links, settle, state
 
 
 class House:
@@ -94,8 +94,7 @@ def test_the_preview_holds_every_letter_of_the_file(panel, tmp_path):
 
 def test_names_are_out_unless_the_box_is_ticked(panel, monkeypatch):
     monkeypatch.setattr(platform, "node", lambda: "tower-of-ada")
-    panel.result()
-    settle(panel)
+    finished(panel)
     said = "the box <code>host and user name</code> puts them in"
     assert said in panel.view.preview.value
     assert "tower-of-ada" not in panel.view.preview.value
@@ -150,8 +149,7 @@ def test_a_passport_without_a_training_says_what_to_do(house, panel):
 def test_save_never_takes_the_place_of_another_file(panel, tmp_path):
     other = tmp_path / "other.json"
     other.write_text("mine")
-    panel.result()
-    settle(panel)
+    finished(panel)
     panel.view.file.value = "other.json"
     panel.view.save.click()
     assert "is there already" in state(panel)
@@ -169,7 +167,6 @@ def test_save_never_takes_the_place_of_another_file(panel, tmp_path):
 def test_a_new_run_saves_over_no_earlier_passport(panel, tmp_path):
     panel.result()
     panel.view.save.click()
-    panel.wait()
     settle(panel)
     panel.start()
     panel.wait()
