@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from perfkit.displays import Display
     from perfkit.findings.diagnosis import Diagnosis
+    from perfkit.findings.profile import Profile
     from perfkit.findings.report import Shown
     from perfkit.findings.store import Recorded
     from perfkit.runs import Watched
@@ -203,11 +204,7 @@ def _profile(asked: Namespace) -> int:
         _show_report(made, asked)
     if asked.json not in (None, "-"):
         save(made, asked.json)
-    if asked.chart:
-        from perfkit.gallery import chart
-
-        with _writing(asked.chart):
-            chart(made).save(asked.chart)
+    _draw(made, asked.chart)
     return DONE
 
 
@@ -245,16 +242,13 @@ def _show(asked: Namespace) -> int:
 
     found = load(asked.file)
     _show_report(found, asked)
-    if asked.chart:
-        from perfkit.gallery import chart
-
-        if isinstance(found, Passport):
-            raise BadParameterError(
-                "A passport has no chart of its own: `perfkit compare A.json B.json -o "
-                "PAGE.html` draws two."
-            )
-        with _writing(asked.chart):
-            chart(found).save(asked.chart)
+    if not isinstance(found, Passport):
+        _draw(found, asked.chart)
+    elif asked.chart:
+        raise BadParameterError(
+            "A passport has no chart of its own: `perfkit compare A.json B.json -o "
+            "PAGE.html` draws two."
+        )
     return DONE
 
 
@@ -406,6 +400,14 @@ def _check_writable(where: str | None) -> None:
             f"--json is {where!r}, which cannot be written; give a file in a folder "
             "that exists, or - for stdout."
         )
+
+
+def _draw(found: Recorded | Profile, where: str | None) -> None:
+    from perfkit.gallery import chart
+
+    if where:
+        with _writing(where):
+            chart(found).save(where)
 
 
 def _write_json(finding: Recorded, where: str) -> None:

@@ -43,6 +43,10 @@ class Watched(Protocol[Found]):
     def unsaved(self) -> str:
         """Why it could not be saved, in a sentence; "" if it was."""
 
+    @property
+    def budget(self) -> float:
+        """Seconds: where nobody gave any, known once it has begun to measure."""
+
     def stop(self) -> None:
         """End it; what was measured by then is kept."""
 

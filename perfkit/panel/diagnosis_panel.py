@@ -117,9 +117,6 @@ def _line(cause: Cause) -> Any:
     return widgets.HTML(f"<pre>{escape(plain_lines(cause.to_type))}</pre>")
 
 
-_READY = "Ready: press Run."
-
-
 class DiagnosisPanel(Measuring[Diagnosis]):
     """Run, Stop, a live chart, the report, and a button that applies what it says.
 
@@ -149,7 +146,7 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         # What is no training is refused before anything is shown.
         self._open = functools.partial(open_diagnosis, maker(training))
         self._seed, self._folder = seed, folder
-        self.view.say(_READY)
+        self.view.say(view.READY)
         super().__init__("diagnosis", self.view, _QUESTION)
         self.view.apply.on_click(lambda _: self.apply())
         self._sign(self.view.runs)

@@ -19,7 +19,7 @@ from perfkit.panel.controls import Controls
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.fleet_panel import FleetPanel
 from perfkit.panel.passport_panel import PassportPanel
-from perfkit.panel.view import NOTHING, RUNNING, View, watch
+from perfkit.panel.view import NOTHING, READY, RUNNING, View, watch
 from perfkit.panel.worker import SLICE_S, Measuring
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
@@ -63,7 +63,6 @@ def machines_panel(name: str, **given: Any) -> MachinesPanel:
     return make(**asked)
 
 
-_READY = "Ready: press Run."
 _READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
 
 
@@ -173,7 +172,7 @@ class Panel(Measuring[Finding]):
         self._ran_with: dict[str, str] | None = None
         self.view.ask(experiment)
         super().__init__(experiment.name, self.view, experiment.question)
-        self._tell(_READY_TO_REPLAY if replay_from(replay) else _READY)
+        self._tell(_READY_TO_REPLAY if replay_from(replay) else READY)
         self.controls.on_change(lambda: self._soon(self._changed))
         self._sign(self.view.runs)
 

@@ -7,12 +7,12 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from html import escape
-from typing import Any, Protocol
+from typing import Any
 
 import ipywidgets as widgets
 from markupsafe import Markup
 
-from perfkit import runs, units
+from perfkit import units
 from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.displays import PERIOD_S
 from perfkit.experiments.base import Experiment
@@ -28,6 +28,7 @@ from perfkit.measure.plan import TrialStarted, seconds_for
 from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import Board
+from perfkit.runs import Watched
 
 # As many runs of a panel as are held in view.
 _KEPT = 4
@@ -252,20 +253,13 @@ class RunView(StatusView):
         answer_at_once(run, stop)
 
 
+READY = "Ready: press Run."
 RUNNING = "Running: wait, or press Stop and keep what was measured by then."
 NOTHING = "Stopped before any trial ended: there is nothing to keep."
 
 
-class Watched(runs.Watched[Recorded], Protocol):
-    """A run that tells what it will have taken, too."""
-
-    @property
-    def budget(self) -> float:
-        """Seconds: where nobody gave any, known once it has begun to measure."""
-
-
 def watch(
-    session: Watched,
+    session: Watched[Recorded],
     chart: LiveChart,
     here: Machine,
     variants: Callable[[], Sequence[str]],

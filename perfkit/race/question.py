@@ -157,10 +157,8 @@ class Race(Experiment):
             headline = (
                 f"{one} is {compared.verdict} than {two}; by how much is not known yet."
             )
-        elif compared.verdict == "faster":
-            headline = f"{one} runs {_times(compared)} as fast as {two}."
-        elif compared.verdict == "slower":
-            headline = f"{one} takes {_as_long(compared)} as long as {two}."
+        elif compared.verdict in ("faster", "slower"):
+            headline = f"{one} {_compared(compared)} as {two}."
         elif compared.verdict == "no difference shown":
             most = max(compared.high, 1 / compared.low) - 1
             headline = f"No difference between {one} and {two} is shown."
@@ -305,20 +303,12 @@ def _compared(compared: Comparison) -> str:
     if _is_open(compared):
         return f"is {compared.verdict}, by how much is not known yet"
     if compared.verdict == "slower":
-        return f"takes {_as_long(compared)} as long"
+        return f"takes {_ratio(1 / compared.ratio)} times as long"
     if compared.verdict == "faster":
-        return f"runs {_times(compared)} as fast"
+        return f"runs {_ratio(compared.ratio)} times as fast"
     if compared.verdict == "no difference shown":
         return "shows no difference"
     return "is not known yet to be faster"
-
-
-def _times(compared: Comparison) -> str:
-    return f"{_ratio(compared.ratio)} times"
-
-
-def _as_long(compared: Comparison) -> str:
-    return f"{_ratio(1 / compared.ratio)} times"
 
 
 def _ratio(value: float) -> str:
