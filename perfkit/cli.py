@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from perfkit.displays import Display
     from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.profile import Profile
     from perfkit.findings.report import Shown
     from perfkit.findings.store import Recorded
+    from perfkit.progress import Display
     from perfkit.runs import Watched
 
 DONE, FAILED, BAD_USAGE, LEFT_OPEN, INTERRUPTED = 0, 1, 2, 3, 130
@@ -366,7 +366,7 @@ def _say_written(page: Path) -> None:
 
 
 def _display() -> Display:
-    from perfkit.displays import Display, TerminalDisplay
+    from perfkit.progress import Display, TerminalDisplay
 
     console = _console(stderr=True)
     return TerminalDisplay(console) if console.is_terminal else Display()

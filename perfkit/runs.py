@@ -9,14 +9,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.findings.record import Finding
 from perfkit.machine.cards import gpus_here
 from perfkit.measure.plan import Event
-from perfkit.progress import Board
+from perfkit.progress import Board, Display, display_here
 
 if TYPE_CHECKING:
     from perfkit.experiments.replay import Replay

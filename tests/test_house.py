@@ -18,7 +18,7 @@ ORDER = (
     {"experiments", "diagnosis", "passports", "profiling"},
     {
         *("gallery", "intuition", "runs", "diagnoses", "documents", "elsewhere"),
-        *("progress", "displays", "doctor", "race", "_verbs"),
+        *("progress", "doctor", "race", "_verbs"),
     },
     {
         *("panel", "export", "lab", "fleet", "machines", "cli", "options"),

@@ -5,10 +5,10 @@ import pytest
 
 import perfkit
 from perfkit import runs
-from perfkit.displays import Display
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.gpu import Gpu
 from perfkit.measure import plan
+from perfkit.progress import Display
 from tests.measure.scripted import Session
 
 STEP = plan.Progress(1.0, 2.0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.experiments import experiment
 from perfkit.experiments.parameters import Folder
@@ -21,6 +20,7 @@ from perfkit.machine.disk import disk
 from perfkit.machine.load import observed
 from perfkit.machine.record import Machine
 from perfkit.machine.starting import started
+from perfkit.progress import Display, display_here
 
 _SCHEMA = 2
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit import runs
-from perfkit.displays import Display
 from perfkit.errors import PerfkitError, RunError
 from perfkit.experiments import experiment
 from perfkit.machine import software
-from perfkit.progress import Board
+from perfkit.progress import Board, Display
 
 if TYPE_CHECKING:
     from perfkit.machines.recording import Making

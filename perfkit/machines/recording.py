@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfkit import __version__, runs
-from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.experiments import experiment
 from perfkit.experiments.session import Session
@@ -37,7 +36,7 @@ from perfkit.passports.levels import (
     together,
 )
 from perfkit.passports.passport import BUDGET_S, Passport, save
-from perfkit.progress import Board
+from perfkit.progress import Board, Display, display_here
 
 MICROBENCHMARKS, TRAININGS = "machine-ladder", "reference-trainings"
 # Below this there is no time to start TensorFlow in a process of its own as well.

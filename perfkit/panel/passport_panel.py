@@ -10,7 +10,6 @@ from typing import Any
 import ipywidgets as widgets
 
 from perfkit import units
-from perfkit.displays import Display
 from perfkit.errors import RunError
 from perfkit.findings.text import with_code
 from perfkit.machines.recording import LONGEST_LABEL, Making, ready
@@ -29,7 +28,7 @@ from perfkit.panel.worker import Measuring
 from perfkit.passports import passport as machines_passport
 from perfkit.passports import words as passport_words
 from perfkit.passports.passport import Passport, to_json
-from perfkit.progress import Board
+from perfkit.progress import Board, Display
 
 _BOX = "`host and user name`"
 

@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from perfkit import units
 from perfkit.diagnosis.rounds import LONGEST_S
-from perfkit.displays import PERIOD_S
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import Replay
 from perfkit.export.page import findings_page, signed
@@ -27,7 +26,7 @@ from perfkit.machine.record import Machine
 from perfkit.measure.plan import TrialStarted, seconds_for
 from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points
-from perfkit.progress import Board
+from perfkit.progress import PERIOD_S, Board
 from perfkit.runs import Watched
 
 # As many runs of a panel as are held in view.

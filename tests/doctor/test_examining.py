@@ -4,11 +4,11 @@ from dataclasses import asdict, replace
 import made
 import pytest
 
-from perfkit.displays import Display
 from perfkit.doctor import examination
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings import store
 from perfkit.machine.record import Disk, Load, Start
+from perfkit.progress import Display
 from tests.doctor import looked
 
 FOUND = Start(seconds=1.0, devices=("CPU:0",))

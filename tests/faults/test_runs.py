@@ -96,7 +96,7 @@ _RUNS_OUT = """
     from multiprocessing import forkserver
     from pathlib import Path
     import psutil
-    from perfkit.displays import Display
+    from perfkit.progress import Display
     from perfkit.errors import RunError
     from perfkit.experiments.session import Session
     from perfkit.measure.plan import TrialEnded

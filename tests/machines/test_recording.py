@@ -10,12 +10,12 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.displays import Display
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.machines import recording
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS, Making, ready
 from perfkit.measure import plan
 from perfkit.passports import passport
+from perfkit.progress import Display
 from tests.experiments import references
 from tests.findings import made, parts
 from tests.findings.made import MACHINE
