@@ -15,8 +15,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import nbformat
@@ -42,42 +41,29 @@ BUDGET_S, MORE, RACE_S = 28.0, 2.0, 90.0
 
 
 @dataclass(frozen=True)
-class Race:
-    """A race that a notebook asks for.
+class Asked:
+    """A race or a profile that a notebook asks for.
 
     Attributes:
+        verb: Of perfkit, by its name.
         trainings: Functions.
-        given: In what else its sides differ.
+        given: What the verb is given besides.
     """
 
+    verb: str
     trainings: tuple
-    given: dict
+    given: dict = field(default_factory=dict)
 
     def run(self, **how):
-        """Race them."""
-        return perfkit.race(*self.trainings, **self.given, **how)
+        """Ask this machine."""
+        return getattr(perfkit, self.verb)(*self.trainings, **self.given, **how)
 
     @property
     def words(self):
         """What it is, for the name of a file."""
         makers = [make.__name__ for make in self.trainings]
         given = (f"{name} {value}" for name, value in self.given.items())
-        return ["race", *makers, *given]
-
-
-@dataclass(frozen=True)
-class Traced:
-    """A profile that a notebook asks for.
-
-    Attributes:
-        training: A function.
-    """
-
-    training: Callable
-
-    def run(self, **how):
-        """Take it."""
-        return perfkit.profile(self.training, **how)
+        return [self.verb, *makers, *given]
 
 
 def asked(notebook):
@@ -130,11 +116,11 @@ def _raced(*trainings, guess="", python="", **given):
     """A race; None where the reader has yet to write, or to give, something for it."""
     unwritten = any(map(is_unwritten, trainings))
     alone = python or not (given or trainings[1:])
-    return None if unwritten or alone else Race(trainings, given)
+    return None if unwritten or alone else Asked("race", trainings, given)
 
 
 def _traced(training, **_):
-    return Traced(training)
+    return Asked("profile", (training,))
 
 
 _HEARD = {"perfkit.race": _raced, "perfkit.profile": _traced}
@@ -148,10 +134,8 @@ def questions():
 def name_of(what):
     """The experiment and what it is set to, or the function of the training."""
     words = ["diagnosis", getattr(what, "__name__", "")]
-    if isinstance(what, Race):
+    if isinstance(what, Asked):
         words = what.words
-    if isinstance(what, Traced):
-        words = ["profile", what.training.__name__]
     if isinstance(what, perfkit.Experiment):
         words = [what.name]
         for one in parameters_of(type(what)):
@@ -164,10 +148,9 @@ def record(what, budget, folder):
     """Ask this machine; the file of a run that is under way lies in ``folder``."""
     if isinstance(what, perfkit.Experiment):
         return perfkit.run(what, budget=budget, folder=folder, replay="")
-    if isinstance(what, Traced):
-        return what.run(replay="")
-    if isinstance(what, Race):
-        return what.run(budget=RACE_S, folder=folder, replay="")
+    if isinstance(what, Asked):
+        more = {"budget": RACE_S, "folder": folder} if what.verb == "race" else {}
+        return what.run(replay="", **more)
     return perfkit.diagnose(what, budget=MORE * budget, folder=folder, replay="")
 
 
@@ -204,7 +187,7 @@ def main():
     for name in options.names or every:
         path = options.out / f"{name}.json"
         if options.words:
-            if isinstance(every[name], Traced):
+            if getattr(every[name], "verb", "") == "profile":
                 # It keeps numbers alone.
                 continue
             store.save(reworded(store.load(path)), path=path)

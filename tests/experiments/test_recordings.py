@@ -9,7 +9,7 @@ import pytest
 
 import perfkit
 from benchmarks import record
-from benchmarks.record import NOTEBOOKS, Race, Traced, asked, questions
+from benchmarks.record import NOTEBOOKS, Asked, asked, questions
 from perfkit.errors import MissingPartError
 from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
@@ -29,13 +29,13 @@ def recorded(name):
 
 
 def ask(what, folder):
-    if isinstance(what, Race):
+    if isinstance(what, Asked):
         return what.run(folder=folder)
     run = perfkit.run if isinstance(what, perfkit.Experiment) else perfkit.diagnose
     return run(what, folder=folder)
 
 
-TRACED = [name for name, what in ASKED.items() if isinstance(what, Traced)]
+TRACED = [name for name in ASKED if name.startswith("profile-")]
 
 
 @pytest.mark.parametrize("name", TRACED)
@@ -49,7 +49,7 @@ def test_a_profile_that_a_notebook_takes_has_a_recording(name, monkeypatch):
     assert shown.table
     assert shown.stages
     # Who wants a run all the same gets one of the code as it is now.
-    other = Traced(lambda: None)
+    other = Asked("profile", (lambda: None,))
     with pytest.raises(MissingPartError, match="holds no profile of"):
         other.run(replay="1")
 

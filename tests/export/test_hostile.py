@@ -9,8 +9,9 @@ from perfkit.export.page import findings_page
 from perfkit.findings import store
 from perfkit.findings.reading import parse
 from tests.export import hostile
-from tests.export.books import write
-from tests.export.pages import POLICY, Page, problems
+from tests.export.books import book, code, result, write
+from tests.export.pages import ALLOWED, POLICY, Page, is_closed, problems
+from tests.findings import made
 from tests.findings.spoiled import spoiled
 
 FINDING, NOTEBOOKS = hostile.finding(), hostile.notebooks()
@@ -47,7 +48,7 @@ def test_a_hostile_notebook_makes_a_harmless_page(kind, code, tmp_path):
 
 def test_a_hostile_file_name_and_several_findings_are_harmless(tmp_path):
     name = "<img src=x onerror=alert(1)>&{{7*7}}"
-    path = write(hostile.book("no heading"), tmp_path / f"{name}.ipynb")
+    path = write(book("no heading"), tmp_path / f"{name}.ipynb")
     html = export(path).read_text()
     assert problems(html) == []
     assert f"{name}.ipynb" in Page(html).words("title")[0]
@@ -84,3 +85,46 @@ def test_every_finding_that_can_be_read_makes_a_harmless_page(data):
     except BadFileError:
         assume(False)
     assert problems(findings_page([found])) == []
+
+
+# With nothing to draw.
+NOTHING = made.finding({}, rounds=0)
+
+
+def of_a_notebook(folder):
+    shown = book("# T", code("1", result(made.finding())))
+    return export(write(shown, folder / "a.ipynb")).read_text(encoding="utf-8")
+
+
+PAGES = {
+    "a report": lambda folder: findings_page([NOTHING]),
+    "several": lambda folder: findings_page([NOTHING, NOTHING]),
+    "a notebook": of_a_notebook,
+}
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_allows_no_script_and_no_request(page, tmp_path):
+    html = page(tmp_path)
+    assert problems(html) == []
+    (policy,) = [a["content"] for a in Page(html).all("meta") if "http-equiv" in a]
+    assert dict(part.strip().split(" ", 1) for part in policy.split(";")) == ALLOWED
+    # What stands before it a browser would load without it.
+    before = Page(html.partition("<meta http-equiv")[0])
+    assert [tag for tag, _ in before.elements] == ["html", "head", "meta"]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "",
+        "default-src *",
+        "img-src data:",
+        "default-src 'none'; script-src 'self'",
+        "default-src 'none'; connect-src *",
+        "default-src 'none'; img-src *",
+        "default-src 'none'; style-src https:",
+    ],
+)
+def test_a_policy_that_leaves_something_open_is_seen(policy):
+    assert not is_closed(policy)

@@ -161,3 +161,16 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path
     left = [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info)]
     assert are_gone(left)
     assert list(tmp_path.glob("perfkit-launcher-*")) == []
+
+
+@pytest.mark.measures
+@pytest.mark.parametrize("more", [[], ["--panel"]], ids=["sessions", "a panel"])
+def test_run_after_run_nothing_is_left_open_alive_or_lying_about(more):
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "4", *more],
+        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "grown by" in done.stdout

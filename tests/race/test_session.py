@@ -74,21 +74,6 @@ def test_a_side_that_fails_in_all_its_trials_cannot_be_run(crashed, cannot):
     assert session.cannot_run is cannot
 
 
-SHARE, SECONDS = "--worse is .*; give a share", "give seconds from 10 to 86400"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        *(({"worse": worse}, SHARE) for worse in (0.0, 1.0, -0.05, 5.0, "5%")),
-        *(({"budget": s}, SECONDS) for s in (0, 9.9, 86_401, float("nan"))),
-    ],
-)
-def test_a_share_or_a_budget_that_is_none_is_refused(options, said):
-    with pytest.raises(BadParameterError, match=said):
-        RaceSession(question(), **options)
-
-
 def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
     asked = []
 
