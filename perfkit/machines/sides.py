@@ -3,7 +3,7 @@
 import functools
 import itertools
 import statistics
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -62,10 +62,7 @@ def _per_second(unit: str) -> Callable[[float], str]:
     return lambda rate: units.rate(rate, unit)
 
 
-_CORES = (
-    _Reading("cores granted", "cores_granted", CORES, _PROCESSOR),
-    _Reading("cores present", "cores", "cores present"),
-)
+# Of the GPU that computes.
 _OF_GPU = (
     _Reading("GPU memory", "memory", "GPU memory", write=units.size),
     _Reading("link lanes under load", "link.busy_width", LINK, ("transfer",)),
@@ -73,63 +70,13 @@ _OF_GPU = (
     _Reading("GPU power limit in watts", "power.limit", GPU, ("compute",)),
     _Reading("highest GPU clock in Hz", "clocks.sm_max", GPU, ("compute",)),
 )
-_DRIVER = (_Reading("NVIDIA driver", "driver.version", "driver", ("compute",)),)
-_CPU = (_Reading("processor", "cpu", SPEED, _PROCESSOR),)
-_FREQUENCY = (
-    _Reading(
-        *("highest frequency", "processor.frequency_max", SPEED, _PROCESSOR),
-        write=_per_second("Hz"),
-    ),
-)
-_DISK = (
-    _Reading(
-        *("disk of the data, cold", "disk.cold", DISK, ("input",)),
-        write=_per_second("B"),
-    ),
-    _Reading("file system of the data", "disk.filesystem", DISK, ("input",)),
-)
-_SETTINGS = (
-    _Reading("governor", "processor.governor", _CLOCKS, _PROCESSOR, SPEED),
-    _Reading("energy preference", "processor.preference", _CLOCKS, _PROCESSOR, SPEED),
-    _Reading("boost", "processor.boost", _CLOCKS, _PROCESSOR, SPEED),
-    _Reading(
-        *("frequency allowed", "processor.frequency_allowed", _CLOCKS, _PROCESSOR),
-        *(SPEED, _per_second("Hz")),
-    ),
-)
-_SOFTWARE = (
-    _Reading("TensorFlow build", "software.build", "build"),
-    _Reading("Python", "python", "Python", ("dispatch",), PYTHON),
-    _Reading("system", "system", "system"),
-)
+_DRIVER = _Reading("NVIDIA driver", "driver.version", "driver", ("compute",))
 
 
-def differences(a: Machine, b: Machine) -> tuple[MachineDiffers, ...]:
-    """In what two machines differ, what can matter most first."""
-    both = a.gpus and b.gpus
-    found = (
-        *_read(_CORES, a, b),
-        *_unlike("GPUs", (_gpus(a), _gpus(b)), GPU, ("compute", "transfer")),
-        *_read(_OF_GPU, *(computing(m.gpus, m.environment)[1] for m in (a, b))),
-        *(_read(_DRIVER, a, b) if both else ()),
-        *_read(_CPU, a, b),
-        *_instructions(a, b),
-        *_read(_FREQUENCY, a, b),
-        *_memory(a, b),
-        *_read(_DISK, a, b),
-        *_read(_SETTINGS, a, b),
-        *_battery(a, b),
-        *_variables(a, b),
-        *_libraries(a, b),
-        *_read(_SOFTWARE, a, b),
-    )
-    return tuple(found)
-
-
-def _read(table: Iterable[_Reading], a: object, b: object) -> Iterator[MachineDiffers]:
-    for what, where, topic, parts, sign, write in table:
-        both = _value(a, where), _value(b, where)
-        yield from _unlike(what, both, topic, parts, sign=sign, write=write)
+def _read(one: _Reading, a: object, b: object) -> Iterator[MachineDiffers]:
+    what, where, topic, parts, sign, write = one
+    both = _value(a, where), _value(b, where)
+    yield from _unlike(what, both, topic, parts, sign=sign, write=write)
 
 
 def _value(of: object, where: str) -> Value:
@@ -175,8 +122,14 @@ def _unlike(
     )
 
 
-def _gpus(machine: Machine) -> str:
-    return ", ".join(gpu.name for gpu in machine.gpus[:8]) or "none"
+def _gpus(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
+    one, other = (", ".join(gpu.name for gpu in m.gpus[:8]) or "none" for m in (a, b))
+    yield from _unlike("GPUs", (one, other), GPU, ("compute", "transfer"))
+    cards = [computing(m.gpus, m.environment)[1] for m in (a, b)]
+    for reading in _OF_GPU:
+        yield from _read(reading, *cards)
+    if a.gpus and b.gpus:
+        yield from _read(_DRIVER, a, b)
 
 
 def _instructions(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
@@ -272,6 +225,49 @@ def _libraries(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
         parts, sign = _LIBRARIES.get(name, ((), ""))
         one, other = (m.versions.get(name, "not installed") for m in (a, b))
         yield from _unlike(plain(name, 60), (one, other), name, parts, sign=sign)
+
+
+# What can matter most first: what is read, and what takes more than a reading.
+_IN_ORDER: tuple[
+    _Reading | Callable[[Machine, Machine], Iterator[MachineDiffers]], ...
+] = (
+    _Reading("cores granted", "cores_granted", CORES, _PROCESSOR),
+    _Reading("cores present", "cores", "cores present"),
+    _gpus,
+    _Reading("processor", "cpu", SPEED, _PROCESSOR),
+    _instructions,
+    _Reading(
+        *("highest frequency", "processor.frequency_max", SPEED, _PROCESSOR),
+        write=_per_second("Hz"),
+    ),
+    _memory,
+    _Reading(
+        *("disk of the data, cold", "disk.cold", DISK, ("input",)),
+        write=_per_second("B"),
+    ),
+    _Reading("file system of the data", "disk.filesystem", DISK, ("input",)),
+    _Reading("governor", "processor.governor", _CLOCKS, _PROCESSOR, SPEED),
+    _Reading("energy preference", "processor.preference", _CLOCKS, _PROCESSOR, SPEED),
+    _Reading("boost", "processor.boost", _CLOCKS, _PROCESSOR, SPEED),
+    _Reading(
+        *("frequency allowed", "processor.frequency_allowed", _CLOCKS, _PROCESSOR),
+        *(SPEED, _per_second("Hz")),
+    ),
+    _battery,
+    _variables,
+    _libraries,
+    _Reading("TensorFlow build", "software.build", "build"),
+    _Reading("Python", "python", "Python", ("dispatch",), PYTHON),
+    _Reading("system", "system", "system"),
+)
+
+
+def differences(a: Machine, b: Machine) -> tuple[MachineDiffers, ...]:
+    """In what two machines differ, what can matter most first."""
+    found = list[MachineDiffers]()
+    for one in _IN_ORDER:
+        found += _read(one, a, b) if isinstance(one, _Reading) else one(a, b)
+    return tuple(found)
 
 
 # Fewer samples than this say nothing.
