@@ -15,6 +15,7 @@ from perfkit.findings.standing import measurement, microbenchmarks
 from perfkit.machine.environment import cleaned
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.monitor import BEST_CORE_SPEED
+from perfkit.measure.statistics import student
 from perfkit.measure.steady import Steady
 from perfkit.measure.trial import Trial
 from perfkit.passports.passport import ENDED, BenchmarkRate
@@ -90,15 +91,12 @@ class Levels:
         Half of the 95 % interval of the logarithm of their mean over the rounds, and
         of what another run would differ by besides.
         """
-        from scipy import stats
-
         known = list(self._rose.values())
         own = max(0, len(known) - 1)
         freedom = own + _USUAL_ROUNDS
         variance = own * _variance(known) + _USUAL_ROUNDS * BETWEEN_RUNS**2
         error = math.sqrt(variance / freedom / max(1, len(known)))
-        half = float(stats.t.ppf(0.975, freedom)) * error
-        return math.hypot(half, _NORMAL * BETWEEN_RUNS)
+        return math.hypot(student(freedom) * error, _NORMAL * BETWEEN_RUNS)
 
     @property
     def noise_floor(self) -> float | None:
@@ -148,9 +146,6 @@ class Levels:
             usual: The variance from trial to trial that is usual.
             shared: Half of the interval of what all levels have in common.
         """
-        # Not with the module, which every trial imports: it takes most of a second.
-        from scipy import stats
-
         logs, count = [log for log, _ in found], len(found)
         own = count - 1
         freedom = own + (_BORROWED if usual else 0.0)
@@ -158,8 +153,7 @@ class Levels:
         variance = variance / freedom if freedom else 0.0
         variance = max(variance, float(np.mean([within for _, within in found])))
         error = math.sqrt(variance / count)
-        half = float(stats.t.ppf(0.975, max(1.0, freedom))) * error
-        half = math.hypot(half, shared)
+        half = math.hypot(student(max(1.0, freedom)) * error, shared)
         middle = _middle(logs)
         return Level(
             middle=math.exp(middle),
@@ -208,6 +202,7 @@ def _variance(logs: Sequence[float]) -> float:
 
 def _spread(logs: Sequence[float]) -> float:
     """Variance of a few logarithms, of which the upper quartile is to be right."""
+    # Not with the module, which every trial imports: it takes most of a second.
     from scipy import stats
 
     own = len(logs) - 1
