@@ -61,12 +61,6 @@ class Examination(Shown):
         titles = (check.title for check in self.checks if check.status == "ok")
         return tuple(dict.fromkeys(titles))
 
-    def answer(self) -> str:
-        """Whether TensorFlow can use a GPU here, in a sentence."""
-        from perfkit.doctor.page import answer
-
-        return answer(self.machine, self.checks)
-
     def summary(self) -> str:
         """How many checks are well, and which the machine gives no answer to."""
         well = sum(check.status == "ok" for check in self.checks)

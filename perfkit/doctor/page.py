@@ -195,7 +195,7 @@ _LONGEST_WAY = 80
 
 def report(of: Examination) -> Report:
     """What a person reads of an examination; what is wrong with it comes first."""
-    said = [*map(_first, of.wrong[:1]), of.answer()]
+    said = [*map(_first, of.wrong[:1]), answer(of.machine, of.checks)]
     if not of.wrong:
         said.append("Nothing was found here that costs speed.")
     elif of.wrong[0].status == "warn":

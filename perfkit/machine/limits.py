@@ -126,8 +126,6 @@ def memory_free(root: Path, available: int) -> int:
 
 def free_bytes() -> int:
     """Bytes of RAM that this process may still take, here and now."""
-    import psutil
-
     return memory_free(Path("/"), psutil.virtual_memory().available)
 
 

@@ -1,7 +1,7 @@
 """Two machines held against each other: the record of it, and what both measured."""
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -12,6 +12,7 @@ from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown, in_html
 from perfkit.findings.standing import has_microbenchmarks
+from perfkit.findings.tables import frame
 from perfkit.findings.text import minute, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.ratios import BenchmarkRatio, Differs, MachineDiffers, Ratio, Side
@@ -19,7 +20,14 @@ from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import Comparing
 from perfkit.passports import levels
 from perfkit.passports import words as passport_words
-from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Passport, Training
+from perfkit.passports.passport import (
+    PARTS,
+    BenchmarkRate,
+    Part,
+    Passport,
+    Training,
+    in_short,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -229,15 +237,11 @@ class Explanation(Shown):
 
     def table(self) -> "DataFrame":
         """One row per job and part: seconds on both, their change and its share."""
-        from perfkit.machines.comparison_report import table
-
-        return table(self)
+        return frame([row for work in self.works for row in _rows(work)], _COLUMNS)
 
     def to_json(self) -> str:
         """All of it as JSON, the samples of both machines included."""
-        from perfkit.machines.comparison_report import to_json
-
-        return to_json(self)
+        return in_short(self)
 
     def export(self, path: str | Path) -> Path:
         """Write all of it as one HTML page that needs no network.
@@ -261,6 +265,23 @@ class Explanation(Shown):
     def _repr_html_(self) -> str:
         charts = "".join(figure.in_page() for figure in self.charts.values())
         return in_html(self.report, figure=charts)
+
+
+_COLUMNS = (
+    *("work", "part", "a", "b", "change", "low", "high"),
+    *("share", "share_low", "share_high", "predicted", "microbenchmarks", "why"),
+)
+
+
+def _rows(work: Explained) -> Iterator[dict[str, Any]]:
+    """The job as a whole, as the part ``"all"``, then its parts."""
+    told = work.predicted.seconds if work.predicted else None
+    change = None if work.a is None or work.b is None else work.b - work.a
+    whole = {"a": work.a, "b": work.b, "change": change, "predicted": told}
+    yield {"work": work.name, "part": "all", "why": work.missing} | whole
+    for one in work.changes:
+        fields = vars(one) | {"microbenchmarks": ", ".join(one.microbenchmarks)}
+        yield {"work": work.name, "part": one.name} | fields
 
 
 _MICROBENCHMARKS, _TRAININGS = "machine-ladder", "reference-trainings"

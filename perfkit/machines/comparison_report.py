@@ -1,15 +1,11 @@
 """What a comparison of two machines says: its sentences, its tables and its page."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.export.page import laid_out, page_of
-from perfkit.findings.reading import encode
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
-from perfkit.findings.tables import frame
 from perfkit.machine.checks.base import first_way
 from perfkit.machines import ratios
 from perfkit.machines.comparison import (
@@ -23,12 +19,7 @@ from perfkit.machines.comparison import (
     size,
 )
 from perfkit.machines.ratios import BenchmarkRatio, Differs, Ratio
-from perfkit.passports.passport import short_numbers
 from perfkit.passports.words import seconds
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 _PARTS_SAID = {
     "input": "the input pipeline",
@@ -417,33 +408,6 @@ def _missing(found: Explanation) -> Table:
     rows = tuple(("the whole", _all_named([one])) for one in found.job)
     rows += tuple((work.name, work.missing) for work in found.works if work.missing)
     return Table("What is not compared", ("job", "why"), rows)
-
-
-_COLUMNS = (
-    *("work", "part", "a", "b", "change", "low", "high"),
-    *("share", "share_low", "share_high", "predicted", "microbenchmarks", "why"),
-)
-
-
-def table(found: Explanation) -> "DataFrame":
-    """One row per job and part; the part ``"all"`` is the whole."""
-    return frame([row for work in found.works for row in _rows(work)], _COLUMNS)
-
-
-def _rows(work: Explained) -> Iterator[dict[str, Any]]:
-    told = work.predicted.seconds if work.predicted else None
-    change = None if work.a is None or work.b is None else work.b - work.a
-    whole = {"a": work.a, "b": work.b, "change": change, "predicted": told}
-    yield {"work": work.name, "part": "all", "why": work.missing} | whole
-    for one in work.changes:
-        fields = vars(one) | {"microbenchmarks": ", ".join(one.microbenchmarks)}
-        yield {"work": work.name, "part": one.name} | fields
-
-
-def to_json(found: Explanation) -> str:
-    """Write it as JSON; numbers are short, and what is not known is null."""
-    told = short_numbers(json.loads(encode(found)))
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
 def page(found: Explanation) -> str:

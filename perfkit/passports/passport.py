@@ -198,20 +198,6 @@ class Passport(Saved):
         )
 
     @property
-    def whole(self) -> bool:
-        """Whether nothing was broken off."""
-        return not (self.stopped or self.unfinished or self.missed)
-
-    def microbenchmark(self, name: str) -> BenchmarkRate | None:
-        """One microbenchmark by its name; None where the passport has none of it."""
-        return next((one for one in self.microbenchmarks if one.name == name), None)
-
-    def training(self, name: str, dtype: str = "float32") -> Training | None:
-        """One reference training; None where the passport has none of it."""
-        asked = (name, dtype)
-        return next((t for t in self.trainings if (t.name, t.dtype) == asked), None)
-
-    @property
     def report(self) -> Report:
         """What a person reads of it."""
         from perfkit.passports.words import report
@@ -319,11 +305,7 @@ _DIGITS = 6
 
 def to_json(passport: Passport) -> str:
     """Write a passport as JSON: what is not known is left out, numbers are short."""
-    return json.dumps(
-        short_numbers(json.loads(encode(passport)), nulls=False),
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
+    return in_short(passport, nulls=False)
 
 
 def save(passport: Passport, path: str | Path) -> Path:
@@ -344,11 +326,16 @@ def save(passport: Passport, path: str | Path) -> Path:
     return saved
 
 
-def short_numbers(value: Any, *, nulls: bool = True) -> Any:
-    """What JSON holds with short numbers, and without what is null if so asked."""
+def in_short(record: object, *, nulls: bool = True) -> str:
+    """Write a record as JSON with short numbers, without what is null if so asked."""
+    told = _short_numbers(json.loads(encode(record)), nulls=nulls)
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def _short_numbers(value: Any, *, nulls: bool) -> Any:
     if isinstance(value, dict):
         kept = {n: one for n, one in value.items() if nulls or one is not None}
-        return {n: short_numbers(one, nulls=nulls) for n, one in kept.items()}
+        return {n: _short_numbers(one, nulls=nulls) for n, one in kept.items()}
     if isinstance(value, list):
-        return [short_numbers(item, nulls=nulls) for item in value]
+        return [_short_numbers(item, nulls=nulls) for item in value]
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
