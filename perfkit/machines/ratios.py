@@ -39,7 +39,7 @@ class MachineDiffers:
         topic: Differences of one topic are one cause, such as ``"core speed"``.
         parts: What of a training's step it can slow.
         slower: The machine that it slows; "" where the records alone do not say.
-        sign: Which microbenchmarks would show it; "" where none does. See ``causes``.
+        sign: Which microbenchmarks would show it, by ``compare``; "" where none does.
     """
 
     what: str

@@ -46,13 +46,13 @@ def test_one_trial_of_four_that_was_disturbed_hardly_moves_a_rate():
     assert half == pytest.approx(1.96 * BETWEEN_RUNS, rel=0.05)
 
 
-def test_the_noise_floor_is_the_ratio_of_the_baseline_and_its_static_html():
+def test_the_noise_floor_is_the_ratio_of_the_baseline_and_its_control():
     levels = measured(RATES | {CONTROL: 950.0}, noise=1e-4)
     assert levels.noise_floor == pytest.approx(1000 / 950, rel=0.05)
     assert measured({"a": 1.0, "b": 2.0}).noise_floor is None
 
 
-def test_the_microbenchmarks_of_microbenchmarks_are_taken_with_their_limits():
+def test_the_microbenchmarks_of_a_finding_are_taken_with_their_limits():
     found = {r.name: r for r in levels.benchmark_rates(parts.finding(), ())}
     assert list(found) == list(parts.RATES)
     product = found[parts.PRODUCT]
