@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from perfkit.errors import BadParameterError, RunError
-from perfkit.machine.starting.log import unlogged
+from perfkit.machine.starting import unlogged
 from perfkit.measure.processes import in_process
 from perfkit.measure.tick import Note
 

@@ -16,7 +16,7 @@ from perfkit.diagnosis.split import split
 from perfkit.findings.diagnosis import Part
 from perfkit.findings.report import Fold, Table
 from perfkit.findings.reports import part_in_words
-from perfkit.machine.starting.log import said
+from perfkit.machine.starting import said
 from perfkit.measure.host import Environment
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.pay_back import Line, pay_back

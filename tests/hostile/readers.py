@@ -29,8 +29,7 @@ from perfkit.findings.store import to_json
 from perfkit.fleet.members import Member
 from perfkit.fleet.process import Task
 from perfkit.lab import copies, launch
-from perfkit.machine import cards
-from perfkit.machine.starting import log
+from perfkit.machine import cards, starting
 from perfkit.machines import room
 from perfkit.measure import spread
 from perfkit.profiling import traces
@@ -192,7 +191,7 @@ def _nvml(data, folder):
 
 
 def _log(data, folder):
-    log.said(data.decode(errors="replace"), ("ada",))
+    starting.said(data.decode(errors="replace"), ("ada",))
 
 
 def _answers(data, folder):

@@ -3,7 +3,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from perfkit.machine.processor import processor
+from perfkit.machine.collect import processor
 from tests.machine import trees
 from tests.machine.trees import AMX, AVX2, computer, counters, cpuinfo, grow, scaling
 

@@ -31,7 +31,7 @@ from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.models import MODELS, Model
 from perfkit.findings.record import Verdict
 from perfkit.machine.cards import gpus_here
-from perfkit.machine.processor import processor
+from perfkit.machine.collect import processor
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import Note, Yielded
 

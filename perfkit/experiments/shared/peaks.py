@@ -12,9 +12,9 @@ import psutil
 
 from perfkit import units
 from perfkit.machine import gpu as machine_gpu
+from perfkit.machine.collect import processor
 from perfkit.machine.gpu import Gpu
 from perfkit.machine.limits import text_of
-from perfkit.machine.processor import processor
 
 _FAMILY_ZEN_4, _FAMILIES_ZEN_1 = 25, (23, 24)
 # Zen 2 shares its family with Zen 1 and has the higher models.

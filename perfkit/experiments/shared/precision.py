@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
 from perfkit.machine import cards
+from perfkit.machine.collect import processor
 from perfkit.machine.gpu import Gpu, visible
-from perfkit.machine.processor import processor
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from perfkit.machine.checks import checks
 from perfkit.machine.gpu import Driver, Holder, Power
 from perfkit.machine.load import observed
 from perfkit.machine.record import Machine, Processor, Said, Start
-from perfkit.machine.starting.log import said
+from perfkit.machine.starting import said
 from tests.machine import trees
 from tests.machine.checks import computers
 from tests.machine.checks.computers import (

@@ -6,7 +6,7 @@ import pytest
 from perfkit.machine.checks import checks, started
 from perfkit.machine.record import Proof, Said
 from perfkit.machine.starting import child
-from perfkit.machine.starting.log import said as log_said
+from perfkit.machine.starting import said as log_said
 from tests.machine.checks import computers
 from tests.machine.checks.computers import NO_DRIVER, by_rule, changed, proved
 

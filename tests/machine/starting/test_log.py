@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from perfkit.machine.record import Library
-from perfkit.machine.starting.log import explained, loaded, patterns, said
+from perfkit.machine.starting import explained, loaded, patterns, said
 from tests.machine.trees import grow, package
 
 # As they were recorded.
