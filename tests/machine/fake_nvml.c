@@ -53,6 +53,11 @@ const char *nvmlErrorString(int error) {
     return well_unless(answer, code) ? NULL : "An error of the scripted machine";
 }
 
+/* What a function about one GPU begins with: the answer, and the error of the call. */
+#define ASK                                                                              \
+    int code;                                                                            \
+    const char *answer = ask_gpu(__func__, gpu, &code)
+
 static int text(const char *answer, int code, char *out, Number length) {
     if (!code) snprintf(out, length, "%s", answer);
     return code;
@@ -95,9 +100,8 @@ int nvmlDeviceGetHandleByIndex_v2(Number index, Handle **out) {
 }
 
 int nvmlDeviceGetMigDeviceHandleByIndex(Handle *gpu, Number place, Handle **out) {
-    int code;
+    ASK;
     Handle *part = &handles[gpu->gpu][place % PARTS + 1];
-    const char *answer = ask_gpu(__func__, gpu, &code);
     if (well_unless(answer, code)) return code;
     part->gpu = gpu->gpu;
     part->part = (int)place + 1;
@@ -113,36 +117,31 @@ typedef struct { Number multiprocessors, shared[7]; Long megabytes; } Attributes
 
 /* "multiprocessors" */
 int nvmlDeviceGetAttributes_v2(Handle *gpu, Attributes *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     return pick_number(answer, code, 0, &out->multiprocessors);
 }
 
 int nvmlDeviceGetName(Handle *gpu, char *out, Number length) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     return text(answer, code, out, length);
 }
 
 #define NUMBER(call)                                                                     \
     int call(Handle *gpu, Number *out) {                                                 \
-        int code;                                                                        \
-        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        ASK;                                                                             \
         return pick_number(answer, code, 0, out);                                        \
     }
 
 #define LONG(call)                                                                       \
     int call(Handle *gpu, Long *out) {                                                   \
-        int code;                                                                        \
-        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        ASK;                                                                             \
         return pick(answer, code, 0, out);                                               \
     }
 
 /* Now, and from the next start on; the second is the first where it is left off. */
 #define TWO_NUMBERS(call)                                                                \
     int call(Handle *gpu, Number *now, Number *later) {                                  \
-        int code;                                                                        \
-        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        ASK;                                                                             \
         code = pick_number(answer, code, 0, now);                                        \
         if (pick_number(answer, code, 1, later)) *later = *now;                          \
         return code;                                                                     \
@@ -151,8 +150,7 @@ int nvmlDeviceGetName(Handle *gpu, char *out, Number length) {
 /* The call names a place, counted from `first`. */
 #define PICKED(call, first)                                                              \
     int call(Handle *gpu, int place, Number *out) {                                      \
-        int code;                                                                        \
-        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        ASK;                                                                             \
         return pick_number(answer, code, place - (first), out);                          \
     }
 
@@ -196,8 +194,7 @@ LONG(nvmlDeviceGetSupportedClocksEventReasons)
 
 /* "9.0" */
 int nvmlDeviceGetCudaComputeCapability(Handle *gpu, int *major, int *minor) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     if (!code) sscanf(answer, "%d.%d", major, minor);
     return code;
 }
@@ -210,16 +207,14 @@ typedef struct {
 
 /* "00000000:01:00.0" */
 int nvmlDeviceGetPciInfo_v3(Handle *gpu, PciInfo *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     return text(answer, code, out->long_bus, sizeof out->long_bus);
 }
 
 typedef struct { Number version, is_supported; } GpmSupport;
 
 int nvmlGpmQueryDeviceSupport(Handle *gpu, GpmSupport *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     return pick_number(answer, code, 0, &out->is_supported);
 }
 
@@ -227,8 +222,7 @@ typedef struct { Number gpu, memory; } Utilization;
 
 /* "percent of the time that a kernel ran, that memory was moved" */
 int nvmlDeviceGetUtilizationRates(Handle *gpu, Utilization *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     pick_number(answer, code, 1, &out->memory);
     return pick_number(answer, code, 0, &out->gpu);
 }
@@ -238,9 +232,8 @@ typedef struct { Number version; Long total, reserved, free, used; } MemoryV2;
 
 /* The first record counts what is reserved as used. */
 int nvmlDeviceGetMemoryInfo(Handle *gpu, Memory *out) {
-    int code;
+    ASK;
     Long reserved = 0;
-    const char *answer = ask_gpu(__func__, gpu, &code);
     pick(answer, code, 2, &reserved);
     pick(answer, code, 1, &out->used);
     out->used += reserved;
@@ -248,8 +241,7 @@ int nvmlDeviceGetMemoryInfo(Handle *gpu, Memory *out) {
 }
 
 int nvmlDeviceGetMemoryInfo_v2(Handle *gpu, MemoryV2 *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     if (out->version != (sizeof *out | 2 << 24)) return ARGUMENT_VERSION_MISMATCH;
     pick(answer, code, 2, &out->reserved);
     pick(answer, code, 1, &out->used);
@@ -257,8 +249,7 @@ int nvmlDeviceGetMemoryInfo_v2(Handle *gpu, MemoryV2 *out) {
 }
 
 int nvmlDeviceGetBAR1MemoryInfo(Handle *gpu, Memory *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     return pick(answer, code, 0, &out->total);
 }
 
@@ -266,23 +257,20 @@ typedef struct { Long reference, violation; } ViolationTime;
 
 /* "lost to power, lost to heat", in nanoseconds */
 int nvmlDeviceGetViolationStatus(Handle *gpu, int by, ViolationTime *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     return pick(answer, code, by, &out->violation);
 }
 
 /* "corrected uncorrected" */
 int nvmlDeviceGetTotalEccErrors(Handle *gpu, int kind, int since, Long *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     (void)since;
     return pick(answer, code, kind, out);
 }
 
 int nvmlDeviceGetMemoryErrorCounter(Handle *gpu, int kind, int since, int place,
                                     Long *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     (void)since, (void)place;
     return pick(answer, code, kind, out);
 }
@@ -290,8 +278,7 @@ int nvmlDeviceGetMemoryErrorCounter(Handle *gpu, int kind, int since, int place,
 /* "corrected uncorrected pending failed" */
 int nvmlDeviceGetRemappedRows(Handle *gpu, Number *corrected, Number *uncorrected,
                               Number *pending, Number *failed) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     pick_number(answer, code, 0, corrected);
     pick_number(answer, code, 1, uncorrected);
     pick_number(answer, code, 2, pending);
@@ -307,37 +294,32 @@ static int masks(const char *answer, int code, Number size, Long *out) {
 }
 
 int nvmlDeviceGetMemoryAffinity(Handle *gpu, Number size, Long *out, int scope) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     (void)scope;
     return masks(answer, code, size, out);
 }
 
 int nvmlDeviceGetCpuAffinity(Handle *gpu, Number size, Long *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     return masks(answer, code, size, out);
 }
 
 /* "1 1 0 1": each link that the card has, up or not. */
 int nvmlDeviceGetNvLinkState(Handle *gpu, Number link, Number *out) {
-    int code, picked;
-    const char *answer = ask_gpu(__func__, gpu, &code);
-    picked = pick_number(answer, code, (int)link, out);
+    ASK;
+    int picked = pick_number(answer, code, (int)link, out);
     return code || !picked || !link ? picked : INVALID_ARGUMENT;
 }
 
 /* "- 30 50": the way to each GPU. */
 int nvmlDeviceGetTopologyCommonAncestor(Handle *gpu, Handle *other, Number *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     return pick_number(answer, code, other->gpu, out);
 }
 
 /* "0 0 5 0 0": read, write, NVLink, atomics, PCI; 0 can, the same to every GPU. */
 int nvmlDeviceGetP2PStatus(Handle *gpu, Handle *other, Number what, Number *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
+    ASK;
     (void)other;
     return pick_number(answer, code, (int)what, out);
 }
@@ -362,8 +344,7 @@ static int processes(const char *answer, int code, Number *count, Process *out) 
 
 #define PROCESSES(call)                                                                  \
     int call(Handle *gpu, Number *count, Process *out) {                                 \
-        int code;                                                                        \
-        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        ASK;                                                                             \
         return processes(answer, code, count, out);                                      \
     }
 
@@ -378,10 +359,9 @@ typedef struct { Number pid; Long time; Number sm, memory, encoder, decoder; } U
 
 /* "pid:percent pid:percent" */
 int nvmlDeviceGetProcessUtilization(Handle *gpu, Used *out, Number *count, Long since) {
-    int code;
+    ASK;
     Process found[PARTS] = {0};
     Number room = out ? *count : 0;
-    const char *answer = ask_gpu(__func__, gpu, &code);
     (void)since;
     *count = PARTS;
     if ((code = processes(answer, code, count, found))) return code;

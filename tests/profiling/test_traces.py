@@ -182,40 +182,33 @@ def machine(platform="linux", *, container=False):
     return replace(MACHINE, software=software)
 
 
-def test_without_a_gpu_there_are_none_to_tell():
-    said = why_no_kernels(REFUSED, 0, machine())
-    assert said == "TensorFlow computes on no GPU here, so there are no kernels."
+KEPT = "The driver keeps what its GPU does from this user (CUPTI)"
+ON_LINUX = "RestrictProfilingToAdminUsers=0"
+NOTHING = "The trace holds nothing of the GPU, and no reason"
 
 
 @pytest.mark.parametrize(
-    ("said", "where", "remedy"),
+    ("said", "where", "begins", "holds"),
     [
-        (REFUSED, machine(), "RestrictProfilingToAdminUsers=0"),
-        (REFUSED, machine("wsl2"), "NVIDIA's control panel"),
-        (REFUSED, machine("container", container=True), "--cap-add=SYS_ADMIN"),
-        (REFUSED, MACHINE, "RestrictProfilingToAdminUsers=0"),
+        # A driver that refuses is told with the remedy.
+        (REFUSED, machine(), KEPT, ON_LINUX),
+        (REFUSED, machine("wsl2"), KEPT, "NVIDIA's control panel"),
+        (REFUSED, machine("container", container=True), KEPT, "--cap-add=SYS_ADMIN"),
+        (REFUSED, MACHINE, KEPT, ON_LINUX),
         # The driver has another name for it.
-        ("ERR_NVGPUCTRPERM: see", machine(), "RestrictProfilingToAdminUsers=0"),
+        ("ERR_NVGPUCTRPERM: see", machine(), KEPT, ON_LINUX),
+        # A CUPTI that does not work is told in its own words.
+        (BROKEN, machine(), "CUPTI, which tells what a GPU does, did not work (function"
+         " cupti_interface_->Subscribe failed", 'pip install "tensorflow[and-cuda]"'),
+        ("", machine(), f"{NOTHING}. {STANDS}", ""),
+        ("", machine("wsl2"), NOTHING, "on WSL and in containers"),
     ],
-)
-def test_a_driver_that_refuses_is_told_with_the_remedy(said, where, remedy):
+)  # fmt: skip
+def test_a_trace_without_kernels_says_why(said, where, begins, holds):
     why = why_no_kernels(said, 1, where)
-    assert why.startswith("The driver keeps what its GPU does from this user (CUPTI)")
-    assert remedy in why
+    assert why.startswith(begins)
+    assert holds in why
     assert why.endswith(STANDS)
-
-
-def test_a_cupti_that_does_not_work_is_told_in_its_own_words():
-    said = why_no_kernels(BROKEN, 1, machine())
-    assert "(function cupti_interface_->Subscribe failed" in said
-    assert 'pip install "tensorflow[and-cuda]"' in said
-    assert said.endswith(STANDS)
-
-
-@pytest.mark.parametrize(
-    ("where", "often"), [(machine(), False), (machine("wsl2"), True)]
-)
-def test_a_trace_that_holds_nothing_of_a_gpu_is_told_too(where, often):
-    said = why_no_kernels("", 1, where)
-    assert said.startswith("The trace holds nothing of the GPU, and no reason")
-    assert ("on WSL and in containers" in said) is often
+    # Without a GPU there are none to tell.
+    none = "TensorFlow computes on no GPU here, so there are no kernels."
+    assert why_no_kernels(said, 0, where) == none
