@@ -118,11 +118,14 @@ def cleaned(text: str, names: Iterable[str], longest: int = _LONGEST) -> str:
     text = _HARDWARE_ID.sub(r"\1...", text)
     for name in sorted(names, key=len, reverse=True):
         text = _hiding(name).sub("<name>", text) if name else text
-    text = "".join(c if c.isprintable() else " " for c in text)
+    return _cut("".join(c if c.isprintable() else " " for c in text), longest)
+
+
+def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
-def nameless(sentence: str, longest: int = _LONGEST_SENTENCE) -> str:
+def nameless(sentence: str) -> str:
     """What somebody's code said, as a file may hold it: without who and where they are.
 
     Paths, addresses, secrets, the names of user and host are left out; the name of a
@@ -133,8 +136,7 @@ def nameless(sentence: str, longest: int = _LONGEST_SENTENCE) -> str:
     for name in filter(None, (*own_names(), *named_in(os.environ))):
         whole = rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])"
         text = re.sub(whole, "<name>", text, flags=re.IGNORECASE)
-    text = _HOST.sub("<address>", text)
-    return text if len(text) <= longest else text[: longest - 3] + "..."
+    return _cut(_HOST.sub("<address>", text), _LONGEST_SENTENCE)
 
 
 def _without_path(found: re.Match[str]) -> str:

@@ -297,14 +297,10 @@ def _mean(points: Points, panel: _Panel) -> str:
 
 def pictures(found: Explanation) -> dict[str, Figure]:
     """Each that there is something to draw in, by name."""
-    told = {
-        "waterfall": any(work.changes for work in found.works),
-        "microbenchmarks": any(one.speed for one in found.microbenchmarks),
-        "usage": bool(found.a.samples.get("t") or found.b.samples.get("t")),
+    known = any(one.speed for one in found.microbenchmarks)
+    every = {
+        "waterfall": (from_a_to_b, any(work.changes for work in found.works)),
+        "microbenchmarks": (microbenchmarks, known),
+        "usage": (usage, found.a.samples.get("t") or found.b.samples.get("t")),
     }
-    draw = {
-        "waterfall": from_a_to_b,
-        "microbenchmarks": microbenchmarks,
-        "usage": usage,
-    }
-    return {name: draw[name](found) for name, there in told.items() if there}
+    return {name: draw(found) for name, (draw, there) in every.items() if there}

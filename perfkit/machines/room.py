@@ -127,11 +127,8 @@ def _check(number: int) -> int:
     return int.from_bytes(digest[:4], "big") % _CHECKS
 
 
-def laptop(machine: Machine, folder: str | Path = ".") -> Laptop:
-    """What is to be told of a machine on which TensorFlow was started.
-
-    The folder is the one that the notebooks lie in.
-    """
+def laptop(machine: Machine) -> Laptop:
+    """What is to be told of a machine on which TensorFlow was started."""
     proofs = machine.start.proofs if machine.start else ()
     computed = {proof.device for proof in proofs if proof.device.startswith("GPU")}
     wrong = {proof.device for proof in proofs if not is_right(proof)}
@@ -140,7 +137,7 @@ def laptop(machine: Machine, folder: str | Path = ".") -> Laptop:
     return Laptop(
         cores=max(1, int(machine.cores_granted)),
         memory_gb=round(machine.memory / _GB),
-        disk_gb=int(shutil.disk_usage(folder).free / _GB),
+        disk_gb=int(shutil.disk_usage(".").free / _GB),
         python=int(machine.python.split(".")[1]),
         tensorflow=int(version.split(".")[1]) if "." in version else 0,
         gpus=used,

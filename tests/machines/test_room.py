@@ -71,18 +71,18 @@ def test_what_is_no_code_is_refused(text):
         read_code(text)
 
 
-def test_a_laptop_is_told_as_it_is(tmp_path):
+def test_a_laptop_is_told_as_it_is():
     machine = replace(MACHINE, gpus=(CARD,), start=Start(devices=("CPU:0",)))
-    told = laptop(machine, tmp_path)
+    told = laptop(machine)
     assert (told.cores, told.memory_gb, told.python, told.tensorflow) == (2, 16, 11, 21)
     assert (told.gpus, told.unused_gpus, told.starts) == (0, 1, 1)
     assert told.disk_gb >= 0
     assert "2 cores, 16 GB of memory" in str(told)
     assert "1 GPU not used" in str(told)
     proof = Proof(device="GPU:0", computation="matrix product", **RIGHT)
-    used = laptop(replace(machine, start=Start(proofs=(proof,))), tmp_path)
+    used = laptop(replace(machine, start=Start(proofs=(proof,))))
     assert (used.gpus, used.unused_gpus) == (1, 0)
-    broken = laptop(replace(machine, start=Start(problem="It needs AVX.")), tmp_path)
+    broken = laptop(replace(machine, start=Start(problem="It needs AVX.")))
     assert broken.starts == 0
 
 
