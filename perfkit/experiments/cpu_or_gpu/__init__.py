@@ -10,7 +10,7 @@ cores shows a crossover of its own: a thread pool is not a kernel launch.
 import functools
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -139,10 +139,8 @@ class CpuOrGpu(Experiment):
         here = processor(Path("/"), psutil)
         yield Note(meaning.HELD_BACK, off and here.uses_onednn)
         if self.yours != _NONE:
-            yield Note(
-                numbers.YOURS,
-                asdict(trainings.named(self.yours, self.batch)),
-            )
+            flops = trainings.flops_of(self.yours, self.batch)
+            yield Note(numbers.YOURS, {"flops": flops})
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say from which width on the second device pays, why, and what to change."""

@@ -51,7 +51,7 @@ def crossover(finding: Finding) -> Figure:
     found = numbers.crossing(curve)
 
     def fill(axes: Axes) -> None:
-        curves.sizes(axes, [p.size.width for p in curve.points if p.size])
+        curves.sizes(axes, [point.size.width for point in curve.points])
         axes.set_xlabel(f"width of the network, batch {curve.batch:,} (logarithmic)")
         points = [*others, *curve.points]
         seen = [
@@ -61,9 +61,10 @@ def crossover(finding: Finding) -> Figure:
         ends = [end for p in points for end in (p.gain.low, p.gain.high)]
         curves.measure(axes, [*seen, 1.0, numbers.PAYS], ends, units.ratio)
         _draw_curve(axes, curve, found)
-        for point in points:
-            batch = f"batch {point.batch:,}" * (point.batch != curve.batch)
-            _draw_point(axes, point, batch)
+        for point in others:
+            _draw_point(axes, point, f"batch {point.size.batch:,}")
+        for point in curve.points:
+            _draw_point(axes, point, "")
         for dot in shown.dots:
             _draw_dot(axes, dot)
 
@@ -93,9 +94,7 @@ def _draw_curve(axes: Axes, drawn: Curve, found: Crossing) -> None:
         curves.label(axes, words, found.width, axes.get_ylim()[0] * 1.06)
 
 
-def _draw_point(axes: Axes, point: Point, words: str = "") -> None:
-    if point.size is None:
-        return
+def _draw_point(axes: Axes, point: Point, words: str) -> None:
     (colour, mark), x = _MARKS[point.says], point.size.width
     curves.between(axes, x, point.gain.low, point.gain.high, colour)
     inside = "none" if words else colour
@@ -139,7 +138,8 @@ def words_of(found: Crossing) -> str:
 def _crossover_in_words(shown: Result, found: Crossing) -> Iterator[str]:
     along = shown.curve.points if shown.curve else ()
     for point in (*along, *shown.others):
-        yield f"{point.what}, batch {point.batch:,}: {brief(point.gain)}"
+        size = point.size
+        yield f"{size.what}, batch {size.batch:,}: {brief(point.gain)}"
     for dot in shown.dots:
         where = f"like width {units.significant(dot.width)}"
         yield f"{plain(dot.what, 60)}, {where}: {units.ratio(dot.gain.value)}"
@@ -161,10 +161,10 @@ def crossover_plane(finding: Finding) -> Figure:
     """Draw the line in the plane of width and batch beyond which the second pays."""
     title = f"{plain(finding.experiment, 40)}: where the second device pays"
     shown = _result(finding)
-    points = [(p, p.size) for p in shown.points if p.size]
+    points = shown.points
     if not points:
         return canvas.message(title, "No width was timed on both devices.")
-    widths, sizes = [s.width for _, s in points], [s.batch for _, s in points]
+    widths, sizes = zip(*((p.size.width, p.size.batch) for p in points), strict=True)
     low, high = max(1.0, min(sizes) / _BEYOND), max(sizes) * _BEYOND
     batches = [float(batch) for batch in np.geomspace(low, high, _BATCHES)]
     edges = numbers.boundary(shown, batches, max(widths))
@@ -177,14 +177,14 @@ def crossover_plane(finding: Finding) -> Figure:
         axes.set_ylim(batches[0], batches[-1])
         curves.ticks(axes, sorted({*map(float, sizes)}), lambda size: f"{size:,.0f}")
         _draw_edge(axes, known)
-        for point, size in points:
-            colour, mark = _MARKS[point.says]
+        for point in points:
+            (colour, mark), size = _MARKS[point.says], point.size
             axes.plot(size.width, size.batch, mark, color=colour, ms=9)
             curves.label(axes, _gain(point), size.width, size.batch)
 
     caption = _plane_caption(finding, known, [*shown.fits.values()])
     words = (
-        *_plane_in_words([point for point, _ in points], known),
+        *_plane_in_words(points, known),
         f"Measured on {canvas.origin(finding)}",
     )
     return curves.picture(
@@ -228,7 +228,8 @@ def _gain(point: Point) -> str:
 
 def _plane_in_words(points: Sequence[Point], known: dict[float, Edge]) -> Iterator[str]:
     for point in points:
-        yield f"{point.what}, batch {point.batch:,}: {_gain(point)}, {point.says}"
+        size, gain = point.size, _gain(point)
+        yield f"{size.what}, batch {size.batch:,}: {gain}, {point.says}"
     for batch in list(known)[:: max(1, len(known) // 3)]:
         width, low, high = (units.significant(w, 2) for w in known[batch])
         at = f"batch {batch:,.0f} ({low} to {high})"

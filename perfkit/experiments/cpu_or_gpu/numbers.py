@@ -30,9 +30,7 @@ PAIRS = (("one core", "all cores"), ("CPU", "GPU"))
 YOURS = "yours"
 PAYS = WORTH_KNOWING
 # A finding's file holds the names of its variants, and no sizes.
-_NAME = re.compile(
-    r"([\w ]{1,20}), (width ([1-9][\d,]{0,8})|[\w-]{1,40}), batch ([1-9][\d,]{0,8})"
-)
+_NAME = re.compile(r"([\w ]{1,20}), width ([1-9][\d,]{0,8}), batch ([1-9][\d,]{0,8})")
 _MOST, _SOUND = 1_000_000, 1e12
 _POINTS = 240
 
@@ -42,17 +40,13 @@ def name_of(device: str, what: str, batch: int) -> str:
     return f"{device}, {what}, batch {batch:,}"
 
 
-def _read(name: str) -> tuple[str, str, int, Size | None]:
-    """Device, network, batch and size of a variant; empty where it is none of them."""
-    said = _NAME.fullmatch(name)
-    width, batch = (_number(said, group) for group in (3, 4))
-    if said is None or not 0 < batch <= _MOST or width > _MOST:
-        return "", "", 0, None
-    return said[1], said[2], batch, Size(width, batch) if width else None
-
-
-def _number(said: re.Match[str] | None, group: int) -> int:
-    return int(said[group].replace(",", "")) if said and said[group] else 0
+def _timed(measured: Measurement) -> Iterator[tuple[str, Size, Timing]]:
+    """Every rate of a dense network, with its device and its size."""
+    for timing in measured.timings:
+        if said := _NAME.fullmatch(timing.variant):
+            width, batch = (int(said[group].replace(",", "")) for group in (2, 3))
+            if 0 < batch <= _MOST and 0 < width <= _MOST:
+                yield said[1], Size(width, batch), timing
 
 
 @dataclass(frozen=True)
@@ -60,19 +54,11 @@ class Point:
     """Both devices at one size.
 
     Attributes:
-        what: What was trained, such as ``"width 512"`` or ``"small-cnn"``.
-        batch: Examples of a step.
-        size: The same where it is one of the dense networks; None for another model.
-        first: The rate of the first device.
-        second: The rate of the second device.
+        size: What was trained.
         gain: The second against the first.
     """
 
-    what: str
-    batch: int
-    size: Size | None
-    first: Timing
-    second: Timing
+    size: Size
     gain: Comparison
 
     @property
@@ -107,7 +93,7 @@ class Curve:
     @property
     def batch(self) -> int:
         """Examples of a step."""
-        return self.points[0].batch
+        return self.points[0].size.batch
 
     def at(self, width: float) -> Estimate:
         """The gain at a width within the curve."""
@@ -165,7 +151,7 @@ class Result:
 
     Attributes:
         devices: The two that were held against each other.
-        points: Every size and model that both were timed with, in order.
+        points: Every size that both were timed with, in order.
         fits: What a step costs on each, where enough sizes were timed.
         curve: What the second gains over the width, at the batch size that most widths
             have; None with fewer than three widths: through two there is a line, and
@@ -183,33 +169,34 @@ class Result:
     def others(self) -> tuple[Point, ...]:
         """The sizes beside the curve, at other batch sizes."""
         batch = self.curve.batch if self.curve else 0
-        return tuple(p for p in self.points if p.size and p.batch != batch)
+        return tuple(p for p in self.points if p.size.batch != batch)
 
 
 def result(measured: Measurement, yours: str = "", weights: int = 0) -> Result:
     """Work it out, with a model and a network of so many weights on the curve."""
-    named = {_read(timing.variant)[0] for timing in measured.timings}
+    named = {timing.variant.partition(",")[0] for timing in measured.timings}
     pair = next((pair for pair in PAIRS if set(pair) & named), PAIRS[0])
-    points = tuple(sorted(_points(measured, *pair), key=_by_size))
+    points = tuple(sorted(_points(measured, pair), key=lambda point: point.size))
     fits = _fits(measured, pair)
     curve = _curve(points, fits, pair)
-    dots = _dots(measured, points, curve, yours, weights) if curve else ()
+    dots = _dots(measured, pair, curve, yours, weights) if curve else ()
     return Result(devices=pair, points=points, fits=fits, curve=curve, dots=dots)
 
 
-def _by_size(point: Point) -> tuple[bool, Size]:
-    return point.size is None, point.size or Size(0, 0)
+def _points(measured: Measurement, pair: tuple[str, str]) -> Iterator[Point]:
+    for device, size, _ in _timed(measured):
+        gain = _gain(measured, pair, size.what, size.batch)
+        if device == pair[0] and gain:
+            yield Point(size, gain)
 
 
-def _points(measured: Measurement, first: str, second: str) -> Iterator[Point]:
-    for one in measured.timings:
-        device, what, batch, size = _read(one.variant)
-        other = measured.timing(name_of(second, what, batch))
-        if device != first or other is None:
-            continue
-        gain = measured.compare(other.variant, one.variant)
-        if gain and _is_sound(one.rate, other.rate, gain.low, gain.high):
-            yield Point(what, batch, size, one, other, gain)
+def _gain(
+    measured: Measurement, pair: tuple[str, str], what: str, batch: int
+) -> Comparison | None:
+    """The second device against the first; None where both were not timed."""
+    first, second = (name_of(device, what, batch) for device in pair)
+    gain = measured.compare(second, first)
+    return gain if gain and _is_sound(gain.low, gain.ratio, gain.high) else None
 
 
 def _is_sound(*values: float) -> bool:
@@ -220,10 +207,10 @@ def _is_sound(*values: float) -> bool:
 def _fits(measured: Measurement, pair: tuple[str, str]) -> dict[str, "Fit"]:
     """What a step costs on each device, where enough sizes were timed."""
     steps = dict[str, list[tuple[Cost, Estimate]]]()
-    for t in measured.timings:
-        device, _, batch, size = _read(t.variant)
-        if size and device in pair and _is_sound(t.low, t.high):
-            steps.setdefault(device, []).append((size.cost, t.seconds(batch)))
+    for device, size, timing in _timed(measured):
+        if device in pair and _is_sound(timing.low, timing.high):
+            step = size.cost, timing.seconds(size.batch)
+            steps.setdefault(device, []).append(step)
     found = {device: fitted(each) for device, each in steps.items()}
     return {device: fit for device, fit in found.items() if fit}
 
@@ -231,12 +218,12 @@ def _fits(measured: Measurement, pair: tuple[str, str]) -> dict[str, "Fit"]:
 def _curve(
     points: tuple[Point, ...], fits: dict[str, "Fit"], pair: tuple[str, str]
 ) -> Curve | None:
-    counts = collections.Counter(point.batch for point in points if point.size)
+    counts = collections.Counter(point.size.batch for point in points)
     batch = max(counts, key=lambda b: counts[b], default=0)
-    along = tuple(point for point in points if point.size and point.batch == batch)
+    along = tuple(point for point in points if point.size.batch == batch)
     if len(along) < 3:
         return None
-    known = np.log([p.size.width for p in along if p.size])
+    known = np.log([point.size.width for point in along])
     # What is measured is seen to lie on the curve.
     x = np.union1d(np.linspace(known[0], known[-1], _POINTS), known)
     shape = np.zeros(len(x))
@@ -255,7 +242,7 @@ def _curve(
 
 def _dots(
     measured: Measurement,
-    points: tuple[Point, ...],
+    pair: tuple[str, str],
     curve: Curve,
     yours: str,
     weights: int,
@@ -264,9 +251,8 @@ def _dots(
     told = note_as(dict[str, Any], measured.notes.get(YOURS)) or {}
     flops = note_as(float, told.get("flops")) or 0.0
     known = (cost(width, curve.batch).flops for width in curve.widths)
-    point = next((point for point in points if point.what == yours), None)
-    if point and (width := curve.width_of(known, flops)):
-        of = point.gain
+    of = _gain(measured, pair, yours, curve.batch)
+    if of and (width := curve.width_of(known, flops)):
         gain = Estimate(value=of.ratio, low=of.low, high=of.high)
         found.append(Dot(yours, width, gain, measured=True))
     if width := curve.width_of(map(work.weights, curve.widths), weights):
@@ -309,7 +295,7 @@ class Fit:
         return float(self.draws[0] @ _row(cost))
 
 
-def fitted(steps: Sequence[tuple[Cost, Estimate]], seed: int = 0) -> Fit | None:
+def fitted(steps: Sequence[tuple[Cost, Estimate]]) -> Fit | None:
     """Fit the seconds of steps by weighted least squares, no cost below zero.
 
     The weights come from each step's own interval. How sure the three numbers are comes
@@ -330,7 +316,7 @@ def fitted(steps: Sequence[tuple[Cost, Estimate]], seed: int = 0) -> Fit | None:
     freedom = len(steps) - rows.shape[1]
     scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
     wide = np.minimum(spread * scale * student(freedom) / _NORMAL, _WIDEST)
-    noise = np.random.default_rng(seed).standard_normal((_DRAWS, len(steps)))
+    noise = np.random.default_rng(0).standard_normal((_DRAWS, len(steps)))
     anew = expected * np.exp(wide * noise)
     draws = np.stack([found, *(_solved(rows, drawn, spread) for drawn in anew)])
     launch, per_byte, per_flop = (

@@ -49,7 +49,7 @@ def judge(measured: Measurement, found: Result) -> Verdict:
     hides = crossing.kind == "never" and second == "the GPU"
     return Verdict(
         headline=_headline(paying, crossing, first, second),
-        much=_much(shown, second),
+        much=_much(measured, shown, second),
         sure=sure,
         interval=shown.gain.ends,
         edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
@@ -85,10 +85,10 @@ def _headline(paying: list[Point], crossing: Crossing, first: str, second: str) 
     if not paying:
         return f"Whether to train on {second} is not known yet."
     rest = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"
-    return f"Train on {second} at {', '.join(p.what for p in paying)}; {rest}."
+    return f"Train on {second} at {', '.join(p.size.what for p in paying)}; {rest}."
 
 
-def _much(point: Point, second: str) -> str:
+def _much(measured: Measurement, point: Point, second: str) -> str:
     gain = point.gain
     fast = f"runs {units.times(gain.ratio)} times as fast"
     if not units.is_known(gain.low, gain.high):
@@ -97,8 +97,8 @@ def _much(point: Point, second: str) -> str:
         fast = "runs as fast"
     elif gain.ratio < 1:
         fast = f"takes {units.times(1 / gain.ratio)} times as long"
-    rates = instead(point.second, point.first)
-    return f"At {point.what} training {fast} on {second}{rates}."
+    rates = instead(*map(measured.timing, (gain.variant, gain.baseline)))
+    return f"At {point.size.what} training {fast} on {second}{rates}."
 
 
 def _where(curve: Curve, crossing: Crossing) -> Iterator[str]:
@@ -141,9 +141,8 @@ def _costs(found: Result) -> Iterator[str]:
 
 def _overhead(curve: Curve, fit: Fit) -> str:
     shares = [
-        f"{units.percent(fit.launch.value / fit.at(p.size.cost))} of a step at {p.what}"
-        for p in (curve.points[0], curve.points[-1])
-        if p.size
+        f"{units.percent(fit.launch.value / fit.at(one.cost))} of a step at {one.what}"
+        for one in (curve.points[0].size, curve.points[-1].size)
     ]
     return (
         f"There the part before any work is {' and '.join(shares)}: more arithmetic "
@@ -154,14 +153,13 @@ def _overhead(curve: Curve, fit: Fit) -> str:
 
 def _placed(found: Result, curve: Curve) -> Iterator[str]:
     """What lies beside the curve: another batch, and the reader's models."""
-    along = {point.what: point for point in curve.points}
+    along = {point.size.width: point.gain for point in curve.points}
     for point in found.others:
-        usual = along.get(point.what)
-        if usual and usual.gain.ends and point.gain.ends:
+        size, usual = point.size, along.get(point.size.width)
+        if usual and usual.ends and point.gain.ends:
             yield (
-                f"With {point.batch:,} instead of {usual.batch:,} examples a batch, "
-                f"{point.what} gains {brief(point.gain)} instead of "
-                f"{usual.gain.interval}."
+                f"With {size.batch:,} instead of {curve.batch:,} examples a batch, "
+                f"{size.what} gains {brief(point.gain)} instead of {usual.interval}."
             )
     for dot in found.dots:
         gain = units.ratio_between(dot.gain.value, dot.gain.low, dot.gain.high)
@@ -197,10 +195,10 @@ def _wire(measured: Measurement) -> Iterator[str]:
 
 def _next(found: Result, crossing: Crossing) -> str:
     if found.curve and crossing.kind == "always":
-        narrowest = found.curve.points[0].what.removeprefix("width ")
-        return f"Ask again with a `narrowest` below {narrowest}."
+        narrowest = found.curve.points[0].size.width
+        return f"Ask again with a `narrowest` below {narrowest:,}."
     # What makes a step larger, where the run has shown that it helps.
-    paying = [point for point in found.others if point.says == "pays"]
+    paying = [point.size for point in found.others if point.says == "pays"]
     if paying:
         return (
             f"Or make a step larger: with `batch_size={paying[-1].batch}` "

@@ -104,6 +104,11 @@ class Size:
     batch: int
 
     @property
+    def what(self) -> str:
+        """What the network is called."""
+        return dense(self.width).name
+
+    @property
     def cost(self) -> Cost:
         """The work of one step."""
         return cost(self.width, self.batch)
@@ -128,19 +133,15 @@ def dense(width: int) -> Model:
     return Model(f"width {width:,}", "three equal layers", (width,), _CLASSES, build)
 
 
-def named(name: str, batch: int) -> Cost:
-    """The work of a step of one of ``perfkit.experiments.shared.models``; builds it."""
-    kernels, products = list[int](), list[int]()
-    activations = 0
-    for layer in MODELS[name].build().layers:
-        activations += _count(layer.output.shape)
-        if hasattr(layer, "kernel"):
-            kernels.append(_count(layer.kernel.shape))
-            # A kernel is used at every place of a picture, and once without one.
-            products.append(kernels[-1] * _count(layer.output.shape[1:-1]))
-    touched = _PER_WEIGHT * sum(kernels) + _PER_ACTIVATION * batch * activations
-    flops = 2 * batch * (3 * sum(products) - products[0])
-    return Cost(flops=float(flops), traffic=float(_FLOAT * touched))
+def flops_of(name: str, batch: int) -> float:
+    """Multiplications and additions in a step of a named model; builds it."""
+    products = [
+        # A kernel is used at every place of a picture, and once without one.
+        _count(layer.kernel.shape) * _count(layer.output.shape[1:-1])
+        for layer in MODELS[name].build().layers
+        if hasattr(layer, "kernel")
+    ]
+    return float(2 * batch * (3 * sum(products) - products[0]))
 
 
 def _count(shape: Iterable[int | None]) -> int:
