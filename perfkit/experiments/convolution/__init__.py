@@ -17,7 +17,6 @@ from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.convolution import answers, channels
-from perfkit.experiments.convolution.library import moving, multiplying
 from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
 from perfkit.experiments.convolution.variants import (
     BASELINE,
@@ -33,6 +32,7 @@ from perfkit.experiments.convolution.verdict import (
     MEMORY,
     judge,
 )
+from perfkit.experiments.convolution.work import moving, multiplying
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.code import code_of
 from perfkit.findings.record import Verdict

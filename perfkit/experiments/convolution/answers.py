@@ -46,7 +46,7 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
     if given is None:
         return "gives back nothing: its function is still to be written"
     part = method.solves(problem)
-    found = np.asarray(method.read(given) if method.read else given).astype(np.float64)
+    found = method.read(given).astype(np.float64)
     wanted, size = _right(method.answer, problem, part, seed)
     if found.shape != wanted.shape:
         return f"gives an answer of the shape {found.shape} instead of {wanted.shape}"
@@ -177,7 +177,7 @@ def _overhead(method: Method, problem: Problem, seconds: float) -> float | None:
 
 
 def _too_large(method: Method, problem: Problem) -> str:
-    needed = method.scratch(problem) if method.scratch else 0
+    needed = method.scratch(problem)
     if needed <= _MEMORY_SHARE * free_bytes():
         return ""
     return f"would take {units.size(needed)} of memory besides its numbers"

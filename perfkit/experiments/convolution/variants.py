@@ -5,15 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from perfkit.experiments.convolution import arrays, library
-from perfkit.experiments.convolution.library import (
+import numpy as np
+
+from perfkit.experiments.convolution import work
+from perfkit.experiments.convolution.problem import FLOAT, Problem, convolved
+from perfkit.experiments.convolution.work import (
     calling,
     compiled,
     conv2d,
     rounded,
-    taps,
+    tensor_taps,
 )
-from perfkit.experiments.convolution.problem import FLOAT, Problem, convolved
 from perfkit.experiments.shared.code import code_of
 from perfkit.measure.measurement import OWN
 
@@ -39,7 +41,7 @@ class Method:
         answer: The right answer in float64.
         read: Puts its answer into the order (batch, row, column, filter).
         scratch: Bytes that it needs besides images, kernel and answer.
-        unfit: Says of a problem why it cannot solve it; None where it always can.
+        why_not: Says why it cannot solve a problem; "" where it can.
     """
 
     name: str
@@ -52,9 +54,9 @@ class Method:
     interpreted: bool = False
     solves: Callable[[Problem], Problem] = lambda problem: problem
     answer: Callable[[Any, Any, Problem], Any] = convolved
-    read: Callable[[Any], Any] | None = None
-    scratch: Callable[[Problem], int] | None = None
-    unfit: Callable[[Problem], str] | None = None
+    read: Callable[[Any], Any] = np.asarray
+    scratch: Callable[[Problem], int] = lambda problem: 0
+    why_not: Callable[[Problem], str] = lambda problem: ""
 
     @functools.cached_property
     def code(self) -> str:
@@ -68,10 +70,6 @@ class Method:
     def call(self, problem: Problem, seed: int = 0) -> Callable[[], Any]:
         """Make the call that convolves once."""
         return self.build(*self.arrays(problem, seed), self.solves(problem))
-
-    def why_not(self, problem: Problem) -> str:
-        """Why it cannot solve a problem; "" where it can."""
-        return self.unfit(problem) if self.unfit else ""
 
     def flops(self, problem: Problem) -> int:
         """Multiplications and additions for one image."""
@@ -99,64 +97,64 @@ VARIANTS = {
         ),
         Method(
             "python loops",
-            arrays.python_loops,
+            work.python_loops,
             "A Python loop over every number.",
             "Convolve in Python loops.",
-            (arrays.one_pixel,),
+            (work.one_pixel,),
             interpreted=True,
         ),
         Method(
             "numpy taps",
-            arrays.taps,
+            work.taps,
             "NumPy: a loop over the kernel, a matrix product for each tap.",
             "Loop over the kernel in NumPy, a matrix product for each tap.",
         ),
         Method(
             "numpy windows",
-            arrays.windows,
+            work.windows,
             "NumPy: a view of all windows, summed by einsum.",
             "View all windows in NumPy, and sum them with `einsum`.",
             against="numpy taps",
-            scratch=arrays.windows_bytes,
+            scratch=work.windows_bytes,
         ),
         Method(
             "numpy im2col",
-            arrays.im2col,
+            work.im2col,
             "NumPy: all windows copied into a matrix, one matrix product.",
             "Copy all windows into a matrix in NumPy, and multiply once.",
             against="numpy taps",
-            scratch=arrays.windows_bytes,
+            scratch=work.windows_bytes,
         ),
         Method(
             "numpy fft",
-            arrays.fft,
+            work.fft,
             "NumPy: a product of frequencies.",
             "Multiply frequencies in NumPy.",
             against="numpy taps",
-            scratch=arrays.fft_bytes,
+            scratch=work.fft_bytes,
         ),
         Method(
             "tensorflow taps",
-            calling(taps),
+            calling(tensor_taps),
             "The loop over the kernel in TensorFlow operations, eager.",
             "Loop over the kernel in TensorFlow.",
-            (taps,),
+            (tensor_taps,),
             "numpy taps",
         ),
         Method(
             "taps in a graph",
-            calling(taps, graph=compiled),
+            calling(tensor_taps, graph=compiled),
             "The same operations in a tf.function.",
             "Loop over the kernel in a `tf.function`.",
-            (taps, compiled),
+            (tensor_taps, compiled),
             "tensorflow taps",
         ),
         Method(
             "taps under XLA",
-            calling(taps, graph=_XLA),
+            calling(tensor_taps, graph=_XLA),
             "The same tf.function with jit_compile=True.",
             "Loop over the kernel in a `tf.function`, and compile it.",
-            (taps, _XLA),
+            (tensor_taps, _XLA),
             "taps in a graph",
         ),
         Method(
@@ -176,18 +174,18 @@ VARIANTS = {
         ),
         Method(
             "conv2d NCHW",
-            library.channels_first,
+            work.channels_first,
             "tf.nn.conv2d with the channels first.",
             "Put the channels first.",
             (functools.partial(conv2d, data_format="NCHW"),),
-            read=library.in_the_usual_order,
+            read=work.in_the_usual_order,
         ),
         Method(
             "keras layer",
-            library.keras_layer,
+            work.keras_layer,
             "keras.layers.Conv2D, called as a function.",
             "Call a `keras.layers.Conv2D`.",
-            (library.layer_of, library.called),
+            (work.layer_of, work.called),
         ),
         Method(
             "conv2d bfloat16",
@@ -206,44 +204,44 @@ VARIANTS = {
         Method(
             "grouped",
             calling(conv2d),
-            f"Another layer: each filter sees 1/{library.GROUPS} of the channels.",
+            f"Another layer: each filter sees 1/{work.GROUPS} of the channels.",
             shown=(conv2d,),
-            solves=library.in_groups,
-            answer=library.convolved_in_groups,
-            unfit=library.why_not_in_groups,
+            solves=work.in_groups,
+            answer=work.convolved_in_groups,
+            why_not=work.why_not_in_groups,
         ),
         Method(
             "depthwise",
-            library.depthwise,
+            work.depthwise,
             "Another layer: each channel has one filter of its own.",
-            shown=(library.by_channel,),
-            solves=library.per_channel,
-            answer=library.convolved_in_groups,
+            shown=(work.by_channel,),
+            solves=work.per_channel,
+            answer=work.convolved_in_groups,
         ),
         Method(
             "as circulated",
-            arrays.zeros,
+            work.zeros,
             "The custom convolution of a tutorial in circulation.",
         ),
         Method(
             "swapped axes",
-            arrays.swapped_axes,
+            work.swapped_axes,
             "The kernel's columns taken for its rows.",
         ),
         Method(
             "wrong padding",
-            arrays.wrong_padding,
+            work.wrong_padding,
             "One row and column of zeros too many before the image.",
         ),
         Method(
             "float16 overflow",
-            arrays.float16_overflow,
+            work.float16_overflow,
             "Sums of scaled products in float16.",
             precision="float16",
         ),
         Method(
             "off-by-one stride",
-            arrays.off_by_one_stride,
+            work.off_by_one_stride,
             "One pixel too many from window to window.",
         ),
     )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.convolution import answers, library, problem
+from perfkit.experiments.convolution import answers, problem, work
 from perfkit.experiments.convolution.problem import Problem, allowed, convolved
 from perfkit.experiments.convolution.variants import GROUPS, VARIANTS, own
 from perfkit.measure.tick import READY, Tick
@@ -280,7 +280,7 @@ def test_a_limit_counts_whole_examples_and_loses_none(examples):
     assert all(isinstance(number, int) for number in counted)
 
 
-@pytest.mark.parametrize("limit", [library.multiplying, library.moving])
+@pytest.mark.parametrize("limit", [work.multiplying, work.moving])
 def test_a_limit_works_and_counts(limit):
     first, *ticks = itertools.islice(limit(1e6), 3)
     assert first is READY
