@@ -276,16 +276,12 @@ class Method:
     xla: bool | None = None
 
     @functools.cached_property
-    def lines(self) -> str:
-        """What it runs, as a reader types it."""
-        return self.read()
-
-    @functools.cached_property
     def code(self) -> str:
-        """The same, behind the step of a loop of one's own."""
-        if not re.search(r"\bstep\b", self.lines):
-            return self.lines
-        return f"{code_of(loops.gradient_step)}\n{self.lines}"
+        """Its lines, behind the step of a loop of one's own."""
+        lines = self.read()
+        if not re.search(r"\bstep\b", lines):
+            return lines
+        return f"{code_of(loops.gradient_step)}\n{lines}"
 
 
 def _lines_of_fit(*used: Callable[..., Any], said: Any = None, **options: Any) -> str:

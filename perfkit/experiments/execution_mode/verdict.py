@@ -156,7 +156,7 @@ def _of_worst(
         f"{instead(*rates)}.",
         sure=worst.sure,
         interval=f"{low} to {high}" if known else "",
-        edits=(_edit(method.lines, method.fix()),),
+        edits=(_edit(method.read(), method.fix()),),
         warnings=(
             ("Only leaving it out was timed, so this gains less.",)
             if method.untimed
