@@ -292,19 +292,14 @@ def _pairs(name: str, known: dict[int, Curve], usual: dict[int, Curve]) -> Pairs
     if lost:
         # One that is lost at once is no row, and hides no other.
         seeds = [seed for seed in seeds if len(known[seed].sound) > 1]
-    if lost and not seeds:
-        none = np.empty((0, 0))
-        return Pairs(
-            precision=name, seeds=(), steps=(), losses=none, usual=none, lost=True
-        )
     both = [[of[seed].sound for seed in seeds] for of in (known, usual)]
     count = min((len(losses) for one in both for losses in one), default=0)
-    if count < 2:
+    if count < 2 and (seeds or not lost):
         return None
     mine, others = (np.array([losses[:count] for losses in one]) for one in both)
     if not np.all(others > 0):
         return None
-    every = known[seeds[0]].every
+    every = next((known[seed].every for seed in seeds), 0)
     return Pairs(
         precision=name,
         seeds=tuple(seeds),

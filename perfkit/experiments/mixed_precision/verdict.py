@@ -39,12 +39,12 @@ _ALIKE: dict[Alike, str] = {
 
 def judge(measured: Measurement) -> Verdict:
     """Say which precision trains fastest, and whether it learns what float32 learns."""
-    held = {one.precision: one for one in numbers.pairs(measured.trials)}
-    race = Race(measured, CHOICES, "examples")
-    fastest = race
+    pairs = numbers.pairs(measured.trials)
+    alike = {one.precision: one.alike for one in pairs}
+    race = fastest = Race(measured, CHOICES, "examples")
     # The next one may learn what the fastest does not.
     left = dict(CHOICES)
-    while race.won and _spoils(held.get(race.winner)):
+    while race.won and alike.get(race.winner) in _SPOILT:
         del left[race.winner]
         race = Race(measured, left, "examples")
     if not race.won:
@@ -54,7 +54,7 @@ def judge(measured: Measurement) -> Verdict:
             *_expected_and_seen(measured),
             *_full_float32(measured),
             *_eligible(measured.notes),
-            *map(_learnt, held.values()),
+            *map(_learnt, pairs),
             *_scale(measured),
             *_memory(measured),
         ),
@@ -62,24 +62,18 @@ def judge(measured: Measurement) -> Verdict:
     )
     if not race.won:
         return verdict
-    called = _CALLED[race.winner]
-    alike = held[race.winner].alike if race.winner in held else None
-    if alike is not None and alike in _SPOILT:
-        return replace(
-            verdict,
-            headline=f"Keep float32: {called} is faster, {_ALIKE[alike]}.",
-            much=verdict.much.replace("This training then", f"With {called} it"),
-            edits=(),
-            next="Train longer with both, and compare the losses.",
-        )
-    if alike in _ALIKE:
-        return replace(verdict, headline=f"Train with {called}: {_ALIKE[alike]}.")
-    return replace(verdict, warnings=(_UNKNOWN,))
-
-
-def _spoils(pairs: Pairs | None) -> bool:
-    """Whether it is shown that a precision learns something else, or nothing."""
-    return pairs is not None and pairs.alike in _SPOILT
+    called, learns = _CALLED[race.winner], alike.get(race.winner)
+    if learns is None or learns not in _ALIKE:
+        return replace(verdict, warnings=(_UNKNOWN,))
+    if learns not in _SPOILT:
+        return replace(verdict, headline=f"Train with {called}: {_ALIKE[learns]}.")
+    return replace(
+        verdict,
+        headline=f"Keep float32: {called} is faster, {_ALIKE[learns]}.",
+        much=verdict.much.replace("This training then", f"With {called} it"),
+        edits=(),
+        next="Train longer with both, and compare the losses.",
+    )
 
 
 def beforehand(notes: Mapping[str, Any]) -> Verdict:

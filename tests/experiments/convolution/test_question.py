@@ -26,9 +26,13 @@ from tests.experiments.races import measured
 LIMITS = ["arithmetic limit", "memory limit"]
 
 
+def ran(rates, **more):
+    """A run in which limits are compared with nothing."""
+    return measured(rates, {n: "" for n in rates if n.endswith("limit")}, **more)
+
+
 def verdict(rates, *, asked=None, **more):
-    apart = {name: "" for name in rates if name.endswith("limit")}
-    return (asked or Convolution()).verdict(measured(rates, apart, **more))
+    return (asked or Convolution()).verdict(ran(rates, **more))
 
 
 def because(rates, **more):
@@ -132,8 +136,7 @@ def test_a_layer_with_less_arithmetic_is_told_for_what_it_is():
 
 
 def shares(rates, name="conv2d", **more):
-    apart = {limit: "" for limit in LIMITS}
-    return speeds(measured(rates, apart, **more), Convolution().problem)[name]
+    return speeds(ran(rates, **more), Convolution().problem)[name]
 
 
 def test_shares_of_the_limits_are_ratios_of_the_same_run_and_of_its_own_work():
@@ -179,11 +182,8 @@ def test_what_holds_a_way_up_is_said_from_what_was_measured(limits, overhead, sa
 
 def test_a_share_that_may_be_small_names_no_limit():
     found = shares({"conv2d": 90, "arithmetic limit": 100, "memory limit": 900})
-    wide = Estimate(value=0.55, low=0.25, high=1.2)
-    assert (
-        dataclasses.replace(found, shares=found.shares | {"compute": wide}).bound
-        == "unknown"
-    )
+    wide = found.shares | {"compute": Estimate(value=0.55, low=0.25, high=1.2)}
+    assert dataclasses.replace(found, shares=wide).bound == "unknown"
 
 
 def test_the_side_of_the_ridge_is_said_and_one_round_leaves_open_what_it_is():
@@ -278,13 +278,7 @@ _IMAGES = 16
 def small_run(tmp_path_factory):
     """A short run with all mistakes, and a function that keeps its own time."""
     stamps = tmp_path_factory.mktemp("stamps")
-    size = {
-        "batch": _IMAGES,
-        "side": 34,
-        "channels": 16,
-        "filters": 16,
-        "padding": "valid",
-    }
+    size = SMALL | {"batch": _IMAGES, "side": 34, "channels": 16, "filters": 16}
     function = functools.partial(stamped, str(stamps))
     asked = convolution_with(function, variants="mistakes,python loops", **size)
     return run(asked, budget=12, folder=tmp_path_factory.mktemp("found")), stamps
