@@ -142,11 +142,8 @@ def at_equal_work(
 
 def _compared(measured: Measurement, problem: Problem) -> list[Comparison]:
     base, problems = name_of(problem), _problems(problem)
-    known = [
-        compared
-        for name in problems
-        if name != base and (compared := measured.compare(name, base))
-    ]
+    others = (measured.compare(name, base) for name in problems if name != base)
+    known = [*filter(None, others)]
     floor = measured.noise_floor or 1.0
     return [
         at_equal_work(c, problems[c.variant].flops / problem.flops, len(known), floor)
