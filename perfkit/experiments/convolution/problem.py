@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from perfkit.measure.tick import READY, Yielded, every
 
 Array = NDArray[np.float32]
-
-
 FLOAT = 4
 # Half the distance from 1 to the next number that each kind of number can hold; TF32
 # is what a GPU may make of the float32 that goes into its tensor cores.

@@ -187,19 +187,15 @@ VARIANTS = {
             "Call a `keras.layers.Conv2D`.",
             (work.layer_of, work.called),
         ),
-        Method(
-            "conv2d bfloat16",
-            calling(conv2d, "bfloat16"),
-            "tf.nn.conv2d on bfloat16 numbers.",
-            shown=(functools.partial(rounded, precision="bfloat16"), conv2d),
-            precision="bfloat16",
-        ),
-        Method(
-            "conv2d float16",
-            calling(conv2d, "float16"),
-            "tf.nn.conv2d on float16 numbers.",
-            shown=(functools.partial(rounded, precision="float16"), conv2d),
-            precision="float16",
+        *(
+            Method(
+                f"conv2d {precision}",
+                calling(conv2d, precision),
+                f"tf.nn.conv2d on {precision} numbers.",
+                shown=(functools.partial(rounded, precision=precision), conv2d),
+                precision=precision,
+            )
+            for precision in ("bfloat16", "float16")
         ),
         Method(
             "grouped",

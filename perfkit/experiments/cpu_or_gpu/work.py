@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from perfkit.experiments.shared.benchmark import bind, on_one_core, without_gpus
 from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.loops import compiled, loop, step_of, wait
-from perfkit.experiments.shared.models import MODELS, Model
+from perfkit.experiments.shared.models import MODELS, Model, products
 from perfkit.measure.tick import READY, Yielded, every
 
 if TYPE_CHECKING:
@@ -47,6 +46,10 @@ class Device:
     place: str
     take: Callable[[], None]
     shown: tuple[Callable[[], None], ...] = ()
+
+
+# How batches come to a device from memory.
+Feed = Callable[[Device, list[Pair]], Iterable[Pair]]
 
 
 def _one_core() -> None:
@@ -135,17 +138,9 @@ def dense(width: int) -> Model:
 
 def flops_of(name: str, batch: int) -> float:
     """Multiplications and additions in a step of a named model; builds it."""
-    products = [
-        # A kernel is used at every place of a picture, and once without one.
-        _count(layer.kernel.shape) * _count(layer.output.shape[1:-1])
-        for layer in MODELS[name].build().layers
-        if hasattr(layer, "kernel")
-    ]
-    return float(2 * batch * (3 * sum(products) - products[0]))
-
-
-def _count(shape: Iterable[int | None]) -> int:
-    return math.prod(side for side in shape if side is not None)
+    made = filter(None, map(products, MODELS[name].build().layers))
+    first, *others = made
+    return float(2 * batch * (2 * first + 3 * sum(others)))
 
 
 def _dense(width: int) -> "keras.Model":
@@ -157,9 +152,7 @@ def _dense(width: int) -> "keras.Model":
     return model
 
 
-def code_of_training(
-    device: Device, model: Model, feed: Callable[[Device, list[Pair]], Iterable[Pair]]
-) -> str:
+def code_of_training(device: Device, model: Model, feed: Feed) -> str:
     """The lines of a training on a device, as a reader types them."""
     return code_of(*device.shown, model.build, *_SHOWN[feed], compiled, loop)
 
@@ -169,12 +162,7 @@ _BATCHES = 4
 _LARGEST_BYTE = 255
 
 
-def train(
-    device: Device,
-    model: Model,
-    batch: int,
-    feed: Callable[[Device, list[Pair]], Iterable[Pair]],
-) -> Iterator[Yielded]:
+def train(device: Device, model: Model, batch: int, feed: Feed) -> Iterator[Yielded]:
     """Train a fresh network, step after step, without an end.
 
     Args:
@@ -255,7 +243,7 @@ def _prefetched(features: Any, labels: Any, device: str) -> Any:
 
 
 # The functions whose lines a reader is shown of each way that batches come.
-_SHOWN: dict[Any, tuple[Callable[..., Any], ...]] = {
+_SHOWN: dict[Feed, tuple[Callable[..., Any], ...]] = {
     stays: (),
     as_floats: (_brought,),
     as_bytes: (_made_floats, _brought),

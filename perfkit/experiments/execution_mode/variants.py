@@ -365,17 +365,15 @@ _MODES = (
         "Use `fit` without XLA.",
         jit_compile=False,
     ),
-    _fit(
-        "fit 8 steps",
-        "The same fit with steps_per_execution=8: back to Python every 8 steps.",
-        "Use `fit`, with 8 steps at a time.",
-        steps_per_execution=8,
-    ),
-    _fit(
-        "fit 64 steps",
-        "The same fit with steps_per_execution=64: back to Python every 64 steps.",
-        "Use `fit`, with 64 steps at a time.",
-        steps_per_execution=64,
+    *(
+        _fit(
+            f"fit {steps} steps",
+            f"The same fit with steps_per_execution={steps}: back to Python every "
+            f"{steps} steps.",
+            f"Use `fit`, with {steps} steps at a time.",
+            steps_per_execution=steps,
+        )
+        for steps in (8, 64)
     ),
     _fit(
         "fit XLA 64 steps",

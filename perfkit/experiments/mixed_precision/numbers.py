@@ -4,7 +4,6 @@ Notes may come from a file, so each is held against the type that it should have
 """
 
 import itertools
-import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from perfkit.experiments.shared import models
 from perfkit.experiments.shared.precision import (
     BFLOAT16,
     FLOAT16,
@@ -177,17 +177,15 @@ def layers_of(notes: Mapping[str, Any]) -> tuple[Layer, ...]:
 def layers(network: "keras.Model") -> Iterator[Layer]:
     """Look at the layers of a built network that have a kernel."""
     for layer in network.layers:
-        if (kernel := getattr(layer, "kernel", None)) is None:
-            continue
-        *_, inputs, outputs = map(int, kernel.shape)
-        places = math.prod(side or 1 for side in layer.output.shape[1:-1])
-        yield Layer(
-            name=layer.name,
-            computes=layer.compute_dtype,
-            inputs=inputs,
-            outputs=outputs,
-            products=places * math.prod(map(int, kernel.shape)),
-        )
+        if products := models.products(layer):
+            *_, inputs, outputs = map(int, layer.kernel.shape)
+            yield Layer(
+                name=layer.name,
+                computes=layer.compute_dtype,
+                inputs=inputs,
+                outputs=outputs,
+                products=products,
+            )
 
 
 def share(found: tuple[Layer, ...]) -> float | None:

@@ -1,5 +1,6 @@
 """The networks that questions train, and data to learn from."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,15 @@ class Model:
         examples = random.standard_normal((count, *self.shape), np.float32)
         labels = random.integers(self.classes, size=count, dtype=np.int32)
         return examples, labels
+
+
+def products(layer: Any) -> int:
+    """Multiplications in a layer for one example, forward; 0 where it has no kernel."""
+    if (kernel := getattr(layer, "kernel", None)) is None:
+        return 0
+    # A kernel is used at every place of a picture, and once without one.
+    places = (side or 1 for side in layer.output.shape[1:-1])
+    return math.prod(map(int, (*kernel.shape, *places)))
 
 
 def _layered(shape: tuple[int, ...], *layers: Any) -> "keras.Model":
