@@ -39,8 +39,6 @@ from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import OWN, Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
-__all__ = ["Convolution", "convolution_with"]
-
 # Of images, kernel, stride and padding.
 Function = Callable[[Any, Any, int, str], Any]
 # Images, kernel and answer of one call; some variants hold them twice over.
