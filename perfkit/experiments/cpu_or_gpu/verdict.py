@@ -196,7 +196,7 @@ def _wire(measured: Measurement) -> Iterator[str]:
 def _next(found: Result, crossing: Crossing) -> str:
     if found.curve and crossing.kind == "always":
         narrowest = found.curve.points[0].size.width
-        return f"Ask again with a `narrowest` below {narrowest:,}."
+        return f"Ask again with a `narrowest` below {narrowest}."
     # What makes a step larger, where the run has shown that it helps.
     paying = [point.size for point in found.others if point.says == "pays"]
     if paying:

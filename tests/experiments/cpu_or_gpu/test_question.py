@@ -9,6 +9,7 @@ from perfkit.experiments import cpu_or_gpu, experiment
 from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers
 from perfkit.experiments.cpu_or_gpu.numbers import Crossing
 from perfkit.experiments.cpu_or_gpu.verdict import _headline
+from perfkit.experiments.cpu_or_gpu.work import Size
 from perfkit.machine.record import Processor
 from perfkit.runs import run
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
@@ -132,9 +133,13 @@ def test_never_and_always_are_verdicts_and_a_gpu_that_never_pays_is_hidden():
     assert "taskset -c 0" in never.next
     assert (never.edits, never.sure) == ((), "sure")
     assert "training runs as fast on both cores" in never.much
-    always = verdict(measured(steps(ONE, tuple(part / 2 for part in ONE))))
+    half = tuple(part / 2 for part in ONE)
+    always = verdict(measured(steps(ONE, half)))
     assert always.headline.startswith("Train on both cores, at every width")
     assert "`narrowest` below 32" in always.next
+    # Whoever types it types no comma.
+    wide = [Size(width, 64) for width in (1024, 2048, 4096)]
+    assert "below 1024." in verdict(measured(steps(ONE, half, wide))).next
     slower = tuple(2 * part for part in CPU)
     found = verdict(measured(steps(CPU, slower, pair=GPU_PAIR)))
     assert found.headline.startswith("Stay on the CPU")
