@@ -42,7 +42,7 @@ def can_be_told(facts: Facts) -> bool:
 def tries(facts: Facts, *, gpus: int) -> Tries:
     """Time the product once, after the rounds."""
     if can_be_told(facts):
-        work = functools.partial(benchmark.tensorflow_product, _KIND)
+        work = functools.partial(benchmark.product, _KIND)
         if gpus:
             # As TensorFlow computes float32 there, unless it was told otherwise.
             work = functools.partial(gpu.product, "TF32" if facts.tf32 else _KIND)

@@ -219,7 +219,7 @@ def test_the_product_is_timed_only_where_a_share_can_be_told():
 @pytest.mark.parametrize(
     ("gpus", "tf32", "where", "kind"),
     [
-        (0, True, benchmark.tensorflow_product, "float32"),
+        (0, True, benchmark.product, "float32"),
         (1, True, benchmark_gpu.product, "TF32"),
         (1, False, benchmark_gpu.product, "float32"),
     ],

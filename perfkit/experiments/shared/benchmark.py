@@ -155,10 +155,10 @@ def without_gpus() -> None:
     tf.config.set_visible_devices([], "GPU")
 
 
-def side(bits: int = 32) -> int:
+def side(kind: str = "float32") -> int:
     """Rows of a square matrix that keeps all cores busy for some milliseconds."""
     wide = granted() > 16
-    return (2048 if wide else 1024) * (2 if wide and bits < 64 else 1)
+    return (2048 if wide else 1024) * (2 if wide and kind != "float64" else 1)
 
 
 _CHUNK = 1 << 20
@@ -341,14 +341,6 @@ def flop(rows: int) -> int:
     return 2 * rows**3
 
 
-def numpy_product(bits: int, *, one_core: bool = False) -> Iterator[Yielded]:
-    """Multiply two matrices of NumPy, over and over."""
-    if one_core:
-        on_one_core()
-    rows = 1024 if one_core else side(bits)
-    yield from repeated(_of_numpy(rows, f"float{bits}"), flop(rows))
-
-
 def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
     draw = np.random.default_rng(0)
     one, other = draw.random((2, rows, rows)).astype(kind)
@@ -356,56 +348,54 @@ def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
     return lambda: np.matmul(one, other, out=result)
 
 
-def tensorflow_product(kind: str, *, one_core: bool = False) -> Iterator[Yielded]:
-    """Multiply two matrices of TensorFlow on the CPU, over and over."""
-    if one_core:
-        on_one_core()
-    without_gpus()
-    rows = 1024 if one_core else side()
-    yield from repeated(_of_tensorflow(rows, kind), flop(rows))
-
-
 def _of_tensorflow(rows: int, kind: str) -> Callable[[], object]:
     import tensorflow as tf
 
+    without_gpus()
     one, other = (tf.cast(tf.random.uniform((rows, rows)), kind) for _ in range(2))
     return lambda: tf.matmul(one, other)
 
 
-def _numpy(name: str, bits: int, *, one_core: bool = False) -> Benchmark:
-    where = "one core" if one_core else "all cores"
-    return Benchmark(
-        *("arrays", name, "FLOP", f"square matrices in NumPy, float{bits}, {where}"),
-        functools.partial(numpy_product, bits, one_core=one_core),
-        functools.partial(peaks.arithmetic, bits=bits, one_core=one_core),
-        one_core=one_core,
-        shown=(functools.partial(_of_numpy, kind=f"float{bits}"),),
-    )
+def product(
+    kind: str,
+    *,
+    one_core: bool = False,
+    make: Callable[[int, str], Callable[[], object]] = _of_tensorflow,
+) -> Iterator[Yielded]:
+    """Multiply two matrices on the CPU, over and over."""
+    if one_core:
+        on_one_core()
+    rows = 1024 if one_core else side(kind)
+    yield from repeated(make(rows, kind), flop(rows))
 
 
-def _tensorflow(name: str, kind: str, *, one_core: bool = False) -> Benchmark:
-    where = "one core" if one_core else "all cores"
+def _product(
+    name: str, kind: str, *, one_core: bool = False, numpy: bool = False
+) -> Benchmark:
+    what = f"square matrices{' in NumPy' * numpy}, {kind}, "
+    make = _of_numpy if numpy else _of_tensorflow
     return Benchmark(
-        *("TensorFlow", name, "FLOP", f"square matrices, {kind}, {where}"),
-        functools.partial(tensorflow_product, kind, one_core=one_core),
+        *("arrays" if numpy else "TensorFlow", name, "FLOP"),
+        what + ("one core" if one_core else "all cores"),
+        functools.partial(product, kind, one_core=one_core, make=make),
         functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
-        tensorflow=True,
+        tensorflow=not numpy,
         one_core=one_core,
-        shown=(functools.partial(_of_tensorflow, kind=kind),),
+        shown=(functools.partial(make, kind=kind),),
     )
 
 
 NUMPY = (
-    _numpy(NUMPY_ONE, 32, one_core=True),
-    _numpy(BASELINE, 32),
-    _numpy("NumPy float64, 1 core", 64, one_core=True),
-    _numpy("NumPy product, float64", 64),
+    _product(NUMPY_ONE, "float32", one_core=True, numpy=True),
+    _product(BASELINE, "float32", numpy=True),
+    _product("NumPy float64, 1 core", "float64", one_core=True, numpy=True),
+    _product("NumPy product, float64", "float64", numpy=True),
 )
 PRODUCTS = (
-    _tensorflow(TENSORFLOW_ONE, "float32", one_core=True),
-    _tensorflow(TENSORFLOW, "float32"),
-    _tensorflow(BFLOAT16, "bfloat16"),
-    _tensorflow("TensorFlow product, float16", "float16"),
+    _product(TENSORFLOW_ONE, "float32", one_core=True),
+    _product(TENSORFLOW, "float32"),
+    _product(BFLOAT16, "bfloat16"),
+    _product("TensorFlow product, float16", "float16"),
 )
 
 

@@ -108,20 +108,13 @@ def hardware(
     )
 
 
-def arithmetic(machine: Hardware, *, bits: int, one_core: bool) -> Peak | None:
-    """FLOP per second of multiplying and adding numbers of 32 or 64 bits."""
-    found = _per_tick(machine)
-    if found is None:
-        return None
-    lanes, unit = found
-    lanes = lanes * 32 // bits
-    return _of_cores(machine, lanes, f"{lanes} FLOP a tick ({unit})", one_core=one_core)
-
-
 def of_kind(machine: Hardware, *, kind: str, one_core: bool) -> Peak | None:
-    """FLOP per second of products in TensorFlow's ``float32``, ``bfloat16``, ..."""
-    if kind == "float32":
-        return arithmetic(machine, bits=32, one_core=one_core)
+    """FLOP per second of products in ``float32``, ``float64``, ``bfloat16``, ..."""
+    if kind in ("float32", "float64") and (found := _per_tick(machine)):
+        lanes, unit = found
+        lanes //= 2 if kind == "float64" else 1
+        words = f"{lanes} FLOP a tick ({unit})"
+        return _of_cores(machine, lanes, words, one_core=one_core)
     if kind == "bfloat16" and "amx_bf16" in machine.instructions:
         words = "1,024 FLOP a tick (AMX: 16 by 16 by 32 numbers in 16 ticks)"
         return _of_cores(machine, 1024, words, one_core=one_core)
