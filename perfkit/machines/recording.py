@@ -115,7 +115,7 @@ class Making:
 
     def passport(self) -> Passport:
         """What there is by now."""
-        from perfkit.experiments.reference_trainings.verdict import trainings_of
+        from perfkit.experiments.reference_trainings import trainings_of
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
         findings = {name: together(told) for name, told in self.visits.items()}

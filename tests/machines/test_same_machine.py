@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 from perfkit.experiments import experiment
-from perfkit.experiments.reference_trainings.verdict import trainings_of
+from perfkit.experiments.reference_trainings import trainings_of
 from perfkit.experiments.shared.reference_jobs import REFERENCES
 from perfkit.findings.standing import measurement
 from perfkit.machines.compare import compare

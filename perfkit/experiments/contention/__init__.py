@@ -8,13 +8,16 @@ beside them. What the counters and the steps show meanwhile tells one from anoth
 """
 
 import functools
+import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
+from perfkit import units
+from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.contention import loads, signs
-from perfkit.experiments.contention.loads import DISK, GPU, LOADS, Job
+from perfkit.experiments.contention.loads import CPU, DISK, GPU, LOADS, MEMORY, Job
 from perfkit.experiments.contention.signs import (
     DECODING,
     MYSTERY,
@@ -22,19 +25,70 @@ from perfkit.experiments.contention.signs import (
     QUIET,
     SLEEPING,
 )
-from perfkit.experiments.contention.verdict import Opened, judge, opened
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared.words import (
+    MORE,
+    failures,
+    instead,
+    listed,
+    quoted,
+    sure_of_all,
+)
 from perfkit.findings.load import MEANT
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.text import as_sentence
 from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.statistics import Comparison
 from perfkit.measure.tick import REFUSED, Note, Yielded
-
-__all__ = ["Contention", "Opened", "opened"]
 
 _SLOW = {SLEEPING: loads.SLEEPS, DECODING: loads.DECODES}
 _NO_GPU = "needs a GPU that TensorFlow can use, and there is none here"
 _NO_DISK = "is not run, because this system does not forget files: it would read memory"
+
+# Each at the beginning of a sentence, and what to do where a training shows its signs.
+_SLOW_DOWNS = {
+    CPU: (
+        "Programs that take the cores slow",
+        "see in `top` who takes the cores, and end it. `nice -n 19 COMMAND` may help, "
+        "too, and was not measured.",
+    ),
+    MEMORY: (
+        "Programs that copy memory slow",
+        "see in `top` who computes, and run it afterwards. `nice` frees cores, but not "
+        "the way to memory that they share.",
+    ),
+    DISK: (
+        "Programs that read the disk slow",
+        "see in `iotop` who reads, and run it afterwards. If your training reads from "
+        "that disk, `dataset.cache()` may help too and was not measured.",
+    ),
+    GPU: (
+        "Programs on the GPU slow",
+        "see in `nvidia-smi` who uses the GPU, and end it or take another one with "
+        "`CUDA_VISIBLE_DEVICES`.",
+    ),
+    SLEEPING: (
+        "A pipeline that waits slows",
+        "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone, so it "
+        "waits for a disk, a network or a lock.",
+    ),
+    DECODING: (
+        "A pipeline that decodes on all cores slows",
+        "ask `perfkit run data-pipeline`: the pipeline computes, as decoding does.",
+    ),
+}
+_WHO = {
+    SLEEPING: "neither the training nor others use more cores than before",
+    DECODING: "the training itself uses the cores",
+}
+_OF_LOADS = (signs.READ, signs.BUSY, signs.OTHERS)
+# Other programs that take this many cores are no quiet.
+_BUSY_CORES = 0.3
+_OPEN = (
+    "Name it from the charts, then open it: "
+    "`perfkit.experiments.contention.opened(finding)`."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +150,22 @@ class Contention(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what each load costs this training, and by what it can be told."""
-        return judge(measured, self.fed)
+        compared = [c for c in measured.comparisons if c.baseline == QUIET]
+        compared.sort(key=lambda c: c.ratio)
+        slower = [c for c in compared if c.verdict == "slower"]
+        # Of a mystery the length of a step and no more: the rest is for the reader.
+        if sealed := [c for c in compared if c.variant == MYSTERY]:
+            said = _of_mystery(measured, sealed[0])
+        elif slower:
+            said = _of_worst(measured, slower[0], compared)
+        else:
+            said = _of_none(compared)
+        signs_of = () if sealed else tuple(_each(measured, compared, self.fed))
+        return replace(
+            said,
+            warnings=(*said.warnings, *_not_quiet(measured)),
+            because=(*signs_of, *failures(measured)),
+        )
 
     @property
     def _asked(self) -> tuple[str, ...]:
@@ -125,3 +194,159 @@ def _changes(name: str) -> str:
         return LOADS[name].what
     how = "sleeps for twice a step" if name == SLEEPING else "decodes on every core"
     return f"The pipeline {how} to make a batch; no other program works."
+
+
+def _of_worst(
+    measured: Measurement, worst: Comparison, compared: list[Comparison]
+) -> Verdict:
+    ties = [other.variant for other in compared if _ties(measured, worst, other)]
+    who, remedy = _SLOW_DOWNS[worst.variant]
+    return Verdict(
+        headline=f"{who} this training{' most' * (not ties)}.",
+        much=_longer(measured, worst, f"With {quoted(worst.variant)}"),
+        sure=worst.sure,
+        interval=_ends(worst),
+        warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
+        next=f"Where yours shows the same signs, {remedy}",
+    )
+
+
+def _ties(measured: Measurement, worst: Comparison, other: Comparison) -> bool:
+    """Whether another is not shown to cost less than the worst."""
+    against = measured.compare(worst.variant, other.variant)
+    return other is not worst and (against is None or against.verdict != "slower")
+
+
+def _of_none(compared: list[Comparison]) -> Verdict:
+    noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
+    if compared and not noisy:
+        return Verdict(
+            headline="Leave them as they are: none of these slows this training.",
+            much="Each costs less than 10 %, if anything.",
+            sure=sure_of_all(compared),
+        )
+    return Verdict(
+        headline="Whether anything slows this training is not known yet.",
+        much=f"Of {listed(noisy)} it is too noisy to say." if noisy else "",
+        sure="not known yet",
+        # The loads of this run are other programs, too: none of those to be ended.
+        next=MORE,
+    )
+
+
+def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
+    much, ends = _longer(measured, compared, "With it"), _ends(compared)
+    headline, then = "The mystery is not shown to slow this training.", ""
+    if compared.verdict == "too noisy to say":
+        headline = "Whether the mystery slows this training is not known yet."
+        then = MORE
+    if compared.verdict == "slower":
+        headline, then = "Something slows this training.", _OPEN
+    return Verdict(
+        headline=headline, much=much, sure=compared.sure, interval=ends, next=then
+    )
+
+
+def _longer(measured: Measurement, compared: Comparison, beside: str) -> str:
+    """The time of a step as a multiple of the quiet one, and both rates."""
+    times = "is longer or not, which is not known yet"
+    if units.is_known(compared.low, compared.high):
+        times = f"takes {units.times(1 / compared.ratio)} times as long as when quiet"
+    rates = (measured.timing(name) for name in (compared.variant, QUIET))
+    return f"{beside} a step {times}{instead(*rates)}."
+
+
+def _ends(compared: Comparison) -> str:
+    if not units.is_known(compared.low, compared.high):
+        return ""
+    return f"{units.times(1 / compared.high)} to {units.times(1 / compared.low)}"
+
+
+def _not_quiet(measured: Measurement) -> Iterator[str]:
+    others = signs.values(measured, QUIET).get(signs.OTHERS)
+    if others and (mean := statistics.fmean(others.values())) >= _BUSY_CORES:
+        yield (
+            f"Beside {quoted(QUIET)}, too, other programs kept "
+            f"{signs.OTHERS.write(mean)} busy: on a free machine a load would show "
+            "more clearly."
+        )
+
+
+def _moved(measured: Measurement, variant: str) -> list[signs.Change]:
+    """The signs of a variant, the one that points to something first."""
+    shown = signs.moved(signs.changes(measured, variant))
+    # Others' cores may grow beside a training that waits, and waiting beside others.
+    first = (signs.WAITING, signs.CPU_TIME) if variant in PIPELINES else _OF_LOADS
+    order = dict.fromkeys(sign for sign in (*first, *signs.SIGNS) if sign in shown)
+    return [shown[sign] for sign in order]
+
+
+def _each(measured: Measurement, compared: list[Comparison], fed: str) -> Iterator[str]:
+    """What each shows, the one that costs most first; how a pipeline is told apart."""
+    for name in [one.variant for one in compared]:
+        said = "; ".join(map(str, _moved(measured, name)))
+        yield f"{quoted(name)}: {said or 'no counter moved with it in every round'}."
+    slower = {one.variant for one in compared if one.verdict == "slower"}
+    for name, who in _WHO.items():
+        if name in slower and signs.suspects(measured, name, fed) == (name,):
+            yield (
+                f"{quoted(name)} is told from a busy machine: a step waits for input, "
+                f"and in the time that is added to it {who}."
+            )
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An opened mystery.
+
+    Attributes:
+        slowdown: What it was, by the name of its variant.
+        because: What moved in the counters and the steps, a sentence each.
+        suspects: What fits those: one, several that cannot be told apart, or none.
+    """
+
+    slowdown: str
+    because: tuple[str, ...]
+    suspects: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """It was this, and that is how one could tell."""
+        judged = ""
+        if not self.suspects:
+            judged = "In this run no counter moved far enough to point to anything."
+        elif len(self.suspects) > 1:
+            judged = (
+                f"By these it may be {listed(self.suspects)}: which one cannot be told "
+                "from this run. A quieter machine or more seconds may decide it."
+            )
+        elif self.slowdown not in self.suspects:
+            judged = (
+                f"In this run these point to {listed(self.suspects)}, and that is "
+                "wrong. Something else came by: run it again on a quieter machine."
+            )
+        lines = (f'It was "{self.slowdown}".', *self.because, judged)
+        return "\n".join(filter(None, lines))
+
+
+def opened(finding: Finding) -> Opened:
+    """Tell what the mystery of a finding was.
+
+    The number of the mystery decides it, so it is worked out anew and was nowhere
+    written down.
+
+    Raises:
+        BadParameterError: The finding holds no mystery.
+    """
+    number = finding.parameters.get("mystery")
+    if finding.experiment != "contention" or not isinstance(number, int) or not number:
+        raise BadParameterError(
+            "This finding holds no mystery; run one with "
+            '`perfkit.run("contention", mystery=7)`, or with any other number.'
+        )
+    fed = str(finding.parameters.get("fed"))
+    said = map(str, signs.moved(signs.changes(finding, MYSTERY)).values())
+    return Opened(
+        slowdown=signs.sealed(number, fed),
+        because=tuple(map(as_sentence, said)),
+        suspects=signs.suspects(finding, MYSTERY, fed),
+    )

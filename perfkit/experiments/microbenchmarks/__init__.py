@@ -4,6 +4,10 @@ The suspect: one part (the interpreter, memory, the disk, decoding, arithmetic, 
 to the GPU) is slower than such a part should be, and everything waits for it.
 The test: give each part work of a known size and nothing else, count what it gets done
 per second, and hold that against what the part could do in theory, where that is known.
+
+Nothing is called weak but where a whole interval says so. Limits in theory are reached
+by no real work, so only what stays below half of one counts as weak against it, and
+only where sound machines reach more than that.
 """
 
 import importlib.util
@@ -13,31 +17,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from perfkit import units
 from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.microbenchmarks import work
-from perfkit.experiments.microbenchmarks.verdict import (
-    CORES,
-    IMAGE_BYTES,
-    WITHHELD,
-    judge,
-)
 from perfkit.experiments.parameters import Choice, Folder
-from perfkit.experiments.shared import benchmark as shared
+from perfkit.experiments.shared import benchmark, peaks
 from perfkit.experiments.shared import benchmark_gpu as gpu
-from perfkit.experiments.shared import peaks
 from perfkit.experiments.shared.benchmark import (
     Benchmark,
     can_keep_to_one_core,
     without_gpus,
 )
 from perfkit.experiments.shared.peaks import Hardware
+from perfkit.experiments.shared.words import MORE, instead
 from perfkit.findings import standing
 from perfkit.findings.record import Verdict
-from perfkit.findings.standing import Microbenchmark
+from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
 from perfkit.machine.cards import gpus_here
 from perfkit.machine.gpu import computing
 from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.statistics import Comparison, Sure, Timing
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
 NO_GPU = "GPU microbenchmarks"
@@ -46,6 +46,37 @@ _GROUPS = (
     *("tensorflow", "gpu", "heat"),
 )
 _USUAL = ",".join(_GROUPS[:-1])
+
+# The note that tells how large the files are that are decoded.
+IMAGE_BYTES = "image_bytes"
+# The notes of how many whole cores may be used, and how many processors may not.
+CORES, WITHHELD = "cores", "cores_withheld"
+_WEAK = 0.5
+# A library that does less than so much of what another does is not worth its use.
+_WORSE = 0.7
+# What a sound GPU does at more than half of its limit. What a processor does in a tick
+# is known as "at most" only, and so is no ground to call it weak.
+_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *work.PINNED)
+# The same work on one core and on all. Clocks that are lower when all cores work
+# explain that all do less than each does alone, never less than half of it.
+_ON_CORES = (
+    (benchmark.NUMPY_ONE, benchmark.BASELINE),
+    (benchmark.TENSORFLOW_ONE, benchmark.TENSORFLOW),
+    (work.ONE_CORE, work.ALL_CORES),
+)
+# Other programs that keep more of the cores busy than this make a part look weak.
+_BUSY = 0.1
+_NOT_KNOWN = "Whether a part of this machine is weak is not known yet."
+_NONE = "No part of this machine is shown to be weak."
+_NO_LIMIT = "What these parts could reach at most is not known here."
+_QUIET = "Close what else keeps the cores busy, then measure again."
+_HELD = "Run `perfkit doctor`: it says what holds the cores back."
+# OpenBLAS as NumPy's wheels bring it.
+_NUMPY_THREADS = 64
+_QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
+_FURTHER = (
+    "`perfkit run data-pipeline` says whether a training here waits for its images."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +95,7 @@ class Microbenchmarks(Experiment):
 
     name = "machine-ladder"
     notebooks = ("01_gpu_verification",)
-    baseline = shared.BASELINE
+    baseline = benchmark.BASELINE
     needs = ("numpy",)
     # No ratio is wanted that turns would keep clear of the machine's moods, and what
     # has had its time is kept whatever becomes of the next.
@@ -89,7 +120,10 @@ class Microbenchmarks(Experiment):
         whats, refused = dict[str, str](), dict[str, str]()
         if not _without_tensorflow():
             without_gpus()
-        for names, make in (((shared.NAME,), self._read), (work.NAMES, self._decoded)):
+        for names, make in (
+            ((benchmark.NAME,), self._read),
+            (work.NAMES, self._decoded),
+        ):
             if not any(p.name in names and not _why_not(p) for p in self._benchmarks):
                 continue
             try:
@@ -100,14 +134,46 @@ class Microbenchmarks(Experiment):
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
         _, card = computing(gpus_here()[0], os.environ)
-        here = peaks.hardware(Path("/"), shared.granted(), work.hertz(), card)
+        here = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
         yield Note(CORES, here.cores)
-        yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - shared.granted()))
+        yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - benchmark.granted()))
         yield Note(standing.NOTE, standing.note(self._all(whats, here)))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what the arithmetic reaches, what is weak, and what to do."""
-        return judge(measured)
+        if not measured.timings:
+            return Verdict(headline="Nothing could be timed.", next=_QUIETER)
+        busy, missing = tuple(_others(measured)), tuple(_missing(measured))
+        if max(timing.trials for timing in measured.timings) < 2:
+            return Verdict(
+                headline=_NOT_KNOWN,
+                much="Each part was tried once: what it reached is shown, not claimed.",
+                sure="not known yet",
+                because=(*busy, *missing),
+                next=MORE,
+            )
+        weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
+        limited = any(one.limit for one in microbenchmarks(measured.notes).values())
+        none = _NOT_KNOWN if busy else _NONE if limited else _NO_LIMIT
+        worst, *others = weak or [Weak(1.0, none, _arithmetic(measured))]
+        sure: Sure = "sure" if weak else "not known yet" if busy else ""
+        noisy = any(map(_is_noisy, measured.timings))
+        return Verdict(
+            headline=worst.do,
+            much=worst.much,
+            sure=worst.compared.sure if worst.compared else sure,
+            interval=worst.compared.ends if worst.compared else "",
+            because=(
+                *busy,
+                *(f"Weak as well: {part.much} {part.do}" for part in others),
+                *([_arithmetic(measured)] if weak else []),
+                *_facts(measured),
+                *missing,
+            ),
+            next="\n".join(
+                [*([_QUIET] if busy else []), *[_QUIETER] * noisy, _FURTHER]
+            ),
+        )
 
     @property
     def _groups(self) -> list[str]:
@@ -118,12 +184,16 @@ class Microbenchmarks(Experiment):
         """Those asked for, and the baseline, in the order of the groups."""
         by_group = {
             "interpreter": work.INTERPRETER,
-            "arrays": (*work.ARRAYS, *shared.NUMPY),
-            "memory": shared.benchmarks(),
-            "disk": (shared.benchmark(self.data),),
+            "arrays": (*work.ARRAYS, *benchmark.NUMPY),
+            "memory": benchmark.benchmarks(),
+            "disk": (benchmark.benchmark(self.data),),
             "images": work.IMAGES,
             "pipeline": work.PIPELINE,
-            "tensorflow": (*work.DISPATCH, *shared.PRODUCTS, *shared.CONVOLUTIONS),
+            "tensorflow": (
+                *work.DISPATCH,
+                *benchmark.PRODUCTS,
+                *benchmark.CONVOLUTIONS,
+            ),
             "gpu": (*gpu.BENCHMARKS, *work.TRANSFERS) if gpus_here()[0] else (),
             "heat": gpu.HEAT if gpus_here()[0] else (),
         }
@@ -136,9 +206,9 @@ class Microbenchmarks(Experiment):
 
     def _read(self) -> Generator[Note, None, dict[str, str]]:
         """Make what the disk is read for; give what is then done."""
-        paths = yield from shared.make(self.data)
-        how = shared.COLD if shared.forgets(paths) else shared.CACHED
-        return {shared.NAME: f"{shared.benchmark(self.data).what} {how}"}
+        paths = yield from benchmark.make(self.data)
+        how = benchmark.COLD if benchmark.forgets(paths) else benchmark.CACHED
+        return {benchmark.NAME: f"{benchmark.benchmark(self.data).what} {how}"}
 
     def _decoded(self) -> Generator[Note, None, dict[str, str]]:
         """Draw what is decoded; the notes tell how large its files are."""
@@ -191,3 +261,161 @@ def _why_not(one: Benchmark) -> str:
     if one.one_core and not can_keep_to_one_core():
         return "this system does not let a process keep to one core"
     return ""
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A part that lags behind.
+
+    Attributes:
+        share: Of what it should reach; what is lowest is named first.
+        do: What to do about it, in a sentence.
+        much: How weak it is, in a sentence.
+        compared: What shows that; None for a rate against a limit.
+    """
+
+    share: float
+    do: str
+    much: str
+    compared: Comparison | None = None
+
+
+def _others(measured: Measurement) -> Iterator[str]:
+    """What other programs took of the cores, where that is much of them."""
+    known = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
+    taken, cores = sum(known) / len(known) if known else 0.0, _cores(measured)
+    # Others may have kept those busy that are not granted.
+    if taken > _BUSY * cores + measured.notes.get(WITHHELD, 0):
+        yield (
+            f"Other programs kept {units.significant(taken, 2)} cores busy: likely the "
+            "reason for what is slow here."
+        )
+
+
+def _arithmetic(measured: Measurement) -> str:
+    """What products reach on all cores, by the library that is faster at it."""
+    timed = [_known(measured, n) for n in (benchmark.BASELINE, benchmark.TENSORFLOW)]
+    best = max((t for t in timed if t), key=lambda t: t.rate, default=None)
+    if best is None:
+        return f"{len(measured.timings)} parts were timed."
+    one = microbenchmarks(measured.notes).get(best.variant)
+    if one is None or one.limit is None:
+        said = units.rate_between(best.rate, best.low, best.high, "FLOP")
+        return f"Matrix products in float32 reach {said}."
+    possible = f"what {one.limit_from.partition(' at ')[0]} can do in theory"
+    if _is_noisy(best):
+        return f"What matrix products reach of {possible} is not known yet."
+    said = share_of(best, one.limit, possible)
+    return f"Matrix products in float32 reach {said}."
+
+
+def _weak(measured: Measurement) -> Iterator[Weak]:
+    for name, one in microbenchmarks(measured.notes).items():
+        found = _known(measured, name) if name in _REACHES_HALF else None
+        if not (found and one.limit and found.is_known):
+            continue
+        if found.high < _WEAK * one.limit:
+            share = found.rate / one.limit
+            yield Weak(
+                share,
+                "Run `perfkit doctor`: it says what holds the GPU or its link back.",
+                f'"{name}" reaches {units.percent(share)} of its limit.',
+            )
+    cores = _cores(measured)
+    for alone, every in _ON_CORES:
+        ratio = _ratio(measured, every, alone)
+        # More threads than these NumPy's library does not make.
+        most = min(cores, _NUMPY_THREADS) if every == benchmark.BASELINE else cores
+        if ratio and cores > 1 and ratio.high < _WEAK * most:
+            yield Weak(
+                ratio.ratio / cores,
+                _HELD,
+                f'"{every}" on {cores:g} cores is {units.times(ratio.ratio)} times as '
+                f"fast as on one{_rates(measured, ratio)}.",
+                ratio,
+            )
+    ratio = _ratio(measured, benchmark.TENSORFLOW, benchmark.BASELINE)
+    if ratio and ratio.low > 1 / _WORSE:
+        yield Weak(
+            1 / ratio.ratio,
+            "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`.",
+            f"TensorFlow multiplies matrices {units.times(ratio.ratio)} times as fast "
+            f"as NumPy here{_rates(measured, ratio)}.",
+            ratio,
+        )
+    yield from _slow_disk(measured)
+
+
+def _slow_disk(measured: Measurement) -> Iterator[Weak]:
+    """The disk gives fewer photographs than the cores decode."""
+    size = measured.notes.get(IMAGE_BYTES)
+    disk, decoded = (_known(measured, n) for n in (benchmark.NAME, work.ALL_CORES))
+    if not (size and disk and decoded and disk.is_known and decoded.is_known):
+        return
+    if disk.high / size < decoded.low:
+        gives, wanted = (
+            units.rate(rate, "photographs") for rate in (disk.rate / size, decoded.rate)
+        )
+        yield Weak(
+            disk.rate / size / decoded.rate,
+            "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
+            f"The disk gives {gives} where the cores decode {wanted}.",
+        )
+
+
+def _facts(measured: Measurement) -> Iterator[str]:
+    call = _known(measured, work.GRAPH_CALL)
+    if call:
+        times = 1 / call.rate, 1 / call.high, 1 / call.low
+        yield (
+            f"A call of a tf.function costs {units.between(*times, units.seconds)}: a "
+            "step that takes not much longer is mostly that."
+        )
+    for name in work.TO_GPU:
+        notes = (trial.notes.get(work.BY_SIZE) for trial in measured.of(name))
+        spent = [min(told.values()) for told in notes if told]
+        if spent:
+            yield (
+                f'A small copy, "{name}", takes {units.seconds(min(spent))} to '
+                f"{units.seconds(max(spent))}."
+            )
+
+
+def _missing(measured: Measurement) -> Iterator[str]:
+    variants = (one.name for one in measured.variants if not one.unavailable)
+    missed = [name for name in variants if measured.timing(name) is None]
+    if missed:
+        stopped = any(
+            t.outcome == "stopped" and "run was stopped" in t.message
+            for t in measured.trials
+        )
+        why = "The run was stopped" if stopped else "A larger budget may reach them"
+        yield f"Not measured: {', '.join(missed)}. {why}."
+
+
+def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
+    """A ratio that is judged and known; both count the same."""
+    found = measured.compare(one, other)
+    return found if found and found.is_judged and found.ends else None
+
+
+def _rates(measured: Measurement, of: Comparison) -> str:
+    """The two rates of a ratio."""
+    one = microbenchmarks(measured.notes).get(of.variant)
+    unit = one.unit if one else "units"
+    both = (measured.timing(name) for name in (of.variant, of.baseline))
+    return instead(*both, unit=unit)
+
+
+def _known(measured: Measurement, name: str) -> Timing | None:
+    """A rate that at least two rounds show."""
+    found = measured.timing(name)
+    return found if found and found.trials > 1 else None
+
+
+def _is_noisy(timing: Timing) -> bool:
+    return timing.high > 2 * timing.rate
+
+
+def _cores(measured: Measurement) -> float:
+    return float(measured.notes.get(CORES, 1))

@@ -8,13 +8,13 @@ import pytest
 from perfkit.errors import RunError
 from perfkit.experiments import experiment, microbenchmarks
 from perfkit.experiments.microbenchmarks import work
-from perfkit.experiments.microbenchmarks.verdict import judge
 from perfkit.experiments.shared import benchmark
 from perfkit.findings import standing
 from perfkit.measure.tick import REFUSED, Note
 from tests.findings import parts
 
 pytestmark = pytest.mark.usefixtures("gpus")
+judge = experiment("machine-ladder").verdict
 TENSORFLOW = (2.2e11, "FLOP", "TensorFlow", 5e11)
 
 

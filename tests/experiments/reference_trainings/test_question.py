@@ -5,7 +5,7 @@ import pytest
 
 import perfkit
 from perfkit.experiments import experiment
-from perfkit.experiments.reference_trainings import verdict, work
+from perfkit.experiments.reference_trainings import trainings, trainings_of, work
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import Hardware
 from perfkit.experiments.shared.reference_jobs import (
@@ -63,7 +63,7 @@ def test_a_mixed_precision_is_tried_where_the_hardware_has_it(hardware, tried):
 
 @pytest.mark.parametrize("one", [r for r in REFERENCES if r.dtype == "float32"])
 def test_parts_that_add_up_are_found_and_nothing_is_left(one):
-    found = named(verdict.trainings(measured()), one.name)
+    found = named(trainings(measured()), one.name)
     expected = {"input": FED[one.feed], "dispatch": CALL, "compute": ALONE}
     expected |= {"transfer": 0.0, "unexplained": 0.0}
     assert found.seconds == pytest.approx(ALONE + CALL + FED[one.feed])
@@ -77,8 +77,8 @@ def test_parts_add_up_to_the_step_whatever_the_noise_and_however_few_the_changes
         replace(t, pauses={label: spent[:1] for label, spent in t.pauses.items()})
         for t in run.trials
     )
-    assert verdict.trainings(replace(run, trials=few)) == verdict.trainings(run)
-    for training in verdict.trainings(measured(noise=0.1, extra=0.003)):
+    assert trainings(replace(run, trials=few)) == trainings(run)
+    for training in trainings(measured(noise=0.1, extra=0.003)):
         if training.seconds:
             assert sum(seconds(training).values()) == pytest.approx(training.seconds)
 
@@ -92,19 +92,19 @@ def test_parts_add_up_to_the_step_whatever_the_noise_and_however_few_the_changes
     ],
 )
 def test_a_copy_is_told_apart_and_what_no_change_saves_is_unexplained(run, part, took):
-    found = named(verdict.trainings(measured(**run)), "small CNN from JPEG")
+    found = named(trainings(measured(**run)), "small CNN from JPEG")
     assert seconds(found)[part] == pytest.approx(took, abs=2e-6)
 
 
 def test_a_processor_copies_nothing_and_says_why():
-    part = named(verdict.trainings(measured()), "tiny dense").part("transfer")
+    part = named(trainings(measured()), "tiny dense").part("transfer")
     assert (part.seconds, part.low, part.high) == (0.0, 0.0, 0.0)
     assert "processor" in part.how
 
 
 def test_noise_widens_the_parts_and_leaves_the_truth_within():
-    quiet = named(verdict.trainings(measured(noise=0.001)), "small CNN from JPEG")
-    noisy = named(verdict.trainings(measured(noise=0.03)), "small CNN from JPEG")
+    quiet = named(trainings(measured(noise=0.001)), "small CNN from JPEG")
+    noisy = named(trainings(measured(noise=0.03)), "small CNN from JPEG")
     for name in ("input", "compute"):
         one, other = quiet.part(name), noisy.part(name)
         assert other.high - other.low > 3 * (one.high - one.low)
@@ -114,7 +114,7 @@ def test_noise_widens_the_parts_and_leaves_the_truth_within():
 
 @pytest.mark.parametrize("missing", [work.TOGETHER, work.ONE, work.ONE_TOGETHER])
 def test_a_change_that_was_not_timed_is_said_and_leaves_the_rest_open(missing):
-    found = named(verdict.trainings(measured(without=(missing,))), "wide dense")
+    found = named(trainings(measured(without=(missing,))), "wide dense")
     assert found.part("unexplained").seconds is None
     assert found.part("input").seconds is not None
     assert all(part.how for part in found.parts)
@@ -122,14 +122,14 @@ def test_a_change_that_was_not_timed_is_said_and_leaves_the_rest_open(missing):
 
 
 def test_without_a_resident_control_or_sound_notes_the_parts_alone_are_open():
-    found = named(verdict.trainings(measured(names=["tiny dense"])), "tiny dense")
+    found = named(trainings(measured(names=["tiny dense"])), "tiny dense")
     assert found.seconds
     assert found.part("input").seconds is None
     run = measured()
     spoilt = tuple(
         replace(t, notes={work.STEPS: "8", work.TRAINED: 3}) for t in run.trials
     )
-    found = named(verdict.trainings(replace(run, trials=spoilt)), "tiny dense")
+    found = named(trainings(replace(run, trials=spoilt)), "tiny dense")
     assert found.seconds
     assert found.part("compute").seconds is None
     assert found.weights is None
@@ -141,7 +141,7 @@ def test_what_was_not_measured_says_why():
     variants.append(Variant("wide dense", iter, unavailable="it may not"))
     failed = made.failed("small CNN from disk", "crashed", "raised ValueError: no")
     run = replace(run, variants=tuple(variants), trials=(*run.trials, failed))
-    trained = verdict.trainings(run)
+    trained = trainings(run)
     assert {name: named(trained, name).missing for name in WHY} == WHY
 
 
@@ -166,7 +166,7 @@ def test_a_finding_gives_the_trainings_that_the_run_gave():
     run = measured(noise=0.02)
     gone = {"wide dense, mixed_float16": "it may not"}
     finding = made.of_run(run, experiment=NAME, unavailable=gone)
-    again, before = verdict.trainings_of(finding), verdict.trainings(run)
+    again, before = trainings_of(finding), trainings(run)
     assert named(again, "tiny dense") == named(before, "tiny dense")
     assert any(t.missing == "Not tried here: it may not." for t in again)
 

@@ -6,10 +6,9 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment, scaling
-from perfkit.experiments.scaling import Scaling
+from perfkit.experiments.scaling import ONE_GPU, Scaling
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.experiments.scaling.numbers import LINK, SHARED
-from perfkit.experiments.scaling.verdict import ONE_GPU
 from perfkit.experiments.scaling.work import GPU, LOGICAL
 from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Pause, Tick
