@@ -16,14 +16,6 @@ from perfkit import units
 from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.reference_trainings import work
-from perfkit.experiments.reference_trainings.work import (
-    COPIED,
-    ONE,
-    ONE_TOGETHER,
-    STEPS,
-    TOGETHER,
-    TRAINED,
-)
 from perfkit.experiments.shared.precision import FLOAT32, seen_here
 from perfkit.experiments.shared.reference_jobs import (
     REFERENCES,
@@ -152,7 +144,7 @@ def _in_full(reference: Reference) -> Variant:
         functools.partial(work.fed, reference),
         changes,
         against,
-        code=work.code_of_fed(reference),
+        code=work.code_of_training(reference, is_fed=True),
     )
 
 
@@ -162,7 +154,7 @@ def _resident(reference: Reference) -> Variant:
         functools.partial(work.resident, reference),
         "One batch that is there already, instead of a pipeline.",
         _like(reference, feed="memory", dtype=reference.dtype),
-        code=work.code_of_resident(reference),
+        code=work.code_of_training(reference, is_fed=False),
     )
 
 
@@ -205,7 +197,7 @@ def with_changes(measured: Measurement) -> Measurement:
         if reference is None or trial.outcome != "completed":
             continue
         for label, spent in trial.pauses.items():
-            each = 1 if label in (ONE, ONE_TOGETHER) else reference.batch
+            each = 1 if label in (work.ONE, work.ONE_TOGETHER) else reference.batch
             if examples := each * _steps(trial, label):
                 name = _change(reference, label)
                 variants[name] = Variant(name, ().__iter__)
@@ -250,7 +242,8 @@ def _parts(
 ) -> Iterator[Part]:
     """Where a step of so many seconds goes."""
     copied, alone, many, together = (
-        _change(one, label) for label in (COPIED, ONE, ONE_TOGETHER, TOGETHER)
+        _change(one, label)
+        for label in (work.COPIED, work.ONE, work.ONE_TOGETHER, work.TOGETHER)
     )
     on_gpu = levels.rate(copied) is not None
     fed = _saved(levels, one.variant, copied if on_gpu else one.resident, one.batch)
@@ -313,7 +306,7 @@ def _saved(levels: Levels, slow: str, fast: str, examples: float) -> Ends | None
 def _trained(measured: Measurement, one: Reference) -> tuple[int | None, str]:
     """Weights and device as a trial told them; notes may come from a file."""
     for trial in (*measured.of(one.variant), *measured.of(one.resident)):
-        told = trial.notes.get(TRAINED)
+        told = trial.notes.get(work.TRAINED)
         if isinstance(told, dict) and isinstance(told.get("weights"), int):
             return told["weights"], str(told.get("device", ""))
     return None, ""
@@ -344,7 +337,7 @@ def _as_trial(
 
 
 def _steps(trial: Trial, label: str) -> int:
-    told = trial.notes.get(STEPS)
+    told = trial.notes.get(work.STEPS)
     count = told.get(label) if isinstance(told, dict) else None
     return count if isinstance(count, int) and 0 < count < _MOST_STEPS else 0
 

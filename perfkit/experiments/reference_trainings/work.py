@@ -261,17 +261,14 @@ def _ahead(examples: Any, batch: int) -> Any:
     return batches
 
 
-def code_of_fed(reference: Reference) -> str:
-    """The lines of what feeds a training, as a reader types them."""
-    chosen = [] if reference.dtype == FLOAT32 else [use_policy]
-    fed = _SHOWN[reference.feed]
-    return code_of(*chosen, *fed, _ahead, policy=reference.dtype)
+def code_of_training(reference: Reference, *, is_fed: bool) -> str:
+    """The lines of what feeds a training, or of its one batch, as a reader types them.
 
-
-def code_of_resident(reference: Reference) -> str:
-    """The lines of a training on one batch, as a reader types them."""
+    Before them comes the precision, where it is not the usual one.
+    """
     chosen = [] if reference.dtype == FLOAT32 else [use_policy]
-    return code_of(*chosen, _placed, policy=reference.dtype)
+    made = (*_SHOWN[reference.feed], _ahead) if is_fed else (_placed,)
+    return code_of(*chosen, *made, policy=reference.dtype)
 
 
 _FEEDS = {"memory": _from_memory, "JPEG": _from_jpeg, "disk": _from_disk}

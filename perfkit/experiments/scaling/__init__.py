@@ -19,24 +19,8 @@ from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.scaling import agreement, numbers
 from perfkit.experiments.scaling import work as scaling_work
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE, call_or_none
-from perfkit.experiments.scaling.numbers import (
-    FED,
-    LINK,
-    OWN,
-    SHARED,
-    STRATEGY,
-    Point,
-    Setup,
-    Sum,
-)
-from perfkit.experiments.scaling.work import (
-    GPU,
-    LOGICAL,
-    DeviceKind,
-    Job,
-    counts,
-    weights,
-)
+from perfkit.experiments.scaling.numbers import FED, LINK, OWN, SHARED, STRATEGY, Setup
+from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind, Job
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.models import MODELS
@@ -169,7 +153,7 @@ class Scaling(Experiment):
         yield Note(
             numbers.NOTE,
             {
-                "weights": weights(self.model),
+                "weights": scaling_work.weights(self.model),
                 "batches": {str(n): self._job(n).batch for n in self._counts},
                 "link": scaling_work.bytes_of_an_example(self._job(max(self._present))),
                 # How the GPUs are joined, a sentence for each pair.
@@ -231,7 +215,7 @@ class Scaling(Experiment):
 
     @property
     def _counts(self) -> tuple[int, ...]:
-        return counts(self.devices or self._here)
+        return scaling_work.counts(self.devices or self._here)
 
     @property
     def _present(self) -> list[int]:
@@ -296,12 +280,12 @@ class Scaling(Experiment):
         )
 
 
-def _best(measured: Measurement, points: Sequence[Point]) -> Point:
+def _best(measured: Measurement, points: Sequence[numbers.Point]) -> numbers.Point:
     """The fewest devices that are as fast as any; of those that are not one."""
     several = {point.timing.variant: point for point in points[1:]}
     fastest = [several[one.variant] for one in measured.fastest(tuple(several))]
 
-    def place(point: Point) -> tuple[int, int]:
+    def place(point: numbers.Point) -> tuple[int, int]:
         assert point.speed_up
         return _LIKELIEST.index(point.speed_up.verdict), point.count
 
@@ -309,7 +293,11 @@ def _best(measured: Measurement, points: Sequence[Point]) -> Point:
 
 
 def _of_several(
-    measured: Measurement, one: Point, most: Point, scaling: str, batch: int
+    measured: Measurement,
+    one: numbers.Point,
+    most: numbers.Point,
+    scaling: str,
+    batch: int,
 ) -> Verdict:
     compared, who = most.speed_up, numbers.of(numbers.kind(measured), most.count)
     assert compared
@@ -410,7 +398,7 @@ def _grounds(measured: Measurement) -> Iterator[str]:
     yield from failures(measured)
 
 
-def _summed(one: Sum, of: DeviceKind) -> str:
+def _summed(one: numbers.Sum, of: DeviceKind) -> str:
     shown = f", {units.percent(one.share)} of a step"
     if one.seen.low <= 0:
         shown = "; none is shown for sure"
