@@ -349,15 +349,9 @@ def _read(name: str) -> dict[str, Any] | None:
 
 
 def _images(found: dict[str, Any]) -> Images:
-    return Images(
-        paths=tuple(found["paths"]),
-        labels=tuple(found["labels"]),
-        classes=tuple(found["classes"]),
-        shapes=tuple((height, width) for height, width in found["shapes"]),
-        sizes=tuple(found["sizes"]),
-        found=found["found"],
-        skipped={why: tuple(names) for why, names in found["skipped"].items()},
-    )
+    import msgspec
+
+    return msgspec.convert(found, Images)
 
 
 def _signature(folder: Path, names: Sequence[str], looked_at: Sequence[str]) -> str:
