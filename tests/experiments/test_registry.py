@@ -174,3 +174,29 @@ def test_what_failed_or_was_not_run_is_told_once(name):
     said = experiment(name).verdict(run).because
     assert said.count('"one" raised ValueError: no.') == 1
     assert said.count('"two" needs a toaster.') == 1
+
+
+# What prepares a run takes no GPU: it would be missed by every trial. Of these two hide
+# nothing before they compute on the GPU, and one asks other processes first.
+HIDE_OTHERWISE = {"contention", "convolution", "scaling"}
+
+
+@pytest.mark.parametrize("name", sorted({*experiments()} - HIDE_OTHERWISE))
+def test_gpus_are_hidden_before_anything_computes(name):
+    class Hidden(Exception):
+        pass
+
+    def prepared(tf):
+        def hide(*_):
+            # Refused once TensorFlow has computed something, with a GPU or without.
+            (cpu,) = tf.config.list_physical_devices("CPU")
+            parts = [tf.config.LogicalDeviceConfiguration()] * 2
+            tf.config.set_logical_device_configuration(cpu, parts)
+            raise Hidden
+
+        tf.config.set_visible_devices = hide
+        with pytest.raises(Hidden):
+            list(experiment(name).prepare())
+        return "hidden"
+
+    assert perfkit.fresh(prepared) == "hidden"
