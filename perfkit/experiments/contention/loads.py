@@ -185,11 +185,22 @@ def train(job: Job) -> Iterator[Yielded]:
     Raises:
         RunError: The load ended before the training did.
     """
-    if job.load is None:
-        yield from _trained(job, [])
-        return
-    with at_work(job.load, job.processes) as working:
-        yield from _trained(job, working)
+    nothing = contextlib.nullcontext(list[subprocess.Popen[bytes]]())
+    with at_work(job.load, job.processes) if job.load else nothing as beside:
+        pace = Pace()
+        batches = _fed(job)
+        if job.slow == SLEEPS:
+            batches = batches.map(_delayed(pace))
+        elif job.slow == DECODES:
+            at_once = benchmark.granted()
+            stage = _decoding(pace, at_once, jpeg(0, 0))
+            batches = batches.map(stage, num_parallel_calls=at_once)
+        batches = ahead(batches)
+        step = step_of(MODELS[MODEL].build())
+        yield READY
+        # Every step is a tick of its own, so that the slowest of them can be seen.
+        steps = _steps(job, batches, step, pace)
+        yield from every(steps, seconds=0.0, sync=lambda: check(beside))
 
 
 def make() -> Generator[Note, None, Path]:
@@ -200,23 +211,6 @@ def make() -> Generator[Note, None, Path]:
     """
     size = _RECORD * _RECORDS
     return (yield from cache.make(_FOLDER, _write, size=size, what="pictures to read"))
-
-
-def _trained(job: Job, beside: list[subprocess.Popen[bytes]]) -> Iterator[Yielded]:
-    pace = Pace()
-    batches = _fed(job)
-    if job.slow == SLEEPS:
-        batches = batches.map(_delayed(pace))
-    elif job.slow == DECODES:
-        at_once = benchmark.granted()
-        stage = _decoding(pace, at_once, jpeg(0, 0))
-        batches = batches.map(stage, num_parallel_calls=at_once)
-    batches = ahead(batches)
-    step = step_of(MODELS[MODEL].build())
-    yield READY
-    # Every step is a tick of its own, so that the slowest of them can be seen.
-    steps = _steps(job, batches, step, pace)
-    yield from every(steps, seconds=0.0, sync=lambda: check(beside))
 
 
 def _steps(

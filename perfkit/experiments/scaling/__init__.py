@@ -137,7 +137,13 @@ class Scaling(Experiment):
         Raises:
             RunError: TensorFlow cannot use the GPUs that are here.
         """
-        self._refuse_missing()
+        if self._kind == GPU:
+            seen = call_or_none(scaling_work.usable, agreement.LONGEST_S) or 0
+            if seen < self._here:
+                raise RunError(
+                    f"TensorFlow can use {seen} of {self._here} GPUs here; `perfkit "
+                    "doctor` says why, and `on=logical` shows the method without them"
+                )
         refused = dict[str, str]()
         for count in self._present:
             yield Note("progress", f"Checking what {self._kind}s learn: {count}")
@@ -190,16 +196,6 @@ class Scaling(Experiment):
             if learns
             else "Look at how the trials ended, or give the run more seconds.",
         )
-
-    def _refuse_missing(self) -> None:
-        if self._kind == LOGICAL:
-            return
-        seen = call_or_none(scaling_work.usable, agreement.LONGEST_S) or 0
-        if seen < self._here:
-            raise RunError(
-                f"TensorFlow can use {seen} of {self._here} GPUs here; `perfkit "
-                "doctor` says why, and `on=logical` shows the method without them"
-            )
 
     @property
     def _kind(self) -> DeviceKind:
