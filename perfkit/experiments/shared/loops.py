@@ -92,8 +92,10 @@ def _cause(before: dict[str, str], after: dict[str, str]) -> str:
 
 def eager(job: Job, network: keras.Model) -> Iterator[Yielded]:
     """Train in a loop in which Python runs every operation."""
+    # As all others do: what makes an optimizer is in nobody's first call.
+    step = step_of(network)
     yield READY
-    yield from every(loop(job.batches(), step_of(network)), sync=wait)
+    yield from every(loop(job.batches(), step), sync=wait)
 
 
 def loop(batches: Any, step: Any) -> Iterator[int]:
