@@ -7,8 +7,7 @@ one thing, and compare images per second. A batch that is in memory already is t
 ceiling; cores that decode and do nothing else are the limit.
 """
 
-import functools
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -25,11 +24,10 @@ from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
     GROUPS,
+    PARTS,
     SYNTHETIC,
     VARIANTS,
     Method,
-    Parts,
-    own,
     takes,
 )
 from perfkit.experiments.data_pipeline.verdict import CHOICES, Claim, claims, judge
@@ -107,14 +105,24 @@ class DataPipeline(Experiment):
             for name in self._methods
         ]
         if SYNTHETIC in self._asked and self.feeding != "alone":
-            what = "One batch that is in memory already: no pipeline at all."
-            code = code_of(consumers.one_batch)
-            work = self._synthetic
-            variants.append(Variant(SYNTHETIC, work, what, BASELINE, code=code))
+            variants.append(
+                Variant(
+                    SYNTHETIC,
+                    lambda: consumers.synthetic(self._task()),
+                    "One batch that is in memory already: no pipeline at all.",
+                    BASELINE,
+                    code=code_of(consumers.one_batch),
+                )
+            )
         if DECODE_LIMIT in self._asked:
-            what = "Cores that decode whole images and do nothing else."
-            code = code_of(decoding.with_tensorflow)
-            variants.append(Variant(DECODE_LIMIT, self._decode_limit, what, code=code))
+            variants.append(
+                Variant(
+                    DECODE_LIMIT,
+                    lambda: decoding.limit(self._task().images),
+                    "Cores that decode whole images and do nothing else.",
+                    code=code_of(decoding.with_tensorflow),
+                )
+            )
         return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -124,8 +132,9 @@ class DataPipeline(Experiment):
             RunError: A variant gives other images than the rest.
         """
         benchmark.without_gpus()
-        folder = yield from self._made_folder()
-        found = yield from look_at(folder, count=self.count, side=self.image_side)
+        if not self.images:
+            yield from shared_images.image_folder(self.source, self.count)
+        found = yield from look_at(self.folder, count=self.count, side=self.image_side)
         yield Note("images", found.describe())
         yield Note(LIMITS, [SYNTHETIC, DECODE_LIMIT])
         present = psutil.virtual_memory().total
@@ -165,7 +174,7 @@ class DataPipeline(Experiment):
     @property
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
-        mine = {OWN: own(function)} if function else {}
+        mine = {OWN: Method(OWN, "Your own pipeline.", function)} if function else {}
         named = {name: VARIANTS[name] for name in self._asked if name in VARIANTS}
         return {BASELINE: VARIANTS[BASELINE], **mine, **named}
 
@@ -175,20 +184,13 @@ class DataPipeline(Experiment):
         # Without the variant that it changes one thing of, it changes more than that.
         more = "" if against == method.against else f' On top of "{method.against}".'
         mark = "" if training or self.feeding == "alone" else ALONE
-        work = functools.partial(self._feed, name, training=training)
-        code = "" if name == OWN else method.code
         return Variant(
-            name + mark, work, method.changes + more, against + mark, code=code
+            name + mark,
+            lambda: consumers.feed(method, self._task(), training=training),
+            method.changes + more,
+            against + mark,
+            code="" if name == OWN else method.code,
         )
-
-    def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
-        return consumers.feed(self._methods[name], self._task(), training=training)
-
-    def _synthetic(self) -> Iterator[Yielded]:
-        return consumers.synthetic(self._task())
-
-    def _decode_limit(self) -> Iterator[Yielded]:
-        return decoding.limit(self._task().images)
 
     def _task(self) -> Task:
         found = kept(self.folder, count=self.count, side=self.image_side)
@@ -202,11 +204,6 @@ class DataPipeline(Experiment):
         if self.images:
             return Path(self.images).expanduser().absolute()
         return cache.folder() / shared_images.folder_name(self.source, self.count)
-
-    def _made_folder(self) -> Generator[Note, None, Path]:
-        if not self.images:
-            yield from shared_images.image_folder(self.source, self.count)
-        return self.folder
 
 
 def pipeline_with(function: Function, /, **parameters: Any) -> DataPipeline:
@@ -229,8 +226,7 @@ def pipeline_with(function: Function, /, **parameters: Any) -> DataPipeline:
             parameter is not accepted.
     """
     asked = with_yours(DataPipeline, function, **parameters)
-    known = [name for name, one in vars(Parts).items() if isinstance(one, property)]
     for name in takes(function):
-        if name not in known:
-            raise BadParameterError(unknown("part of a pipeline", name, known))
+        if name not in PARTS:
+            raise BadParameterError(unknown("part of a pipeline", name, PARTS))
     return asked

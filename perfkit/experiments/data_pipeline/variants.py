@@ -1,145 +1,26 @@
 """The input pipelines that are compared.
 
 Each is a function of plain TensorFlow: what it is made of is handed over by the names
-of its arguments (``Parts``), and its lines are what a reader is shown and advised.
+of its arguments (``PARTS``), and its lines are what a reader is shown and advised.
 """
-
-from __future__ import annotations
 
 import functools
 import inspect
 import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perfkit.experiments.data_pipeline import work
-from perfkit.experiments.data_pipeline.work import draws, files, graph, one_pass
+from perfkit.experiments.data_pipeline.work import Task
 from perfkit.experiments.shared import benchmark, decoding
 from perfkit.experiments.shared.code import code_of
-from perfkit.measure.measurement import OWN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    import tensorflow as tf
-
-    from perfkit.experiments.data_pipeline.work import Task
 
 BASELINE = "naive map"
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
 _FILES = "prefetch"
 _AS_WRITTEN = "TensorFlow's own rewrites are switched off in it"
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What pipelines are made of, by the names that their functions take.
-
-    Attributes:
-        task: What they have to deliver.
-        form: The TFRecord form that is read; "" for none.
-    """
-
-    task: Task
-    form: str = ""
-
-    @property
-    def batch(self) -> int:
-        """Images in a batch."""
-        return self.task.batch
-
-    @property
-    def side(self) -> int:
-        """Pixels of the square that is cut out."""
-        return self.task.side
-
-    @property
-    def count(self) -> int:
-        """How many images there are."""
-        return len(self.task.images.paths)
-
-    @property
-    def cores(self) -> int:
-        """How many this process may use."""
-        return benchmark.granted()
-
-    @property
-    def files(self) -> tf.data.Dataset:
-        """Path, label and random numbers of each image, without an end."""
-        return files(self.task)
-
-    @property
-    def images(self) -> tf.data.Dataset:
-        """Path and label of each image, once."""
-        return one_pass(self.task)
-
-    @property
-    def draws(self) -> tf.data.Dataset:
-        """The random numbers alone, without an end."""
-        return draws(self.task).repeat()
-
-    @property
-    def rows(self) -> Iterable[tuple[Any, Any, Any]]:
-        """What ``files`` holds, for a loop in Python."""
-        schedule = work.schedule(self.task)
-        return Again(lambda: itertools.cycle(zip(*schedule, strict=True)))
-
-    @property
-    def records(self) -> list[str]:
-        """The TFRecord files."""
-        return work.made_files(self.task.images, self.form)
-
-    @property
-    def parse(self) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
-        """Reads one record: image, label, height, width."""
-        return work.parse
-
-    @property
-    def crop(self) -> Callable[..., tf.Tensor]:
-        """Cuts the square out of an image."""
-        return graph(functools.partial(decoding.cut, side=self.side))
-
-    @property
-    def square_of(self) -> Callable[..., tf.Tensor]:
-        """Decodes of a file only the square."""
-        window = graph(functools.partial(decoding.window, side=self.side))
-        return square_of(self.crop, window, self.side)
-
-    @property
-    def mirror(self) -> Callable[..., tf.Tensor]:
-        """Mirrors an image, or not."""
-        return graph(decoding.mirror)
-
-    @property
-    def brightness(self) -> Callable[..., tf.Tensor]:
-        """By how much to brighten."""
-        return graph(decoding.brightness)
-
-    @property
-    def augment(self) -> Callable[..., tf.Tensor]:
-        """Cuts, mirrors, scales and brightens a decoded image."""
-        return graph(functools.partial(decoding.augment, side=self.side))
-
-    @property
-    def augment_array(self) -> Callable[..., Any]:
-        """The same in NumPy, on whole arrays."""
-        return functools.partial(decoding.with_numpy, side=self.side)
-
-    @property
-    def augment_pixels(self) -> Callable[..., Any]:
-        """The same in NumPy, one number after another."""
-        return functools.partial(decoding.by_element, side=self.side)
-
-    @property
-    def decode(self) -> Callable[..., Any]:
-        """Reads and decodes one image."""
-        return graph(decode_of())
-
-    @property
-    def example(self) -> Callable[..., Any]:
-        """Reads, decodes and augments one image."""
-        return graph(example_of(self.augment))
 
 
 @dataclass(frozen=True)
@@ -174,11 +55,12 @@ def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
     return example
 
 
-def square_of(
-    crop: Callable[..., Any], window: Callable[..., Any], side: int
-) -> Callable[..., Any]:
+def square_of(side: int) -> Callable[..., Any]:
     """Make what reads of a file only the square that is cut out."""
     import tensorflow as tf
+
+    crop = graph(functools.partial(decoding.cut, side=side))
+    window = graph(functools.partial(decoding.window, side=side))
 
     def square_of(file: Any, drawn: Any) -> Any:
         if tf.io.is_jpeg(file):
@@ -191,6 +73,59 @@ def square_of(
     return square_of
 
 
+def graph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Spare a function without Python loops the rewriting that AutoGraph does."""
+    import tensorflow as tf
+
+    wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
+    return wrapped
+
+
+def _dataset(columns: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(columns)
+
+
+def _rows(task: Task) -> Iterable[tuple[Any, Any, Any]]:
+    schedule = work.schedule(task)
+    return Again(lambda: itertools.cycle(zip(*schedule, strict=True)))
+
+
+# What pipelines are made of, by the names that their functions take: each is made for a
+# task, and of the TFRecord form that is read.
+PARTS: dict[str, Callable[[Task, str], Any]] = {
+    "batch": lambda task, _: task.batch,
+    "side": lambda task, _: task.side,
+    "count": lambda task, _: len(task.images.paths),
+    # As many as this process may use.
+    "cores": lambda *_: benchmark.granted(),
+    # Path, label and random numbers of each image, without an end.
+    "files": lambda task, _: _dataset(work.schedule(task)).repeat(),
+    # Path and label of each image, once.
+    "images": lambda task, _: _dataset(work.columns(task.images)),
+    # The random numbers alone, without an end.
+    "draws": lambda task, _: _dataset(work.table(task)).repeat(),
+    # What ``files`` holds, for a loop in Python.
+    "rows": lambda task, _: _rows(task),
+    "records": lambda task, form: work.made_files(task.images, form),
+    "parse": lambda *_: work.parse,
+    "crop": lambda task, _: graph(functools.partial(decoding.cut, side=task.side)),
+    "square_of": lambda task, _: square_of(task.side),
+    "mirror": lambda *_: graph(decoding.mirror),
+    "brightness": lambda *_: graph(decoding.brightness),
+    # Cuts, mirrors, scales and brightens a decoded image: in TensorFlow, in NumPy on
+    # whole arrays, and in NumPy one number after another.
+    "augment": lambda task, _: _augment(task),
+    "augment_array": lambda task, _: functools.partial(
+        decoding.with_numpy, side=task.side
+    ),
+    "augment_pixels": lambda task, _: functools.partial(
+        decoding.by_element, side=task.side
+    ),
+    "decode": lambda *_: graph(decode_of()),
+    "example": lambda task, _: graph(example_of(_augment(task))),
+}
 # Parts that a reader is shown where a pipeline takes them.
 _SHOWN: dict[str, Callable[..., Any]] = {
     "example": example_of,
@@ -201,11 +136,8 @@ _SHOWN: dict[str, Callable[..., Any]] = {
 _KNOWN = "example"
 
 
-def built(function: Callable[..., Any], task: Task, form: str = "") -> Any:
-    """Hand a function the parts that it asks for, by the names of its arguments."""
-    parts = Parts(task, form)
-    made = function(**{name: getattr(parts, name) for name in takes(function)})
-    return Again(made) if inspect.isgeneratorfunction(made) else made
+def _augment(task: Task) -> Callable[..., Any]:
+    return graph(functools.partial(decoding.augment, side=task.side))
 
 
 def takes(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -220,7 +152,6 @@ class Method:
 
     Attributes:
         name: In charts, files and on the command line.
-        build: Makes the pipeline, which never ends.
         changes: The one thing it changes, in a sentence.
         function: The function of parts that is measured and shown.
         against: The variant that it changes one thing of.
@@ -229,17 +160,14 @@ class Method:
             brightened, or mirroring and brightening as layers.
         form: The TFRecord form it reads; "" for the files themselves.
         decodes: How much of each image is decoded in every step.
-        keeps: What it keeps in memory: nothing, every decoded image, or every
-            augmented one.
+        keeps: Whether it keeps every image in memory.
         excluded: Why it is never advised, however fast it is; "" where it may be.
         ordered: Whether it gives the images in the order of the list.
         own_random: Whether it draws its own random numbers, so that its images cannot
             be compared with the others'.
-        may_keep: Whether it may keep images without saying so.
     """
 
     name: str
-    build: Callable[[Task], Iterable[Any]]
     changes: str
     function: Callable[..., Any]
     against: str = BASELINE
@@ -247,11 +175,16 @@ class Method:
     in_model: Literal["", "bytes", "layers"] = ""
     form: str = ""
     decodes: Literal["whole", "square", "nothing"] = "whole"
-    keeps: Literal["", "decoded", "augmented"] = ""
+    keeps: bool = False
     excluded: str = ""
     ordered: bool = True
     own_random: bool = False
-    may_keep: bool = False
+
+    def build(self, task: Task) -> Any:
+        """Make the pipeline, which never ends, of the parts that its function takes."""
+        parts = {name: PARTS[name](task, self.form) for name in takes(self.function)}
+        made = self.function(**parts)
+        return Again(made) if inspect.isgeneratorfunction(made) else made
 
     @functools.cached_property
     def advice(self) -> str:
@@ -285,23 +218,14 @@ _IN_MODEL: dict[str, tuple[Callable[..., Any], ...]] = {
 VARIANTS = dict[str, Method]()
 
 
-def own(function: Callable[..., Any]) -> Method:
-    """Make a variant of a function of one's own."""
-    build = functools.partial(built, function)
-    return Method(OWN, build, "Your own pipeline.", function, may_keep=True)
-
-
 def _method(
-    name: str, against: str = BASELINE, form: str = "", **more: Any
+    name: str, against: str = BASELINE, **more: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a variant of a function of parts; see ``Method`` for the rest."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         changes = (inspect.getdoc(function) or "").partition("\n")[0]
-        build = functools.partial(built, function, form=form)
-        VARIANTS[name] = Method(
-            name, build, changes, function, against, form=form, **more
-        )
+        VARIANTS[name] = Method(name, changes, function, against, **more)
         return function
 
     return add
@@ -412,7 +336,7 @@ def prefetch(files: Any, example: Any, batch: Any) -> Any:
     _FILES,
     do="Cache the decoded images.",
     decodes="nothing",
-    keeps="decoded",
+    keeps=True,
 )
 def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
     """Decoded images kept in memory, and augmented anew each time."""
@@ -432,7 +356,7 @@ def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> An
     "frozen cache",
     "cache",
     decodes="nothing",
-    keeps="augmented",
+    keeps=True,
     excluded="each image is augmented once, and every epoch sees the same",
 )
 def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
@@ -449,7 +373,7 @@ def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
 @_method(
     "tfrecord jpeg",
     _FILES,
-    "jpeg",
+    form="jpeg",
     do="Read the JPEG bytes from one TFRecord file.",
 )
 def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
@@ -471,7 +395,7 @@ def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) 
 @_method(
     "tfrecord raw",
     _FILES,
-    "raw",
+    form="raw",
     do="Read decoded pixels from one TFRecord file.",
     decodes="nothing",
 )
@@ -495,7 +419,7 @@ def record_raw(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -
 @_method(
     "tfrecord shards",
     "tfrecord jpeg",
-    "shards",
+    form="shards",
     do="Read several TFRecord files in turns.",
 )
 def record_shards(
@@ -691,35 +615,25 @@ def by_element(
     return dataset
 
 
-_CEILINGS = (SYNTHETIC, DECODE_LIMIT)
-# What is asked together, by the question that it answers. The first takes a minute.
-GROUPS = {
-    "essential": (
-        *(BASELINE, "parallel map", _FILES, "cache", "crop while decoding"),
-        *_CEILINGS,
-    ),
-    "formats": (
-        *(BASELINE, _FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),
-        *_CEILINGS,
-    ),
+# What is asked together, by the question that it answers: with the baseline, and with
+# what bounds them all. The first takes a minute.
+_TOGETHER = {
+    "essential": ("parallel map", _FILES, "cache", "crop while decoding"),
+    "formats": (_FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),
     "augmentation": (
-        *(BASELINE, _FILES, "cache", "frozen cache", "batch first"),
+        *(_FILES, "cache", "frozen cache", "batch first"),
         *("augment in model", "uint8", "crop while decoding"),
-        *_CEILINGS,
     ),
-    "python": (
-        *(BASELINE, "python generator", _FILES, "numpy", "numpy by element"),
-        *_CEILINGS,
-    ),
+    "python": ("python generator", _FILES, "numpy", "numpy by element"),
     "threads": (
-        *(BASELINE, "random in map", "parallel map", _FILES),
+        *("random in map", "parallel map", _FILES),
         *("fixed threads", "out of order", "everything"),
-        *_CEILINGS,
     ),
     # What TensorFlow does by itself, seen by switching it off.
-    "rewrites": (
-        *(BASELINE, "naive as written", "parallel as written", "prefetch as written"),
-        *_CEILINGS,
-    ),
-    "all": (*VARIANTS, *_CEILINGS),
+    "rewrites": ("naive as written", "parallel as written", "prefetch as written"),
+    "all": VARIANTS,
+}
+GROUPS = {
+    name: (BASELINE, *those, SYNTHETIC, DECODE_LIMIT)
+    for name, those in _TOGETHER.items()
 }

@@ -18,6 +18,7 @@ from perfkit.errors import BadFileError
 from perfkit.experiments.shared import anatomy, cache, decoding
 from perfkit.experiments.shared.images import Images
 from perfkit.machine.limits import free_bytes
+from perfkit.measure.measurement import OWN
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
 
 if TYPE_CHECKING:
@@ -151,49 +152,22 @@ def schedule(
     The first time they come in the order of the list, so that all variants can
     be compared.
     """
-    drawn, count = _table(task), len(task.images.paths)
+    drawn, count = table(task), len(task.images.paths)
     rng = np.random.default_rng(task.seed)
     again = [rng.permutation(count) for _ in range(len(drawn) // count - 1)]
     order = np.concatenate([np.arange(count), *again])
-    paths, labels = _columns(task.images)
+    paths, labels = columns(task.images)
     return paths[order], labels[order], drawn
 
 
-def files(task: Task) -> "tf.data.Dataset":
-    """The schedule as a data set that never ends."""
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_tensor_slices(schedule(task)).repeat()
-
-
-def one_pass(task: Task) -> "tf.data.Dataset":
-    """Path and label of each image, once."""
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_tensor_slices(_columns(task.images))
-
-
-def draws(task: Task) -> "tf.data.Dataset":
+def table(task: Task) -> NDArray[np.float32]:
     """The schedule's random numbers alone."""
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_tensor_slices(_table(task))
-
-
-def graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Spare a function without Python loops the rewriting that AutoGraph does."""
-    import tensorflow as tf
-
-    wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
-    return wrapped
-
-
-def _table(task: Task) -> NDArray[np.float32]:
     count = len(task.images.paths)
     return decoding.draws(count * max(1, -(-_ROWS // count)), task.seed)
 
 
-def _columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
+def columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
+    """Path and label of each image."""
     paths = np.array([os.fsencode(path) for path in images.paths])
     return paths, np.array(images.labels, np.int64)
 
@@ -270,7 +244,8 @@ def _fill_cache(
     method: "Method", task: Task, pipeline: Iterable[Any]
 ) -> Iterator[Note]:
     """Let a cache fill before the first step, and tell how long that took."""
-    if not method.keeps and not method.may_keep:
+    # A pipeline of one's own may keep images without saying so.
+    if not method.keeps and method.name != OWN:
         return
     available = free_bytes()
     if method.keeps and task.images.decoded > available:
@@ -386,7 +361,7 @@ def _mistake(method: "Method", task: Task) -> str:
 
 def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
     """What is wrong with examples: each is one of the images, augmented once so."""
-    drawn, files = _table(task), list(map(_pixels, task.images.paths))
+    drawn, files = table(task), list(map(_pixels, task.images.paths))
     used, seen = set[int](), [0] * len(files)
     for place, (image, label) in enumerate(examples):
         # One drawn a little earlier or later will do: which image it is for, too.

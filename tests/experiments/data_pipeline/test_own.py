@@ -13,22 +13,22 @@ import tensorflow as tf
 from perfkit.errors import BadParameterError
 from perfkit.experiments.data_pipeline import DataPipeline, pipeline_with, work
 from perfkit.experiments.data_pipeline.variants import (
+    PARTS,
     VARIANTS,
     Again,
-    Parts,
-    own,
+    Method,
     takes,
 )
 from perfkit.experiments.shared import decoding
+from perfkit.measure.measurement import OWN
 
 LIBRARIES = {"tf": tf, "np": np, "keras": keras, "itertools": itertools}
 
 
 def typed(method, task):
     """What the lines make that a reader is shown, with the parts that they name."""
-    parts = Parts(task, method.form)
     used = {*takes(method.function), "augment", "crop", "side"} - {"decode", "example"}
-    scope = LIBRARIES | {name: getattr(parts, name) for name in used}
+    scope = LIBRARIES | {name: PARTS[name](task, method.form) for name in used}
     scope["window"] = functools.partial(decoding.window, side=task.side)
     # What the model does with a batch comes after the pipeline.
     code = "\n".join(li for li in method.code.splitlines() if "squares" not in li)
@@ -44,13 +44,14 @@ def test_a_way_and_its_shown_lines_give_the_images_that_all_ways_give(
     name, task, forms
 ):
     method = VARIANTS[name]
-    build = functools.partial(typed, method)
-    shown = dataclasses.replace(method, name="as shown", build=build)
+    shown = dataclasses.replace(
+        method, name="as shown", function=lambda: typed(method, task)
+    )
     assert work.differences([method, shown], task) == {}
 
 
 def why_not(function, task):
-    return work.why_not(own(function), task)
+    return work.why_not(Method(OWN, "", function), task)
 
 
 def right(files, example, cores, batch):

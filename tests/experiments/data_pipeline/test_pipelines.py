@@ -6,8 +6,8 @@ import pytest
 from PIL import Image
 
 from perfkit.experiments.data_pipeline import variants, work
-from perfkit.experiments.data_pipeline.variants import GROUPS, VARIANTS, Again
-from perfkit.experiments.data_pipeline.work import files, schedule
+from perfkit.experiments.data_pipeline.variants import GROUPS, PARTS, VARIANTS, Again
+from perfkit.experiments.data_pipeline.work import schedule
 from perfkit.experiments.shared.images import look_at
 
 
@@ -68,13 +68,13 @@ def test_a_way_that_gives_something_else_is_found_out(task):
         return itertools.islice(method.build(task), 1, None)
 
     for start in (darker, late):
-        guilty = dataclasses.replace(method, build=lambda _, start=start: Again(start))
+        guilty = dataclasses.replace(method, function=lambda start=start: Again(start))
         found = work.differences([guilty, VARIANTS["naive map"]], task)
         assert list(found) == ["python generator"]
         assert "pixels differ by 0." in found["python generator"]
     smaller = dataclasses.replace(task, side=48)
     guilty = dataclasses.replace(
-        VARIANTS["naive map"], build=lambda _: VARIANTS["naive map"].build(smaller)
+        VARIANTS["naive map"], function=lambda: VARIANTS["naive map"].build(smaller)
     )
     found = work.differences([guilty], task)
     assert "shape (48, 48, 3) instead of (64, 64, 3)" in found["naive map"]
@@ -86,7 +86,9 @@ def test_the_schedule_begins_in_the_order_of_the_list_and_never_ends(task):
     assert [path.decode() for path in paths[:count]] == list(task.images.paths)
     assert list(labels[:count]) == list(task.images.labels)
     paths, labels, drawn = schedule(task)
-    some = list(files(task).skip(len(paths) - 2).take(4).as_numpy_iterator())
+    some = list(
+        PARTS["files"](task, "").skip(len(paths) - 2).take(4).as_numpy_iterator()
+    )
     assert [path for path, _, _ in some] == [*paths[-2:], *paths[:2]]
     assert [label for _, label, _ in some] == [*labels[-2:], *labels[:2]]
     np.testing.assert_array_equal([d for _, _, d in some][2], drawn[0])

@@ -57,7 +57,7 @@ def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
         finally:
             times["dropped"] += 1
 
-    counted = dataclasses.replace(method, build=lambda _: Again(batches))
+    counted = dataclasses.replace(method, function=lambda: Again(batches))
     seen = []
     for item in work.feed(counted, task, training=False):
         seen.append((item, *times.values()))
