@@ -19,7 +19,6 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import unknown
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.data_pipeline import work as consumers
-from perfkit.experiments.data_pipeline.numbers import ALONE, contenders
 from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
@@ -30,7 +29,14 @@ from perfkit.experiments.data_pipeline.variants import (
     Method,
     takes,
 )
-from perfkit.experiments.data_pipeline.verdict import CHOICES, Claim, claims, judge
+from perfkit.experiments.data_pipeline.verdict import (
+    ALONE,
+    CHOICES,
+    Claim,
+    claims,
+    contenders,
+    judge,
+)
 from perfkit.experiments.data_pipeline.work import Task
 from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.experiments.shared import benchmark, cache, decoding

@@ -1,18 +1,21 @@
 """What a run over input pipelines means."""
 
 import functools
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from perfkit import units
-from perfkit.experiments.data_pipeline import numbers
 from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
     SYNTHETIC,
     VARIANTS,
+    Method,
 )
+from perfkit.experiments.data_pipeline.work import DROPPED, RESTARTED
+from perfkit.experiments.shared.anatomy import busiest
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
 from perfkit.findings.record import Finding, Verdict
@@ -33,6 +36,10 @@ CHOICES = {
     for one in VARIANTS.values()
 }
 CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
+# Marks the variants of a run that feeds a model in others.
+ALONE = ", alone"
+# A cache may fill this share of the machine's memory.
+_MEMORY_SHARE = 0.5
 # An end of epoch that takes less is not worth a sentence.
 _EPOCH_END_S = 0.05
 _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
@@ -64,13 +71,15 @@ def claims(finding: Finding) -> tuple[Claim, ...]:
         _on_gpu(
             finding,
             "Augmentation in map runs on the GPU.",
-            (timed, ("parallel map", "prefetch")),
+            timed,
+            ("parallel map", "prefetch"),
             "essential",
         ),
         _on_gpu(
             finding,
             "Vectorised preprocessing uses the GPU.",
-            (("numpy", "batch first"), ("numpy by element", "batch first")),
+            ("numpy", "batch first"),
+            ("numpy by element", "batch first"),
             "python,augmentation",
         ),
         _records(finding),
@@ -78,10 +87,13 @@ def claims(finding: Finding) -> tuple[Claim, ...]:
 
 
 def _on_gpu(
-    finding: Finding, says: str, names: tuple[tuple[str, ...], ...], variants: str
+    finding: Finding,
+    says: str,
+    looked_at: tuple[str, ...],
+    timed: tuple[str, ...],
+    variants: str,
 ) -> Claim:
     """Answer by where the batches of some variants lay; tell how fast others are."""
-    looked_at, timed = names
     places = [
         trial.notes["where"]
         for trial in finding.trials
@@ -163,7 +175,9 @@ def judge(measured: Measurement, race: Race) -> Verdict:
 
 def _next(measured: Measurement, race: Race) -> str:
     """What the input still costs once the code is changed; "" where it is unknown."""
-    bare = numbers.without_input(measured, race.winner or BASELINE)
+    # This, and not the wait, says what the input costs: where the processor computes
+    # the model too, decoding takes its cores while hardly a step waits.
+    bare = measured.compare(race.winner or BASELINE, SYNTHETIC)
     if bare is None:
         return ""
     if bare.verdict == "no difference shown":
@@ -184,10 +198,10 @@ def _next(measured: Measurement, race: Race) -> str:
 def _costs(measured: Measurement, best: str) -> Iterator[str]:
     """What the winner takes besides: memory, room on the disk, work of the model."""
     images = measured.notes.get("images")
-    method = VARIANTS.get(best.removesuffix(numbers.ALONE))
+    method = VARIANTS.get(best.removesuffix(ALONE))
     if not images or method is None:
         return
-    if method.in_model and numbers.waiting(measured, best) is None:
+    if method.in_model and waiting(measured, best) is None:
         yield (
             f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which was "
             "not run here and would have to do it."
@@ -210,11 +224,13 @@ def _waits(measured: Measurement, best: str) -> Iterator[str]:
     said = [
         f"{units.percent(share)} with {quoted(name)}"
         for name in dict.fromkeys([BASELINE, best])
-        if (share := numbers.waiting(measured, name)) is not None
+        if (share := waiting(measured, name)) is not None
     ]
     if said:
         yield f"Of a training step, the wait for data is {' and '.join(said)}."
-    if said and numbers.on_processor(measured):
+    places = [trial.notes.get("where") for trial in measured.trials]
+    # Where no trial saw a GPU, the processor computed the model.
+    if said and not any(place["gpus"] for place in places if place):
         yield (
             "The model computes on the same cores as the pipeline, so a short wait is "
             f"no sign that the input is free; the rate of {quoted(SYNTHETIC)} would be "
@@ -225,7 +241,7 @@ def _waits(measured: Measurement, best: str) -> Iterator[str]:
 def _limits(measured: Measurement, best: str) -> Iterator[str]:
     """What is possible without any input, and for what decodes."""
     ceiling = measured.timing(SYNTHETIC)
-    compared = numbers.without_input(measured, best)
+    compared = measured.compare(best, SYNTHETIC)
     if ceiling and compared:
         yield (
             "The same training on one batch that stays in memory reaches "
@@ -237,7 +253,7 @@ def _limits(measured: Measurement, best: str) -> Iterator[str]:
         most = limit.in_words("images")
         shares = [
             f"; {quoted(name)}, which decodes {what}, {_share(compared)} of that"
-            for what, name in numbers.best_that_decode(measured).items()
+            for what, name in best_that_decode(measured).items()
             if (compared := measured.compare(name, DECODE_LIMIT))
         ]
         yield (
@@ -254,7 +270,8 @@ def _inside(measured: Measurement, best: str) -> Iterator[str]:
             f"TensorFlow rewrites {quoted(BASELINE)} by itself before it runs; with "
             f"that switched off it reaches {_share(compared)} of its rate."
         )
-    stage = numbers.busiest_stage(measured, best)
+    plans = [trial.notes.get("plan", {}) for trial in measured.of(best)]
+    stage = next(filter(None, map(busiest, reversed(plans))), None)
     if stage:
         calls = stage["parallelism"]
         at_once = f", {calls} at a time" if calls else ""
@@ -262,7 +279,7 @@ def _inside(measured: Measurement, best: str) -> Iterator[str]:
             f"By TensorFlow's own clock {units.percent(stage['share'])} of the work of "
             f'{quoted(best)} is in its stage "{stage["name"]}"{at_once}.'
         )
-    dropped, restarted = numbers.epoch_end(measured, best)
+    dropped, restarted = epoch_end(measured, best)
     if dropped + restarted >= _EPOCH_END_S:
         yield (
             f"Each new epoch also costs {quoted(best)} "
@@ -278,8 +295,8 @@ def _inside(measured: Measurement, best: str) -> Iterator[str]:
 
 
 def _out_of_contest(measured: Measurement) -> Iterator[str]:
-    for method in numbers.timed_methods(measured):
-        why = method.excluded or numbers.too_large(measured, method)
+    for method in timed_methods(measured):
+        why = method.excluded or too_large(measured, method)
         timing = measured.timing(method.name)
         if why and timing:
             rate = timing.in_words("images")
@@ -307,3 +324,75 @@ def _images_fed(measured: Measurement) -> Iterator[str]:
 def _share(compared: Comparison) -> str:
     ends = compared.ratio, compared.low, compared.high
     return units.between(*ends, units.percent)
+
+
+def timed_methods(measured: Measurement) -> list[Method]:
+    """The variants that feed a model and were timed."""
+    return [VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS]
+
+
+def contenders(measured: Measurement) -> tuple[str, ...]:
+    """The variants that were timed and may be called the fastest."""
+    own = (OWN,) if measured.timing(OWN) else ()
+    return own + tuple(
+        one.name
+        for one in timed_methods(measured)
+        if not one.excluded and not too_large(measured, one)
+    )
+
+
+def too_large(measured: Measurement, method: Method) -> str:
+    """Say why a cache cannot hold all images there are; "" where it can."""
+    images, memory = measured.notes.get("images"), measured.notes.get("memory")
+    if not method.keeps or not images or not memory:
+        return ""
+    whole = images["decoded_bytes"] * images["found"] / images["count"]
+    if whole <= _MEMORY_SHARE * memory:
+        return ""
+    return (
+        f"all {images['found']:,} images decoded take {units.size(whole)}, and this "
+        f"machine has {units.size(memory)}"
+    )
+
+
+def waiting(measured: Measurement, variant: str) -> float | None:
+    """Which share of its steps' time a variant waits for data; None where unknown."""
+    waited = spent = 0.0
+    for trial in measured.of(variant):
+        if trial.outcome == "completed" and "input" in trial.parts:
+            # The first tick traces the step.
+            waited += sum(trial.parts["input"][1:])
+            spent += sum(ended - began for began, ended, _ in trial.worked[1:])
+    return waited / spent if spent else None
+
+
+def epoch_end(measured: Measurement, variant: str) -> tuple[float, float]:
+    """Seconds to drop an iterator and to the next one's first batch, the medians.
+
+    Both are 0 where no epoch ended in a trial.
+    """
+    ended = [
+        (trial.pauses[DROPPED][0], trial.pauses[RESTARTED][0])
+        for trial in measured.of(variant)
+        if trial.pauses.get(DROPPED) and trial.pauses.get(RESTARTED)
+    ]
+    dropped, restarted = zip(*ended or [(0.0, 0.0)], strict=True)
+    return statistics.median(dropped), statistics.median(restarted)
+
+
+def best_that_decode(measured: Measurement) -> dict[str, str]:
+    """The fastest variant that decodes whole images, and the one that does not."""
+    timed = {timing.variant for timing in measured.timings}
+    # Without a model where that was measured: the limit has none either.
+    mark = ALONE if any(name.endswith(ALONE) for name in timed) else ""
+    found = {}
+    for decodes, what in (
+        ("square", "only the square it needs"),
+        ("whole", "them all"),
+    ):
+        methods = [
+            one.name + mark for one in VARIANTS.values() if one.decodes == decodes
+        ]
+        if among := tuple(name for name in methods if name in timed):
+            found[what] = measured.fastest(among)[0].variant
+    return found

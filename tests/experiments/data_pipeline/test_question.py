@@ -5,8 +5,8 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments.data_pipeline import DataPipeline, claims
-from perfkit.experiments.data_pipeline.numbers import waiting
 from perfkit.experiments.data_pipeline.variants import VARIANTS
+from perfkit.experiments.data_pipeline.verdict import waiting
 from perfkit.experiments.data_pipeline.work import DROPPED, RESTARTED
 from perfkit.experiments.shared import images as shared_images
 from perfkit.findings.report import Report, in_text
