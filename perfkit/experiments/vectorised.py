@@ -5,32 +5,26 @@ The test: sum the squares of the rows of one table in several ways and compare r
 second. NumPy's variants run on the CPU, however they are written.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.measure.measurement import Variant
-from perfkit.measure.tick import READY, REFUSED, Note, every
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.tick import READY, REFUSED, Note, Yielded, every
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tick import Yielded
-
-    Table = NDArray[np.float64]
+Table = NDArray[np.float64]
 
 # Rows of a step of a loop, which would take too long over the whole table.
 _LOOPED = 100
@@ -42,23 +36,17 @@ _CHUNK = 1000
 
 def table(rows: int, columns: int, seed: int = 0) -> Table:
     """A table of normal random numbers, shape (rows, columns)."""
-    import numpy as np
-
     return np.random.default_rng(seed).standard_normal((rows, columns))
 
 
 def by_number(data: Table) -> Table:
     """A Python loop over every single number."""
-    import numpy as np
-
     sums = np.array([sum(n * n for n in row) for row in data.tolist()])
     return sums
 
 
 def by_row(data: Table) -> Table:
     """One call of NumPy for every row."""
-    import numpy as np
-
     sums = np.empty(len(data))
     for row in range(len(data)):
         sums[row] = np.sum(data[row] ** 2)
@@ -67,16 +55,12 @@ def by_row(data: Table) -> Table:
 
 def at_once(data: Table) -> Table:
     """One call for the whole table, which first makes a table of all squares."""
-    import numpy as np
-
     sums = np.asarray(np.sum(data**2, axis=1))
     return sums
 
 
 def in_chunks(data: Table) -> Table:
     """The same call for 1000 rows at a time: their squares stay in the cache."""
-    import numpy as np
-
     chunks = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
     sums = np.concatenate([np.sum(chunk**2, axis=1) for chunk in chunks])
     return sums
@@ -84,15 +68,12 @@ def in_chunks(data: Table) -> Table:
 
 def einsum(data: Table) -> Table:
     """One call that multiplies and adds without a table in between."""
-    import numpy as np
-
     sums = np.asarray(np.einsum("ij,ij->i", data, data))
     return sums
 
 
 def tensorflow(data: Table) -> Table:
     """TensorFlow's operations, one by one; the table is copied to its device."""
-    import numpy as np
     import tensorflow as tf
 
     sums = np.asarray(tf.reduce_sum(tf.square(data), axis=1))
@@ -101,7 +82,6 @@ def tensorflow(data: Table) -> Table:
 
 def graph() -> Callable[[Table], Table]:
     """The same operations as one tf.function."""
-    import numpy as np
     import tensorflow as tf
 
     @tf.function  # type: ignore[untyped-decorator]
@@ -162,10 +142,6 @@ class Vectorised(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that give other sums than exact arithmetic does."""
-        import math
-
-        import numpy as np
-
         without_gpus()
         data = table(_CHECKED_ROWS, self.columns)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
