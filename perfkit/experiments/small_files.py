@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from perfkit import units
 from perfkit.errors import BadFileError
@@ -21,13 +21,11 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.later import tf
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import READY, REFUSED, Note, Pause, Yielded, every
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 _SHARDS, _BATCH, _IN_A_FOLDER = 8, 64, 1000
 # After so many batches it is told how much of them came from the disk.
@@ -48,18 +46,14 @@ _FROM_DISK = "from the disk"
 _COLD, _WARM = 0.5, 0.1
 
 
-def from_files(paths: list[str]) -> "tf.data.Dataset":
+def from_files(paths: list[str]) -> Any:
     """Read a file for each example."""
-    import tensorflow as tf
-
     files = tf.data.Dataset.from_tensor_slices(paths)
     return files.map(tf.io.read_file, num_parallel_calls=tf.data.AUTOTUNE)
 
 
-def from_shards(paths: list[str]) -> "tf.data.Dataset":
+def from_shards(paths: list[str]) -> Any:
     """Read the examples from a few files in turns."""
-    import tensorflow as tf
-
     return tf.data.TFRecordDataset(paths, num_parallel_reads=tf.data.AUTOTUNE)
 
 
@@ -173,8 +167,6 @@ class SmallFiles(Experiment):
         return paths
 
     def _read(self, name: str) -> Iterator[Yielded]:
-        import tensorflow as tf
-
         paths = self._paths(name)
         source = from_shards(paths) if _packed(name) else from_files(paths)
         # Which byte it is does not matter; without one, nothing would be read.
@@ -232,8 +224,6 @@ def _from_disk() -> int | None:
 
 def _write(count: int, size: int, into: Path, *, packed: bool) -> Iterator[Note]:
     """Write the examples: noise, so that no file system can make them smaller."""
-    import tensorflow as tf
-
     shards = [str(into / f"{number}.tfrecord") for number in range(_SHARDS)]
     writers = [tf.io.TFRecordWriter(name) for name in shards] if packed else []
     try:

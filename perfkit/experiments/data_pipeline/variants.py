@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from perfkit.experiments.data_pipeline import work
 from perfkit.experiments.data_pipeline.work import Task
 from perfkit.experiments.shared import benchmark, decoding
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.later import tf
 
 BASELINE = "naive map"
 SYNTHETIC = "synthetic"
@@ -36,7 +39,6 @@ class Again:
 
 def decode_of() -> Callable[..., Any]:
     """Make what reads and decodes; PNG as well, whatever the operation's name says."""
-    import tensorflow as tf
 
     def decode(path: Any, label: Any) -> Any:
         return tf.io.decode_jpeg(tf.io.read_file(path), channels=3), label
@@ -46,7 +48,6 @@ def decode_of() -> Callable[..., Any]:
 
 def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
     """Make what reads, decodes and augments."""
-    import tensorflow as tf
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
@@ -57,8 +58,6 @@ def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
 
 def square_of(side: int) -> Callable[..., Any]:
     """Make what reads of a file only the square that is cut out."""
-    import tensorflow as tf
-
     crop = graph(functools.partial(decoding.cut, side=side))
     window = graph(functools.partial(decoding.window, side=side))
 
@@ -75,15 +74,11 @@ def square_of(side: int) -> Callable[..., Any]:
 
 def graph(function: Callable[..., Any]) -> Callable[..., Any]:
     """Spare a function without Python loops the rewriting that AutoGraph does."""
-    import tensorflow as tf
-
     wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
     return wrapped
 
 
 def _dataset(columns: Any) -> Any:
-    import tensorflow as tf
-
     return tf.data.Dataset.from_tensor_slices(columns)
 
 
@@ -234,7 +229,7 @@ def _method(
 @_method("python generator", do="Feed it with a Python generator.")
 def python_generator(rows: Any, augment_array: Any, batch: Any) -> Any:
     """A Python generator that decodes and augments one image after another."""
-    import numpy as np
+    # In its loop looking names up in what stands for the module would count.
     import tensorflow as tf
 
     def batches() -> Iterator[Any]:
@@ -260,8 +255,6 @@ def naive(files: Any, example: Any, batch: Any) -> Any:
 @_method("naive as written", excluded=_AS_WRITTEN)
 def naive_as_written(files: Any, example: Any, batch: Any) -> Any:
     """The same code with TensorFlow's rewrites off: one image after another."""
-    import tensorflow as tf
-
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     dataset = files.map(example).batch(batch)
@@ -272,8 +265,6 @@ def naive_as_written(files: Any, example: Any, batch: Any) -> Any:
 @_method("parallel as written", "naive as written", excluded=_AS_WRITTEN)
 def parallel_as_written(files: Any, example: Any, batch: Any) -> Any:
     """Several images at a time, with TensorFlow's rewrites off."""
-    import tensorflow as tf
-
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
@@ -284,8 +275,6 @@ def parallel_as_written(files: Any, example: Any, batch: Any) -> Any:
 @_method("prefetch as written", "parallel as written", excluded=_AS_WRITTEN)
 def prefetch_as_written(files: Any, example: Any, batch: Any) -> Any:
     """Batches made ready while the model works, with TensorFlow's rewrites off."""
-    import tensorflow as tf
-
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
@@ -301,7 +290,6 @@ def prefetch_as_written(files: Any, example: Any, batch: Any) -> Any:
 )
 def stateful(files: Any, augment: Any, batch: Any) -> Any:
     """The same with ``tf.random`` in the map, which TensorFlow then leaves serial."""
-    import tensorflow as tf
 
     def example(path: Any, label: Any, _: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
@@ -314,8 +302,6 @@ def stateful(files: Any, augment: Any, batch: Any) -> Any:
 @_method("parallel map", do="Decode several images at a time.")
 def parallel(files: Any, example: Any, batch: Any) -> Any:
     """Ask for several images at a time, as many as AUTOTUNE chooses."""
-    import tensorflow as tf
-
     dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.batch(batch)
     return dataset
@@ -324,8 +310,6 @@ def parallel(files: Any, example: Any, batch: Any) -> Any:
 @_method(_FILES, "parallel map", do="Decode in parallel, and prefetch batches.")
 def prefetch(files: Any, example: Any, batch: Any) -> Any:
     """Batches made ready while the model works on the one before."""
-    import tensorflow as tf
-
     dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
     return dataset
@@ -340,7 +324,6 @@ def prefetch(files: Any, example: Any, batch: Any) -> Any:
 )
 def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
     """Decoded images kept in memory, and augmented anew each time."""
-    import tensorflow as tf
 
     def augmented(decoded: Any, drawn: Any) -> Any:
         return augment(decoded[0], drawn), decoded[1]
@@ -361,8 +344,6 @@ def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> An
 )
 def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
     """A trap: augmented images kept in memory, so that every epoch is the same."""
-    import tensorflow as tf
-
     dataset = files.take(count)
     dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.cache().repeat()
@@ -378,7 +359,6 @@ def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
 )
 def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
     """JPEG bytes read from one TFRecord file instead of a file for each image."""
-    import tensorflow as tf
 
     def example(record: Any, drawn: Any) -> Any:
         parsed = parse(record)
@@ -401,7 +381,6 @@ def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) 
 )
 def record_raw(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
     """Pixels read from one TFRecord file: nothing to decode, more to read."""
-    import tensorflow as tf
 
     def example(record: Any, drawn: Any) -> Any:
         parsed = parse(record)
@@ -426,7 +405,6 @@ def record_shards(
     records: Any, draws: Any, parse: Any, augment: Any, batch: Any
 ) -> Any:
     """JPEG bytes read from several TFRecord files in turns."""
-    import tensorflow as tf
 
     def example(record: Any, drawn: Any) -> Any:
         parsed = parse(record)
@@ -445,7 +423,6 @@ def record_shards(
 @_method("batch first", _FILES, do="Batch first, then augment whole batches.")
 def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
     """Mirror, scale and brighten whole batches instead of single images."""
-    import tensorflow as tf
 
     def cut(path: Any, label: Any, drawn: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
@@ -471,7 +448,6 @@ def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
 )
 def cut_only(files: Any, crop: Any, batch: Any) -> Any:
     """Mirror and brighten in the model, as layers; the pipeline decodes and cuts."""
-    import tensorflow as tf
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
@@ -490,7 +466,6 @@ def cut_only(files: Any, crop: Any, batch: Any) -> Any:
 )
 def as_bytes(files: Any, crop: Any, mirror: Any, brightness: Any, batch: Any) -> Any:
     """Send bytes to the model, which scales and brightens them: a quarter the size."""
-    import tensorflow as tf
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
@@ -512,7 +487,6 @@ def cropped(
     files: Any, square_of: Any, mirror: Any, brightness: Any, batch: Any
 ) -> Any:
     """Decode only the square that is cut out, with ``tf.io.decode_and_crop_jpeg``."""
-    import tensorflow as tf
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
@@ -530,8 +504,6 @@ def cropped(
 )
 def fixed(files: Any, example: Any, cores: Any, batch: Any) -> Any:
     """As many calls at a time as there are cores, instead of AUTOTUNE."""
-    import tensorflow as tf
-
     options = tf.data.Options()
     options.autotune.enabled = False
     dataset = files.map(example, num_parallel_calls=cores).batch(batch)
@@ -547,8 +519,6 @@ def fixed(files: Any, example: Any, cores: Any, batch: Any) -> Any:
 )
 def unordered(files: Any, example: Any, batch: Any) -> Any:
     """Images in the order they are done, with ``deterministic=False``."""
-    import tensorflow as tf
-
     options = tf.data.Options()
     options.deterministic = False
     dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
@@ -568,7 +538,6 @@ def together(
     files: Any, square_of: Any, mirror: Any, brightness: Any, cores: Any, batch: Any
 ) -> Any:
     """Three changes: decode only the square, send bytes, as many calls as cores."""
-    import tensorflow as tf
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
@@ -586,7 +555,6 @@ def with_numpy(
     files: Any, decode: Any, augment_array: Any, side: Any, batch: Any
 ) -> Any:
     """Augment with NumPy, called from the pipeline by ``tf.numpy_function``."""
-    import tensorflow as tf
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         given = [decode(path, label)[0], drawn]
@@ -603,7 +571,6 @@ def by_element(
     files: Any, decode: Any, augment_pixels: Any, side: Any, batch: Any
 ) -> Any:
     """Augment with NumPy, one number after another in a Python loop."""
-    import tensorflow as tf
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         given = [decode(path, label)[0], drawn]

@@ -17,13 +17,12 @@ from perfkit import units
 from perfkit.errors import BadFileError
 from perfkit.experiments.shared import anatomy, cache, decoding
 from perfkit.experiments.shared.images import Images
+from perfkit.experiments.shared.later import tf
 from perfkit.machine.limits import free_bytes
 from perfkit.measure.measurement import OWN
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from perfkit.experiments.data_pipeline.variants import Method
 
 Step = Callable[[Any, Any], object]
@@ -65,10 +64,8 @@ def made_files(images: Images, form: str) -> list[str]:
     return found
 
 
-def parse(record: "tf.Tensor") -> "dict[str, tf.Tensor]":
+def parse(record: Any) -> dict[str, Any]:
     """Read one record: image, label, and height and width, which only pixels need."""
-    import tensorflow as tf
-
     number = tf.io.FixedLenFeature([], tf.int64)
     text = tf.io.FixedLenFeature([], tf.string)
     features = {"image": text, "label": number, "height": number, "width": number}
@@ -84,8 +81,6 @@ def _size(images: Images, form: str) -> int:
 
 
 def _write(into: Path, images: Images, form: str) -> Iterator[Note]:
-    import tensorflow as tf
-
     count = FORMS[form]
     names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
     size = units.size(_size(images, form))
@@ -106,8 +101,6 @@ def _write(into: Path, images: Images, form: str) -> Iterator[Note]:
 
 
 def _record(images: Images, index: int, form: str) -> bytes:
-    import tensorflow as tf
-
     with open(images.paths[index], "rb") as file:
         image = file.read()
     if form == "raw":
@@ -201,8 +194,6 @@ def synthetic(task: Task) -> Iterator[Yielded]:
 
 def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
     """Make one batch, and a step on it over and over."""
-    import tensorflow as tf
-
     images = tf.random.uniform([batch, side, side, 3])
     labels = tf.zeros([batch], tf.int64)
     while True:
@@ -263,8 +254,6 @@ def _fill_cache(
 
 def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
     """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
-    import tensorflow as tf
-
     found = tf.config.list_logical_devices("GPU")
     gpus = [gpu.name.partition("device:")[2] for gpu in found]
     for gpu in gpus:
@@ -383,8 +372,6 @@ def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
 
 
 def _pixels(path: str) -> NDArray[np.uint8]:
-    import tensorflow as tf
-
     pixels: NDArray[np.uint8] = tf.io.decode_jpeg(tf.io.read_file(path), 3).numpy()
     return pixels
 

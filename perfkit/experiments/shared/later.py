@@ -1,8 +1,9 @@
-"""TensorFlow and Keras for the cells of a notebook, loaded where they are first used.
+"""TensorFlow and Keras, loaded where something of them is first used.
 
 What a cell hands to ``perfkit.race`` and ``perfkit.fresh`` works in other processes. So
 its code can be the plain code of a training, and the notebook's own process, which
-measures nothing, neither waits for TensorFlow nor takes a GPU.
+measures nothing, neither waits for TensorFlow nor takes a GPU. Nor does a process that
+lists the questions, whose modules hold what their trials compute.
 """
 
 import importlib
