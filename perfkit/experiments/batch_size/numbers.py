@@ -127,7 +127,8 @@ def line(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | No
     half = np.array([(step.high / step.low) ** 0.5 - 1 for step in steps.values()])
     weights = 1 / (seconds * np.maximum(half / 2, _BEST_KNOWN))
     found, spread = np.polyfit(sizes, seconds, 1, w=weights, cov="unscaled")
-    misses = weights * (seconds - np.polyval(found, sizes))
+    expected = np.polyval(found, sizes)
+    misses = weights * (seconds - expected)
     freedom = len(steps) - 2
     scale = max(1.0, float(misses @ misses) / freedom)
     reach = student(freedom) * np.sqrt(np.diag(spread) * scale)
@@ -136,21 +137,14 @@ def line(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | No
         for v, r in zip(found, reach, strict=True)
     )
     least = max(_BENDS, (floor or 1.0) - 1)
-    expected = {size: overhead.value + size * cost.value for size in steps}
     bends = tuple(
-        (size, step.value / expected[size])
-        for size, step in steps.items()
-        if _is_off(expected[size], step, least)
+        (size, step.value / at)
+        for (size, step), at in zip(steps.items(), expected.tolist(), strict=True)
+        # Off by more than its interval and than ``least``; below 0 there is no step.
+        if at <= 0
+        or (not step.low <= at <= step.high and abs(step.value / at - 1) > least)
     )
     return Line(overhead=overhead, cost=cost, bends=bends)
-
-
-def _is_off(expected: float, step: Estimate, least: float) -> bool:
-    """Whether a step is off by more than its interval and than ``least``."""
-    if expected <= 0:
-        return True
-    within = step.low <= expected <= step.high
-    return not within and abs(step.value / expected - 1) > least
 
 
 def knee(measured: Measurement) -> Knee | None:

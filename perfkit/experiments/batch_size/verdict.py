@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.numbers import Knee
+from perfkit.experiments.batch_size.numbers import Found, Knee
 from perfkit.experiments.shared.words import between, failures, instead
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
@@ -56,16 +56,20 @@ def judge(measured: Measurement, memory: int, model: str) -> Verdict:
 
     Where there is no GPU it has to fit into ``memory`` bytes.
     """
-    knee = numbers.knee(measured)
+    knee, found = numbers.knee(measured), numbers.found(measured.trials)
+    # What a batch has to fit into.
+    room = f"perfkit's limit of {units.size(memory)}"
+    if measured.notes.get("gpus"):
+        room = "the GPU's memory"
     said = _answer(measured, knee, model) if knee else _NOTHING
     because = (
         *_step(measured),
-        *_too_large(measured, memory),
+        *_too_large(measured, found, room),
         *_memory(measured),
         *_learning(measured),
         *failures(measured),
     )
-    warnings = (*_largest(measured, memory), *said.warnings)
+    warnings = (*_largest(found, room), *said.warnings)
     return replace(said, warnings=warnings, because=because)
 
 
@@ -143,18 +147,9 @@ def _fit(size: int) -> str:
     return f"model.fit(x, y, batch_size={size})"
 
 
-def _room(measured: Measurement, memory: int) -> str:
-    """What a batch has to fit into."""
-    if measured.notes.get("gpus"):
-        return "the GPU's memory"
-    return f"perfkit's limit of {units.size(memory)}"
-
-
-def _largest(measured: Measurement, memory: int) -> Iterator[str]:
-    found = numbers.found(measured.trials)
+def _largest(found: Found | None, room: str) -> Iterator[str]:
     if found is None or (found.fails and not found.by_limit):
         return
-    room = _room(measured, memory)
     if found.fails is None:
         yield f"Batches of {found.fits:,} fit into {room}; no larger one was tried."
     elif not found.fits:
@@ -192,9 +187,8 @@ def _step(measured: Measurement) -> Iterator[str]:
         yield f"The line does not hold: of what it says a step of {off}."
 
 
-def _too_large(measured: Measurement, memory: int) -> Iterator[str]:
+def _too_large(measured: Measurement, found: Found | None, room: str) -> Iterator[str]:
     """What the smallest batch that does not fit was short of."""
-    found = numbers.found(measured.trials)
     if found is None or found.fails is None:
         return
     tried = f"{found.asked} batches were tried, each in a process of its own"
@@ -208,7 +202,7 @@ def _too_large(measured: Measurement, memory: int) -> Iterator[str]:
     held = numbers.asked_for(measured.trials, found.fits)
     asked = f" The batch of {found.fits:,} had asked for {units.size(held)}."
     yield (
-        f"Within {_room(measured, memory)} a batch of {found.fails:,} is too large: "
+        f"Within {room} a batch of {found.fails:,} is too large: "
         f"{why(found.how)}{alone}.{asked if held else ''} {tried}; the step of the "
         f"search is {numbers.step(found.fits):,}."
     )
