@@ -291,14 +291,6 @@ _FROZEN = (
 )
 
 
-def expected(task: Task, count: int) -> NDArray[np.float32]:
-    """The first ``count`` images as each has to give them, computed in NumPy."""
-    paths, _, drawn = schedule(task)
-    first = itertools.islice(zip(paths, drawn, strict=True), count)
-    pairs = ((_pixels(path), numbers) for path, numbers in first)
-    return np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
-
-
 def comparable(method: "Method") -> bool:
     """Whether a variant uses the random numbers given, so that it can be compared."""
     return method.in_model != "layers" and not method.own_random
@@ -306,7 +298,11 @@ def comparable(method: "Method") -> bool:
 
 def differences(methods: "Iterable[Method]", task: Task) -> dict[str, str]:
     """Say of each whose first batch is not as expected how it differs, by name."""
-    wanted = expected(task, task.batch + _AHEAD)
+    paths, _, drawn = schedule(task)
+    first = itertools.islice(zip(paths, drawn, strict=True), task.batch + _AHEAD)
+    pairs = ((_pixels(path), numbers) for path, numbers in first)
+    # The first images as each has to give them, computed in NumPy.
+    wanted = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
     given = {
         one.name: _difference(one, task, wanted) for one in methods if comparable(one)
     }
