@@ -7,6 +7,7 @@ one thing, and compare images per second. A batch that is in memory already is t
 ceiling; cores that decode and do nothing else are the limit.
 """
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,7 +115,7 @@ class DataPipeline(Experiment):
             variants.append(
                 Variant(
                     SYNTHETIC,
-                    lambda: consumers.synthetic(self._task()),
+                    self._synthetic,
                     "One batch that is in memory already: no pipeline at all.",
                     BASELINE,
                     code=code_of(consumers.one_batch),
@@ -124,7 +125,7 @@ class DataPipeline(Experiment):
             variants.append(
                 Variant(
                     DECODE_LIMIT,
-                    lambda: decoding.limit(self._task().images),
+                    self._decode_limit,
                     "Cores that decode whole images and do nothing else.",
                     code=code_of(decoding.with_tensorflow),
                 )
@@ -192,11 +193,21 @@ class DataPipeline(Experiment):
         mark = "" if training or self.feeding == "alone" else ALONE
         return Variant(
             name + mark,
-            lambda: consumers.feed(method, self._task(), training=training),
+            functools.partial(self._feed, name, training=training),
             method.changes + more,
             against + mark,
             code="" if name == OWN else method.code,
         )
+
+    # A variant can be pickled, which no function made on the spot can.
+    def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
+        return consumers.feed(self._methods[name], self._task(), training=training)
+
+    def _synthetic(self) -> Iterator[Yielded]:
+        return consumers.synthetic(self._task())
+
+    def _decode_limit(self) -> Iterator[Yielded]:
+        return decoding.limit(self._task().images)
 
     def _task(self) -> Task:
         found = kept(self.folder, count=self.count, side=self.image_side)
