@@ -139,6 +139,13 @@ def measure(
     ticks(axes, scale.log_ticks(low / _AROUND, high * _AROUND), write)
 
 
+def along(axes: Axes, high: float, write: Callable[[float], str], what: str) -> None:
+    """Set the axis below, named ``what``, to go from 0 to ``high``."""
+    axes.set_xlim(0, high)
+    put(axes, scale.even_ticks(0, high), write)
+    axes.set_xlabel(what)
+
+
 def even(axes: Axes, high: float, write: Callable[[float], str]) -> None:
     """Set the axis at the left to go from 0 to a little above ``high``."""
     axes.set_ylim(0, high * 1.06)

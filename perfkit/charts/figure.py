@@ -43,12 +43,9 @@ def _drop_the_unseen(root: Element) -> None:
     for parent in list(root.iter()):
         for child in list(parent):
             kind = child.tag.rpartition("}")[2]
-            if kind in ("metadata", "style") or _is_invisible(child):
+            invisible = kind == "path" and child.get("style") == "fill: none"
+            if invisible or kind in ("metadata", "style"):
                 parent.remove(child)
-
-
-def _is_invisible(element: Element) -> bool:
-    return element.tag.endswith("}path") and element.get("style") == "fill: none"
 
 
 def _clean(element: Element) -> None:
@@ -87,16 +84,13 @@ def _references(root: Element) -> Iterator[str]:
 
 
 def _dress(root: Element, alt: str) -> None:
-    width, height = (
-        root.get(side, "").removesuffix("pt") for side in ("width", "height")
-    )
     root.attrib.pop("version", None)
     root.attrib |= {
         "class": "perfkit-chart",
         "role": "img",
         "aria-label": alt,
-        "width": width,
-        "height": height,
+        "width": root.get("width", "").removesuffix("pt"),
+        "height": root.get("height", "").removesuffix("pt"),
         "style": "max-width:100%;height:auto",
         # Matplotlib sets these for all elements of the page that the picture is in.
         "stroke-linejoin": "round",

@@ -59,9 +59,8 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
         every = [point for of in trials.values() for one in of for point in one]
         places, losses = zip(*every, strict=True)
         if in_seconds:
-            axes.set_xlim(0, max(places))
-            curves.put(axes, scale.even_ticks(0, max(places)), _short)
-            axes.set_xlabel("seconds of training, its start included")
+            what = "seconds of training, its start included"
+            curves.along(axes, max(places), _short, what)
         else:
             axes.set_xscale("log")
             axes.set_xlim(min(places) / 1.1, max(places))

@@ -3,9 +3,9 @@
 from matplotlib.axes import Axes
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows, scale
+from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Figure
+from perfkit.charts.figure import Figure
 from perfkit.findings.profile import Op, Profile, ProfiledStep, short
 from perfkit.findings.text import plain
 
@@ -36,13 +36,9 @@ def profiled_ops(profile: Profile) -> Figure:
 
     def draw(axes: Axes) -> None:
         for row, op in enumerate(ops):
-            colour, hatch = _PROFILED_OPS_LOOKS[op.device]
-            axes.barh(
-                row, op.self_s, 0.5, facecolor=colour, hatch=hatch, edgecolor=INK, lw=0
-            )
-        axes.set_xlim(0, longest)
-        curves.put(axes, scale.even_ticks(0, longest), units.seconds)
-        axes.set_xlabel(f"seconds in all {len(profile.traced_s)} traced steps")
+            rows.bar(axes, row, op.self_s, _PROFILED_OPS_LOOKS[op.device])
+        what = f"seconds in all {len(profile.traced_s)} traced steps"
+        curves.along(axes, longest, units.seconds, what)
 
     words = "; ".join(
         f"{plain(op.name, 80)} {', '.join(told)}"
@@ -105,9 +101,8 @@ def profiled_steps(profile: Profile) -> Figure:
         for row, step in enumerate(steps):
             told = ((step.parts.get(part, 0.0), looks[part]) for part in parts)
             rows.stack(axes, row, step.seconds, told)
-        axes.set_xlim(0, longest)
-        curves.put(axes, scale.even_ticks(0, longest), units.seconds)
-        axes.set_xlabel("time of the step, while it was traced")
+        what = "time of the step, while it was traced"
+        curves.along(axes, longest, units.seconds, what)
         rows.name_parts(axes, [(_WORDS.get(part, part), looks[part]) for part in parts])
 
     words = "; ".join(map(_in_words, steps))

@@ -45,14 +45,16 @@ def rates(finding: Finding) -> Figure:
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(row.name) for row in laid.rows]
-        said = [_beside(row) for row in laid.rows]
+        said = [
+            (" · ".join(filter(None, (row.words, row.ratio))), row.more)
+            for row in laid.rows
+        ]
         axes = rows.axes(drawing, names, inner, right=rows.room(said))
         _rates_set_scale(axes, laid)
         _draw_bands(axes, laid)
         for place, row in enumerate(laid.rows):
             _rates_draw_row(axes, place, row)
-            words, more = said[place]
-            rows.beside(axes, place, words, more, bold=row.mark == "fastest")
+            rows.beside(axes, place, *said[place], bold=row.mark == "fastest")
         if below:
             left = rows.left(names)
             wide = canvas.width() - left - rows.room(said)
@@ -112,11 +114,6 @@ def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> N
         axes.plot(low, row, marker=CARETLEFTBASE, color=colour, ms=6, clip_on=False)
     if ends[1] > high:
         axes.plot(high, row, marker=CARETRIGHTBASE, color=colour, ms=6, clip_on=False)
-
-
-def _beside(row: Row) -> tuple[str, str]:
-    """The rate of a row with its ratio, and what else there is to say of it."""
-    return " · ".join(filter(None, (row.words, row.ratio))), row.more
 
 
 def _draw_machine(axes: Axes, finding: Finding, others: str) -> None:
@@ -236,16 +233,8 @@ def _ratios_set_scale(
 def _ratios_draw_row(axes: Axes, row: int, comparison: Comparison) -> None:
     mark, filled, colour = canvas.MARKS[comparison.verdict]
     _draw_bar(axes, row, (comparison.low, comparison.high), colour)
-    axes.plot(
-        comparison.ratio,
-        row,
-        mark,
-        ms=9,
-        color=colour,
-        mfc=colour if filled else "none",
-        mew=1.8,
-        clip_on=False,
-    )
+    look = {"color": colour, "mfc": colour if filled else "none"}
+    axes.plot(comparison.ratio, row, mark, ms=9, mew=1.8, clip_on=False, **look)
 
 
 def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import NullLocator
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
@@ -112,11 +111,9 @@ def _points(finding: Finding) -> list[Point]:
 def _point(timing: Timing, flops: float, traffic: float) -> Point:
     speed = timing.rate * flops
     # An interval that reaches further says no more than this in a picture.
-    low, high = (
-        max(timing.low * flops, speed / 10),
-        min(timing.high * flops, 10 * speed),
-    )
-    return Point(timing.variant, flops / traffic, min(low, speed), speed, high)
+    low = min(speed, max(timing.low * flops, speed / 10))
+    high = min(timing.high * flops, 10 * speed)
+    return Point(timing.variant, flops / traffic, low, speed, high)
 
 
 def _roofs(finding: Finding) -> Roofs | None:
@@ -169,8 +166,7 @@ def _set_scales(axes: Axes, points: list[Point], roofs: Roofs) -> None:
     curves.put(axes, scale.log_ticks(left, right), units.significant)
     axes.set_xlabel("multiplications and additions per byte (logarithmic)")
     ticks = scale.log_ticks(bottom, top)
-    axes.set_yticks(ticks, [units.significant(tick / 1e9) for tick in ticks])
-    axes.yaxis.set_minor_locator(NullLocator())
+    curves.ticks(axes, ticks, lambda speed: units.significant(speed / 1e9))
     axes.tick_params(axis="y", labelsize=SMALL)
     axes.grid(axis="y", alpha=0.15, lw=0.8)
     axes.set_ylabel("GFLOP/s (logarithmic)")
@@ -207,16 +203,9 @@ def _name_all(axes: Axes, points: list[Point], roofs: Roofs, apart: float) -> No
         named, places, spread([y for _, y in places], apart), strict=True
     ):
         if x < 1:
-            axes.plot(
-                [x, 1.0, 1.015],
-                [y, level, level],
-                color=GREY,
-                lw=0.8,
-                alpha=0.6,
-                transform=axes.transAxes,
-                clip_on=False,
-                zorder=1,
-            )
+            style: Any = {"color": GREY, "lw": 0.8, "alpha": 0.6, "zorder": 1}
+            style |= {"transform": axes.transAxes, "clip_on": False}
+            axes.plot([x, 1.0, 1.015], [y, level, level], **style)
         words = f"{rows.name(name)}  {units.significant(speed / 1e9)}"
         canvas.note(axes, words, (1.0, level), (10, 0))
 

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -124,12 +125,19 @@ def stack(
     """A light bar for the whole and, within it from the left, each of its parts."""
     axes.barh(row, whole, 0.5, facecolor=INK, alpha=0.12)
     left = 0.0
-    for size, (colour, hatch) in parts:
+    for size, look in parts:
         part = max(0.0, min(size, whole - left))
-        axes.barh(
-            row, part, 0.5, left, facecolor=colour, hatch=hatch, edgecolor=INK, lw=0
-        )
+        bar(axes, row, part, look, left)
         left += part
+
+
+def bar(
+    axes: Axes, row: float, size: float, look: Look, left: float = 0.0, **more: Any
+) -> None:
+    """A bar in a row, which begins at ``left``."""
+    colour, hatch = look
+    style: Any = {"hatch": hatch, "edgecolor": INK, "lw": 0} | more
+    axes.barh(row, size, 0.5, left, facecolor=colour, **style)
 
 
 def name_parts(axes: Axes, parts: Iterable[tuple[str, Look]]) -> None:

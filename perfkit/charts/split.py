@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -127,13 +126,10 @@ def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
         at += sure
         high = max(high, at)
         if part.seconds is None and part.high is not None:
-            most: Any = {"facecolor": GREY, "hatch": "xxxx", "edgecolor": INK}
-            axes.barh(row, part.high - sure, 0.5, at, lw=0, alpha=0.75, **most)
+            rows.bar(axes, row, part.high - sure, (GREY, "xxxx"), at, alpha=0.75)
             high = max(high, at + part.high - sure)
     axes.axvline(whole, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
-    axes.set_xlim(0, 1.06 * high)
-    curves.put(axes, scale.even_ticks(0, 1.06 * high), units.seconds)
-    axes.set_xlabel("time of each step")
+    curves.along(axes, 1.06 * high, units.seconds, "time of each step")
 
 
 # Colour and hatch, so that no meaning hangs on the colour alone.
@@ -181,7 +177,8 @@ def waterfall(found: Diagnosis) -> Figure:
     dotted = ("dotted line: your guess",) if expected else guessed.caption
 
     def draw(axes: Axes) -> None:
-        _set_scale(axes, 1.06 * max(high, expected or 0.0))
+        what = "time for the examples of a step as given"
+        curves.along(axes, 1.06 * max(high, expected or 0.0), _seconds, what)
         for row, bar in enumerate(bars):
             _waterfall_draw_row(axes, row, bar, step.median_s)
         _whisker(axes, 0, step.low, step.high)
@@ -217,12 +214,6 @@ def _longest(bars: list[_Bar], step: float, step_high: float) -> float:
     return min(max(step_high, step, *ends), 2 * step)
 
 
-def _set_scale(axes: Axes, high: float) -> None:
-    axes.set_xlim(0, high)
-    curves.put(axes, scale.even_ticks(0, high), _seconds)
-    axes.set_xlabel("time for the examples of a step as given")
-
-
 def _seconds(value: float) -> str:
     return units.seconds(value) if value else "0"
 
@@ -231,18 +222,7 @@ def _waterfall_draw_row(axes: Axes, row: int, bar: _Bar, step: float) -> None:
     left = step / bar.gain.estimate
     axes.barh(row, min(left, axes.get_xlim()[1]), 0.5, facecolor=INK, alpha=0.25)
     if bar.kind and left < step:
-        colour, hatch = _LOOKS[bar.kind]
-        axes.barh(
-            row,
-            step - left,
-            0.5,
-            left,
-            facecolor=colour,
-            hatch=hatch,
-            edgecolor=INK,
-            lw=0,
-            alpha=0.75,
-        )
+        rows.bar(axes, row, step - left, _LOOKS[bar.kind], left, alpha=0.75)
     if bar.kind:
         _whisker(axes, row, step / bar.gain.high, step / bar.gain.low)
 

@@ -4,7 +4,8 @@ A slow stretch that coincides with other programs at work, or with a slower core
 the machine's and not the training's.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from statistics import fmean, median_high
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -31,18 +32,10 @@ _DASHES = (("dashed", "--"), ("dotted", ":"))
 Line = tuple[str, list[load.Point], str, str]
 
 
-def load_panels(finding: Finding) -> list[str]:
-    """Which panels there is something to draw in: ``"cores"``, ``"speed"``."""
+def _panels(finding: Finding) -> list[Callable[[Axes, Finding], None]]:
+    """What fills each panel below the lanes that there is something to draw in."""
     cores = any(load.known(finding, name) for name in load.CPU)
-    return ["cores"] * cores + ["speed"] * bool(_speeds(finding))
-
-
-def draw_load(axes: Axes, finding: Finding, panel: str) -> None:
-    """Fill one panel."""
-    if panel == "cores":
-        _draw_cores(axes, finding)
-    else:
-        _draw_speeds(axes, finding)
+    return [_draw_cores] * cores + [_draw_speeds] * bool(_speeds(finding))
 
 
 def _draw_cores(axes: Axes, finding: Finding) -> None:
@@ -108,7 +101,7 @@ def _means(of: Iterable[list[load.Point]]) -> list[load.Point]:
     for points in of:
         for t, value in points:
             at.setdefault(t, []).append(value)
-    return [(t, sum(values) / len(values)) for t, values in sorted(at.items())]
+    return [(t, fmean(values)) for t, values in sorted(at.items())]
 
 
 def _name(axes: Axes, place: int, words: str, colour: str) -> None:
@@ -146,7 +139,7 @@ def timeline(finding: Finding) -> Figure:
     lanes = _lanes(finding)
     if not lanes:
         return canvas.message(title, "No variant has been tried.")
-    panels = load_panels(finding)
+    panels = _panels(finding)
     lines = canvas.caption_lines(list(_caption()))
     inner = len(lanes) * _LANE
     below = sum(HEIGHT + GAP for _ in panels)
@@ -158,10 +151,10 @@ def timeline(finding: Finding) -> Figure:
         all_axes = [axes]
         _draw_lanes(axes, finding, lanes)
         left = rows.left(names)
-        for number, panel in enumerate(panels):
+        for number, fill in enumerate(panels):
             top = canvas.TOP + inner + GAP + number * (HEIGHT + GAP)
             under = canvas.place(drawing, left, top, WIDTH - left - _RIGHT, HEIGHT)
-            draw_load(under, finding, panel)
+            fill(under, finding)
             all_axes.append(under)
         _share_clock(all_axes, finding)
 
@@ -193,11 +186,8 @@ def _worked(trial: Trial) -> list[Step]:
 
 def _joined(row: list[Step], zero: float) -> Step:
     start, end = row[0][0], row[-1][1]
-    return (
-        start + zero,
-        end + zero,
-        sum(examples for *_, examples in row) / (end - start),
-    )
+    rate = sum(examples for *_, examples in row) / (end - start)
+    return start + zero, end + zero, rate
 
 
 def _lanes(finding: Finding) -> list[str]:
@@ -217,7 +207,7 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
         rate = rates.get(variant)
         axes.axhline(row, color=INK, alpha=0.2, lw=0.8)
         _draw_set_up(axes, row, trials)
-        if usual := rate or _middle([of for *_, of in found]):
+        if usual := rate or median_high([of for *_, of in found] or [0.0]):
             _draw_steps(axes, row, found, usual)
         if rate:
             rows.beside(axes, row, units.rate(rate, unit_of(finding, variant)))
@@ -271,10 +261,6 @@ def _share_clock(all_axes: list[Axes], finding: Finding) -> None:
 def _span(finding: Finding) -> float:
     ends = [trial.started_s + trial.wall_s for trial in finding.trials]
     return max([*ends, *load.times(finding)[-1:], 1e-3])
-
-
-def _middle(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2] if values else 0.0
 
 
 def _caption() -> Iterator[str]:

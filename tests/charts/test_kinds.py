@@ -270,7 +270,7 @@ def test_a_ratio_that_was_guessed_below_all_others_stands_on_the_axis():
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda axes, made: timeline.draw_load(axes, made, "cores"),
+        timeline._draw_cores,
         lambda axes, made: rates._draw_machine(axes, made, ""),
     ],
 )
