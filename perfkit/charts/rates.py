@@ -1,6 +1,7 @@
 """How fast is each variant? Every rate with its interval and the trials behind it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -233,7 +234,7 @@ def _ratios_set_scale(
 def _ratios_draw_row(axes: Axes, row: int, comparison: Comparison) -> None:
     mark, filled, colour = canvas.MARKS[comparison.verdict]
     _draw_bar(axes, row, (comparison.low, comparison.high), colour)
-    look = {"color": colour, "mfc": colour if filled else "none"}
+    look: Any = {"color": colour, "mfc": colour if filled else "none"}
     axes.plot(comparison.ratio, row, mark, ms=9, mew=1.8, clip_on=False, **look)
 
 

@@ -239,10 +239,8 @@ def _beside(bar: _Bar, step: float) -> tuple[str, str]:
     left = units.seconds(step / bar.gain.estimate)
     if not bar.kind:
         return left, ""
-    gain = units.ratio_between(bar.gain.estimate, bar.gain.low, bar.gain.high)
-    if gain == units.UNKNOWN:
-        return gain, _WATERFALL_WORDS[bar.kind]
-    return left, f"{gain}, {_WATERFALL_WORDS[bar.kind]}"
+    gain, what = bar.gain.interval, _WATERFALL_WORDS[bar.kind]
+    return (left, f"{gain}, {what}") if bar.gain.is_known else (gain, what)
 
 
 def _caption(bars: list[_Bar]) -> Iterator[str]:

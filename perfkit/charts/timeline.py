@@ -35,7 +35,8 @@ Line = tuple[str, list[load.Point], str, str]
 def _panels(finding: Finding) -> list[Callable[[Axes, Finding], None]]:
     """What fills each panel below the lanes that there is something to draw in."""
     cores = any(load.known(finding, name) for name in load.CPU)
-    return [_draw_cores] * cores + [_draw_speeds] * bool(_speeds(finding))
+    known = {_draw_cores: cores, _draw_speeds: bool(_speeds(finding))}
+    return [fill for fill, is_known in known.items() if is_known]
 
 
 def _draw_cores(axes: Axes, finding: Finding) -> None:

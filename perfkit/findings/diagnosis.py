@@ -121,6 +121,11 @@ class Gain:
         return ends if self.is_known else ""
 
     @property
+    def interval(self) -> str:
+        """How many times as fast, with its interval, as text."""
+        return units.ratio_between(self.estimate, self.low, self.high)
+
+    @property
     def brief(self) -> str:
         """How many times as fast, in words."""
         if not self.is_known:
@@ -171,8 +176,7 @@ class Cause:
     @property
     def mind(self) -> str:
         """What doing so may cost besides, in a sentence; "" for nothing."""
-        usual = _MIND.get(self.change) or _MIND.get(self.cause, "")
-        return self.caution or usual
+        return self.caution or _MIND.get(self.change) or _MIND.get(self.cause, "")
 
     @property
     def is_ceiling(self) -> bool:
@@ -309,8 +313,7 @@ class Diagnosis(Saved):
 
     def compared(self, variant: str) -> Comparison | None:
         """A variant against the training as given; None where it was not measured."""
-        found = (c for c in self.comparisons if c.variant == variant)
-        return next(found, None)
+        return next((c for c in self.comparisons if c.variant == variant), None)
 
     def how_sure(self, cause: Cause) -> Sure:
         """How sure the gain of a cause is; what no change proves is likely at most."""
@@ -357,11 +360,8 @@ class Diagnosis(Saved):
             share = units.percent(compared.high - 1)
             most = f"more than {share}" if compared.high > 1 else "anything"
             if compared.high < WORTH_KNOWING:
-                all_of_it = "them" if first else "it"
-                yield (
-                    f"Nothing is wrong with {named}: no change of {all_of_it} brings "
-                    f"{most}."
-                )
+                it = "them" if first else "it"
+                yield f"Nothing is wrong with {named}: no change of {it} brings {most}."
             else:
                 yield f"No change of {named} brings {most}."
 
@@ -372,11 +372,10 @@ class Diagnosis(Saved):
         here = {one.name for one in fields(self)} - {"schema", "kind", "code"}
         both = (one.name for one in fields(Finding) if one.name in here)
         same = {name: getattr(self, name) for name in both}
-        asked = f"What slows {self.training}?"
         given = self.facts.get(ASKED)
         return Finding(
             experiment=self.kind,
-            question=asked,
+            question=f"What slows {self.training}?",
             parameters=given if isinstance(given, dict) else {},
             **same,
         )

@@ -331,10 +331,8 @@ def said(profile: Profile) -> Iterator[str]:
 
 def cost(profile: Profile) -> str:
     """What the steps took with and without the tracer."""
-    between, count = (
-        " to ".join(map(units.seconds, profile.usual_step_s)),
-        len(profile.untraced_s),
-    )
+    between = " to ".join(map(units.seconds, profile.usual_step_s))
+    count = len(profile.untraced_s)
     often = "all" if count < _FEW else "most"
     without = (
         f"{units.seconds(profile.untraced_step_s)} without it ({between} in {often} of "

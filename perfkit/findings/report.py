@@ -323,7 +323,10 @@ def in_html(
         pieces.append(f'<p class="perfkit-lines">{_code(report.verdict.next)}</p>')
     pieces += [f"<p>{_code(line)}</p>" for line in report.besides]
     pieces.append(figure)
-    pieces += map(_fold, folds)
+    pieces += (
+        f"<details><summary>{_text(fold.title)}</summary>{_inside(fold)}</details>"
+        for fold in folds
+    )
     foot = (
         f'<p class="perfkit-foot">{_code(line)}</p>'
         for line in filter(None, (*report.small, report.saved))
@@ -362,10 +365,6 @@ def _head(report: Report, answer: str, below: str) -> Iterator[str]:
         yield f'<pre tabindex="0">{where}{"".join(lines)}</pre>'
     for warning in verdict.warnings:
         yield f'<p class="perfkit-warn perfkit-lines">{_code(warning)}</p>'
-
-
-def _fold(fold: Fold) -> str:
-    return f"<details><summary>{_text(fold.title)}</summary>{_inside(fold)}</details>"
 
 
 def _inside(fold: Fold) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from perfkit import units
 from perfkit.findings import load
-from perfkit.findings.diagnosis import ARGUMENTS, TOGETHER, Diagnosis, Gain, Part
+from perfkit.findings.diagnosis import ARGUMENTS, TOGETHER, Diagnosis, Part
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Dated, Finding, Verdict
 from perfkit.findings.report import Fold, Report, Table
@@ -152,16 +152,13 @@ def part_in_words(part: Part, whole: float) -> tuple[str, str]:
 def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
     """What every run has to tell of itself, with what to type to ``repeat`` it."""
     stood = standings(finding)
+    load_told = tuple(map(as_sentence, load.in_words(finding)))
     return (
         Fold("Every variant, with its code", code=tuple(_code(finding))),
         Fold(
-            "How sure is this?",
-            (*finding.verdict.because, _noise(finding), *_CLAIMS),
+            "How sure is this?", (*finding.verdict.because, _noise(finding), *_CLAIMS)
         ),
-        Fold(
-            "What the machine did meanwhile",
-            tuple(map(as_sentence, load.in_words(finding))),
-        ),
+        Fold("What the machine did meanwhile", load_told),
         Fold(
             "How it was measured, and how to repeat it",
             (repeat, *_method(finding), *_failures(finding)),
@@ -449,7 +446,7 @@ def _to_change(found: Diagnosis) -> Table:
         (
             cause.do,
             cause.edits[0].where if cause.edits else "",
-            "at most " * cause.is_ceiling + _gain(cause.speedup),
+            "at most " * cause.is_ceiling + cause.speedup.interval,
             found.how_sure(cause),
         )
         for cause in found.best[:3]
@@ -462,16 +459,12 @@ def _to_change(found: Diagnosis) -> Table:
             (
                 f"Together: {' + '.join(found.together.changes)}",
                 "",
-                _gain(found.together.speedup),
+                found.together.speedup.interval,
                 compared.sure if compared else "",
             )
         )
-    return Table(
-        "What to change",
-        ("change", "line", "as fast", "how sure"),
-        tuple(rows),
-        0,
-    )
+    headings = ("change", "line", "as fast", "how sure")
+    return Table("What to change", headings, tuple(rows), 0)
 
 
 def _besides(found: Diagnosis) -> Iterator[str]:
@@ -490,10 +483,6 @@ def _besides(found: Diagnosis) -> Iterator[str]:
             told.append(f"{', '.join(names)} ({why})")
     if told:
         yield f"Not known yet: {'; '.join(told)}."
-
-
-def _gain(gain: Gain) -> str:
-    return units.ratio_between(gain.estimate, gain.low, gain.high)
 
 
 def _causes(found: Diagnosis) -> Table:
@@ -526,10 +515,10 @@ def _limits(found: Diagnosis) -> Table:
     rows = []
     if found.together:
         names = ", ".join(f'"{name}"' for name in found.together.changes)
-        rows.append(("all of it together", _gain(found.together.speedup), names))
+        rows.append(("all of it together", found.together.speedup.interval, names))
     if found.ceiling:
         what = "one batch, again and again: no faster pipeline brings more"
-        rows.append(("without any input", _gain(found.ceiling), what))
+        rows.append(("without any input", found.ceiling.interval, what))
     return Table("What can be had at most", ("", "as fast", "what ran"), tuple(rows))
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from perfkit import units
+from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain, without_marks
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
@@ -70,24 +71,18 @@ def unit_of(finding: Finding, variant: str) -> str:
 
 
 def _read(told: dict[str, Any]) -> Microbenchmark:
+    limit = note_as(float, told.get("limit")) or 0.0
     return Microbenchmark(
         unit=_words(told, "unit", _UNIT) or "units",
         group=_words(told, "group", _GROUP),
         what=_words(told, "what", _WORDS),
-        limit=_positive(told.get("limit")),
+        limit=limit if 0 < limit < _LARGEST else None,
         limit_from=_words(told, "limit_from", _WORDS),
     )
 
 
-def _positive(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 < value < _LARGEST else None
-
-
 def _words(told: dict[str, Any], name: str, longest: int) -> str:
-    text = told.get(name)
-    return plain(text, longest) if isinstance(text, str) else ""
+    return plain(note_as(str, told.get(name)) or "", longest)
 
 
 Place = Literal["fastest", "tied", ""]
@@ -169,9 +164,8 @@ class Guess:
 def guess(finding: Finding) -> Guess:
     """Read the guess of a finding: a variant's name, or a ratio such as ``"3x"``."""
     words = plain(finding.guess, 80)
-    variants = [t.variant for t in finding.timings] + [
-        t.variant for t in finding.trials
-    ]
+    timed = [timing.variant for timing in finding.timings]
+    variants = [*timed, *(trial.variant for trial in finding.trials)]
     names = {one.casefold(): one for one in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
@@ -230,10 +224,9 @@ def of_limit(standing: Standing) -> str:
 
     A limit in theory rests on clocks that may be higher, so none is said to be passed.
     """
-    found, limit = standing.timing, standing.limit
-    if found is None or limit is None:
+    if standing.timing is None or standing.limit is None:
         return ""
-    return share_of(found, limit)
+    return share_of(standing.timing, standing.limit)
 
 
 def share_of(found: Timing, limit: float, possible: str = "its limit") -> str:
@@ -256,18 +249,14 @@ def share_of(found: Timing, limit: float, possible: str = "its limit") -> str:
 def _of_parts(finding: Finding) -> tuple[Standing, ...]:
     """The microbenchmarks in the order of their note, then what it leaves out."""
     told = microbenchmarks(finding.notes)
-    order = list(told)
     found = {s.variant: s for s in (*_timed(finding), *_untimed(finding))}
-    rest = [name for name in found if name not in told]
+    known = dict.fromkeys(found, Microbenchmark(unit="units")) | told
+    order = [*told, *(name for name in found if name not in told)]
+    shown = ((found[name], known[name]) for name in order if name in found)
     return tuple(
-        _as_benchmark(found[name], told.get(name, Microbenchmark(unit="units")))
-        for name in (*order, *rest)
-        if name in found
+        replace(standing, place="", group=one.group, unit=one.unit, limit=one.limit)
+        for standing, one in shown
     )
-
-
-def _as_benchmark(standing: Standing, one: Microbenchmark) -> Standing:
-    return replace(standing, place="", group=one.group, unit=one.unit, limit=one.limit)
 
 
 @functools.lru_cache(maxsize=4)
@@ -279,7 +268,8 @@ def measurement(finding: Finding) -> Measurement:
     """
     against = {c.variant: c.baseline for c in finding.comparisons}
     variants = tuple(
-        Variant(timing.variant, work=_gone, against=against.get(timing.variant, ""))
+        # The work itself is not in a file.
+        Variant(name := timing.variant, lambda: iter(()), against=against.get(name, ""))
         for timing in finding.timings
     )
     found = Measurement(
@@ -435,8 +425,3 @@ def _some_failed(finding: Finding, variant: str) -> str:
     ended = [t.outcome for t in finding.trials if t.variant == variant]
     failed = collections.Counter(e for e in ended if e not in ("completed", "stopped"))
     return ", ".join(f"{n} of {len(ended)} {_ENDED[e]}" for e, n in failed.items())
-
-
-def _gone() -> Iterator[int]:
-    """The work itself is not in a file."""
-    yield from ()

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import functools
 import os
 import re
 import secrets
@@ -57,7 +58,11 @@ def save(
     try:
         write_whole(path, data)
     except OSError as error:
-        raise PerfkitError(_not_saved(path.parent, error)) from error
+        raise PerfkitError(
+            f"The finding could not be saved in {path.parent} "
+            f"({error.strerror or error}): {remedy(error)}. In a notebook it is still "
+            "in memory: save it again."
+        ) from error
     remember(finding, path)
     return path
 
@@ -200,7 +205,8 @@ def write_whole(path: Path, data: bytes) -> None:
     path.parent.mkdir(0o755, parents=True, exist_ok=True)
     beside = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        with open(beside, "xb", opener=_for_its_owner) as file:
+        opener = functools.partial(os.open, mode=0o644)
+        with open(beside, "xb", opener=opener) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -209,17 +215,6 @@ def write_whole(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
-
-
-def _for_its_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o644)
-
-
-def _not_saved(folder: Path, error: OSError) -> str:
-    return (
-        f"The finding could not be saved in {folder} ({error.strerror or error}): "
-        f"{remedy(error)}. In a notebook it is still in memory: save it again."
-    )
 
 
 def whole_file(path: Path, most: int = LARGEST_BYTES) -> bytes:
