@@ -278,9 +278,7 @@ class Turns:
         # Of the turn of the moment.
         self._ready_s, self._ticks, self._seen = 0.0, 0, set[str]()
         now = time.perf_counter_ns()
-        self._record = OneProcess(
-            os.getpid(), now, zero_ns=now, clock=time.perf_counter_ns
-        )
+        self._record = OneProcess(now, zero_ns=now, clock=time.perf_counter_ns)
 
     # The first look, whose training stays as it was made.
 

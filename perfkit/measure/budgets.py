@@ -1,7 +1,7 @@
 """How a budget is spent: how many rounds, how many turns in each, of what."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.trial import Trial
@@ -123,12 +123,7 @@ def overrun_s(budget: float, round: int, first: float) -> float:
     return budget * (first if round == 1 else _OVERRUN)
 
 
-def enough(round: int, unclear: Collection[str]) -> bool:
-    """Whether another round would add nothing worth its time."""
-    return round >= _ROUNDS[0] and not unclear
-
-
-def unclear(measured: Measurement, variants: Mapping[str, Variant]) -> set[str]:
+def _unclear(measured: Measurement, variants: Mapping[str, Variant]) -> set[str]:
     """The variants whose comparison another round would make clearer."""
     compared = {c.variant: c for c in measured.comparisons}
     control = measured.compare(CONTROL, measured.baseline)
@@ -141,9 +136,17 @@ def unclear(measured: Measurement, variants: Mapping[str, Variant]) -> set[str]:
     }
 
 
-def wanted(round: int, unclear: set[str], variants: Mapping[str, Variant]) -> list[str]:
-    """Which variants a round holds: all of them twice, then what is still unclear."""
-    if round <= 2 or not unclear:
+def wanted(
+    rounds: int, measured: Measurement, variants: Mapping[str, Variant]
+) -> list[str]:
+    """Which variants come after so many rounds: all twice, then what is still unclear.
+
+    None where another round would add nothing worth its time.
+    """
+    unclear = _unclear(measured, variants)
+    if not unclear and rounds >= _ROUNDS[0]:
+        return []
+    if rounds < 2 or not unclear:
         return list(variants)
     against = {variants[name].against for name in unclear}
     # What is compared with nothing is there for its rate, which every round narrows.

@@ -55,7 +55,6 @@ class Opening:
 class _Part:
     """The part that a variant has in the process, as a trial sees its own."""
 
-    pid: int
     started_ns: int
     stood: dict[int, int]
     outcome: Outcome | None = "completed"
@@ -66,8 +65,7 @@ class OneProcess:
     """Takes what such a process tells, and gives a trial of each variant.
 
     Args:
-        pid: Of the process.
-        started_ns: When it was started.
+        started_ns: When the process was started.
         zero_ns: The run's start, on the clock that stamps the ticks.
         clock: That clock.
         seed: What its random numbers started from.
@@ -81,7 +79,6 @@ class OneProcess:
 
     def __init__(
         self,
-        pid: int,
         started_ns: int,
         *,
         zero_ns: int,
@@ -89,7 +86,7 @@ class OneProcess:
         seed: int = 0,
         stood: dict[int, int] | None = None,
     ) -> None:
-        self._made = (pid, started_ns, {} if stood is None else stood)
+        self._made = (started_ns, {} if stood is None else stood)
         self._zero_ns, self._clock, self._seed = zero_ns, clock, seed
         self._lives: dict[str, LiveTrial] = {}
         self._began_ns: dict[str, int] = {}
@@ -153,5 +150,5 @@ class OneProcess:
         trial = replace(trial, notes=trial.notes | {ONE_PROCESS: True})
         if not trial.ticks:
             return trial
-        ready_ns = self._made[1] + round(trial.ticks[0][0] * 1e9)
+        ready_ns = self._made[0] + round(trial.ticks[0][0] * 1e9)
         return replace(trial, setup_s=(ready_ns - self._began_ns[name]) / 1e9)

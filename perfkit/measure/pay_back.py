@@ -7,6 +7,7 @@ that of a ratio of two means, after Fieller (1954): it has no upper end where th
 could be next to nothing.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -109,6 +110,7 @@ def pay_back(
     compared = measured.compare(variant, baseline)
     if compared is None:
         return None
+    of = functools.partial(PayBack, variant=variant, baseline=baseline)
     one, other = (lines(measured, each, line) for each in (variant, baseline))
     common = sorted(one.keys() & other.keys())
     extra = np.array([one[number].extra - other[number].extra for number in common])
@@ -117,17 +119,13 @@ def pay_back(
         paying: Paying = "never" if compared.verdict == "slower" else "not shown"
         if compared.verdict == "faster" and len(common) == 1:
             paying = "one round"
-        return PayBack(variant=variant, baseline=baseline, paying=paying)
+        return of(paying=paying)
     middle = float(extra.mean() / saved.mean())
     low, high = _fieller(extra, saved)
     if middle <= 0 and high != 0:
         # Its first call may be shorter, or longer.
-        return PayBack(
-            variant=variant, baseline=baseline, paying="not shown", high=high
-        )
-    return PayBack(
-        variant=variant,
-        baseline=baseline,
+        return of(paying="not shown", high=high)
+    return of(
         paying="pays back" if middle > 0 else "at once",
         examples=max(middle, 0.0),
         low=low,

@@ -188,7 +188,6 @@ class Run:
         longest = max(_OPENING_SILENCE_S, _TIMES_AS_LONG * self.plan.ready_s)
         running.silence = min(running.silence, longest)
         heard = OneProcess(
-            running.pid,
             running.started_ns,
             zero_ns=self._zero_ns,
             clock=self.clock,
@@ -241,10 +240,9 @@ class Run:
         names = self._wanted()
         self._round += 1
         self._random.shuffle(names)
-        if self._in_turns and len(names) > 1:
-            yield from self._round_in_turns(names)
-        else:
-            yield from self._round_in_one_go(names)
+        in_turns = self._in_turns and len(names) > 1
+        way = self._round_in_turns if in_turns else self._round_in_one_go
+        yield from way(names)
 
     def _round_in_one_go(self, names: list[str]) -> Iterator[Event]:
         for name in names:
@@ -485,16 +483,11 @@ class Run:
         """Which variants the next round holds; none where another adds nothing."""
         if self.plan.choose is not None:
             return self._chosen(self.plan.choose(self.measurement))
-        unclear = budgets.unclear(self.measurement, self._variants)
-        if budgets.enough(self._round, unclear) or self._is_answered:
+        measured, answered = self.measurement, self.plan.answered
+        # Two rounds or more may say all that was asked.
+        if answered and self._round > 1 and answered(measured):
             return []
-        return budgets.wanted(self._round + 1, unclear, self._variants)
-
-    @property
-    def _is_answered(self) -> bool:
-        """Whether two rounds or more say all that was asked."""
-        answered = self.plan.answered
-        return answered is not None and self._round > 1 and answered(self.measurement)
+        return budgets.wanted(self._round, measured, self._variants)
 
     def _chosen(self, variants: tuple[Variant, ...]) -> list[str]:
         known = {one.name for one in self._planned}

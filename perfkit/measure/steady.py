@@ -369,11 +369,8 @@ def _steady(trial: Trial) -> Steady | None:
     times = np.array([t for t, _ in trial.ticks], dtype=np.float64)
     counts = np.array([n for _, n in trial.ticks], dtype=np.float64)
     worked = counts[1:] > 0
-    ends, spent, examples = (
-        times[1:][worked],
-        np.diff(times)[worked],
-        counts[1:][worked],
-    )
+    ends, examples = times[1:][worked], counts[1:][worked]
+    spent = np.diff(times)[worked]
     # One tick is the first call; a rate needs at least two more.
     if len(spent) < 3 or not np.all(spent > 0) or not all_seen(trial):
         return None

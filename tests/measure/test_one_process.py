@@ -38,7 +38,7 @@ class Told:
         self.messages.append(("note", note.name, note.value))
 
     def trials(self):
-        heard = OneProcess(1, 0, zero_ns=0, clock=lambda: self.now)
+        heard = OneProcess(0, zero_ns=0, clock=lambda: self.now)
         for message in self.messages:
             heard.take(message)
         return heard.trials()
