@@ -19,7 +19,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from perfkit.charts.figure import INK, Figure, fitted
+from perfkit.charts.figure import INK, SVG, Figure, fitted
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 
@@ -246,7 +246,6 @@ def _ems(text: str) -> float:
     return text_to_path.get_text_width_height_descent(text, one, False)[0] / 100
 
 
-_SVG = "http://www.w3.org/2000/svg"
 _LINE, _PAD = 18, 8
 
 
@@ -268,23 +267,23 @@ def _with_band(svg: str, words: str, alt: str) -> str:
     root.set("aria-label", f"{words} {alt}")
     # What comes first in a drawing lies below the rest; nothing else is up here.
     root.append(_band(lines, top - high, wide, high))
-    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("", SVG)
     return ElementTree.tostring(root, encoding="unicode")
 
 
 def _band(
     lines: list[str], top: float, wide: float, high: float
 ) -> ElementTree.Element:
-    band = ElementTree.Element(f"{{{_SVG}}}g")
+    band = ElementTree.Element(f"{{{SVG}}}g")
     place = {"x": "1", "y": f"{top + 1:g}", "width": f"{wide - 2:g}"}
     look = "fill:none;stroke:currentColor;stroke-width:1.5"
     frame = place | {"height": f"{high - _PAD + 2:g}", "style": look}
-    ElementTree.SubElement(band, f"{{{_SVG}}}rect", frame)
+    ElementTree.SubElement(band, f"{{{SVG}}}rect", frame)
     font = f"font-size:{SMALL}px;font-weight:bold;font-family:system-ui, sans-serif"
     for number, line in enumerate(lines):
         at = {"x": f"{_PAD}", "y": f"{top + (number + 1) * _LINE:g}"}
         text = ElementTree.SubElement(
-            band, f"{{{_SVG}}}text", at | {"style": f"{font};fill:currentColor"}
+            band, f"{{{SVG}}}text", at | {"style": f"{font};fill:currentColor"}
         )
         text.text = line
     return band

@@ -14,7 +14,7 @@ from markupsafe import Markup
 # A colour that stands for the page's own: text, axes, outlines.
 INK = "#010203"
 
-_SVG = "http://www.w3.org/2000/svg"
+SVG = "http://www.w3.org/2000/svg"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 _NUMBERS = ("d", "x", "y", "width", "height", "points", "transform")
 _FONT = re.compile(r"font-family:[^;]*")
@@ -34,7 +34,7 @@ def fitted(raw: str, alt: str) -> str:
         _clean(element)
     _drop_unused_ids(root)
     _dress(root, alt)
-    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("", SVG)
     text = ElementTree.tostring(root, encoding="unicode")
     return re.sub(r">\s+<", "><", text)
 
@@ -96,7 +96,7 @@ def _dress(root: Element, alt: str) -> None:
         "stroke-linejoin": "round",
         "stroke-linecap": "butt",
     }
-    style = ElementTree.Element(f"{{{_SVG}}}style")
+    style = ElementTree.Element(f"{{{SVG}}}style")
     style.text = _STYLE.strip()
     root.insert(0, style)
 

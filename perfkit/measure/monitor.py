@@ -102,11 +102,7 @@ class Monitor:
 
     def take(self) -> list[dict[str, float]]:
         """The samples since the last call, oldest first."""
-        samples = []
-        with contextlib.suppress(IndexError):
-            while True:
-                samples.append(self._fresh.popleft())
-        return samples
+        return [self._fresh.popleft() for _ in range(len(self._fresh))]
 
     def _sample_until_stopped(self) -> None:
         while not self._stop.is_set():

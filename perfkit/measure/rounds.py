@@ -364,18 +364,15 @@ class Run:
 
     def _end(self, lives: list[LiveTrial]) -> Iterator[Event]:
         self.watcher.watch(None)
+        # Of a trial that counts although its round was ended: nobody loses turns. In
+        # the first round it is all there is to see, and nothing is claimed of it.
+        fewest_turns = 1 if self._round == 1 and not self.plan.choose else 2
         for live in lives:
-            if not self._ending or live.turns_done >= self._fewest_turns:
+            if not self._ending or live.turns_done >= fewest_turns:
                 live.end()
             else:
                 live.end("stopped", f"was at work when the {self._why_ending}")
         yield from self._record(lives)
-
-    @property
-    def _fewest_turns(self) -> int:
-        """Of a trial that counts although its round was ended: nobody loses turns."""
-        # In the first round it is all there is to see, and nothing is claimed of it.
-        return 1 if self._round == 1 and not self.plan.choose else 2
 
     @property
     def _why_ending(self) -> str:

@@ -28,6 +28,12 @@ def samples(monitor, wanted):
     return found
 
 
+def watched(monitor, pid, wanted):
+    monitor.watch(pid)
+    monitor.start(0)
+    return samples(monitor, wanted)
+
+
 PERIOD_S = 0.05
 
 
@@ -48,9 +54,7 @@ def burner():
 
 
 def test_the_trials_load_is_told_from_everything_elses(monitor, burner):
-    monitor.watch(burner.pid)
-    monitor.start(0)
-    seen = samples(monitor, 12)[4:]
+    seen = watched(monitor, burner.pid, 12)[4:]
     process = psutil.Process(burner.pid)
     used = process.cpu_times()
     told = sum(s["cpu_trial"] * PERIOD_S for s in seen)
@@ -62,9 +66,7 @@ def test_the_trials_load_is_told_from_everything_elses(monitor, burner):
 
 def test_a_process_that_is_not_the_trial_counts_as_others(monitor, burner):
     with subprocess.Popen(["sleep", "3600"]) as idle:
-        monitor.watch(idle.pid)
-        monitor.start(0)
-        seen = samples(monitor, 12)[4:]
+        seen = watched(monitor, idle.pid, 12)[4:]
         idle.kill()
     assert any(s["cpu_other"] > 0 for s in seen)
     assert all(s["cpu_trial"] < 0.1 for s in seen)
@@ -85,9 +87,7 @@ def test_the_speed_of_a_core_comes_with_every_other_sample(monitor):
 def test_a_reading_that_fails_takes_no_other(monitor, burner, monkeypatch, broken):
     refusals = itertools.cycle((OSError, AttributeError, NotImplementedError))
     monkeypatch.setattr(psutil, broken, Mock(side_effect=refusals))
-    monitor.watch(burner.pid)
-    monitor.start(0)
-    seen = samples(monitor, 4)[-1]
+    seen = watched(monitor, burner.pid, 4)[-1]
     assert not LOST[broken] & seen.keys()
     for name in LOST.keys() - {broken}:
         assert LOST[name] & seen.keys(), name
@@ -95,9 +95,7 @@ def test_a_reading_that_fails_takes_no_other(monitor, burner, monkeypatch, broke
 
 @pytest.mark.fault("monitor", "SIGKILL", sees="The machine's readings alone go on.")
 def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
-    monitor.watch(burner.pid)
-    monitor.start(0)
-    samples(monitor, 2)
+    watched(monitor, burner.pid, 2)
     burner.kill()
     burner.wait()
     monitor.take()
@@ -112,9 +110,7 @@ def test_where_no_process_is_told_of_there_are_no_samples(
     monitor, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "none"), raising=False)
-    monitor.watch(1)
-    monitor.start(0)
-    seen = samples(monitor, 3)[-1]
+    seen = watched(monitor, 1, 3)[-1]
     assert "t" in seen
     assert not {"cpu_trial", "cpu_other", "memory_trial"} & seen.keys()
 
