@@ -55,10 +55,7 @@ def _row(standing: Standing) -> dict[str, Any]:
         row["verdict"] = "baseline" if standing.is_baseline else ""
     if standing.comparison:
         compared = standing.comparison
-        row |= {
-            "against": compared.baseline,
-            "verdict": compared.judgement,
-        }
+        row |= {"against": compared.baseline, "verdict": compared.judgement}
         # What is not known is no number here either.
         if units.is_known(compared.low, compared.high):
             row["ratio"] = compared.ratio

@@ -411,11 +411,8 @@ def judge(low: float, middle: float, high: float, floor: float = 0.0) -> Compari
     if high < 0 and middle < -floor:
         return "slower"
     left_open = max(abs(low), abs(high))
-    return (
-        "no difference shown"
-        if left_open <= np.log(WORTH_KNOWING)
-        else "too noisy to say"
-    )
+    small = left_open <= np.log(WORTH_KNOWING)
+    return "no difference shown" if small else "too noisy to say"
 
 
 def _log_ratio(one: Steady, other: Steady) -> tuple[float, float, int]:

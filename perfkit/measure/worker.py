@@ -183,10 +183,7 @@ def _outcome(error: BaseException) -> tuple[str, str]:
         return "out-of-memory", f"ran out of memory: {first or kind}"
     if isinstance(error, PerfkitError):
         return "crashed", f"ended: {first}"
-    where = traceback.extract_tb(error.__traceback__)
-    line = (
-        f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})"
-        if where
-        else ""
-    )
+    line = ""
+    if where := traceback.extract_tb(error.__traceback__):
+        line = f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})"
     return "crashed", f"raised {kind}: {first}{line}"
