@@ -285,5 +285,5 @@ def taken(cores: Iterable[tuple[float, float]]) -> str:
         return ""
     mean = sum(means[second] for second in longest) / len(longest)
     when = f"{longest[0]} to {longest[-1] + 1} s"
-    many = f"{units.significant(mean, 2)} core{'s' * (mean != 1)}"
-    return f"other programs took {many}, {when}"
+    many = units.significant(mean, 2)
+    return f"other programs took {many} core{'s' * (many != '1')}, {when}"

@@ -88,6 +88,7 @@ IDLE = [0.1] * 10
         ([], ""),
         ([0.3] * 30, ""),
         (IDLE + [1.1] * 10 + IDLE, "other programs took 1.1 cores, 2 to 4 s"),
+        ([1.04] * 10, "other programs took 1 core, 0 to 2 s"),
         # A peak of a fifth of a second is no second.
         ([0.1] * 5 + [2.0] + [0.1] * 9, ""),
         # The longest stretch counts.
