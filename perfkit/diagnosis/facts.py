@@ -24,6 +24,7 @@ from perfkit.diagnosis.training import (
     updates_once,
     validation_steps,
 )
+from perfkit.experiments.shared.loops import described
 
 # What holds work that the graph around it does not show.
 _HIDDEN = (
@@ -355,12 +356,6 @@ def recurrent(model: Any) -> list[Any]:
 def unrolled(model: Any) -> list[Any]:
     """The recurrent layers that make one graph of all their steps."""
     return [layer for layer in recurrent(model) if layer.unroll]
-
-
-def described(part: Any) -> str:
-    """Say the dtype and shape of a tensor: ``"float32[32, 224]"``."""
-    dtype = getattr(part.dtype, "name", str(part.dtype))
-    return f"{dtype}[{', '.join(map(str, part.shape))}]"
 
 
 # Shorter rows are features, not texts; of less padding nobody would gain.

@@ -232,7 +232,7 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
     if schema > newest:
         raise BadFileError(
             f"{name} was written by a newer perfkit (schema {schema}, this one reads "
-            f"{newest}): get a newer perfkit, by git pull and its first command again"
+            f"{newest}): get a newer perfkit, by git pull and its first command again."
         )
 
 

@@ -357,9 +357,11 @@ def _option(name: str, value: Any) -> str:
 
 def _ran(finding: Finding) -> str:
     ran = {trial.variant for trial in finding.trials if not trial.is_try} - {CONTROL}
-    said = [f"{len(ran)} variants, each a way of doing the same work."]
+    several = "s" * (len(ran) != 1)
+    said = [f"{len(ran)} variant{several}, each a way of doing the same work."]
     if has_microbenchmarks(finding):
-        said = [f"{len(ran)} microbenchmarks, each work of its own: none is compared."]
+        what = f"microbenchmark{several}, each work of its own: none is compared."
+        said = [f"{len(ran)} {what}"]
     if finding.baseline:
         said.append(f"The baseline is {plain(finding.baseline, 80)}.")
     for name, why in finding.unavailable.items():

@@ -1,4 +1,4 @@
-"""What is this computer? Asked of the system itself, in about half a second."""
+"""What is this computer? Asked of the system itself, in a third of a second."""
 
 import os
 import platform

@@ -128,6 +128,17 @@ def test_little_or_nothing_measured_can_be_shown(rounds):
     assert (unknown in in_text(found.report, whole=True)) != bool(rounds)
 
 
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ({"naive": 10.0}, " 1 variant, each"),
+        ({"a": 1.0, "b": 2.0}, " 2 variants, each"),
+    ],
+)
+def test_what_ran_is_counted_in_words(rates, said):
+    assert said in written(finding(rates, against=""), whole=True)
+
+
 def test_the_guess_turns_and_an_early_end_are_told():
     found = finding(guess="parallel", stopped=True)
     for said in (repr(found), found._repr_html_()):

@@ -185,7 +185,7 @@ def _rolled(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 
 def _validate_seldom(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """Validate after every fifth epoch, or after the last one."""
+    """Validate a fifth as often as now, or after the last epoch."""
     often, given = places.value("validation_freq"), places.value("epochs")
     before = places.code.number(often) if often is not None else 1
     # Without a word of them there is one.
