@@ -50,7 +50,8 @@ def test_an_error_in_the_console_or_a_foreign_request_is_noticed(browser, lab):
     page = context.new_page()
     page.evaluate("console.error('broken')")
     page.evaluate("fetch('http://example.invalid/news').catch(() => 0)")
-    page.evaluate("new WebSocket('ws://example.invalid/news') && 0")
+    with page.expect_event("websocket"):
+        page.evaluate("new WebSocket('ws://example.invalid/news') && 0")
     with page.expect_event("pageerror"):
         page.evaluate("setTimeout(() => { throw new Error('thrown') }) && 0")
     context.close()
