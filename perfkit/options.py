@@ -100,7 +100,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if getattr(asked, "name", None) is not None:
         named(asked.name)
     if rest:
-        raise BadParameterError(_not_understood(commands[asked.command], rest[0]))
+        said = _not_understood(commands[asked.command], rest[0])
+        if given in _OF_SCRIPTS:
+            said += " Arguments of a script go behind ` -- `."
+        raise BadParameterError(said)
     return asked
 
 

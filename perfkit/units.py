@@ -89,7 +89,7 @@ def ratio_between(value: float, low: float, high: float) -> str:
     """Write a ratio with its interval, as ``"1.32× (1.28 to 1.36)"``, or ``"?"``."""
     if not is_known(low, high):
         return UNKNOWN
-    return f"{ratio(value)}{_ends(low, high, lambda end: ratio(end)[:-1])}"
+    return f"{ratio(value)}{_ends(low, high, _end)}"
 
 
 def spread(value: float, low: float, high: float, write: Callable[[float], str]) -> str:
@@ -121,9 +121,15 @@ def ratio(value: float) -> str:
     return f"{two_digits}×"
 
 
+def _end(value: float) -> str:
+    # What is claimed leaves out 1: an end that is not 1 is not written as 1.
+    return f"{value:.3f}" if 0 < abs(value - 1) < 0.005 else ratio(value)[:-1]
+
+
 def times(value: float) -> str:
     """Write a ratio as a reader repeats it, as ``"2.0"`` or ``"130"``."""
-    # An end of an interval that is not 1 is not written as 1.
+    if 0 < abs(value - 1) < 0.005:
+        return _end(value)
     digits = 2 if value < 1.05 else 1
     return f"{value:.{digits}f}" if 0.0995 <= value < 9.95 else significant(value, 2)
 

@@ -159,6 +159,7 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
         ("export other.json --code half", 2, ""),
         ("export other.json --colour", 2, ""),
         ("diagnose no/such/train.py:make_training", 2, "There is no file train.py"),
+        ("diagnose train.py --epochs 2", 2, "of a script go behind ` -- `"),
         ("passport", 2, ""),
         ("passport -o a.txt", 2, ""),
         ("passport -o a.json --budget soon", 2, ""),

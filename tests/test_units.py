@@ -52,6 +52,12 @@ def test_an_interval_is_written_in_the_size_of_its_rate():
     assert units.ratio_between(1.7, 1.5, 2.0) == "1.70× (1.50 to 2.00)"
 
 
+def test_an_end_that_leaves_out_one_is_not_written_as_one():
+    assert units.ratio_between(1.03, 1.002, 1.06) == "1.03× (1.002 to 1.06)"
+    assert units.ratio_between(1.03, 1.0, 1.06) == "1.03× (1.00 to 1.06)"
+    assert (units.times(1.002), units.times(1.0)) == ("1.002", "1.00")
+
+
 @pytest.mark.parametrize(
     ("low", "high", "known"),
     [

@@ -106,8 +106,8 @@ def _share(stage: Stage) -> float:
 
 def _beside(stage: Stage) -> tuple[str, str]:
     words = units.percent(_share(stage))
-    if stage.ns_per_element is not None:
-        words += f", {units.seconds(stage.ns_per_element / 1e9)} each"
+    if stage.each_s is not None:
+        words += f", {units.seconds(stage.each_s)} each"
     return words, _settings(stage)
 
 

@@ -230,7 +230,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             in_turns=not self._machine.gpus,
             overrun=1.0,
             choose=self._rounds,
-            usual=left,
+            usual=left + peaks,
             tries=lambda _: split.tries(self._facts, gpus=len(self._machine.gpus)),
             opening=self._opening,
             spread=spread.of_this_machine(),

@@ -87,7 +87,7 @@ _MIND = {
     "determinism": "Two runs then differ.",
     "float32": "Results then have 7 digits instead of 16.",
     "buckets of similar length": "Examples of similar length are then learnt together.",
-    "graph": "What a step counts, prints or draws with NumPy then happens only once.",
+    "graph": "What a step counts, prints or draws by NumPy then happens only once.",
     "tf.function": "What it counts or prints in Python then happens only once.",
 }
 

@@ -30,7 +30,7 @@ _DEEPEST = 100
 # Each has a row in every chart and table; no question has a tenth of it.
 _MOST_VARIANTS = 500
 # No chart and no table has room for more.
-_MOST_STAGES = 40
+_MOST_STAGES, _FEW_ELEMENTS = 40, 30
 # What is said of a kind of document that was given for another.
 _READ_BY = dict.fromkeys(
     ("finding", "diagnosis", "profile", "passport"), "perfkit show reads it"
@@ -142,10 +142,21 @@ class Stage:
 
     name: str
     share: float | None = None
+    elements: float | None = None
     ns_per_element: float | None = None
     parallelism: float | None = None
     buffer: float | None = None
     tuned: bool = False
+
+    @property
+    def each_s(self) -> float | None:
+        """Seconds of its work for each element; None where that is not known.
+
+        Work for elements under way counts, and few that are done do not outweigh it.
+        """
+        few = self.elements is not None and self.elements < _FEW_ELEMENTS
+        known = None if few else self.ns_per_element
+        return None if known is None else known / 1e9
 
 
 def stages(plan: object) -> list[Stage]:

@@ -44,8 +44,9 @@ _CLAIMS = (
     "beyond the noise.",
     "no difference shown: neither is so, and the interval leaves no difference open "
     f"that is larger than {units.percent(WORTH_KNOWING - 1)}.",
-    "too noisy to say: the interval leaves open that there is such a difference.",
-    "one round: not judged: a single round, or one turn in it, leaves it open.",
+    "too noisy to say: the interval leaves open whether there is such a difference.",
+    "one round: not judged: a single round does not show how much rounds differ, which "
+    "may be more than its interval.",
 )
 
 
@@ -275,8 +276,8 @@ def _noise(finding: Finding) -> str:
         return "How noisy this machine was is not known: the run was too short."
     share = units.percent(abs(finding.noise_floor - 1))
     return (
-        f"Two runs of the same code may differ by {share} here: what they did, and one "
-        "standard error. Smaller differences are not reported."
+        f"Two runs of the same code may differ by {share} here: by what they did "
+        "differ, and one standard error more. Smaller differences are not reported."
     )
 
 
@@ -391,7 +392,7 @@ def _rounds(finding: Finding) -> str:
         held = "A round holds the training as given and what may help it most, shuffled"
     alone = "run once in a fresh process"
     if any(trial.notes.get(ONE_PROCESS) for trial in finding.trials):
-        alone += "; in the first round all took turns in one process"
+        alone += ", but for the first round: there all took turns in one process"
     return (
         f"{len(finding.trials) - tries} in {rounds} round{'s' * (rounds != 1)}"
         f"{besides}: {outcomes or 'none'}. A trial is one variant, {alone}. {held}. "
@@ -439,6 +440,8 @@ def _text(value: Any) -> str:
         return ", ".join(f"{name} {text}" for name, text in told.items() if text)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
+    if isinstance(value, float):
+        return units.significant(value, 4)
     return json.dumps(value, ensure_ascii=False) if value or value == 0 else ""
 
 
@@ -536,11 +539,11 @@ def _anatomy(found: Diagnosis) -> Fold:
 
 def _stage(of: Stage, most: Any) -> tuple[str, ...]:
     by = " (AUTOTUNE)" if of.tuned else ""
-    each = of.ns_per_element
+    each = units.UNKNOWN if of.each_s is None else units.seconds(of.each_s)
     return (
         of.name,
         "" if of.share is None else units.percent(of.share),
-        "" if each is None else units.seconds(each / 1e9),
+        each,
         "" if of.parallelism is None else f"{of.parallelism:g}{by}",
         "the most work, by TensorFlow's own clock" * (of.name == most),
     )
@@ -590,4 +593,4 @@ def _hints(found: Diagnosis) -> Table:
         if (hint.cell, hint.line) not in measured
     )
     headings = ("where", "what stands there", "hint")
-    return Table("Seen in the code, not measured", headings, rows)
+    return Table("Seen in the code, by reading alone", headings, rows)

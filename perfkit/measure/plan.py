@@ -166,7 +166,7 @@ class Plan:
         choose: Names the variants of the next round from what has been measured, none
             to end; it may add new ones. None leaves the choice to how narrow
             the intervals are.
-        usual: Seconds after which ``choose`` mostly ends it; None for the budget.
+        usual: Seconds after which it mostly ends, tries included; None for the budget.
         answered: Says from what has been measured whether the run may end before its
             budget does; None where it is to be spent.
         opening: A process at work whose variants are the first round; its time counts

@@ -462,11 +462,13 @@ class Run:
     @property
     def _expected_s(self) -> float:
         """Seconds that the run will take as it looks now."""
+        # Who foresees the end has counted what is tried after the rounds.
+        if self.plan.usual is not None:
+            return self.plan.usual
         if self._tries_end is not None:
             return self._tries_end
         budget = self.plan.budget
-        usual = budget if self.plan.usual is None else self.plan.usual
-        return usual + (measure_plan.seconds_for(budget) if self.plan.tries else 0.0)
+        return budget + (measure_plan.seconds_for(budget) if self.plan.tries else 0.0)
 
     def _next_round_fits(self) -> bool:
         if not self._variants or self.stopped.is_set():

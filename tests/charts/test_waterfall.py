@@ -114,6 +114,15 @@ def test_the_plan_of_its_pipeline_is_drawn():
     assert "without their shuffle" not in said
     driven = replace(found, anatomy=found.anatomy | {"without": "shuffle"})
     assert "without their shuffle" in in_text(driven.report, whole=True)
+    # What is under way for the next ones would count as work for these few.
+    early = diagnosis(anatomy={"stages": [stage | {"elements": 3}]})
+    assert "map, 90 %, 2 at a time" in chart(early, "anatomy").alt
+    (row,) = (
+        line
+        for line in in_text(early.report, whole=True).splitlines()
+        if line.startswith("map ")
+    )
+    assert re.split(r"  +", row)[1:] == ["90 %", "?", "2"]
 
 
 def test_a_diagnosis_has_the_charts_of_its_trials_too():

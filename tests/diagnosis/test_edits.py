@@ -915,7 +915,7 @@ def test_a_hint_in_a_notebook_is_told_by_cell_and_line(tmp_path):
     (hint,) = hints(maker(str(path)))
     assert hint.where == "code cell 2, line 2"
     seen = replace(found("graph"), hints=(hint,))
-    assert "Seen in the code, not measured" in in_text(seen.report, whole=True)
+    assert "Seen in the code, by reading alone" in in_text(seen.report, whole=True)
     there = locate(seen, maker(str(path)))
     assert "Seen in the code" not in in_text(there.report, whole=True)
 
@@ -956,6 +956,12 @@ def test_the_command_writes_the_patch_alone_to_stdout(tmp_path, monkeypatch, cap
     out, said = capsys.readouterr()
     assert out.startswith("--- a/train.py\n+++ b/train.py\n@@ ")
     assert said.startswith('perfkit: The patch makes "without progress bar".')
+    assert "is left to you" not in said
+    # What helps most has no lines.
+    diagnosed_by(monkeypatch, found("without Python", "without progress bar"))
+    assert main(["diagnose", str(path), "--diff"]) == 0
+    left = '"without Python" is left to you: no lines for it are certain.'
+    assert left in capsys.readouterr().err
     diagnosed_by(monkeypatch, found())
     assert main(["diagnose", str(path), "--diff"]) == 0
     assert capsys.readouterr() == (

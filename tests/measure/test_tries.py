@@ -111,6 +111,13 @@ def test_progress_never_promises_less_than_what_is_to_come(tried, more):
     assert told[0].expected == pytest.approx(8 + more)
 
 
+def test_who_foresees_the_end_has_counted_the_tries():
+    scripts = {"base": Script(), "slow": Script(0.06)}
+    run, _ = play(scripts, budget=8, tries=asking(one()), usual=9.0)
+    told = [e.expected for e in run.events() if isinstance(e, Progress)]
+    assert told[0] == pytest.approx(9.0)
+
+
 def test_stop_in_the_middle_keeps_what_was_found():
     endless = Try(name="fits 16?", work=Script(0.5))
     run, starter = play_with(asking(one("fits 8?"), endless, one("fits 32?")))

@@ -59,8 +59,8 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
             cause="eager",
             kind="defect",
             changes="The step is traced once and run as a graph.",
-            fix="Leave out run_eagerly=True in model.compile(...), and "
-            "tf.config.run_functions_eagerly(True).",
+            fix="Leave out what asks for it: run_eagerly=True in model.compile(...), "
+            "model.run_eagerly = True, or tf.config.run_functions_eagerly(True).",
             apply=as_graph,
         )
         yield Untested("xla", "an eager step cannot be compiled")

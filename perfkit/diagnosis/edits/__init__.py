@@ -199,6 +199,9 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
         return Patch(b"", ("The code cannot be read any more, so there is no patch.",))
     made = {
         "The patch makes {}.": causes,
+        "{} is left to you: no lines for it are certain.": [
+            one for one in found.best[:3] if one.cause not in {c.cause for c in causes}
+        ],
         "For {} the training reports or saves less.": [
             cause for cause in causes if cause.cause in _LESS
         ],
