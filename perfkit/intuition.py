@@ -27,7 +27,7 @@ from perfkit.findings.standing import (
     ratio_in,
     standings,
 )
-from perfkit.findings.store import Recorded
+from perfkit.findings.store import Recorded, finding_of
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
 from perfkit.measure.statistics import Comparison
@@ -214,7 +214,7 @@ def _judged(path: Path) -> Iterator[tuple[object, Guessed]]:
         found = store.load(path)
     except BadFileError:
         return
-    finding = found.finding if isinstance(found, Diagnosis) else found
+    finding = finding_of(found)
     if not finding.guess:
         return
     words = guess(finding)

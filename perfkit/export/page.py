@@ -16,9 +16,8 @@ import perfkit
 from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError, remedy
 from perfkit.findings import reports
-from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.report import STYLE, Fold, Report, folds_in_html, in_html
-from perfkit.findings.store import Recorded, write_whole
+from perfkit.findings.store import Recorded, finding_of, write_whole
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def of_finding(
     """Prepare a finding, or a diagnosis, for a page as ``page_of`` does."""
     from perfkit.gallery import chart, kinds
 
-    finding = found.finding if isinstance(found, Diagnosis) else found
+    finding = finding_of(found)
     report = found.report
     report = replace(report, folds=(*report.folds, reports.facts(finding)))
     # The table and the labels of the rates say the ratios.

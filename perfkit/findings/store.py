@@ -35,6 +35,11 @@ FOLDER = "perfkit-findings"
 Recorded = Finding | Diagnosis
 
 
+def finding_of(found: Recorded) -> Finding:
+    """A finding itself; of a diagnosis what it has measured."""
+    return found.finding if isinstance(found, Diagnosis) else found
+
+
 def save(
     finding: Recorded,
     folder: str | Path | None = None,
@@ -242,7 +247,7 @@ def _row(path: Path) -> dict[str, Any]:
         found = load(path)
     except BadFileError as error:
         return {"recorded": "", "path": path, "problem": str(error)}
-    finding = found.finding if isinstance(found, Diagnosis) else found
+    finding = finding_of(found)
     return {
         "recorded": minute(finding.recorded),
         "experiment": plain(finding.experiment) + " (recorded)" * finding.replayed,

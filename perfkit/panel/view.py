@@ -17,10 +17,9 @@ from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import Replay
 from perfkit.export.page import findings_page, signed
-from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
-from perfkit.findings.store import Recorded, to_json
+from perfkit.findings.store import Recorded, finding_of, to_json
 from perfkit.findings.text import plain
 from perfkit.machine.record import Machine
 from perfkit.measure.plan import TrialStarted, seconds_for
@@ -44,11 +43,6 @@ def charts(finding: Recorded) -> str:
         for kind, title in others
     )
     return chart(finding, first[0]).in_page() + "".join(folded)
-
-
-def finding_of(found: Recorded) -> Finding:
-    """A finding itself; of a diagnosis what it has measured."""
-    return found.finding if isinstance(found, Diagnosis) else found
 
 
 def introduction(experiment: Experiment, budget: float | None) -> str:
