@@ -118,7 +118,8 @@ class Measurer(Keeper[Found]):
         for event in run.events():
             if isinstance(event, TrialEnded | Finished):
                 self._keep(event)
-            if isinstance(event, Finished):
+            # Runs vary by more than what a rate does.
+            if isinstance(event, Finished) and not plan.runs:
                 spread.remember(event.measurement.seen)
             yield event
 

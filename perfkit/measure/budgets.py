@@ -118,6 +118,12 @@ def shortest_round_s(
     return set_up + len(names) * each
 
 
+def runs_s(names: Sequence[str], trials: Sequence[Trial], baseline: str) -> float:
+    """Seconds that a run of each of these takes, as the last ones did."""
+    last = {trial.variant: trial.wall_s for trial in trials}
+    return sum(last.get(baseline if n == CONTROL else n, 0.0) for n in names)
+
+
 def overrun_s(budget: float, round: int, first: float) -> float:
     """Seconds after which even a running trial is cut; in round 1 ``first`` budgets."""
     return budget * (first if round == 1 else _OVERRUN)

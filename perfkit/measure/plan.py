@@ -117,6 +117,13 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Foreseen:
+    """Something that the run will not do as it looks now, and what to do about it."""
+
+    message: str
+
+
+@dataclass(frozen=True)
 class Finished:
     """The run is over, by its budget, by narrow intervals or by Stop."""
 
@@ -132,6 +139,7 @@ Event = (
     | Sampled
     | TrialEnded
     | Progress
+    | Foreseen
     | Finished
 )
 
@@ -173,6 +181,9 @@ class Plan:
             from when it was started. None where all rounds are of fresh processes.
         spread: What is known of the machine's spread; kept in the run's notes.
         twice: Whether the baseline is run twice a round, to know the noise.
+        runs: Where each trial is a run that ends by itself: how many of each are
+            wanted. Where the budget holds fewer with the control, that is left out. 0
+            for trials that are ended once they have shown their rate.
         ready_s: Seconds until the baseline was ready where it has been run before; 0.0
             where nobody knows. What takes several times as long is taken to hang.
     """
@@ -192,4 +203,5 @@ class Plan:
     opening: "Opening | None" = None
     spread: Spread = field(default_factory=Spread)
     twice: bool = True
+    runs: int = 0
     ready_s: float = 0.0

@@ -240,20 +240,36 @@ class Run:
         names = self._wanted()
         self._round += 1
         self._random.shuffle(names)
+        if self.plan.runs and self._round == 1:
+            # What the sides take says whether there is room for it.
+            names.sort(key=CONTROL.__eq__)
         in_turns = self._in_turns and len(names) > 1
         way = self._round_in_turns if in_turns else self._round_in_one_go
         yield from way(names)
 
     def _round_in_one_go(self, names: list[str]) -> Iterator[Event]:
         for name in names:
+            if name == CONTROL:
+                self._make_room(names)
             if name not in self._variants:
                 # The baseline has just failed for good, and its control goes with it.
                 continue
             live = yield from self._set_up(name)
             yield from self._hear(live, self._one_go(live))
             yield from self._end([live])
-            if self._ending:
+            if self._ending or (self.plan.runs and self._trials[-1].has_failed):
                 return
+
+    def _make_room(self, names: list[str]) -> None:
+        """Leave out the control where as many runs as are wanted do not fit with it."""
+        rounds = max(1, self.plan.runs - self._round)
+        if self.plan.runs and CONTROL in names and not self._runs_fit(rounds, names):
+            self._variants.pop(CONTROL, None)
+
+    def _runs_fit(self, rounds: int, names: list[str]) -> bool:
+        """Whether so many rounds of runs fit into what is left of the budget."""
+        round_s = budgets.runs_s(names, self._trials, self.plan.baseline)
+        return self._now() + rounds * round_s <= self.plan.budget
 
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
         # The first call shows no rate, and may take longer than all that follows.
@@ -311,6 +327,9 @@ class Run:
         """Start a trial and wait until it is ready; return it."""
         silence = min(60.0, max(10.0, self.plan.budget / 3))
         silence = max(silence, _TIMES_AS_LONG * self.plan.ready_s)
+        if self.plan.runs:
+            # It tells nothing until its end.
+            silence = math.inf
         limits = Limits(silence=silence, memory=self.plan.memory)
         live = self._start(name, self._variants[name].work, limits)
         self.watcher.watch(live.running.pid)
@@ -474,8 +493,14 @@ class Run:
         if not self._variants or self.stopped.is_set():
             return False
         names = self._wanted()
-        needed = budgets.shortest_round_s(names, self._trials, in_turns=self._in_turns)
-        fits = self._now() + needed <= self.plan.budget
+        if self.plan.runs:
+            self._make_room(names)
+            fits = self._runs_fit(1, [n for n in names if n in self._variants])
+        else:
+            needed = budgets.shortest_round_s(
+                names, self._trials, in_turns=self._in_turns
+            )
+            fits = self._now() + needed <= self.plan.budget
         return self._round == 0 or (fits and bool(names))
 
     def _wanted(self) -> list[str]:

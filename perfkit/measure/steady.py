@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from perfkit.measure.trial import Trial
+from perfkit.measure.trial import RUN, Trial
 
 # The first of a turn this many times as slow as usual had to wait.
 _AWAKENING = 2.5
@@ -371,6 +371,9 @@ def _steady(trial: Trial) -> Steady | None:
     worked = counts[1:] > 0
     ends, examples = times[1:][worked], counts[1:][worked]
     spent = np.diff(times)[worked]
+    if RUN in trial.notes and len(spent) == 1 and spent[0] > 0:
+        # Nothing in it is left out, and it shows nothing of how it varies.
+        return Steady((), examples, spent, first_call_s=0.0, warm_up_s=0.0, drift=0.0)
     # One tick is the first call; a rate needs at least two more.
     if len(spent) < 3 or not np.all(spent > 0) or not all_seen(trial):
         return None

@@ -14,6 +14,8 @@ LOSSES = "losses"
 NEW_EXAMPLES = "new examples"
 # The note of the seconds from a trial's start until its first step was done.
 FIRST_STEP_S = "first_step_s"
+# The note of a trial that is one run, from its beginning to its end, as one tick.
+RUN = "whole run"
 # The notes of a training that raised: they tell paths, so who runs it sees them, and no
 # file holds them.
 PROBLEM, TRACEBACK = "problem", "traceback"
@@ -73,6 +75,11 @@ class Trial:
     parts: dict[str, tuple[float, ...]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
+
+    @property
+    def unit(self) -> str:
+        """What its ticks count."""
+        return "runs" if RUN in self.notes else "examples"
 
     @property
     def is_try(self) -> bool:
