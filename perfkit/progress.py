@@ -18,6 +18,7 @@ from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.plan import (
     Event,
     Finished,
+    Foreseen,
     Prepared,
     Preparing,
     Progress,
@@ -89,16 +90,19 @@ class Board:
         spent: Seconds of the budget spent.
         expected: Seconds the trials will take as it looks now; 0 if unknown.
         over: Whether the run has ended.
+        foreseen: What it will not do as it looks now; "" for nothing.
     """
 
     doing: str = "Getting ready"
     spent: float = 0.0
     expected: float = 0.0
     over: bool = False
+    foreseen: str = ""
     _round: int = 0
     _started: list[str] = field(default_factory=list)
     _meters: dict[str, Meter] = field(default_factory=dict)
     _measurement: Measurement | None = None
+    _counted: str = "examples"
     _benchmarks: dict[str, Microbenchmark] = field(default_factory=dict)
 
     def hear(self, event: Event) -> None:
@@ -116,10 +120,12 @@ class Board:
                 if self._started and variant != self._started[-1]:
                     count = len(self._started)
                     self.doing = f"Round {self._round}: {count} variants take turns"
-            case TrialEnded(_, measurement):
-                self._measurement = measurement
+            case TrialEnded(trial, measurement):
+                self._measurement, self._counted = measurement, trial.unit
             case Progress(spent, expected):
                 self.spent, self.expected = spent, expected
+            case Foreseen(message):
+                self.foreseen = message
             case Finished(measurement, stopped):
                 self._finish(len(measurement.trials), stopped=stopped)
 
@@ -129,7 +135,7 @@ class Board:
         plural = "trial" if trials == 1 else "trials"
         self.doing = f"{how}: {trials} {plural} in {units.seconds(round(self.spent))}"
         self.over = True
-        self._measurement, self._meters = None, {}
+        self._measurement, self._meters, self.foreseen = None, {}, ""
 
     def _begin(self, variant: str, number: int) -> None:
         if number != self._round:
@@ -142,7 +148,7 @@ class Board:
 
     def _unit(self, variant: str) -> str:
         benchmark = self._benchmarks.get(variant)
-        return benchmark.unit if benchmark else "examples"
+        return benchmark.unit if benchmark else self._counted
 
     @property
     def share(self) -> float:
@@ -195,12 +201,16 @@ def with_interval(timing: Timing, unit: str = "examples") -> str:
 def in_text(board: Board) -> str:
     """Write a board as a line or two, for a reader without HTML."""
     first = ", ".join(part for part in (board.doing, board.left) if part)
-    return "\n".join([first, *(f"{name}: {rate}" for name, rate in board.rates)])
+    foreseen = [board.foreseen] * bool(board.foreseen)
+    return "\n".join(
+        [first, *foreseen, *(f"{name}: {rate}" for name, rate in board.rates)]
+    )
 
 
 def in_html(board: Board) -> str:
     """Write a board as HTML that follows the notebook's theme."""
     doing, left = html.escape(board.doing), html.escape(board.left)
+    doing += f"<br>{html.escape(board.foreseen)}" * bool(board.foreseen)
     rows = "".join(
         f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
         f"<td style='text-align:left'>{html.escape(rate)}</td></tr>"
@@ -308,6 +318,8 @@ def _in_terminal(board: Board) -> "RenderableType":
     bar = Table.grid(padding=(0, 1), expand=False)
     bar.add_row(ProgressBar(total=1.0, completed=board.share, width=30), board.left)
     lines = [Text(board.doing, overflow="ellipsis", no_wrap=True)]
+    if board.foreseen:
+        lines.append(Text(board.foreseen))
     if board.best:
         best = f"Highest rate so far: {board.best}"
         lines.append(Text(best, style="dim", overflow="ellipsis", no_wrap=True))

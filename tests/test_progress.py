@@ -19,7 +19,8 @@ def timing(variant, rate):
 
 
 def ended(*timings):
-    return plan.TrialEnded(SimpleNamespace(), SimpleNamespace(timings=timings))
+    trial = SimpleNamespace(unit="examples")
+    return plan.TrialEnded(trial, SimpleNamespace(timings=timings))
 
 
 def board_after(*heard):

@@ -23,7 +23,7 @@ _PROBLEM, _MORE = 95, 44
 # Other programs that take less do not change a rate much.
 _MUCH_CORES = 0.5
 # What the axis counts; microbenchmarks count something else each.
-EXAMPLES, OWN = "examples per second", "of its own rate"
+EXAMPLES, RUNS, OWN = "examples per second", "runs per second", "of its own rate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ def layout(
         ends=(low, high),
         is_log=is_log,
         ticks=tuple(ticks),
-        unit=OWN if own else EXAMPLES,
+        unit=OWN if own else RUNS if _counts_runs(stood) else EXAMPLES,
     )
 
 
@@ -208,7 +208,13 @@ def _row(one: Standing, guess: Guess, so_far: float | None, *, own: bool) -> Row
     )
 
 
+def _counts_runs(stood: Sequence[Standing]) -> bool:
+    return any(one.unit == "runs" for one in stood)
+
+
 def _rate(value: float, unit: str, *, own: bool) -> str:
+    if unit == "runs":
+        return f"{units.seconds(1 / value)} a run"
     return units.rate(value, unit) if own else units.significant(value)
 
 

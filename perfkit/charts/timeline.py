@@ -167,11 +167,12 @@ def timeline(finding: Finding) -> Figure:
 def steps(trial: Trial, longest: float) -> Iterator[Step]:
     """The trial's rate as steps: from when to when on the run's clock, how fast.
 
-    The first tick is left out: it is the first call and no rate. Ticks in a row are
-    joined to steps of about ``longest`` seconds; no step spans a pause.
+    The first tick of what counts examples is left out: it is the first call and no
+    rate. Ticks in a row are joined to steps of about ``longest`` seconds; no step spans
+    a pause.
     """
     row = list[Step]()
-    for span in _worked(trial)[1:]:
+    for span in _worked(trial)[trial.unit == "examples" :]:
         if row and (span[0] != row[-1][1] or span[0] - row[0][0] >= longest):
             yield _joined(row, trial.started_s)
             row = []

@@ -17,6 +17,7 @@ from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
     NOTE,
     Standing,
+    counts_runs,
     has_microbenchmarks,
     microbenchmarks,
     of_limit,
@@ -186,9 +187,10 @@ def _variants(finding: Finding) -> Table:
     if microbenchmarks(finding.notes):
         return _benchmarks(finding, stood)
     places = [row for row, s in enumerate(stood) if s.place == "fastest"]
+    counted = "a run takes" if counts_runs(finding) else "examples/s"
     return Table(
         "All variants",
-        ("variant", "examples/s", "against", "as fast", "what that shows"),
+        ("variant", counted, "against", "as fast", "what that shows"),
         tuple(map(_variant, stood)),
         places[0] if places else -1,
     )
@@ -245,6 +247,9 @@ def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
                 units.percent(timing.drift) if timing.drift else "none shown",
                 units.percent(timing.cv) if timing.trials > 1 else "one trial",
             )
+            if counts_runs(finding):
+                # A run is one whole.
+                cells = (cells[0], "", "", "", cells[-1])
         rows.append((name, said, *cells))
     heads = ("variant", "trials", "set-up", "first call", "until steady")
     spreads = ("drift in a trial", "spread of trials")
@@ -287,11 +292,18 @@ def _method(finding: Finding) -> Iterator[str]:
     yield f"Variants: {_ran(finding)}"
     yield f"Trials: {_rounds(finding)}"
     counted = "what each part counts, per second" if of_parts else "examples per second"
-    yield (
+    what = (
         f"Rates: {counted}, in the steady state. The first call (tracing, compiling, "
-        "tuning) and the warm-up are told apart and do not count. A 95 % confidence "
-        "interval comes from the spread of trials and of the turns within them; few "
-        "trials borrow from the spread of the others."
+        "tuning) and the warm-up are told apart and do not count."
+    )
+    if counts_runs(finding):
+        what = (
+            "Runs: from a script's first line until it has ended, with the threads and "
+            "processes that it started. TensorFlow is loaded before a run begins."
+        )
+    yield (
+        f"{what} A 95 % confidence interval comes from the spread of trials and of the "
+        "turns within them; few trials borrow from the spread of the others."
     )
     alone = {c.rounds for c in finding.comparisons} == {1}
     borrowed = (

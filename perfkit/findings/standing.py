@@ -67,7 +67,14 @@ def unit_of(finding: Finding, variant: str) -> str:
     """What a variant's rate counts; the control counts what the baseline does."""
     told = microbenchmarks(finding.notes)
     benchmark = told.get(finding.baseline if variant == CONTROL else variant)
-    return benchmark.unit if benchmark else "units" if told else "examples"
+    if benchmark or told:
+        return benchmark.unit if benchmark else "units"
+    return "runs" if counts_runs(finding) else "examples"
+
+
+def counts_runs(finding: Finding) -> bool:
+    """Whether its trials are runs of whole scripts."""
+    return any(trial.unit == "runs" for trial in finding.trials)
 
 
 def _read(told: dict[str, Any]) -> Microbenchmark:
@@ -202,19 +209,27 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
     every = (*timed, *_untimed(finding))
     if not isinstance(sides, list | tuple):
         return every
-    return tuple(_side(standing) for standing in every if standing.variant in sides)
+    unit = "runs" if counts_runs(finding) else "examples"
+    return tuple(_side(one, unit) for one in every if one.variant in sides)
 
 
-def _side(standing: Standing) -> Standing:
+def _side(standing: Standing, unit: str) -> Standing:
     held = standing.comparison
-    return replace(standing, comparison=held and held.after(LEAST_ROUNDS))
+    held = held and held.after(LEAST_ROUNDS)
+    return replace(standing, comparison=held, unit=unit)
 
 
 def rate(standing: Standing) -> str:
-    """A rate with its interval; the unit, unless the column's heading has it."""
+    """A rate with its interval, or what a run takes.
+
+    The unit stands there unless the column's heading has it.
+    """
     found = standing.timing
     if found is None:
         return "not timed"
+    if standing.unit == "runs":
+        run = found.seconds(1)
+        return units.between(run.value, run.low, run.high, units.seconds)
     said = units.rate_between(found.rate, found.low, found.high, standing.unit)
     return said.replace(" examples/s", "")
 
