@@ -213,6 +213,10 @@ def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     policies = "of float32, mixed_bfloat16, mixed_float16"
     _add(parser, "--policy", "WORD,WORD", policies, type=_words, default=())
     _add_fit(parser)
+    whole = (
+        "run scripts to their end, whatever they do, and compare the seconds of a run"
+    )
+    _add(parser, "--whole", None, whole)
     worse = (
         "for checks by a machine: exit with 1 if a side is shown to be slower than the "
         "first by more than this share, such as 5%%"

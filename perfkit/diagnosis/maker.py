@@ -62,7 +62,12 @@ class InFile:
         return function()
 
 
-def maker(given: Any, arguments: Sequence[str] = (), fit: int = 0) -> Callable[[], Any]:
+def maker(
+    given: Any,
+    arguments: Sequence[str] = (),
+    fit: int = 0,
+    read: Callable[[Path, tuple[str, ...], int], Script] = script,
+) -> Callable[[], Any]:
     """Understand what ``diagnose`` was given.
 
     Args:
@@ -70,13 +75,15 @@ def maker(given: Any, arguments: Sequence[str] = (), fit: int = 0) -> Callable[[
             ``make_training`` is taken if it has one; else it is a script as it is.
         arguments: Of a script.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        read: Reads a script, and refuses what is none.
 
     Raises:
         BadParameterError: It is none of these, there is no such file, or it trains
             nothing.
     """
     if isinstance(given, str | Path):
-        return _in_file(str(given), tuple(arguments), fit)
+        file, name = _place_in(str(given))
+        return InFile(str(file), name) if name else read(file, tuple(arguments), fit)
     if isinstance(given, type) or not callable(given):
         raise BadParameterError(
             f"diagnose() takes a function, such as `{_CONTRACT}`, or a script, such as "
@@ -137,7 +144,8 @@ def name_of(maker: Callable[[], Any]) -> str:
     return str(getattr(maker, "__name__", "a function"))
 
 
-def _in_file(given: str, arguments: tuple[str, ...], fit: int) -> InFile | Script:
+def _place_in(given: str) -> tuple[Path, str]:
+    """The file that is given, and the function in it; "" for a script."""
     path, _, name = given.rpartition(":")
     if not path or not name.isidentifier():
         path, name = given, ""
@@ -147,9 +155,7 @@ def _in_file(given: str, arguments: tuple[str, ...], fit: int) -> InFile | Scrip
             f"There is no file {file.name}; give train.py, or FILE.py:make_training."
         )
     file = file.resolve()
-    if name or _has(file, _FUNCTION):
-        return InFile(str(file), name or _FUNCTION)
-    return script(file, arguments, fit)
+    return file, name or (_FUNCTION if _has(file, _FUNCTION) else "")
 
 
 def _has(file: Path, name: str) -> bool:

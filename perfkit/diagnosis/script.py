@@ -393,10 +393,7 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         tree = parse(str(path))
         marked = MarkSteps(parse(str(path))).count
     except source.UNREADABLE as error:
-        raise BadParameterError(
-            f"{path.name} cannot be read as Python: "
-            f"{plain(str(error) or type(error).__name__)}."
-        ) from None
+        raise unreadable(path, error) from None
     if "tf_keras" in names and importlib.util.find_spec("tf_keras"):
         raise BadParameterError(f"{path.name} trains with {KERAS_2}")
     # Scalers may be all that is fitted where a loop trains.
@@ -407,10 +404,7 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
         )
-    # Asked here: trials have the folder of their launcher. Jupyter starts a notebook in
-    # the folder that it lies in.
-    folder = str(path.parent) if path.suffix == ".ipynb" else os.getcwd()
-    found = Script(str(path), arguments, fit, folder)
+    found = Script(str(path), arguments, fit, folder_of(path))
     found.line_of_fit(tree)
     if not fits and not marked:
         raise BadParameterError(
@@ -419,6 +413,18 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             "in. Nothing of it was run."
         )
     return found
+
+
+def unreadable(path: Path, error: Exception) -> BadParameterError:
+    """Say that a file is no Python, and why."""
+    why = plain(str(error) or type(error).__name__)
+    return BadParameterError(f"{path.name} cannot be read as Python: {why}.")
+
+
+def folder_of(path: Path) -> str:
+    """Where a script runs; Jupyter starts a notebook in the folder that it lies in."""
+    # Asked here: trials have the folder of their launcher.
+    return str(path.parent) if path.suffix == ".ipynb" else os.getcwd()
 
 
 class _Shell:

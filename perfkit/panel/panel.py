@@ -22,8 +22,7 @@ from perfkit.panel.passport_panel import PassportPanel
 from perfkit.panel.view import NOTHING, READY, RUNNING, View, watch
 from perfkit.panel.worker import SLICE_S, Measuring
 from perfkit.race.entrants import Asked, entrants
-from perfkit.race.question import Race
-from perfkit.race.race import asked_for, open_race
+from perfkit.race.race import asked_for, open_race, to_race
 from perfkit.runs import (
     default_budget,
     experiment_of,
@@ -270,7 +269,7 @@ class RacePanel(Panel):
         self._asked = asked
         sides = entrants(asked)
         sides.close()
-        super().__init__(Race(of=sides.sides, typed=asked.typed), **how)
+        super().__init__(to_race(sides.sides, asked), **how)
 
     def _open(self) -> Session | Replay:
         return open_race(

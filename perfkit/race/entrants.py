@@ -18,6 +18,7 @@ from perfkit.machine import environment
 from perfkit.measure.host import Place
 from perfkit.race.commits import checked_out
 from perfkit.race.side import Side
+from perfkit.race.whole import WholeScript, whole_script
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 _NOW = "the working tree"
@@ -40,6 +41,7 @@ class Asked:
         policy: Dtype policies.
         arguments: Of the scripts, as on their own command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        whole: Whether scripts are run to their end, whatever they do.
     """
 
     trainings: tuple[Any, ...]
@@ -51,6 +53,7 @@ class Asked:
     policy: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     fit: int = 0
+    whole: bool = False
 
     @property
     def typed(self) -> str:
@@ -76,10 +79,19 @@ class Asked:
         pairs = [(f"--{o}", str(one)) for o, each in given.items() for one in each]
         # What a script is given is its own, and may be anything.
         rest = " -- …" * bool(self.arguments)
-        return shlex.join(["perfkit", "race", *itertools.chain(*pairs), *names]) + rest
+        words = [*["--whole"] * self.whole, *itertools.chain(*pairs), *names]
+        return shlex.join(["perfkit", "race", *words]) + rest
 
     def _maker(self, training: Any) -> Callable[[], Any]:
-        return maker(training, self.arguments, self.fit)
+        if not self.whole:
+            return maker(training, self.arguments, self.fit)
+        made = maker(training, self.arguments, read=whole_script)
+        if not isinstance(made, WholeScript):
+            raise BadParameterError(
+                f"--whole runs scripts, and {name_of(made)} is a function: call it in "
+                "a script of its own, or leave --whole out."
+            )
+        return made
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,12 @@ def entrants(asked: Asked) -> Entrants:
         "--cores": bool(asked.cores),
         "--batch and --policy": bool(asked.batch or asked.policy),
     }
+    own = [n for n in ("batch", "policy", "fit") if asked.whole and getattr(asked, n)]
+    if own:
+        raise BadParameterError(
+            f"--whole runs scripts as they are, without --{own[0]}: change that in a "
+            "copy of the script, and race the two."
+        )
     given = [kind for kind, there in kinds.items() if there]
     if not given:
         raise BadParameterError(

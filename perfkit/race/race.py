@@ -23,11 +23,12 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import unknown
 from perfkit.experiments.replay import Replay
 from perfkit.experiments.session import Session, check_budget
-from perfkit.findings.record import Finding
-from perfkit.findings.standing import measurement
+from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.standing import LEAST_ROUNDS, measurement
 from perfkit.machine.environment import named_in, own_names
 from perfkit.measure import spread
 from perfkit.measure.host import Environment, Launchers, Place, environment_of
+from perfkit.measure.measurement import Measurement
 from perfkit.measure.plan import Event, Plan, Preparing
 from perfkit.measure.trial import Limits
 from perfkit.race import why
@@ -35,6 +36,7 @@ from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.rounds import Rounds, budget_for, decided
 from perfkit.race.side import First, Side
+from perfkit.race.whole import WholeRace, WholeRounds, foreseeing
 from perfkit.runs import check_seed, home_of, open_replay, watch_here
 
 _UNWRITTEN = (
@@ -155,8 +157,12 @@ class RaceSession(Session):
         self._launchers = Launchers(places, self._environments)
         with contextlib.closing(self._launchers):
             yield from self._look()
-            if not self._stopped.is_set():
-                yield from super()._measure()
+            if self._stopped.is_set():
+                return
+            events, race = super()._measure(), self._race
+            if isinstance(race, WholeRace):
+                events = foreseeing(events, race, auto=self._asked is None)
+            yield from events
 
     def _starter(self) -> Launchers:
         assert self._launchers
@@ -164,6 +170,8 @@ class RaceSession(Session):
 
     def _plan(self) -> Plan:
         race = self._race
+        if isinstance(race, WholeRace):
+            return self._plan_of_runs(race)
         choose = Rounds(race.sides, race.facts, self._budget, self._worse)
         return Plan(
             variants=choose.first,
@@ -176,6 +184,26 @@ class RaceSession(Session):
             ready_s=max(facts.ready_s for facts in race.facts.values()),
         )
 
+    def _plan_of_runs(self, race: WholeRace) -> Plan:
+        auto = self._asked is None
+        choose = WholeRounds(race.sides, {}, self._budget, self._worse, auto)
+        return Plan(
+            variants=choose.first,
+            baseline=race.baseline,
+            budget=self._budget,
+            seed=self._seed,
+            in_turns=False,
+            overrun=1.0,
+            choose=choose,
+            runs=LEAST_ROUNDS,
+        )
+
+    def _verdict(self, measured: Measurement) -> Verdict:
+        if isinstance(self._race, WholeRace):
+            # It says what did not end, where nothing could be compared.
+            return self._race.verdict(measured)
+        return super()._verdict(measured)
+
     def _look(self) -> Iterator[Event]:
         launchers = self._starter()
         facts: dict[str, Facts] = {}
@@ -184,7 +212,8 @@ class RaceSession(Session):
         if self._stopped.is_set():
             return
         known: dict[tuple[object, Place], Facts] = {}
-        for side in self._race.sides:
+        whole = isinstance(self._race, WholeRace)
+        for side in () if whole else self._race.sides:
             key = side.maker, side.place
             if key not in known:
                 found = yield from self._facts_of(side)
@@ -203,8 +232,10 @@ class RaceSession(Session):
             (*own_names(), *named_in(os.environ)),
         )
         self._race = replace(self._race, facts=facts, environment=environment)
+        if isinstance(self._race, WholeRace):
+            self._race = replace(self._race, budget=self._budget)
         self.experiment = self._race
-        if self._asked is None:
+        if self._asked is None and not whole:
             self._budget = budget_for(self._race.sides, facts)
 
     def _facts_of(self, side: Side) -> Generator[Event, None, Facts | None]:
@@ -275,6 +306,7 @@ def race(
     policy: str | Sequence[str] = (),
     arguments: Sequence[str] = (),
     fit: int = 0,
+    whole: bool = False,
     budget: float | str | None = None,
     guess: str = "",
     seed: int | None = None,
@@ -300,6 +332,8 @@ def race(
         policy: Dtype policies, a side of its own each.
         arguments: Of the scripts, as on their own command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        whole: Whether scripts are run to their end, whatever they do: a run of one is
+            compared with a run of the other.
         budget: Seconds for rounds; None or ``"auto"`` for what the race needs, unless
             PERFKIT_BUDGET says otherwise.
         guess: What you expect; it is kept in the finding and drawn into the chart.
@@ -324,6 +358,7 @@ def race(
         policy=policy,
         arguments=arguments,
         fit=fit,
+        whole=whole,
     )
     if unwritten := list(filter(is_unwritten, trainings)):
         names = " and ".join(str(getattr(each, "__name__", each)) for each in unwritten)
@@ -359,7 +394,7 @@ def open_race(
     check_seed(seed)
     home = home_of(folder)
     made = entrants(asked)
-    race = Race(of=made.sides, typed=asked.typed)
+    race = to_race(made.sides, asked)
     with contextlib.ExitStack() as unused:
         unused.callback(made.close)
         if told := open_replay(race, replay, guess, home):
@@ -377,19 +412,26 @@ def open_race(
     return session
 
 
-def asked_for(trainings: Sequence[Any], fit: int = 0, **given: Any) -> Asked:
+def to_race(sides: tuple[Side, ...], asked: Asked) -> Race:
+    """Put the question to these sides."""
+    return (WholeRace if asked.whole else Race)(of=sides, typed=asked.typed)
+
+
+def asked_for(
+    trainings: Sequence[Any], fit: int = 0, *, whole: bool = False, **given: Any
+) -> Asked:
     """Put together what a race is asked with; one of a kind stands for itself.
 
     Raises:
         BadParameterError: There is no such thing to ask for.
     """
-    known = {one.name for one in fields(Asked)} - {"trainings", "fit"}
+    known = {one.name for one in fields(Asked)} - {"trainings", "fit", "whole"}
     if wrong := given.keys() - known:
         raise BadParameterError(unknown("option of a race", min(wrong), sorted(known)))
     several = {name: _several(value) for name, value in given.items()}
     for name in ("python", "cores"):
         several[name] = tuple(map(str, several.get(name, ())))
-    return Asked(trainings=tuple(trainings), fit=fit, **several)
+    return Asked(trainings=tuple(trainings), fit=fit, whole=whole, **several)
 
 
 def _several(given: Any) -> tuple[Any, ...]:

@@ -1,0 +1,278 @@
+"""Whole scripts: each trial runs one of them from its first line to its end.
+
+For what has no step in common: a script with ten fits, an agent, a data preparation.
+"""
+
+import math
+import multiprocessing
+import statistics
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from perfkit import units
+from perfkit.diagnosis import source
+from perfkit.diagnosis.maker import contain
+from perfkit.diagnosis.script import Script, folder_of, unreadable
+from perfkit.errors import RunError
+from perfkit.experiments.parameters import NOT_ASKED
+from perfkit.experiments.shared.words import failures
+from perfkit.findings.record import Verdict
+from perfkit.findings.standing import LEAST_ROUNDS
+from perfkit.findings.text import as_sentence
+from perfkit.measure.host import Place
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.plan import Event, Foreseen, Progress, TrialEnded
+from perfkit.measure.tick import READY, Note, Yielded
+from perfkit.measure.trial import RUN
+from perfkit.race.job import Difference
+from perfkit.race.question import Race
+from perfkit.race.rounds import Rounds
+from perfkit.race.side import LEFT, Side
+
+# Without a budget so many rounds are enough, where they take so many seconds.
+_ROUNDS, _SHORTEST_S = 6, 60.0
+# Runs vary: a budget that is asked for holds so many times what they took.
+_SPARE = 1.1
+# How the message of a trial begins that one of our own errors ended.
+_ENDED = "ended: "
+_NOT_COMPARED = (
+    "perfkit did not compare what the scripts computed: check that they do the same "
+    "work."
+)
+
+
+@dataclass(frozen=True)
+class WholeScript(Script):
+    """A script that is run to its end, whatever it does."""
+
+    def __call__(self) -> None:
+        """Run it as Python does, and wait for what it leaves at work.
+
+        Raises:
+            RunError: It ended itself, and not well.
+            Exception: What the script raised.
+        """
+        code = compile(source.parse(self.path), self.path, "exec")
+        main = self._main()
+        try:
+            exec(code, main.__dict__)
+        except SystemExit as ended:
+            if ended.code not in (None, 0):
+                name = Path(self.path).name
+                raise RunError(f"{name} ended itself with {ended.code!r}.") from None
+        # Python does so at its end: pools are told to end, threads are waited for.
+        threading._shutdown()  # type: ignore[attr-defined]
+        for child in multiprocessing.active_children():
+            if not child.daemon:
+                child.join()
+
+
+def whole_script(path: Path, arguments: tuple[str, ...], _: int = 0) -> WholeScript:
+    """Read a script that is to be run to its end.
+
+    Raises:
+        BadParameterError: It cannot be read.
+    """
+    try:
+        source.parse(str(path))
+    except source.UNREADABLE as error:
+        raise unreadable(path, error) from None
+    return WholeScript(str(path), arguments, folder=folder_of(path))
+
+
+@dataclass(frozen=True)
+class WholeWork:
+    """A trial of a side: one run."""
+
+    side: Side
+
+    @property
+    def place(self) -> Place:
+        """Where it runs."""
+        return self.side.place
+
+    def __call__(self) -> Iterator[Yielded]:
+        """Run the script, and tell when it has ended."""
+        self.side.moved.move()
+        contain(self.side.maker)
+        before = set(sys.modules)
+        yield Note(RUN, True)
+        yield READY
+        self.side.maker()
+        yield 1
+        if left := self.side.moved.left(set(sys.modules) - before):
+            yield Note(LEFT, left)
+
+
+@dataclass(frozen=True)
+class WholeRounds(Rounds):
+    """Chooses the sides of each round: all of them, until enough is known.
+
+    Attributes:
+        auto: Whether nobody gave a budget.
+    """
+
+    auto: bool = False
+
+    def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
+        """The variants of the next round; none once a script has failed."""
+        trials = measured.trials
+        rounds = max((trial.round for trial in trials), default=0)
+        spent = max((trial.started_s + trial.wall_s for trial in trials), default=0.0)
+        enough = self.auto and rounds >= _ROUNDS and spent >= _SHORTEST_S
+        if enough or any(trial.has_failed for trial in trials):
+            return ()
+        return super().__call__(measured)
+
+    @property
+    def _other_job(self) -> bool:
+        return False
+
+    def _variants(self) -> Iterator[Variant]:
+        first, *others = self.sides
+        yield Variant(first.name, WholeWork(first), first.changes)
+        for side in others:
+            yield Variant(side.name, WholeWork(side), side.changes, first.name)
+
+    def _why(self, measured: Measurement) -> Iterator[Variant]:
+        yield from ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeRace(Race):
+    """Does one of these scripts end sooner than the other?
+
+    Attributes:
+        budget: Seconds of all rounds.
+    """
+
+    budget: Any = field(default=math.inf, metadata=NOT_ASKED)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which ends sooner; before that, which did not end."""
+        last, seconds = measured.trials[-1], self._seconds(measured)
+        compared = (measured.compare(s.name, self.baseline) for s in self.sides[1:])
+        rounds = max((one.rounds for one in compared if one), default=0)
+        name = self.baseline if last.variant == CONTROL else last.variant
+        took = ", ".join(f"a run of {n} took {units.seconds(s)}" for n, s in seconds)
+        if last.has_failed and rounds < LEAST_ROUNDS:
+            said = last.message.rstrip(".")
+            own = said.startswith(_ENDED)
+            return Verdict(
+                headline=f"{said.removeprefix(_ENDED) if own else f'{name} {said}'}.",
+                much=as_sentence(took),
+                because=failures(measured),
+                next="Run it by itself until it ends well, then race it again.",
+            )
+        is_over = last.started_s + last.wall_s >= self.budget
+        if last.outcome == "stopped" and is_over and not rounds:
+            every = [*(one for _, one in seconds), last.wall_s]
+            least = LEAST_ROUNDS * len(self.sides) * statistics.fmean(every)
+            return Verdict(
+                headline=f"The budget of {units.seconds(self.budget)} ended before "
+                f"{name} did.",
+                much=as_sentence(took),
+                next=f"Give --budget {_in_tens(2 * least)}: three runs of each take "
+                f"more than {units.seconds(least)}.",
+            )
+        return super().verdict(measured)
+
+    def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
+        """None: what the scripts do is not looked at."""
+        return ()
+
+    def too_few(self, measured: Measurement | None, spent: float = 0.0) -> str:
+        """Say that the budget holds fewer runs than are wanted; "" if it holds them.
+
+        Args:
+            measured: The runs that have ended; None where none has.
+            spent: Seconds that the first run has taken by now.
+        """
+        known = self._seconds(measured, started=True) if measured else [("", spent)]
+        if not (run_s := statistics.fmean([s for _, s in known] or [0.0])):
+            return ""
+        held = int(self.budget / (run_s * len(self.sides)))
+        if held >= LEAST_ROUNDS:
+            return ""
+        if measured is None:
+            return (
+                f"One run takes more than {units.seconds(run_s)}: this budget holds "
+                "fewer than three of each; give a larger --budget."
+            )
+        wanted = _in_tens(_SPARE * LEAST_ROUNDS * len(self.sides) * run_s)
+        takes = f"One run takes about {units.seconds(run_s)}"
+        if len(known) == len(self.sides):
+            together = sum(seconds for _, seconds in known)
+            takes = f"One run of each takes {units.seconds(together)} together"
+        return (
+            f"{takes}: this budget holds {held or 'less than 1'} of each; give "
+            f"--budget {wanted} for three."
+        )
+
+    def expected_s(self, measured: Measurement | None) -> float:
+        """Seconds that it may take without a budget; 0.0 while nobody knows."""
+        known = self._seconds(measured, started=True) if measured else []
+        if not known:
+            return 0.0
+        run_s = statistics.fmean(seconds for _, seconds in known)
+        usual = _ROUNDS * (len(self.sides) + 1) * run_s
+        return min(float(self.budget), max(_SHORTEST_S, usual))
+
+    def _seconds(
+        self, measured: Measurement, *, started: bool = False
+    ) -> list[tuple[str, float]]:
+        """What a run took of each side that has one; ``started`` counts its start."""
+        ended = ((s.name, measured.counted(s.name).values()) for s in self.sides)
+        took = (
+            (name, [trial.wall_s if started else 1 / part.rate for trial, part in runs])
+            for name, runs in ended
+        )
+        return [(name, statistics.median(each)) for name, each in took if each]
+
+    def _rates(self, side: Side, measured: Measurement) -> str:
+        timings = (measured.timing(name) for name in (side.name, self.baseline))
+        one, two = (units.seconds(1 / each.rate) for each in timings if each)
+        return f"one run takes {units.instead(one, two)}"
+
+    def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
+        yield from super()._warned(side, measured)
+        yield _NOT_COMPARED
+
+    def _with_reasons(
+        self, found: Verdict, nearest: Side, measured: Measurement
+    ) -> Verdict:
+        folds = (self.environment,) if self.environment.tables else ()
+        next_ = (found.next and self.too_few(measured)) or found.next
+        return replace(found, because=failures(measured), folds=folds, next=next_)
+
+
+def foreseeing(
+    events: Iterable[Event], race: WholeRace, *, auto: bool
+) -> Iterator[Event]:
+    """Tell besides what a run tells how many runs its budget holds, once it is known.
+
+    Args:
+        events: What the run tells.
+        race: What is run.
+        auto: Whether nobody gave a budget.
+    """
+    measured, said = None, ""
+    for event in events:
+        spent = 0.0
+        if isinstance(event, TrialEnded):
+            measured = event.measurement
+        elif isinstance(event, Progress):
+            spent = event.spent
+            if auto:
+                event = replace(event, expected=race.expected_s(measured))
+        yield event
+        if not said and (said := race.too_few(measured, spent)):
+            yield Foreseen(said)
+
+
+def _in_tens(seconds: float) -> int:
+    return 10 * math.ceil(seconds / 10)
