@@ -36,7 +36,7 @@ from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.rounds import Rounds, budget_for, decided
 from perfkit.race.side import First, Side
-from perfkit.race.whole import WholeRace, WholeRounds, foreseeing
+from perfkit.race.whole import WholeRace, WholeRounds, foreseeing, noise_of
 from perfkit.runs import check_seed, home_of, open_replay, watch_here
 
 _UNWRITTEN = (
@@ -126,7 +126,9 @@ class RaceSession(Session):
         compared = [measured.compare(s.name, race.baseline) for s in race.sides[1:]]
         if any(race.differences(side, measured) for side in race.sides[1:]):
             return None
-        return decided(compared, self._worse, measured.noise_floor)
+        whole = isinstance(race, WholeRace)
+        noise = noise_of(measured) if whole else measured.noise_floor
+        return decided(compared, self._worse, noise)
 
     @property
     def cannot_run(self) -> bool:

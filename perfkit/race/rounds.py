@@ -78,7 +78,7 @@ class Rounds:
             return ()
         if rounds < LEAST_ROUNDS:
             return variants
-        noise = measured.noise_floor
+        noise = self._noise(measured)
         if self.worse is not None and decided(compared, self.worse, noise) is not None:
             return ()
         spent = max(trial.started_s + trial.wall_s for trial in measured.trials)
@@ -93,6 +93,9 @@ class Rounds:
         if narrow or seen or spent > _EXPLAIN_AFTER * self.budget:
             return (*variants, *why)
         return variants
+
+    def _noise(self, measured: Measurement) -> float | None:
+        return measured.noise_floor
 
     @property
     def _other_job(self) -> bool:

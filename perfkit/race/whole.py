@@ -128,6 +128,9 @@ class WholeRounds(Rounds):
             return ()
         return super().__call__(measured)
 
+    def _noise(self, measured: Measurement) -> float:
+        return noise_of(measured)
+
     @property
     def _other_job(self) -> bool:
         return False
@@ -248,6 +251,11 @@ class WholeRace(Race):
         folds = (self.environment,) if self.environment.tables else ()
         next_ = (found.next and self.too_few(measured)) or found.next
         return replace(found, because=failures(measured), folds=folds, next=next_)
+
+
+def noise_of(measured: Measurement) -> float:
+    """What the control differs; where it was left out the intervals decide alone."""
+    return measured.noise_floor or 1.0
 
 
 def foreseeing(

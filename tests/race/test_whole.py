@@ -212,16 +212,19 @@ def test_no_round_follows_one_in_which_a_script_failed():
 
 def test_a_share_that_was_asked_for_ends_it():
     run = measured({OLD: 12.0, NEW: 40.0}, 3)
-    assert WholeRounds(sides(), {}, 600.0, 0.05)(run) == ()
+    sides_alone = tuple(trial for trial in run.trials if trial.variant != CONTROL)
+    alone = replace(run, trials=sides_alone)
+    for each in (run, alone):
+        assert WholeRounds(sides(), {}, 600.0, 0.05)(each) == ()
+        session = RaceSession(whole(), worse=0.05)
+        session.finding = of_run(each, experiment="race")
+        assert session.is_worse is True
 
 
 def test_the_plan_lets_each_run_come_to_its_end():
     session = RaceSession(whole(), seed=3)
     plan = session._plan()
     assert (plan.in_turns, plan.runs, plan.overrun, plan.budget) == (False, 3, 1.0, 600)
-    session.finding = of_run(measured({OLD: 12.0, NEW: 40.0}), experiment="race")
-    session._worse = 0.05
-    assert session.is_worse is True
 
 
 # What is read of it.
