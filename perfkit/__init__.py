@@ -3,6 +3,7 @@
 perfkit.experiments()                   the questions that can be asked, by name
 finding = perfkit.run("data-pipeline")  asks one of this machine, in a minute or three
 finding.verdict.headline                what is so, by how much, and how sure that is
+perfkit.lines("train.py")               where its seconds go, line by line
 perfkit.diagnose(make_training)         what slows a training of your own, by how much
 perfkit.race(make_a, make_b)            whether one training is faster than another
 perfkit.findings(), .load(path)         all that was found so far; one of them again
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit import _verbs
 
 if TYPE_CHECKING:
+    from perfkit.accounts import lines
     from perfkit.diagnoses import diagnose
     from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examination import doctor
@@ -72,6 +74,7 @@ __all__ = [
     "findings",
     "fresh",
     "guesses",
+    "lines",
     "load",
     "machine",
     "panel",
@@ -88,6 +91,7 @@ __all__ = [
 # Which names live where. Each is imported when it is first asked for, so that
 # ``import perfkit`` takes milliseconds and loads no numerical library.
 _NAMES = {
+    "accounts": "lines",
     "diagnoses": "diagnose",
     "diagnosis.steps": "steps",
     "doctor.examination": "doctor",

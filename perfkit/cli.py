@@ -140,6 +140,33 @@ def _run(asked: Namespace) -> int:
     return _watched(session, asked)
 
 
+def _lines(asked: Namespace) -> int:
+    from perfkit.accounts import open_lines
+    from perfkit.findings.account import Account, to_json
+    from perfkit.runs import watch
+
+    _check_writable(asked.json)
+    opened = open_lines(
+        asked.training,
+        asked.budget,
+        asked.out,
+        asked.arguments,
+        source=not asked.no_source,
+    )
+    found = opened if isinstance(opened, Account) else watch(opened, _display())
+    _show_report(found, asked, stderr=asked.json == "-")
+    if asked.json == "-":
+        print(to_json(found))
+    elif asked.json:
+        with _writing(asked.json):
+            Path(asked.json).write_text(to_json(found) + "\n", encoding="utf-8")
+    if unsaved := getattr(opened, "unsaved", ""):
+        raise RunError(unsaved)
+    if found.stopped:
+        return INTERRUPTED
+    return DONE if found.lines else FAILED
+
+
 def _diagnose(asked: Namespace) -> int:
     from perfkit.diagnosis.maker import maker
 
@@ -238,11 +265,18 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
 
 def _show(asked: Namespace) -> int:
     from perfkit.documents import load
+    from perfkit.findings.account import Account
     from perfkit.passports.passport import Passport
 
     found = load(asked.file)
     _show_report(found, asked)
-    if not isinstance(found, Passport):
+    if isinstance(found, Account):
+        if asked.chart:
+            raise BadParameterError(
+                "An account has no chart of its own: `perfkit export` makes a page of "
+                "it, with its lines and their bars."
+            )
+    elif not isinstance(found, Passport):
         _draw(found, asked.chart)
     elif asked.chart:
         raise BadParameterError(
@@ -336,6 +370,7 @@ _COMMANDS = {
     "doctor": _doctor,
     "list": _list,
     "run": _run,
+    "lines": _lines,
     "diagnose": _diagnose,
     "race": _race,
     "profile": _profile,

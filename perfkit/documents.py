@@ -4,23 +4,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from perfkit.findings import store
+from perfkit.findings import account, store
+from perfkit.findings.account import Account
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import kind_of
 from perfkit.passports import passport
 from perfkit.passports.passport import Passport
 from perfkit.profiling import profile
 
-Document: TypeAlias = store.Recorded | Profile | Passport
+Document: TypeAlias = store.Recorded | Account | Profile | Passport
 # Those that are no findings; who reads findings reads diagnoses too.
-_OTHERS: dict[str, Callable[[bytes, str], Profile | Passport]] = {
+_OTHERS: dict[str, Callable[[bytes, str], Account | Profile | Passport]] = {
+    "account": account.parse,
     "profile": profile.parse,
     "passport": passport.parse,
 }
 
 
 def load(path: str | Path) -> Document:
-    """Read a finding, a diagnosis, a profile or a passport back from its file.
+    """Read a finding, an account, a diagnosis, a profile or a passport from its file.
 
     Raises:
         BadFileError: There is no such file, or it is none of these, or not one that

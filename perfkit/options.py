@@ -20,19 +20,20 @@ from perfkit.export import CODE
 
 # What ends in a report.
 _REPORTING = (
-    *("doctor", "run", "diagnose", "race", "profile"),
+    *("doctor", "run", "lines", "diagnose", "race", "profile"),
     *("show", "passport", "class", "compare"),
 )
 # Their scripts' own arguments stand behind a double dash.
-_OF_SCRIPTS = ("diagnose", "race")
+_OF_SCRIPTS = ("lines", "diagnose", "race")
 _COMMANDS = {
     "doctor": "say what this machine is, and what in it slows training",
     "list": "list the questions that can be asked",
     "run": "ask this machine one of them",
+    "lines": "say where the seconds of a script of your own go, line by line",
     "diagnose": "say what slows a training of your own, change by change",
     "race": "say whether one training is faster than another, and how sure that is",
     "profile": "trace a few steps of a training of yours, to explain what was measured",
-    "show": "show a saved finding, diagnosis, profile or passport",
+    "show": "show a saved finding, account, diagnosis, profile or passport",
     "passport": "record this machine in one small file, to compare it with others",
     "compare": "say why the same training runs differently on two machines",
     "class": "hold the machines of a folder of passports against each other",
@@ -174,6 +175,28 @@ def _add_name(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
         group = parser.add_argument_group(f"what {name} lets you change")
         for parameter in parameters_of(known[name]):
             _add_option(group, parameter)
+
+
+def _fill_lines(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.epilog = _EXIT_CODES
+    training = (
+        "a script or notebook as it is, its own arguments behind --, or "
+        "FILE.py:FUNCTION; it is run as `perfkit diagnose` runs it, and nothing in it "
+        "is changed"
+    )
+    _add(parser, "training", "FILE.py", training)
+    _add(
+        parser, "--no-source", None, "leave the lines of your code out of what is saved"
+    )
+    _add(
+        parser,
+        "--budget",
+        "SECONDS",
+        "to look at it (30); up to four times as long where it has hardly trained",
+        type=_number,
+    )
+    _add(parser, "--json", "FILE", "also write the account here; - for stdout")
+    _add(parser, "--out", "FOLDER", "where accounts go (perfkit-findings)")
 
 
 def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
@@ -342,6 +365,7 @@ def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 _FILLERS = {
     "doctor": _fill_doctor,
     "run": _fill_run,
+    "lines": _fill_lines,
     "diagnose": _fill_diagnose,
     "race": _fill_race,
     "profile": _fill_profile,

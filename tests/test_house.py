@@ -15,9 +15,10 @@ CODE = ("perfkit", "tests", "notebooks", "benchmarks", "start.py")
 OURS = (*CODE, ".ci", "binder", "docs", "locks")
 ORDER = (
     *({"units", "errors"}, {"machine"}, {"measure"}, {"findings"}, {"charts"}),
-    {"experiments", "diagnosis", "passports", "profiling"},
+    {"account", "experiments", "diagnosis", "passports", "profiling"},
     {
-        *("gallery", "intuition", "runs", "diagnoses", "documents", "elsewhere"),
+        *("accounts", "gallery", "intuition", "runs", "diagnoses", "documents"),
+        *("elsewhere",),
         *("progress", "doctor", "race", "_verbs"),
     },
     {

@@ -31,7 +31,7 @@ from perfkit.diagnosis import source
 from perfkit.diagnosis.own_callbacks import listed
 from perfkit.diagnosis.source import FITS, called, fit_calls, parse
 from perfkit.diagnosis.training import KERAS_2, epochs_between, kind_of, metrics_of
-from perfkit.errors import BadParameterError
+from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.text import plain
 
 # One that nobody holds would be ended, and clean up behind it.
@@ -425,6 +425,40 @@ def folder_of(path: Path) -> str:
     """Where a script runs; Jupyter starts a notebook in the folder that it lies in."""
     # Asked here: trials have the folder of their launcher.
     return str(path.parent) if path.suffix == ".ipynb" else os.getcwd()
+
+
+@dataclass(frozen=True)
+class WholeScript(Script):
+    """A script that is run to its end, whatever it does."""
+
+    def __call__(self) -> None:
+        """Run it as Python does.
+
+        Raises:
+            RunError: It ended itself, and not well.
+            Exception: What the script raised.
+        """
+        code = compile(parse(self.path), self.path, "exec")
+        main = self._main()
+        try:
+            exec(code, main.__dict__)
+        except SystemExit as ended:
+            if ended.code not in (None, 0):
+                name = Path(self.path).name
+                raise RunError(f"{name} ended itself with {ended.code!r}.") from None
+
+
+def whole_script(path: Path, arguments: tuple[str, ...], _: int = 0) -> WholeScript:
+    """Read a script that is to be run to its end.
+
+    Raises:
+        BadParameterError: It cannot be read.
+    """
+    try:
+        parse(str(path))
+    except source.UNREADABLE as error:
+        raise unreadable(path, error) from None
+    return WholeScript(str(path), arguments, folder=folder_of(path))
 
 
 class _Shell:

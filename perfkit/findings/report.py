@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Protocol
 
+from perfkit import units
 from perfkit.findings.text import as_sentence, plain, plain_lines, with_code
 from perfkit.machine.environment import is_named
 
@@ -33,6 +34,8 @@ _WIDTH = 120
 TO_TYPE = "  do: "
 # A reader of a terminal sees this many rows; all of them with ``whole``.
 _ROWS = 8
+# Less of a bar is not seen.
+_LEAST_DRAWN = 0.004
 # What a page leaves out on paper.
 _LISTING = ' class="perfkit-listing"'
 
@@ -72,6 +75,44 @@ class Fold:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Row:
+    """A line of code in a listing, or a heading above some.
+
+    Attributes:
+        heading: Of the lines below it: a file; "" for a line.
+        number: Of the line.
+        code: What stands there.
+        share: Of all that the listing is about; None for a line that is only context.
+        kinds: The same share, by what it went into.
+        remark: What was seen there.
+        strong: Whether it stands out.
+    """
+
+    heading: str = ""
+    number: int = 0
+    code: str = ""
+    share: float | None = None
+    kinds: tuple[float, ...] = ()
+    remark: str = ""
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Lines of code with what each takes.
+
+    Attributes:
+        rows: In the order of the source.
+        kinds: What the parts of a share went into, in the order of ``Row.kinds``.
+        folded: What is left out, in a few words.
+    """
+
+    rows: tuple[Row, ...]
+    kinds: tuple[str, ...]
+    folded: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """What a person reads of an answer.
 
@@ -80,6 +121,7 @@ class Report:
         question: What was asked; "" where the answer says it.
         stamp: Where and when a recording is from; "" for what was run here.
         table: The rows that the verdict chose from, seen at once.
+        listing: The user's own lines with what each takes.
         besides: Sentences below it: what is in order, what is not known yet.
         charted: Whether its first chart shows the rows of the table.
         folds: Everything else; those that are empty are not shown.
@@ -92,6 +134,7 @@ class Report:
     question: str = ""
     stamp: str = ""
     table: Table | None = None
+    listing: Listing | None = None
     charted: bool = False
     besides: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
@@ -204,6 +247,8 @@ def write(
         left = len(report.table.rows) - _ROWS
         if left > 0 and not whole:
             say(f"{left} more with --all.")
+    for line, strong in _listed(report.listing, whole=whole):
+        say(line, style="bold" if strong else "", whole=True)
     if verdict.next:
         say(f"Next: {verdict.next}")
     for line in report.besides:
@@ -252,6 +297,27 @@ def _typed(edits: Iterable[Edit]) -> Iterator[str]:
             yield f"  {sign} {line}"
 
 
+def _listed(listing: Listing | None, *, whole: bool) -> Iterator[tuple[str, bool]]:
+    """The lines that take most, in the order of the source; all with ``whole``."""
+    if listing is None:
+        return
+    taking = sorted((r.share for r in listing.rows if r.share), reverse=True)
+    least = 0.0 if whole or len(taking) <= _ROWS else taking[_ROWS - 1]
+    several = sum(bool(row.heading) for row in listing.rows) > 1
+    for row in listing.rows:
+        if row.heading:
+            if several:
+                yield plain(row.heading, 120), False
+        elif row.share is not None and row.share >= least:
+            most = max(range(len(row.kinds)), key=row.kinds.__getitem__, default=0)
+            kind = listing.kinds[most] if row.kinds else ""
+            share = units.percent(row.share)
+            code = plain(row.code.strip(), 90)
+            yield f"{share:>6}  {kind:<9} {row.number:>5}  {code}", row.strong
+            if row.remark:
+                yield f"{'':>25}{plain(row.remark, 200)}", False
+
+
 def _rich(table: Table, most: int | None) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
@@ -293,6 +359,33 @@ STYLE = """
 .perfkit-report tr.perfkit-strong {font-weight: 600}
 .perfkit-report details {border-top: 1px solid #80808060; padding: .4em 0}
 .perfkit-report summary {cursor: pointer}
+.perfkit-report .perfkit-profiled {opacity: .75; border-style: dashed}
+.perfkit-report .perfkit-src table {font: 13px/1.5 ui-monospace, monospace;
+  white-space: pre; margin: .7em 0 .2em; background: #80808012; width: 100%}
+.perfkit-report .perfkit-src td {border: 0; padding: 0 .5em; min-width: 0;
+  max-width: none; vertical-align: middle}
+.perfkit-report .perfkit-src td:first-child, .perfkit-report .perfkit-src
+  td:nth-child(3) {text-align: right !important; opacity: .8}
+.perfkit-report .perfkit-src td:nth-child(2) {width: 8em; min-width: 5em}
+.perfkit-report .perfkit-src td:last-child {width: 100%}
+.perfkit-report .perfkit-src code {background: none; padding: 0; color: inherit}
+.perfkit-report .perfkit-say td {opacity: .8; white-space: normal}
+.perfkit-report .perfkit-gap td {text-align: center !important; opacity: .6}
+.perfkit-report .perfkit-bar {display: flex; height: .75em; width: 8em}
+.perfkit-report .perfkit-bar i, .perfkit-report .perfkit-key i {height: .75em}
+.perfkit-report .perfkit-key {display: flex; flex-wrap: wrap; gap: 1em; font-size: .85em}
+.perfkit-report .perfkit-key i {display: inline-block; width: 1.1em; margin-right: .3em}
+.perfkit-report .perfkit-hidden {position: absolute; clip-path: inset(50%);
+  height: 1px; width: 1px; overflow: hidden}
+.perfkit-report .perfkit-k0 {background: #3b7dc4}
+.perfkit-report .perfkit-k1 {background: repeating-linear-gradient(45deg, #1d9a63 0 3px,
+  #1d9a6380 3px 6px)}
+.perfkit-report .perfkit-k2 {background: repeating-linear-gradient(90deg, #d9661f 0 3px,
+  #d9661f80 3px 5px)}
+.perfkit-report .perfkit-k3 {background: repeating-linear-gradient(-45deg, #a8741a 0 2px,
+  #a8741a70 2px 5px)}
+.perfkit-report .perfkit-k4 {background: repeating-linear-gradient(0deg, #8a94a0 0 2px,
+  #8a94a060 2px 4px)}
 """
 
 
@@ -319,6 +412,8 @@ def in_html(
             folds.insert(0, Fold(report.table.title, tables=(report.table,)))
         else:
             pieces.append(_table(report.table))
+    if report.listing:
+        pieces.append(_listing(report.listing))
     if report.verdict.next:
         pieces.append(f'<p class="perfkit-lines">{_code(report.verdict.next)}</p>')
     pieces += [f"<p>{_code(line)}</p>" for line in report.besides]
@@ -350,7 +445,8 @@ def _head(report: Report, answer: str, below: str) -> Iterator[str]:
         yield f'<p class="perfkit-stamp">{_text(report.stamp)}</p>'
     yield f'<{answer} class="perfkit-answer">{_code(verdict.headline)}</{answer}>'
     sure = how_sure(verdict)
-    pill = f' <span class="perfkit-sure">{_text(sure)}</span>' if sure else ""
+    grey = " perfkit-profiled" if verdict.sure == "profiled" else ""
+    pill = f' <span class="perfkit-sure{grey}">{_text(sure)}</span>' if sure else ""
     if verdict.much or pill:
         yield f'<p class="perfkit-much">{_code(verdict.much)}{pill}</p>'
     yield below
@@ -376,6 +472,70 @@ def _inside(fold: Fold) -> str:
         for name, lines in fold.code
     )
     return f"{listed}{''.join((*tables, *code))}"
+
+
+def _listing(listing: Listing) -> str:
+    """Lines with a bar by kind, told apart by colour and by pattern; rows of a table."""
+    used = [
+        any(r.kinds[n : n + 1] != (0.0,) and r.kinds for r in listing.rows)
+        for n in range(len(listing.kinds))
+    ]
+    rows, last = [], 0
+    for row in listing.rows:
+        if row.heading:
+            last = 0
+            rows.append(
+                f'<tr><th colspan="4" scope="rowgroup">{_text(row.heading)}</th></tr>'
+            )
+            continue
+        if last and row.number > last + 1:
+            rows.append('<tr class="perfkit-gap"><td colspan="4">⋯</td></tr>')
+        last = row.number
+        rows.append(_line_row(row, listing.kinds))
+    if listing.folded:
+        rows.append(
+            f'<tr class="perfkit-gap"><td colspan="4">⋯ {_text(listing.folded)}</td></tr>'
+        )
+    key = "".join(
+        f'<span><i class="perfkit-k{n}"></i>{_text(kind)}</span>'
+        for n, kind in enumerate(listing.kinds)
+        if used[n]
+    )
+    return (
+        '<div class="perfkit-scroll perfkit-src" role="group" tabindex="0" '
+        'aria-label="Where the time goes, line by line"><table>'
+        '<thead class="perfkit-hidden"><tr><th scope="col">share</th>'
+        '<th scope="col">kinds</th><th scope="col">line</th>'
+        f'<th scope="col">code</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        f'</div><p class="perfkit-key">{key}</p>'
+    )
+
+
+def _line_row(row: Row, kinds: tuple[str, ...]) -> str:
+    share = "" if row.share is None else units.percent(row.share)
+    parts = [(n, part) for n, part in enumerate(row.kinds) if part >= _LEAST_DRAWN]
+    bars = "".join(
+        f'<i class="perfkit-k{n}" style="width:{100 * part:.1f}%"></i>'
+        for n, part in parts
+    )
+    said = ", ".join(f"{kinds[n]} {units.percent(part)}" for n, part in parts)
+    bar = (
+        f'<span class="perfkit-bar" role="img" aria-label="{_text(said)}" '
+        f'title="{_text(said)}">{bars}</span>'
+        if parts
+        else ""
+    )
+    strength = ' class="perfkit-strong"' if row.strong else ""
+    code = escape(plain_lines(row.code))
+    remark = (
+        f'<tr class="perfkit-say"><td colspan="3"></td><td>{_code(row.remark)}</td></tr>'
+        if row.remark
+        else ""
+    )
+    return (
+        f"<tr{strength}><td>{_kept_together(share)}</td><td>{bar}</td>"
+        f"<td>{row.number}</td><td><code>{code}</code></td></tr>{remark}"
+    )
 
 
 def _table(table: Table, *, named: bool = True) -> str:

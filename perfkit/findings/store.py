@@ -173,12 +173,16 @@ def _readable(finding: Recorded) -> bytes:
 
 
 def _name(finding: Recorded) -> str:
+    what = finding.experiment if isinstance(finding, Finding) else finding.kind
+    return name_of(what, finding.recorded)
+
+
+def name_of(what: str, recorded: str) -> str:
     """Of a new file; two runs that begin in the same second get different ones."""
     try:
-        began = datetime.datetime.fromisoformat(finding.recorded)
+        began = datetime.datetime.fromisoformat(recorded)
     except ValueError:
         began = datetime.datetime.now().astimezone()
-    what = finding.experiment if isinstance(finding, Finding) else finding.kind
     words = re.sub(r"[^a-z0-9]+", "-", what.lower()).strip("-")
     return (
         f"{words[:60] or 'finding'}-{began:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.json"

@@ -12,6 +12,7 @@ import numpy as np
 from perfkit import documents, units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
+from perfkit.findings.account import Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
@@ -155,9 +156,10 @@ def parse(data: bytes, name: str) -> Document:
         BadFileError: It is none of these; the sentence says what is wrong.
     """
     found = documents.parse(data, name)
-    if isinstance(found, Profile):
+    if isinstance(found, Profile | Account):
+        kind = "an account" if isinstance(found, Account) else "a profile"
         raise BadFileError(
-            f"{name} is a profile, which explains one training; give the file of a "
+            f"{name} is {kind}, which explains one training; give the file of a "
             "passport, of a finding or of a diagnosis."
         )
     return found

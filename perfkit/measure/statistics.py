@@ -34,7 +34,7 @@ class Estimate:
 
 
 # How sure an answer is; "" where it is none that could be.
-Sure = Literal["sure", "likely", "not known yet", ""]
+Sure = Literal["sure", "likely", "profiled", "not known yet", ""]
 Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say"]
 
 _LEVEL = 0.975

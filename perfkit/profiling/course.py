@@ -31,16 +31,15 @@ class Marks:
 
     Args:
         folder: Where to; what lies there besides is left alone.
+        every: Whether every operation is recorded, not only those that TensorFlow holds
+            for expensive.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, *, every: bool = False) -> None:
+        self._folder, self._every = folder, every
 
     def start(self) -> None:
         """Begin to record.
-
-        TensorFlow's own levels are what is wanted (operations, no Python calls), and
-        2.21 does not take others: it ignores the options with a warning.
 
         Raises:
             BadParameterError: Another profiler runs in this training.
@@ -49,12 +48,23 @@ class Marks:
 
         try:
             with self._heard():
-                tf.profiler.experimental.start(self._folder)
+                tf.profiler.experimental.start(self._folder, options=self._options())
         except tf.errors.AlreadyExistsError:
             raise BadParameterError(
                 "Another profiler runs in this training; take it out, such as "
                 "profile_batch of a TensorBoard callback."
             ) from None
+
+    def _options(self) -> Any:
+        """None for TensorFlow's own levels: operations, and no Python calls."""
+        import tensorflow as tf
+
+        if not self._every:
+            return None
+        levels = {"host_tracer_level": 3, "python_tracer_level": 0}
+        others = {"device_tracer_level": 1, "delay_ms": 0}
+        named = {name: _Index(level) for name, level in (levels | others).items()}
+        return tf.profiler.experimental.ProfilerOptions(**named)
 
     def stop(self) -> None:
         """End, and write the trace."""
@@ -94,6 +104,16 @@ class Marks:
             os.dup2(before, 2)
             os.close(before)
             os.close(log)
+
+
+@dataclass(frozen=True)
+class _Index:
+    """A number that is no ``int``: of those TensorFlow 2.20 and 2.21 take no notice."""
+
+    value: int
+
+    def __index__(self) -> int:
+        return self.value
 
 
 def traces(folder: str) -> list[Path]:

@@ -12,13 +12,12 @@ from typing import Any
 
 from perfkit.diagnosis.change import nothing
 from perfkit.diagnosis.maker import InFile, maker, name_of
-from perfkit.diagnosis.script import Script
+from perfkit.diagnosis.script import Script, WholeScript, whole_script
 from perfkit.errors import BadParameterError
 from perfkit.machine import environment
 from perfkit.measure.host import Place
 from perfkit.race.commits import checked_out
 from perfkit.race.side import Side
-from perfkit.race.whole import WholeScript, whole_script
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 _NOW = "the working tree"

@@ -10,14 +10,10 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from perfkit import units
-from perfkit.diagnosis import source
 from perfkit.diagnosis.maker import contain
-from perfkit.diagnosis.script import Script, folder_of, unreadable
-from perfkit.errors import RunError
 from perfkit.experiments.parameters import NOT_ASKED
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
@@ -46,45 +42,6 @@ _NOT_COMPARED = (
 
 
 @dataclass(frozen=True)
-class WholeScript(Script):
-    """A script that is run to its end, whatever it does."""
-
-    def __call__(self) -> None:
-        """Run it as Python does, and wait for what it leaves at work.
-
-        Raises:
-            RunError: It ended itself, and not well.
-            Exception: What the script raised.
-        """
-        code = compile(source.parse(self.path), self.path, "exec")
-        main = self._main()
-        try:
-            exec(code, main.__dict__)
-        except SystemExit as ended:
-            if ended.code not in (None, 0):
-                name = Path(self.path).name
-                raise RunError(f"{name} ended itself with {ended.code!r}.") from None
-        # Python does so at its end: pools are told to end, threads are waited for.
-        threading._shutdown()  # type: ignore[attr-defined]
-        for child in multiprocessing.active_children():
-            if not child.daemon:
-                child.join()
-
-
-def whole_script(path: Path, arguments: tuple[str, ...], _: int = 0) -> WholeScript:
-    """Read a script that is to be run to its end.
-
-    Raises:
-        BadParameterError: It cannot be read.
-    """
-    try:
-        source.parse(str(path))
-    except source.UNREADABLE as error:
-        raise unreadable(path, error) from None
-    return WholeScript(str(path), arguments, folder=folder_of(path))
-
-
-@dataclass(frozen=True)
 class WholeWork:
     """A trial of a side: one run."""
 
@@ -103,6 +60,11 @@ class WholeWork:
         yield Note(RUN, True)
         yield READY
         self.side.maker()
+        # Python does so at its end: pools are told to end, threads are waited for.
+        threading._shutdown()  # type: ignore[attr-defined]
+        for child in multiprocessing.active_children():
+            if not child.daemon:
+                child.join()
         yield 1
         if left := self.side.moved.left(set(sys.modules) - before):
             yield Note(LEFT, left)

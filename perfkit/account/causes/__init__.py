@@ -1,0 +1,43 @@
+"""What people do that slows a training, and what helps: one record for each cause."""
+
+from typing import Any
+
+from perfkit.account.causes import calls, graphs, inputs, python
+from perfkit.account.causes.base import Cause, Seen
+from perfkit.findings.account import Account, Tip
+
+# In the order in which one explains more than those behind it.
+CAUSES: tuple[Cause, ...] = (
+    *calls.CAUSES,
+    *graphs.CAUSES,
+    *inputs.CAUSES,
+    *python.CAUSES,
+)
+_MOST = 6
+
+
+def tips(account: Account, told: dict[str, Any]) -> tuple[Tip, ...]:
+    """What applies to an account, the largest share first.
+
+    Args:
+        account: Without tips.
+        told: What ``charge`` told besides: frozen layers, and calls of every line.
+    """
+    seen = Seen(account, frozenset(told.get("frozen", ())), _calls(account, told))
+    found: list[Tip] = []
+    for cause in CAUSES:
+        for tip in cause.tips(seen):
+            # The first cause that explains a line is the one with most to say of it.
+            if not any(tip.lines[0] in other.lines for other in found):
+                found.append(tip)
+    found.sort(key=lambda tip: -tip.share)
+    return tuple(found[:_MOST])
+
+
+def _calls(account: Account, told: dict[str, Any]) -> tuple[Any, ...]:
+    by_place = {tuple(place): n for n, place in enumerate(told.get("places", ()))}
+    return tuple(
+        (account.lines[by_place[file, line]], name, count)
+        for file, line, name, count in told.get("calls", ())
+        if (file, line) in by_place
+    )

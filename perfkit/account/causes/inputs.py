@@ -1,0 +1,162 @@
+"""How batches are made: work that is thrown away, repeated, or done in Python."""
+
+from collections.abc import Iterator
+
+from perfkit import units
+from perfkit.account.causes.base import Cause, Evidence, Seen
+from perfkit.findings.account import Line
+
+_ALL_THROWN, _LARGE_INPUT = 3.0, 0.15
+_SMALL = 200
+
+
+def _expensive(seen: Seen) -> list[Line]:
+    """Lines of the input that the model waits for, the most expensive first."""
+    lines = [o for o in seen.input_lines if seen.share(o) >= 0.02]
+    return sorted(lines, key=lambda one: -one.seconds.get("input", 0.0))
+
+
+def _thrown(seen: Seen) -> Iterator[Evidence]:
+    if seen.input_share < _LARGE_INPUT:
+        return
+    filters = [o for o in seen.stages("Filter", "TakeWhile", "Skip") if o.given]
+    given, out = sum(o.given for o in filters), sum(o.out for o in filters)
+    if not filters or given < _ALL_THROWN * max(1, out):
+        return
+    lines = [line for o in filters if (line := seen.line_of(o))]
+    costly = _expensive(seen)
+    if lines and costly:
+        yield Evidence(
+            lines=(costly[0], *_others(costly[1:], lines)),
+            share=seen.input_share,
+            means=f"The model waits {units.percent(seen.input_share)} of the time for "
+            f"its input, and {given / max(1, out):.0f} elements are made there for "
+            "each one that is kept.",
+        )
+
+
+def _others(first: list[Line], then: list[Line]) -> tuple[Line, ...]:
+    found = {id(one): one for one in (*first, *then)}
+    return tuple(found.values())
+
+
+def _cache(seen: Seen) -> Iterator[Evidence]:
+    for stage in seen.account.stages:
+        above = stage.path.split("::")[:-1]
+        cached = "Cache" in stage.kind or stage.kind == "Memory"
+        taken = any(part.startswith(("Take", "FiniteTake")) for part in above)
+        line = seen.line_of(stage)
+        if cached and taken and line and seen.input_share >= _LARGE_INPUT:
+            yield Evidence(
+                lines=(*_expensive(seen)[:1], line),
+                share=seen.input_share,
+                means="A `take` stands behind the cache, so that an epoch never comes "
+                "to its end: TensorFlow throws the cache away each time, and the "
+                f"model waits {units.percent(seen.input_share)} of the time.",
+            )
+            return
+
+
+def _elements(seen: Seen) -> Iterator[Evidence]:
+    if seen.input_share < _LARGE_INPUT:
+        return
+    updates = max(1, seen.account.updates)
+    for stage in seen.stages("FlatMap", "Interleave", "Window", "Unbatch"):
+        line = seen.line_of(stage)
+        if line and stage.out > _SMALL and seen.share(line) >= 0.02:
+            yield Evidence(
+                lines=(line, *_expensive(seen)[:3]),
+                share=seen.input_share,
+                means=f"{stage.out:,} single elements passed a `{stage.kind}` in the "
+                f"traced seconds, and {updates:,} steps were made in all: the model "
+                f"waits {units.percent(seen.input_share)} of the time.",
+            )
+            return
+
+
+def _python(seen: Seen) -> Iterator[Evidence]:
+    made = [o for o in seen.stages("Generator", "PyFunc") if seen.line_of(o)]
+    lines = [o for o in _expensive(seen) if not o.parts and not o.stages]
+    if lines and seen.share(*lines) >= _LARGE_INPUT:
+        yield Evidence(
+            lines=tuple(lines[:4]),
+            means=f"The model waits {seen.percent(*lines)} of the time for Python that "
+            f"makes its batches{' element by element' if made else ''}.",
+        )
+
+
+def _serial(seen: Seen) -> Iterator[Evidence]:
+    if seen.input_share < _LARGE_INPUT:
+        return
+    for stage in seen.stages("Map"):
+        line = seen.line_of(stage)
+        if line and stage.out:
+            yield Evidence(
+                lines=tuple(_others(_expensive(seen)[:2], [line])),
+                share=seen.input_share,
+                means=f"The model waits {units.percent(seen.input_share)} of the time "
+                f"for its input, and the map at {line.where} works on one element at "
+                "a time.",
+            )
+            return
+
+
+def _waits(seen: Seen) -> Iterator[Evidence]:
+    lines = _expensive(seen)
+    if lines and seen.input_share >= _LARGE_INPUT:
+        yield Evidence(
+            lines=tuple(lines[:4]),
+            share=seen.input_share,
+            means=f"The model waits {units.percent(seen.input_share)} of the time for "
+            f"its input, most of it for {lines[0].where}.",
+        )
+
+
+CAUSES = (
+    Cause(
+        id="thrown-away",
+        applies=_thrown,
+        do="Filter before the expensive work at {where}",
+        fix="`filter` on file names and labels first, then `map` what was kept; or "
+        "`cache()` before the filter",
+        planted="rare_defects",
+    ),
+    Cause(
+        id="cache-thrown-away",
+        applies=_cache,
+        do="Put `cache()` behind `take`",
+        fix="`.take(n).cache()`",
+        planted="tiles_take",
+    ),
+    Cause(
+        id="single-elements",
+        applies=_elements,
+        do="Hand on whole batches, not single elements, at {where}",
+        fix="Slice arrays into windows or batches at once, such as with "
+        "`keras.utils.timeseries_dataset_from_array`, or `batch` before the map",
+        planted="window_flat_map",
+    ),
+    Cause(
+        id="python-batches",
+        applies=_python,
+        do="Make the batches without so much Python at {where}",
+        fix="Do it for the whole batch with NumPy, do it once before training, or in "
+        "`tf.data`; a `PyDataset` with `workers=` helps where it lets go of the lock",
+        planted="python_generator",
+    ),
+    Cause(
+        id="map-in-turn",
+        applies=_serial,
+        do="Let the map work on several elements at a time",
+        fix="`.map(..., num_parallel_calls=tf.data.AUTOTUNE)`",
+        planted="serial_map",
+    ),
+    Cause(
+        id="input",
+        applies=_waits,
+        do="Make the input at {where} cheaper, or do it once",
+        fix="`cache()` behind it if it fits in memory, smaller files, `prefetch`",
+        mind="Random changes, such as augmentation, belong behind the cache.",
+        planted="no_cache",
+    ),
+)

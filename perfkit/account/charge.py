@@ -1,0 +1,548 @@
+"""Adds up what was seen: every second of the thread that trains on a line.
+
+What a sample saw in Python is a line's own. While the thread waits for a graph, its
+seconds are split over what runs meanwhile, in the proportions of the traced windows:
+operations first, then the input's if the step waits for that.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit.account.collect import RAW
+from perfkit.account.graph import Charged, Graphs
+from perfkit.account.places import Place
+from perfkit.account.sampler import (
+    CALLBACK,
+    COMPUTING,
+    DATA,
+    GRAPH,
+    IMPORT,
+    SET_UP,
+    TRACED,
+)
+from perfkit.account.trace import Intervals, Window, is_python, read
+from perfkit.profiling.course import traces
+
+Floats = NDArray[np.float64]
+# Kinds of seconds, as ``record`` has them.
+_COMPUTING, _INPUT, _PYTHON, _SET_UP, _WAITING = (
+    *("computing", "input", "Python", "set-up", "waiting"),
+)
+_OF_SAMPLES = {COMPUTING: _COMPUTING, TRACED: _SET_UP, SET_UP: _SET_UP}
+# A context with less of its seconds in windows borrows from those of its line.
+_ENOUGH_S = 0.03
+# A line that traced no more often than this did it once: a last batch is smaller.
+_FEW_TRACES = 2
+_IDLE_S = 0.005
+_MOST_TYPES = 6
+
+
+@dataclass
+class Row:
+    """What one line takes.
+
+    Attributes:
+        seconds: By kind.
+        beside: Seconds of the input that no step waited for.
+        calls: Of public functions: how often, and seconds.
+        operations: In each update of the weights.
+        types: Of operations: how many in each update, and seconds of all windows.
+        parts: What its operations are part of, such as ``"layer conv2d"``.
+        backward_s: Seconds of its computing that are the backward pass's.
+        starting_s: Seconds in which operations were started and none ran.
+        traces: How often a function was traced for it again, and seconds.
+        stages: Of the input, by number.
+    """
+
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    beside: float = 0.0
+    calls: dict[str, list[float]] = field(
+        default_factory=lambda: defaultdict(lambda: [0, 0.0])
+    )
+    operations: float = 0.0
+    types: dict[str, list[float]] = field(
+        default_factory=lambda: defaultdict(lambda: [0.0, 0.0])
+    )
+    parts: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    backward_s: float = 0.0
+    starting_s: float = 0.0
+    traces: list[list[Any]] = field(default_factory=list)
+    stages: list[int] = field(default_factory=list)
+    elements: int = 0
+
+
+@dataclass
+class Sums:
+    """The account's numbers, before anything is said of them."""
+
+    rows: dict[Place, Row] = field(default_factory=lambda: defaultdict(Row))
+    once_s: float = 0.0
+    once: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
+    elsewhere_s: float = 0.0
+    unsplit_s: float = 0.0
+    stages: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def total_s(self) -> float:
+        """Seconds that stand on lines, once and elsewhere included."""
+        rows = sum(sum(row.seconds.values()) for row in self.rows.values())
+        return rows + self.once_s + self.elsewhere_s
+
+
+# What a share of a context's seconds goes to: line, kind, and what of it.
+_Target = tuple[Place | None, str]
+
+
+def charge(folder: str) -> dict[str, Any]:
+    """Read what ``collect`` left in a folder, and charge it to lines."""
+    seen = json.loads(Path(folder, RAW).read_text())
+    return _Charging(seen, Path(folder)).told()
+
+
+class _Charging:
+    def __init__(self, seen: dict[str, Any], folder: Path) -> None:
+        self.seen, self.sums = seen, Sums()
+        self.keys = [
+            (tuple(place) if place else None, call, kind, repeats)
+            for place, call, kind, repeats in seen["keys"]
+        ]
+        made = {(k, n): (file, line) for k, n, file, line in seen["made"]}
+        trains = frozenset(t["name"] for t in seen["traces"] if t["trains"])
+        self.graphs = Graphs(seen["operations"], made, trains)
+        self.stage_places: list[Place | None] = [
+            tuple(place) if place else None for place, _ in seen["stages"]
+        ]
+        self.windows: list[tuple[Window, dict[str, Any]]] = []
+        for window in seen["windows"]:
+            for path in traces(str(folder / window["folder"])):
+                self.windows.append((read(path, window["started"]), window))
+        self.traced_s = sum(w["ended"] - w["started"] for _, w in self.windows)
+        self.updates = sum(w["updates"][1] - w["updates"][0] for _, w in self.windows)
+        # Seconds in windows, by context and target.
+        self.shares: dict[Any, dict[_Target, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+        self.starts: dict[Any, dict[Place | None, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+        self.input_s: dict[Place | None, float] = defaultdict(float)
+        self.used_s: dict[Place | None, float] = defaultdict(float)
+
+    def told(self) -> dict[str, Any]:
+        for window, about in self.windows:
+            self._split(window, about)
+        self._add_samples()
+        self._add_calls()
+        self._add_traces()
+        self._add_beside()
+        self._add_stages()
+        return self._as_note()
+
+    # Windows.
+
+    def _split(self, window: Window, about: dict[str, Any]) -> None:
+        samples = about["samples"]
+        if not samples:
+            return
+        times = np.array([at for at, _ in samples])
+        labels = [self.keys[index] for _, index in samples]
+        edges = np.concatenate(
+            [[about["started"]], (times[1:] + times[:-1]) / 2, [about["ended"]]]
+        )
+        is_step = np.array([not self._is_input(window, n) for n in window.names], bool)
+        which = window.operations.which
+        step_mask = is_step[which] if len(which) else np.zeros(0, bool)
+        steps, inputs = (
+            _part(window.operations, step_mask),
+            _part(window.operations, ~step_mask),
+        )
+        grid = _Grid(
+            edges, (steps, inputs, window.stages, window.waits, window.compiles)
+        )
+        contexts = {(p, c) for p, c, kind, _ in labels if kind in (GRAPH, DATA)}
+        for context in contexts:
+            for near in (False, True):
+                self._split_context(window, grid, labels, context, steps, inputs, near)
+        self._note_work(window, steps, inputs)
+
+    def _split_context(
+        self,
+        window: Window,
+        grid: "_Grid",
+        labels: list[Any],
+        context: tuple[Place | None, str],
+        steps: Intervals,
+        inputs: Intervals,
+        near: bool,
+    ) -> None:
+        place, call = context
+        if near:
+            mine = [p == place for p, *_ in labels]
+        else:
+            mine = [(p, c) == context and k in (GRAPH, DATA) for p, c, k, _ in labels]
+        waiting = [k == DATA for *_, k, _ in labels]
+        here = grid.over(np.array(mine, float))
+        data = grid.over(np.array(waiting, float))
+        step_n, input_n, stage_n, wait_n, compile_n = grid.active
+        busy = step_n > 0
+        compiling = (compile_n > 0) & ~busy & (here > 0)
+        # A wait that is longer than the window is not in it: a step does not stand
+        # still for so long between two operations.
+        fed = (input_n > 0) | (stage_n > 0)
+        idle = grid.stretches(~busy) > _IDLE_S
+        waits = ((wait_n > 0) | (data > 0) | (idle & fed)) & ~busy & ~compiling
+        goes = {
+            "step": here * busy,
+            "compile": here * compiling,
+            "input": here * waits * (input_n > 0),
+            "stage": here * waits * (input_n == 0) * (stage_n > 0),
+            "wait": here * waits * (input_n == 0) * (stage_n == 0),
+            "gap": here * ~busy * ~waits * ~compiling,
+        }
+        key = place, call, near
+        shares = self.shares[key]
+        spans = grid.spans
+        if near:
+            goes["gap"] = goes["gap"] * 0
+        shares[place, _SET_UP] += float(goes["compile"] @ spans)
+        shares[place, _WAITING] += float(goes["wait"] @ spans)
+        started: Counter[Place | None] = Counter()
+        for intervals, count, weight, kind in (
+            (steps, step_n, goes["step"], _COMPUTING),
+            (inputs, input_n, goes["input"], _INPUT),
+        ):
+            spent = grid.spent(intervals, weight / np.maximum(count, 1))
+            sums = np.bincount(intervals.which, spent, len(window.names))
+            counts = np.bincount(
+                intervals.which,
+                grid.spent(intervals, here, points=True),
+                len(window.names),
+            )
+            for number in np.flatnonzero((sums > 0) | (counts > 0)):
+                _, type_, _, _ = window.names[number]
+                if is_python(type_):
+                    self._share_python(shares, place, float(sums[number]), kind)
+                    continue
+                of = self._charged(window.names[number])
+                to = of.place or (place if kind == _COMPUTING else None)
+                shares[to, kind] += float(sums[number])
+                if kind == _INPUT:
+                    self.used_s[to] += float(sums[number]) * (not near)
+                else:
+                    started[to] += int(counts[number])
+                    if not near:
+                        self._note_part(to, of, type_, float(sums[number]))
+        spent = grid.spent(window.stages, goes["stage"] / np.maximum(stage_n, 1))
+        for number, seconds in zip(window.stages.which, spent, strict=True):
+            to = self.stage_places[number] if number < len(self.stage_places) else None
+            shares[to, _INPUT] += float(seconds)
+            self.used_s[to] += float(seconds) * (not near)
+        # What lies between operations is starting them, by their number.
+        gap = float(goes["gap"] @ spans)
+        operations = sum(started.values())
+        for line, times in started.items():
+            shares[line, _COMPUTING] += gap * times / operations
+            self.starts[key][line] += gap * times / operations
+        if not operations:
+            shares[place, _COMPUTING] += gap
+
+    def _share_python(
+        self,
+        shares: dict[Any, float],
+        place: Place | None,
+        seconds: float,
+        kind: str,
+    ) -> None:
+        """Python that a graph runs is that of the lines seen in other threads."""
+        background = {(f, n): s for f, n, s in self.seen["background"]}
+        whole = sum(background.values())
+        if not whole:
+            shares[place, _PYTHON] += seconds
+            return
+        for to, spent in background.items():
+            shares[to, _INPUT if kind == _INPUT else _PYTHON] += seconds * spent / whole
+
+    def _is_input(self, window: Window, name: tuple[str, str, str, bool]) -> bool:
+        if not name[3]:
+            return False
+        # A loop over a dataset within a function trains in a function of the input.
+        plain = name[0].rpartition("/body/")[2]
+        found = {
+            one
+            for one in self.graphs.operations
+            if name[0] in self.graphs.operations[one]
+            or plain in self.graphs.operations[one]
+        }
+        datasets = {one for one in found if one.startswith("Dataset_")}
+        return bool(datasets) or not (found & self.graphs.trains)
+
+    def _charged(self, name: tuple[str, str, str, bool]) -> Charged:
+        operation, _, function, of_input = name
+        return self.graphs.charge(operation, function, of_input=of_input)
+
+    def _note_part(
+        self, place: Place | None, of: Charged, type_: str, seconds: float
+    ) -> None:
+        if place is None:
+            return
+        row = self.sums.rows[place]
+        kind = self.seen["classes"].get(of.name, "") if of.part == "layer" else ""
+        row.parts[f"{of.part} {of.name} {kind}".strip()] += seconds
+        row.backward_s += seconds * of.backward
+        row.types[type_][1] += seconds
+
+    def _note_work(self, window: Window, steps: Intervals, inputs: Intervals) -> None:
+        counts = np.bincount(steps.which, minlength=len(window.names))
+        for number in np.flatnonzero(counts):
+            of = self._charged(window.names[number])
+            if of.place is not None:
+                row = self.sums.rows[of.place]
+                row.operations += int(counts[number])
+                row.types[window.names[number][1]][0] += int(counts[number])
+                name, _, function, _ = window.names[number]
+                if of.part == "optimizer":
+                    elements = self.graphs.elements(name, function)
+                    row.elements = max(row.elements, elements)
+        lengths = np.bincount(
+            inputs.which, inputs.end - inputs.begin, len(window.names)
+        )
+        for number in np.flatnonzero(lengths):
+            if not is_python(window.names[number][1]):
+                self.input_s[self._charged(window.names[number]).place] += float(
+                    lengths[number]
+                )
+        for number, begin, end in zip(
+            window.stages.which, window.stages.begin, window.stages.end, strict=True
+        ):
+            if number < len(self.stage_places):
+                self.input_s[self.stage_places[number]] += float(end - begin)
+
+    # Samples.
+
+    def _add_samples(self) -> None:
+        self.traced_by = self._retraced(of_all=True)
+        self.retraced_by = self._retraced()
+        self.called = {(f, n): count for f, n, _, count in self.seen["calls"]}
+        trained = bool(self.seen["trained_at"])
+        for index, seconds, _ in self.seen["seconds"]:
+            place, call, kind, repeats = self.keys[index]
+            if place is None:
+                if kind == IMPORT:
+                    self.sums.once_s += seconds
+                else:
+                    self.sums.elsewhere_s += seconds
+                continue
+            first = (trained and not repeats) or kind == IMPORT
+            share = 0.0 if first else self._repeated(place, kind)
+            self.sums.once_s += (1 - share) * seconds
+            self.sums.once[place] += (1 - share) * seconds
+            seconds *= share
+            if not seconds:
+                continue
+            if kind in (GRAPH, DATA):
+                self._spread(place, call, kind, seconds)
+            else:
+                kind_told = _OF_SAMPLES.get(kind, _PYTHON)
+                self.sums.rows[place].seconds[kind_told] += seconds
+            row = self.sums.rows[place]
+            row.calls[call][1] += seconds
+            if kind == CALLBACK:
+                row.parts[f"callback {call}"] += seconds
+
+    def _retraced(self, *, of_all: bool = False) -> dict[Place, float]:
+        """Seconds that each line had functions traced that it has traced often.
+
+        Args:
+            of_all: Of all functions instead, since the training began.
+        """
+        found: dict[tuple[Place, str], list[float]] = defaultdict(list)
+        for trace in self.seen["traces"]:
+            if trace["place"] and trace["at"] >= self.seen["trained_at"]:
+                key = tuple(trace["place"]), trace["name"]
+                found[key].append(trace["seconds"])
+        seconds: dict[Place, float] = defaultdict(float)
+        for (place, _), each in found.items():
+            if of_all or len(each) > _FEW_TRACES:
+                seconds[place] += sum(each)
+        return seconds
+
+    def _repeated(self, place: Place, kind: str) -> float:
+        """The share of a line's samples of a kind that shows what repeats."""
+        if kind == TRACED and self.seen["trained_at"]:
+            # The first trace of a function is made once, and so is a smaller batch's.
+            whole = self.traced_by.get(place, 0.0)
+            return self.retraced_by.get(place, 0.0) / whole if whole else 0.0
+        if kind == SET_UP and self.called.get(place) == 1:
+            return 0.0
+        return 1.0
+
+    def _spread(self, place: Place, call: str, kind: str, seconds: float) -> None:
+        for near in (False, True):
+            shares = self.shares.get((place, call, near), {})
+            whole = sum(shares.values())
+            if whole > _ENOUGH_S:
+                break
+        else:
+            # Of what no window has seen the line is known, and nothing more.
+            told = _COMPUTING if kind == GRAPH else _WAITING
+            self.sums.rows[place].seconds[told] += seconds
+            self.sums.unsplit_s += seconds
+            return
+        for (to, kind_told), share in shares.items():
+            row = self.sums.rows[to or place]
+            row.seconds[kind_told] += seconds * share / whole
+        for to, share in self.starts.get((place, call, near), {}).items():
+            self.sums.rows[to or place].starting_s += seconds * share / whole
+
+    def _add_calls(self) -> None:
+        for file, line, name, count in self.seen["calls"]:
+            if (file, line) in self.sums.rows:
+                self.sums.rows[file, line].calls[name][0] = count
+        for row in self.sums.rows.values():
+            row.operations /= max(1, self.updates)
+            for counts in row.types.values():
+                counts[0] /= max(1, self.updates)
+
+    def _add_traces(self) -> None:
+        found = defaultdict(list)
+        for trace in self.seen["traces"]:
+            if trace["place"] and trace["at"] >= self.seen["trained_at"]:
+                found[tuple(trace["place"]), trace["name"]].append(trace["seconds"])
+        for (place, name), each in found.items():
+            if len(each) > _FEW_TRACES:
+                self.sums.rows[place].traces.append([name, len(each), sum(each)])
+
+    def _add_beside(self) -> None:
+        if not self.traced_s:
+            return
+        scale = self._untraced_s() / self.traced_s
+        for place, seconds in self.input_s.items():
+            hidden = seconds - self.used_s.get(place, 0.0)
+            if place is not None and hidden > 0:
+                self.sums.rows[place].beside += hidden * scale
+
+    def _untraced_s(self) -> float:
+        repeated = (s for index, s, _ in self.seen["seconds"] if self.keys[index][3])
+        return float(sum(repeated))
+
+    def _add_stages(self) -> None:
+        counts = Counter[tuple[int, str]]()
+        for window, _ in self.windows:
+            counts.update(window.counts)
+        below = Counter[str]()
+        for (_, path), count in counts.items():
+            below[path.rpartition("::")[0]] += count
+        for (number, path), count in counts.items():
+            if not 0 <= number < len(self.stage_places) or path.endswith("::Root"):
+                continue
+            place = self.stage_places[number]
+            if place in self.sums.rows:
+                self.sums.rows[place].stages.append(len(self.sums.stages))
+            self.sums.stages.append(
+                {"path": path, "place": place, "out": count, "given": below[path]}
+            )
+
+    def _as_note(self) -> dict[str, Any]:
+        sums, seen = self.sums, self.seen
+        rows = []
+        for place, row in sums.rows.items():
+            types = sorted(row.types.items(), key=lambda t: -t[1][1])[:_MOST_TYPES]
+            rows.append(
+                {
+                    "place": place,
+                    "seconds": dict(row.seconds),
+                    "beside": row.beside,
+                    "calls": {n: v for n, v in row.calls.items() if n or v[0]},
+                    "operations": row.operations,
+                    "types": {name: tuple(v) for name, v in types},
+                    "parts": dict(row.parts),
+                    "backward_s": row.backward_s,
+                    "starting_s": row.starting_s,
+                    "traces": row.traces,
+                    "stages": row.stages,
+                    "elements": row.elements,
+                }
+            )
+        return {
+            "rows": rows,
+            "once_s": sums.once_s,
+            "once": [[*place, s] for place, s in sums.once.items()],
+            "elsewhere_s": sums.elsewhere_s,
+            "unsplit_s": sums.unsplit_s,
+            "stages": sums.stages,
+            "traced_s": self.traced_s,
+            **{
+                name: seen[name]
+                for name in (
+                    *("wall_s", "looking_s", "sampling_s", "harvest_s", "samples"),
+                    *("updates", "untraced", "epochs", "ended", "error", "calls"),
+                    *("frozen", "signatures"),
+                )
+            },
+        }
+
+
+def _part(intervals: Intervals, mask: NDArray[np.bool_]) -> Intervals:
+    return Intervals(intervals.begin[mask], intervals.end[mask], intervals.which[mask])
+
+
+class _Grid:
+    """A window cut wherever something begins or ends.
+
+    Args:
+        edges: Of the stretches that samples stand for.
+        of: What is active, one after the other.
+
+    Attributes:
+        spans: Seconds of each piece.
+        active: How many of each are active in it.
+    """
+
+    def __init__(self, edges: Floats, of: Iterable[Intervals]) -> None:
+        of = list(of)
+        begin, end = edges[0], edges[-1]
+        cuts = [edges, *(one.begin for one in of), *(one.end for one in of)]
+        points = np.unique(np.clip(np.concatenate(cuts), begin, end))
+        self._points, self._edges = points, edges
+        self.spans = np.diff(points)
+        self.active = [self._active(one) for one in of]
+
+    def over(self, values: Floats) -> Floats:
+        """Values of the samples' stretches, for each piece."""
+        middle = (self._points[1:] + self._points[:-1]) / 2
+        place = np.clip(np.searchsorted(self._edges, middle) - 1, 0, len(values) - 1)
+        return np.asarray(values[place], float)
+
+    def stretches(self, of: NDArray[np.bool_]) -> Floats:
+        """Seconds of the stretch of pieces of a kind that each piece lies in, or 0."""
+        number = np.cumsum(np.concatenate([[True], of[1:] != of[:-1]])) - 1
+        whole = np.bincount(number, self.spans)
+        result: Floats = np.where(of, whole[number], 0.0)
+        return result
+
+    def _active(self, of: Intervals) -> Floats:
+        change = np.zeros(len(self._points))
+        np.add.at(change, self._at(of.begin), 1.0)
+        np.add.at(change, self._at(of.end), -1.0)
+        return np.cumsum(change)[:-1]
+
+    def _at(self, times: Floats) -> NDArray[np.int64]:
+        clipped = np.clip(times, self._points[0], self._points[-1])
+        return np.searchsorted(self._points, clipped).astype(np.int64)
+
+    def spent(self, of: Intervals, weight: Floats, *, points: bool = False) -> Floats:
+        """Weighted seconds of each interval; with ``points`` the weight at its begin."""
+        first = self._at(of.begin)
+        if points:
+            here = np.clip(first, 0, max(0, len(weight) - 1))
+            return np.asarray(weight[here] if len(first) else first, float)
+        whole = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
+        result: Floats = whole[self._at(of.end)] - whole[first]
+        return result

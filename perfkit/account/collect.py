@@ -1,0 +1,249 @@
+"""Runs a training as it is for some seconds, in a process of its own, and looks at it.
+
+The script runs in a thread; this process's first thread samples it, and traces it for
+a moment now and then. What was seen goes into a folder, for ``charge`` to read when
+nothing runs any more.
+"""
+
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfkit.account.places import Place, Places
+from perfkit.account.sampler import EVERY_S, Key, Sampler
+from perfkit.account.watch import ENOUGH_UPDATES, Watch
+from perfkit.diagnosis import failure
+from perfkit.diagnosis.epochs import stand_in
+from perfkit.diagnosis.maker import contain, uncontained_in_words
+from perfkit.diagnosis.training import handed_over
+from perfkit.errors import BadParameterError
+from perfkit.measure.tick import Note
+from perfkit.profiling.course import Marks
+
+SEEN, PROGRESS, UNCONTAINED = "seen", "progress", "uncontained"
+# Files in the folder: what was seen, and one that asks for the end.
+RAW, STOP = "seen.json", "stop"
+USUAL_S, LONGEST_S = 30.0, 120.0
+_TELL_EVERY_S = 1.0
+# When windows are traced: shares of the seconds left once the training began.
+_WINDOWS = (0.15, 0.45, 0.75)
+_WARM_UPDATES, _ASK_EVERY_S = 3, 0.25
+_SHORTEST_S, _LONGEST_WINDOW_S, _TRACED_SHARE = 0.3, 1.2, 0.08
+_MOST_BYTES = 25_000_000
+_ENDLESS = 10**9
+
+
+def collect(maker: Callable[[], Any], seconds: float, folder: str) -> Iterator[Note]:
+    """Look at a training for some seconds; what was seen is then in the folder.
+
+    Args:
+        maker: A script, or a function that makes a training.
+        seconds: To look at it, imports apart; longer where it has hardly trained.
+        folder: Of the caller's, which this process may write to.
+
+    Yields:
+        ``"progress"`` every second, ``"seen"`` at last, ``"uncontained"`` where that
+        is so, or what kept it from running, as ``failure.as_notes`` has it.
+    """
+    yield from failure.as_notes(_collect(maker, seconds, folder))
+
+
+def _collect(maker: Callable[[], Any], seconds: float, folder: str) -> Iterator[Note]:
+    if why := contain(maker, folder):
+        yield Note(UNCONTAINED, uncontained_in_words(why))
+    watch = Watch(Places())
+    watch.begin()
+    running = _Running(maker)
+    sampler = Sampler(watch, running.ident or 0)
+    windows = _Windows(sampler, seconds, Path(folder))
+    began = told_at = time.perf_counter()
+    stop = Path(folder, STOP)
+    while running.is_alive():
+        time.sleep(EVERY_S)
+        sampler.sample()
+        now = time.perf_counter()
+        spent = now - began - sampler.imports_s
+        windows.look(spent)
+        if now - told_at > _TELL_EVERY_S:
+            told_at = now
+            yield Note(PROGRESS, _progress(sampler, spent))
+            if stop.exists() or spent > _longest(seconds):
+                break
+            if spent > seconds and watch.updates() >= ENOUGH_UPDATES:
+                break
+    ended = not running.is_alive()
+    windows.close()
+    error = running.error
+    if error is not None and not sampler.has_user:
+        raise error
+    raw = _raw(sampler, windows, time.perf_counter() - began)
+    raw["ended"] = ended
+    raw["error"] = failure.in_short(error) if error else ""
+    Path(folder, RAW).write_text(json.dumps(raw))
+    yield Note(SEEN, True)
+
+
+def _longest(seconds: float) -> float:
+    return max(seconds, min(LONGEST_S, 4 * seconds))
+
+
+class _Running(threading.Thread):
+    """The training, as it is, in a thread that ends with the process."""
+
+    def __init__(self, maker: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self._maker = maker
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Run it to its end."""
+        stand_in()
+        try:
+            returned = self._maker()
+            if isinstance(returned, tuple):
+                training = handed_over(returned)
+                callbacks = training.arguments["callbacks"]
+                training.fit(callbacks, epochs=training.epochs or _ENDLESS)
+        except BaseException as error:
+            self.error = error
+
+
+@dataclass
+class _Windows:
+    """Traces a moment now and then.
+
+    Attributes:
+        traced: Folder, seconds and samples of each window.
+        looking_s: Seconds that went into windows, their start and their end included.
+        failed: Why there is no trace, in a sentence; "" where there is.
+    """
+
+    sampler: Sampler
+    seconds: float
+    folder: Path
+    traced: list[dict[str, Any]] = field(default_factory=list)
+    looking_s: float = 0.0
+    failed: str = ""
+    _due: list[float] = field(default_factory=list)
+    _marks: Marks | None = None
+    _until: float = 0.0
+    _began: float = 0.0
+    _length: float = _SHORTEST_S
+    _asked: float = 0.0
+
+    def look(self, spent: float) -> None:
+        """Begin or end a window where one is due."""
+        now = time.perf_counter()
+        if self._marks is not None:
+            if now >= self._until:
+                self.close()
+            return
+        watch = self.sampler.watch
+        if not self._due and not self.traced and not self.failed:
+            if now < self._asked + _ASK_EVERY_S:
+                return
+            self._asked = now
+            # The first update traces what the others run.
+            if watch.updates() < _WARM_UPDATES and spent < self.seconds / 2:
+                return
+            left = max(0.0, self.seconds - spent)
+            self._due = [spent + share * left for share in _WINDOWS]
+        if self._due and spent >= self._due[0]:
+            self._due.pop(0)
+            self._begin()
+
+    def _begin(self) -> None:
+        place = self.folder / f"window{len(self.traced)}"
+        place.mkdir()
+        self._began = time.perf_counter()
+        marks = Marks(str(place), every=True)
+        try:
+            marks.start()
+        except BadParameterError as error:
+            # The user's own profiler runs: the samples are kept.
+            self.failed, self._due = str(error), []
+            self.sampler.skip()
+            return
+        self._marks = marks
+        started = time.time()
+        self.sampler.skip()
+        self.sampler.window = []
+        self._until = time.perf_counter() + self._length
+        updates = self.sampler.watch.updates()
+        self.traced.append(
+            {"folder": place.name, "started": started, "updates": [updates]}
+        )
+
+    def close(self) -> None:
+        """End the window that is open, if any."""
+        if self._marks is None:
+            return
+        window = self.traced[-1]
+        window["samples"] = self.sampler.window or []
+        window["ended"] = time.time()
+        window["updates"].append(self.sampler.watch.updates())
+        self.sampler.window = None
+        marks, self._marks = self._marks, None
+        marks.stop()
+        self.sampler.skip()
+        now = time.perf_counter()
+        self.looking_s += now - self._began
+        self._length = self._next_length(marks)
+
+    def _next_length(self, marks: Marks) -> float:
+        """Seconds of the next window: several steps, and no more than can be read."""
+        size: int = marks.size
+        most = self._length * _MOST_BYTES / max(size, 1)
+        share = self.seconds * _TRACED_SHARE / len(_WINDOWS)
+        return min(max(_SHORTEST_S, share), _LONGEST_WINDOW_S, most)
+
+
+def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:
+    rows: dict[Place, float] = defaultdict(float)
+    for key, seconds in sampler.seconds.items():
+        if key.place is not None:
+            rows[key.place] += seconds
+    total = sum(rows.values()) or 1.0
+    return {
+        "spent_s": spent,
+        "rows": [
+            [*place, s / total]
+            for place, s in sorted(rows.items(), key=lambda row: -row[1])[:8]
+        ],
+    }
+
+
+def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
+    """All that was seen, as JSON."""
+    watch = sampler.watch
+    keys: dict[Key, int] = {}
+
+    def index(key: Key) -> int:
+        return keys.setdefault(key, len(keys))
+
+    traced = [
+        window | {"samples": [[at, index(key)] for at, key in window["samples"]]}
+        for window in windows.traced
+        if "samples" in window
+    ]
+    seconds = [[index(k), s, sampler.counts[k]] for k, s in sampler.seconds.items()]
+    return {
+        "keys": [list(key) for key in keys],
+        "seconds": seconds,
+        "windows": traced,
+        "background": [[*p, s] for p, s in sampler.background.items()],
+        "wall_s": wall_s,
+        "looking_s": windows.looking_s,
+        "sampling_s": sampler.taken_s,
+        "harvest_s": watch.harvest_s,
+        "samples": sampler.samples,
+        "untraced": windows.failed,
+        "trained_at": watch.trained_at,
+        **watch.told(),
+    }

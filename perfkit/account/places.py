@@ -1,0 +1,126 @@
+"""Places in the user's code: which frames are theirs, and what library frames do."""
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+# A file and a line in it, from 1.
+Place = tuple[str, int]
+# What a frame of a library does, which the kind of a sample follows from.
+USER, TRACING, EXECUTING, WAITING, EAGER, SETTING_UP, IMPORTING, OTHER = range(8)
+
+_OURS = str(Path(__file__).parents[1]) + os.sep
+_INSTALLED = tuple(
+    f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages")
+)
+_STANDARD = tuple(
+    os.path.realpath(sysconfig.get_path(name)) + os.sep
+    for name in ("stdlib", "platstdlib")
+)
+# Functions of TensorFlow that stand for a state of the thread, by the end of their
+# file's path: the public ones have wrappers that say nothing of what goes on.
+_TELLING = {
+    "framework/func_graph.py": {"func_graph_from_py_func": TRACING},
+    "polymorphic_function/tracing_compilation.py": {
+        "_create_concrete_function": TRACING,
+        "trace_function": TRACING,
+    },
+    "polymorphic_function/polymorphic_function.py": {
+        "_initialize": TRACING,
+        "experimental_get_compiler_ir": TRACING,
+    },
+    "polymorphic_function/concrete_function.py": {"__init__": TRACING},
+    "polymorphic_function/atomic_function.py": {
+        "call_flat": EXECUTING,
+        "call_preflattened": EXECUTING,
+        "__call__": EXECUTING,
+    },
+    "data/ops/iterator_ops.py": {"_next_internal": WAITING, "get_next": WAITING},
+}
+_TENSOR = ("framework/ops.py", "framework/tensor.py")
+# A tensor that is read waits for the device that computes it.
+_READS = frozenset({"numpy", "_numpy", "_numpy_internal", "__array__"})
+
+
+class Places:
+    """Tells the user's code from all other, by its file."""
+
+    def __init__(self) -> None:
+        self._roles: dict[CodeType, int] = {}
+        self._own: dict[str, bool] = {}
+
+    def is_own(self, file: str) -> bool:
+        """Whether a file holds code of the user's: no library's, none of ours."""
+        known = self._own.get(file)
+        if known is None:
+            known = self._own[file] = _is_own(file)
+        return known
+
+    def role(self, code: CodeType) -> int:
+        """What a frame with this code does."""
+        role = self._roles.get(code)
+        if role is None:
+            role = self._roles[code] = self._role_of(code)
+        return role
+
+    def _role_of(self, code: CodeType) -> int:
+        file = code.co_filename.replace(os.sep, "/")
+        if file.startswith("<frozen importlib"):
+            return IMPORTING
+        if self.is_own(code.co_filename):
+            return USER
+        if "/tensorflow/" not in file:
+            return OTHER
+        name = file.rpartition("/")[2]
+        if name.startswith("gen_"):
+            return SETTING_UP if name == "gen_dataset_ops.py" else EAGER
+        if file.endswith(_TENSOR) and code.co_name in _READS:
+            return EXECUTING
+        for end, names in _TELLING.items():
+            if file.endswith(end):
+                return names.get(code.co_name, OTHER)
+        return OTHER
+
+    def place(self, frame: FrameType | None, made: Any = None) -> Place | None:
+        """The innermost line of the user's in a stack; None where there is none.
+
+        Args:
+            frame: Where to begin.
+            made: An object whose own ``__init__`` does not count: the line that makes
+                it does.
+        """
+        for one in outwards(frame):
+            if self.role(one.f_code) != USER:
+                continue
+            makes = made is not None and one.f_code.co_name == "__init__"
+            if makes and one.f_locals.get("self") is made:
+                continue
+            return one.f_code.co_filename, one.f_lineno
+        return None
+
+
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and all that called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_own(file: str) -> bool:
+    if file.startswith("<") or "__autograph_generated_file" in file:
+        return file.startswith("<ipython-input")
+    if "/tmp/ipykernel_" in file.replace(os.sep, "/"):
+        return True
+    real = os.path.realpath(file)
+    if any(part in real for part in _INSTALLED) or real.startswith(_OURS):
+        return False
+    if real.startswith(_STANDARD):
+        return False
+    # A virtual environment inside of a project is not the project's.
+    prefixes = {os.path.realpath(p) + os.sep for p in (sys.prefix, sys.base_prefix)}
+    inside = any(real.startswith(prefix) for prefix in prefixes if len(prefix) > 6)
+    return not inside or os.sep + "lib" not in real

@@ -1,0 +1,208 @@
+"""Samples of the thread that trains: which line it is at, and what it does there."""
+
+import gc
+import sys
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple
+
+from perfkit.account.places import (
+    EAGER,
+    EXECUTING,
+    IMPORTING,
+    SETTING_UP,
+    TRACING,
+    USER,
+    WAITING,
+    Place,
+    Places,
+    outwards,
+)
+from perfkit.account.watch import Watch
+
+EVERY_S = 0.005
+# What a sample's line does. In a graph, or while data are waited for, only a trace
+# tells what the time goes into.
+GRAPH, DATA, PYTHON, COMPUTING, TRACED, SET_UP, IMPORT, CALLBACK = (
+    *("graph", "data", "python", "computing", "traced", "set-up", "import"),
+    "callback",
+)
+_WRAPPERS = frozenset({"error_handler", "wrapper", "wrapped", "call", "init"})
+_MOST_WRAPPERS = 8
+
+
+class Key(NamedTuple):
+    """What samples have in common.
+
+    Attributes:
+        place: Line; None where no code of the user's is on the stack.
+        call: Public function of a library that the line called; "" for its own Python.
+        kind: One of the constants above.
+        repeats: Whether it was seen after gradients were taken for the first time.
+    """
+
+    place: Place | None
+    call: str
+    kind: str
+    repeats: bool
+
+
+@dataclass
+class Sampler:
+    """Weighs samples by the seconds that they stand for.
+
+    Args:
+        watch: Knows when the training began, and whose objects are whose.
+        thread: The one that trains, by its number.
+
+    Attributes:
+        seconds: Of each key; what fell into a traced window is in ``traced``.
+        background: Of lines of the user's in other threads.
+        window: Times and keys, while a window is traced.
+    """
+
+    watch: Watch
+    thread: int
+    seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
+    traced: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
+    background: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
+    counts: dict[Key, int] = field(default_factory=lambda: defaultdict(int))
+    window: list[tuple[float, Key]] | None = None
+    taken_s: float = 0.0
+    samples: int = 0
+    # The call that a line is in, and whether it has run a graph yet.
+    _call: int = 0
+    _executed: bool = False
+    _last: float = field(default_factory=time.perf_counter)
+
+    @property
+    def places(self) -> Places:
+        """Tells the user's code from all other."""
+        return self.watch.places
+
+    @property
+    def imports_s(self) -> float:
+        """Seconds that went into imports."""
+        return sum(s for key, s in self.seconds.items() if key.kind == IMPORT)
+
+    @property
+    def has_user(self) -> bool:
+        """Whether any code of the user's was seen at work."""
+        return any(key.place for key in self.seconds)
+
+    def skip(self) -> None:
+        """Leave out the time until now: nobody looked."""
+        self._last = time.perf_counter()
+
+    def sample(self) -> None:
+        """Take one."""
+        now = time.perf_counter()
+        spent, self._last = now - self._last, now
+        # Collecting may end objects of TensorFlow, which lets the other thread go on
+        # while its frames are read.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            key = self._look(spent)
+        finally:
+            if collects:
+                gc.enable()
+        if key is None:
+            return
+        self.samples += 1
+        if self.window is None:
+            self.seconds[key] += spent
+            self.counts[key] += 1
+        else:
+            self.traced[key] += spent
+            self.window.append((time.time(), key))
+        self.taken_s += time.perf_counter() - now
+
+    def _look(self, spent: float) -> Key | None:
+        frames = sys._current_frames()
+        leaf = frames.pop(self.thread, None)
+        frames.pop(threading.get_ident(), None)
+        if leaf is None:
+            return None
+        key = self._key_of(leaf)
+        if key.kind in (GRAPH, DATA, PYTHON):
+            for frame in frames.values():
+                place = self.places.place(frame)
+                if place is not None:
+                    self.background[place] += spent
+        return key
+
+    def _key_of(self, leaf: FrameType) -> Key:
+        role_of = self.places.role
+        roles = set[int]()
+        # From the leaf outwards, up to the line of the user's.
+        inside: list[FrameType] = []
+        user: FrameType | None = None
+        for frame in outwards(leaf):
+            role = role_of(frame.f_code)
+            if role == TRACING:
+                # What is traced is the doing of the line that called for it.
+                user = None
+            if user is None and role == USER:
+                user = frame
+            elif user is None:
+                inside.append(frame)
+                roles.add(role)
+        repeats = bool(self.watch.trained_at)
+        if user is None:
+            kind = IMPORT if IMPORTING in roles else PYTHON
+            return Key(None, "", kind, repeats)
+        place = user.f_code.co_filename, user.f_lineno
+        name, call = _call(inside)
+        if call != self._call:
+            self._call, self._executed = call, False
+        if TRACING in roles:
+            return Key(place, name, TRACED, repeats)
+        if roles & {EXECUTING, WAITING}:
+            self._executed = True
+            return Key(place, name, GRAPH if EXECUTING in roles else DATA, repeats)
+        if IMPORTING in roles:
+            return Key(place, name, IMPORT, repeats)
+        callback = _callback(inside)
+        if made := self.watch.callbacks.get(id(callback)):
+            return Key(made, type(callback).__name__, CALLBACK, repeats)
+        leaf_role = role_of(leaf.f_code)
+        if leaf_role == SETTING_UP or (call and not self._executed):
+            return Key(place, name, SET_UP, repeats)
+        if leaf_role == EAGER or leaf.f_code.co_name == "quick_execute":
+            return Key(place, name, COMPUTING, repeats)
+        return Key(place, name, PYTHON, repeats)
+
+
+# Keras's loops: what they do before a graph runs is their set-up.
+_SETS_UP = frozenset({"fit", "evaluate", "predict"})
+_CALLBACKS = "/keras/src/callbacks/"
+_LISTS = _CALLBACKS + "callback_list.py"
+
+
+def _call(inside: list[FrameType]) -> tuple[str, int]:
+    """The public call that a line is in, and what stands for that very call of a loop.
+
+    Args:
+        inside: Frames of libraries, the innermost first.
+    """
+    for frame in reversed(inside[-_MOST_WRAPPERS:]):
+        code = frame.f_code
+        name = code.co_name
+        if name in _WRAPPERS or (name.startswith(("_", "<")) and name != "__call__"):
+            continue
+        loops = name in _SETS_UP and "/keras/" in code.co_filename
+        return name, id(frame) if loops else 0
+    return "", 0
+
+
+def _callback(inside: list[FrameType]) -> Any:
+    """The callback of Keras's own that is at work; None for none."""
+    for frame in inside:
+        file = frame.f_code.co_filename.replace("\\", "/")
+        if _CALLBACKS in file and not file.endswith(_LISTS):
+            return frame.f_locals.get("self")
+    return None

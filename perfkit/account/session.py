@@ -1,0 +1,345 @@
+"""One account, from running the script to the saved record: ``perfkit.lines()``."""
+
+import datetime
+import functools
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from perfkit import __version__
+from perfkit.account import causes
+from perfkit.account.charge import charge
+from perfkit.account.collect import PROGRESS, SEEN, STOP, USUAL_S, collect
+from perfkit.diagnosis import failure
+from perfkit.diagnosis.maker import assigned, digest, name_of, source_of
+from perfkit.diagnosis.script import Script
+from perfkit.diagnosis.source import UNREADABLE, cells_of, text_of
+from perfkit.errors import PerfkitError, RunError
+from perfkit.findings.account import (
+    Account,
+    Call,
+    Line,
+    Retraced,
+    Stage,
+    save,
+)
+from perfkit.findings.account_report import verdict
+from perfkit.findings.record import Verdict
+from perfkit.machine.collect import machine
+from perfkit.machine.software import check_trains
+from perfkit.measure.alone import Alone
+from perfkit.measure.launcher import launcher
+from perfkit.measure.plan import Event, Preparing, Progress
+from perfkit.measure.tick import Note
+from perfkit.measure.trial import Limits
+
+CHARGED = "charged"
+_SLICE_S = 0.1
+_SILENCE_S = 60.0
+# What charging takes at most.
+_CHARGING_S = 120.0
+_PREFIX = "perfkit-account-"
+# Lines of the source around a line that takes something.
+_AROUND, _MOST_TEXT = 2, 4000
+_SHOWN = 0.01
+
+
+class AccountSession:
+    """An account that can be watched and stopped, and that saves what it has.
+
+    Args:
+        training: What ``perfkit.diagnosis.maker.maker`` has made of what was given.
+        budget: Seconds to look at it; longer where it has hardly trained by then.
+        folder: Where it is saved; None for ``perfkit-findings`` here.
+        source: Whether lines of the source go into it.
+        saves: Whether it is saved at all; a diagnosis holds its own.
+
+    Attributes:
+        finding: The account; None before there is one.
+        unsaved: Why it could not be saved, in a sentence; "" if it was.
+    """
+
+    def __init__(
+        self,
+        training: Callable[[], Any],
+        *,
+        budget: float = USUAL_S,
+        folder: Path | None = None,
+        source: bool = True,
+        saves: bool = True,
+    ) -> None:
+        self.finding: Account | None = None
+        self.unsaved = ""
+        self.budget = budget
+        self._maker, self._folder = training, folder
+        self._source, self._saves = source, saves
+        self._stopped = threading.Event()
+        self._variables = assigned(self._maker)
+        check_trains(os.environ | self._variables)
+        if not self._variables:
+            launcher().warm()
+
+    def stop(self) -> None:
+        """End it; what was seen by then is kept."""
+        self._stopped.set()
+
+    def events(self) -> Generator[Event]:
+        """Run the script, look at it, and tell what happens.
+
+        Raises:
+            RunError: It cannot be run; a note holds what its own code raised.
+        """
+        alone = Alone("an account", self.budget)
+        try:
+            for held in alone.wait(self._stopped):
+                yield Preparing(held)
+            if not self._stopped.is_set():
+                yield from self._measure()
+        finally:
+            alone.let_go()
+
+    def _measure(self) -> Iterator[Event]:
+        try:
+            launcher().load_with(self._variables)
+            yield from self.look()
+        finally:
+            launcher().load_with({})
+
+    def look(self) -> Iterator[Event]:
+        """The same for who has the right to measure already."""
+        recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
+        while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
+            yield Preparing("Loading TensorFlow, once")
+        if self._stopped.is_set():
+            return
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+            yield from self._collect(folder)
+            told = yield from self._charged(folder)
+        found = self._account(told, recorded)
+        self.finding = found
+        if self._saves:
+            try:
+                save(found, self._folder)
+            except PerfkitError as error:
+                self.unsaved = str(error)
+
+    def _collect(self, folder: str) -> Iterator[Event]:
+        work = functools.partial(collect, self._maker, self.budget, folder)
+        running = launcher().start(work, 0, Limits(silence=_SILENCE_S))
+        notes: dict[str, Any] = {}
+        stop = Path(folder, STOP)
+        try:
+            while running.outcome is None and SEEN not in notes:
+                for message in running.poll(_SLICE_S):
+                    if message[0] == "note":
+                        notes[message[1]] = message[2]
+                if self._stopped.is_set() and not stop.exists():
+                    # What was seen by then is written down first.
+                    stop.touch()
+                told = notes.get(PROGRESS, {})
+                yield Progress(float(told.get("spent_s", 0.0)), self.budget)
+                yield Preparing(_doing(told))
+        finally:
+            running.kill("stopped", "was stopped")
+        if SEEN not in notes:
+            remedy = "give it a larger budget"
+            raise failure.run_error(
+                notes, running.outcome or "stopped", running.message, remedy
+            )
+
+    def _charged(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
+        running = launcher().start(
+            functools.partial(charged, folder), 0, Limits(silence=_CHARGING_S)
+        )
+        notes: dict[str, Any] = {}
+        try:
+            while running.outcome is None and CHARGED not in notes:
+                for message in running.poll(_SLICE_S):
+                    if message[0] == "note":
+                        notes[message[1]] = message[2]
+                yield Preparing("Charging every second to a line")
+        finally:
+            running.kill("stopped", "was stopped")
+        if CHARGED not in notes:
+            raise RunError(
+                "What was seen of the training could not be read: it "
+                f"{running.message or 'took too long'}."
+            )
+        told: dict[str, Any] = notes[CHARGED]
+        return told
+
+    def _account(self, told: dict[str, Any], recorded: str) -> Account:
+        names = _Names(self._maker, with_text=self._source)
+        lines, index = _lines(told, names)
+        told["places"] = [*index]
+        account = Account(
+            training=name_of(self._maker),
+            recorded=recorded,
+            perfkit=__version__,
+            machine=machine(),
+            verdict=Verdict(headline=""),
+            wall_s=told["wall_s"],
+            once_s=told["once_s"],
+            elsewhere_s=told["elsewhere_s"],
+            looking_s=told["looking_s"],
+            traced_s=told["traced_s"],
+            sampling_s=told["sampling_s"],
+            samples=told["samples"],
+            updates=told["updates"],
+            ended=told["ended"],
+            error=told["error"],
+            untraced=told["untraced"],
+            lines=lines,
+            stages=tuple(
+                Stage(
+                    path=one["path"],
+                    line=index.get(tuple(one["place"]), -1) if one["place"] else -1,
+                    given=one["given"],
+                    out=one["out"],
+                )
+                for one in told["stages"]
+            ),
+            epochs_s=tuple(end - begin for begin, end in told["epochs"] if end),
+            code=digest(self._maker),
+            stopped=self._stopped.is_set(),
+        )
+        account = replace(account, tips=causes.tips(account, told))
+        shown = [one for one in lines if account.share(one.total_s) >= _SHOWN]
+        account = replace(account, text=names.around(shown))
+        return replace(account, verdict=verdict(account))
+
+
+def charged(folder: str) -> Iterator[Note]:
+    """Charge what was seen to lines; the note ``"charged"``."""
+    yield Note(CHARGED, charge(folder))
+
+
+def _doing(told: dict[str, Any]) -> str:
+    rows = told.get("rows")
+    if not rows:
+        return "Running the script as it is"
+    named = (f"{Path(file).name}:{line} {share:.0%}" for file, line, share in rows[:3])
+    return f"So far: {', '.join(named)}"
+
+
+class _Names:
+    """How files and lines are called, and what stands there."""
+
+    def __init__(self, made: Callable[[], Any], *, with_text: bool) -> None:
+        self._with_text = with_text
+        self._texts: dict[str, list[str]] = {}
+        self._cells: dict[str, tuple[int, ...]] = {}
+        path = getattr(made, "path", "")
+        self._root = os.path.dirname(path) if path else os.getcwd()
+        self._of_cell = ""
+        if not isinstance(made, Script) and not path:
+            code = getattr(made, "__code__", None)
+            file = getattr(code, "co_filename", "")
+            if file and not Path(file).is_file():
+                self._of_cell = file
+                try:
+                    self._texts[file] = source_of(made).text.splitlines()
+                except UNREADABLE:
+                    self._texts[file] = []
+
+    def told(self, file: str, line: int) -> tuple[str, int, int]:
+        """File, cell and line as a reader knows them."""
+        if file == self._of_cell or "ipykernel" in file:
+            return "", 0, line
+        cells = self._cells_of(file)
+        before = [start for start in cells if start <= line]
+        name = os.path.relpath(file, self._root) if self._root else file
+        if name.startswith(".."):
+            name = os.path.basename(file)
+        if before:
+            return name, len(before), line - before[-1] + 1
+        return name, 0, line
+
+    def code(self, file: str, line: int) -> str:
+        """What stands there; "" where that was left out, or cannot be read."""
+        lines = self._lines(file) if self._with_text else []
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def around(self, shown: list[Line]) -> dict[str, dict[str, str]]:
+        """Lines around those that are shown, by ``record.key_of``, then by number."""
+        if not self._with_text:
+            return {}
+        known = {self.told(file, 1)[0]: file for file in self._texts}
+        found: dict[str, dict[str, str]] = {}
+        for one in shown:
+            file = known.get(one.file)
+            if file is None:
+                continue
+            start = (self._cells_of(file) or (1,))[one.cell - 1] if one.cell else 1
+            texts = found.setdefault(f"{one.file}#{one.cell}", {})
+            for number in range(max(1, one.line - _AROUND), one.line + _AROUND + 1):
+                code = self.code(file, start + number - 1)
+                if len(texts) < _MOST_TEXT and code.strip():
+                    texts[str(number)] = code[:200]
+        return found
+
+    def _cells_of(self, file: str) -> tuple[int, ...]:
+        if file not in self._cells:
+            try:
+                self._cells[file] = cells_of(file)
+            except UNREADABLE:
+                self._cells[file] = ()
+        return self._cells[file]
+
+    def _lines(self, file: str) -> list[str]:
+        if file not in self._texts:
+            try:
+                self._texts[file] = text_of(file).splitlines()
+            except UNREADABLE:
+                self._texts[file] = []
+        return self._texts[file]
+
+
+def _lines(
+    told: dict[str, Any], names: _Names
+) -> tuple[tuple[Line, ...], dict[tuple[str, int], int]]:
+    once = {(file, line): spent for file, line, spent in told["once"]}
+    rows = [row for row in told["rows"] if row["place"]]
+    rows.sort(key=lambda row: -sum(row["seconds"].values()))
+    lines: list[Line] = []
+    index: dict[tuple[str, int], int] = {}
+    for row in rows[:1000]:
+        place: tuple[str, int] = tuple(row["place"])
+        file, cell, number = names.told(*place)
+        index[place] = len(lines)
+        computing = row["seconds"].get("computing", 0.0)
+        parts = sorted(row["parts"], key=lambda name: -row["parts"][name])
+        lines.append(
+            Line(
+                file=file,
+                cell=cell,
+                line=number,
+                code=names.code(*place).rstrip()[:200],
+                seconds={k: s for k, s in row["seconds"].items() if s > 0},
+                beside_s=row["beside"],
+                calls=tuple(
+                    Call(name=name, count=int(count), seconds=spent)
+                    for name, (count, spent) in sorted(
+                        row["calls"].items(), key=lambda item: -item[1][1]
+                    )[:8]
+                    if name
+                ),
+                operations=row["operations"],
+                types=tuple((name, n) for name, (n, _) in row["types"].items()),
+                parts=tuple(parts[:8]),
+                backward=min(1.0, row["backward_s"] / max(computing, 1e-9)),
+                starting_s=row["starting_s"],
+                traces=tuple(
+                    Retraced(name=name, count=count, seconds=spent)
+                    for name, count, spent in row["traces"][:4]
+                ),
+                stages=tuple(row["stages"][:50]),
+                elements=row["elements"],
+                once_s=once.get(place, 0.0),
+            )
+        )
+    return tuple(lines), index

@@ -1,0 +1,340 @@
+"""What a script does with Keras and TensorFlow, heard at their public entry points.
+
+Objects remember the line that made them, calls are counted by the line that made the
+call, and each operation of a graph that was traced is charged to a line at once: the
+graph may be gone when somebody asks.
+"""
+
+import functools
+import importlib
+import inspect
+import math
+import sys
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from perfkit.account.places import USER, Place, Places
+from perfkit.diagnosis.tracing import Tracing
+
+# In the name of a dataset, before the number of the stage.
+STAGE = "perfkit:"
+_LAYER = "keras/src/layers/layer.py"
+_TRAINER = "keras/src/backend/tensorflow/trainer.py"
+# Kept apart by what they are: a layer and a loss may have the same name.
+MADE = {
+    "layer": "keras.layers.Layer",
+    "optimizer": "keras.optimizers.Optimizer",
+    "loss": "keras.losses.Loss",
+    "metric": "keras.metrics.Metric",
+    "callback": "keras.callbacks.Callback",
+}
+_GRAPHS = "tensorflow.python.framework.func_graph"
+_MOST_OPERATIONS = 200_000
+# So many updates of the weights tell what repeats.
+ENOUGH_UPDATES = 20
+
+
+class Operation(NamedTuple):
+    """An operation of a graph.
+
+    Attributes:
+        place: The innermost line of the user's that made it; None for nobody's.
+        layers: How many layers of Keras that line called, one within the other.
+        in_fit: Whether Keras's own loop made it.
+        elements: Of its result; 0 where that is not known.
+    """
+
+    place: Place | None
+    layers: int
+    in_fit: bool
+    elements: int
+
+
+@dataclass
+class Trace:
+    """A function that was traced, and all that it calls.
+
+    Attributes:
+        name: Of the function.
+        place: The line that called for it.
+        seconds: It took.
+        at: When it began, on ``time.perf_counter``.
+        operations: In its graphs.
+        trains: Whether gradients are taken in it.
+    """
+
+    name: str
+    place: Place | None
+    at: float
+    seconds: float = 0.0
+    operations: int = 0
+    trains: bool = False
+
+
+@dataclass
+class Watch:
+    """Hears what a script does; to be put in place before it runs.
+
+    Attributes:
+        made: Lines that made an object, by what it is and its name.
+        stages: Lines and kinds of the stages of ``tf.data``, by their number.
+        calls: How often a line called a public method of Keras.
+        traces: Every trace that no other one was part of.
+        operations: By the function that was traced, then by their names.
+        epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
+        steps: Of ``fit``, as its callbacks count them.
+        trained_at: When gradients were taken for the first time; 0.0 for never.
+        gradients: How often they were taken outside of a graph.
+    """
+
+    places: Places
+    made: dict[tuple[str, str], Place] = field(default_factory=dict)
+    callbacks: dict[int, Place] = field(default_factory=dict)
+    stages: list[tuple[Place | None, str]] = field(default_factory=list)
+    calls: Counter[tuple[Place, str]] = field(default_factory=Counter)
+    traces: list[Trace] = field(default_factory=list)
+    operations: dict[str, dict[str, Operation]] = field(default_factory=dict)
+    epochs: list[list[float]] = field(default_factory=list)
+    optimizers: dict[int, Any] = field(default_factory=dict)
+    layers: dict[str, Any] = field(default_factory=dict)
+    classes: dict[str, str] = field(default_factory=dict)
+    steps: int = 0
+    trained_at: float = 0.0
+    gradients: int = 0
+    harvest_s: float = 0.0
+    anew: Tracing = field(default_factory=Tracing)
+    _within: threading.local = field(default_factory=threading.local)
+
+    def begin(self) -> None:
+        """Put all of it in place."""
+        import keras
+        import tensorflow as tf
+
+        for kind, path in MADE.items():
+            module, _, name = path.rpartition(".")
+            self._note_makers(getattr(importlib.import_module(module), name), kind)
+        for owner in (keras.Model, type(tf.function(lambda: None))):
+            self._count_calls(owner)
+        self._note_datasets(tf.data.Dataset)
+        self._note_epochs(keras.callbacks.CallbackList)
+        for name in ("gradient", "jacobian", "batch_jacobian"):
+            self._note_gradients(tf.GradientTape, name)
+        graphs: Any = importlib.import_module(_GRAPHS)
+        graphs.func_graph_from_py_func = self._tracing(graphs.func_graph_from_py_func)
+        self.anew.look()
+
+    def updates(self) -> int:
+        """How often weights were updated, as far as optimizers and ``fit`` tell."""
+        total = 0
+        for one in list(self.optimizers.values()):
+            try:
+                total += int(one.iterations.numpy())
+            except Exception:
+                # Under a strategy, or while it is being made, it tells nothing.
+                continue
+        return max(total, self.steps, self.gradients)
+
+    def told(self) -> dict[str, Any]:
+        """What was heard, as JSON."""
+        anew = self.anew.seen
+        return {
+            "made": [[kind, name, *place] for (kind, name), place in self.made.items()],
+            "stages": [[place, kind] for place, kind in self.stages],
+            "calls": [[*p, name, n] for (p, name), n in self.calls.items()],
+            "traces": [asdict(one) for one in self.traces],
+            "signatures": [[one.name, one.arguments] for one in anew],
+            "operations": self.operations,
+            "frozen": [*self._frozen()],
+            "classes": self.classes,
+            "epochs": self.epochs,
+            "updates": self.updates(),
+        }
+
+    def _note_makers(self, owner: Any, kind: str) -> None:
+        original, watch = owner.__init__, self
+
+        # Keras reads the names of its parameters: the first one has to be this.
+        @functools.wraps(original)
+        def init(self: Any, *args: Any, **named: Any) -> None:
+            original(self, *args, **named)
+            watch.note_made(self, kind, watch.places.place(sys._getframe(1), self))
+
+        init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+        owner.__init__ = init
+
+    def _frozen(self) -> Iterator[str]:
+        """Layers with weights that are not trained."""
+        for name, reference in list(self.layers.items()):
+            layer = reference()
+            try:
+                if layer is not None and layer.weights and not layer.trainable:
+                    yield name
+            except Exception:
+                # A layer of the user's own may raise anything.
+                continue
+
+    def note_made(self, made: Any, kind: str, place: Place | None) -> None:
+        """Remember which line made an object of Keras's."""
+        if place is None:
+            return
+        if kind == "callback":
+            self.callbacks.setdefault(id(made), place)
+        else:
+            name = str(getattr(made, "name", ""))
+            self.made.setdefault((kind, name), place)
+            if kind == "layer":
+                self.layers[name] = weakref.ref(made)
+                self.classes[name] = type(made).__name__
+        if kind == "optimizer":
+            self.optimizers[id(made)] = made
+
+    def _count_calls(self, owner: Any) -> None:
+        # Of what is inherited that of Keras's own bases alone.
+        for name in dir(owner):
+            original: Any = getattr(owner, name, None)
+            public = not name.startswith("_") or name == "__call__"
+            plain = callable(original) and hasattr(original, "__code__")
+            if public and plain and not isinstance(original, type):
+                if isinstance(vars(owner).get(name), staticmethod | classmethod):
+                    continue
+                setattr(owner, name, self._counted(name, original))
+
+    def _counted(self, name: str, original: Callable[..., Any]) -> Any:
+        places, calls, compiled = self.places, self.calls, name == "compile"
+
+        @functools.wraps(original)
+        def call(*args: Any, **named: Any) -> Any:
+            frame = sys._getframe(1)
+            if places.role(frame.f_code) == USER:
+                place = frame.f_code.co_filename, frame.f_lineno
+                calls[place, name] += 1
+                if compiled:
+                    self.made["compile", ""] = place
+            return original(*args, **named)
+
+        return call
+
+    def _note_datasets(self, owner: Any) -> None:
+        plain = owner._metadata
+
+        def metadata(dataset: Any) -> Any:
+            found = plain.fget(dataset)
+            place = self.places.place(sys._getframe(1))
+            self.stages.append((place, type(dataset).__name__))
+            found.name = f"{STAGE}{len(self.stages) - 1}".encode()
+            return found
+
+        owner._metadata = property(metadata)
+
+    def _note_epochs(self, owner: Any) -> None:
+        begin, end = owner.on_epoch_begin, owner.on_epoch_end
+        step = owner.on_train_batch_end
+
+        @functools.wraps(begin)
+        def begins(callbacks: Any, *args: Any, **named: Any) -> Any:
+            self.epochs.append([time.perf_counter(), 0.0])
+            return begin(callbacks, *args, **named)
+
+        @functools.wraps(end)
+        def ends(callbacks: Any, *args: Any, **named: Any) -> Any:
+            try:
+                return end(callbacks, *args, **named)
+            finally:
+                if self.epochs:
+                    self.epochs[-1][1] = time.perf_counter()
+
+        @functools.wraps(step)
+        def steps(callbacks: Any, *args: Any, **named: Any) -> Any:
+            self.steps += 1
+            return step(callbacks, *args, **named)
+
+        owner.on_epoch_begin, owner.on_epoch_end = begins, ends
+        owner.on_train_batch_end = steps
+
+    def _note_gradients(self, owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def taken(*args: Any, **named: Any) -> Any:
+            self.trained_at = self.trained_at or time.perf_counter()
+            trace = getattr(self._within, "trace", None)
+            if trace is not None:
+                trace.trains = True
+            else:
+                self.gradients += 1
+            return original(*args, **named)
+
+        setattr(owner, name, taken)
+
+    def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def traced(name: str, *args: Any, **named: Any) -> Any:
+            within = self._within
+            outer = getattr(within, "trace", None)
+            if outer is not None:
+                graph = original(name, *args, **named)
+                within.graphs.append(graph)
+                return graph
+            place = self.places.place(sys._getframe(1))
+            within.trace = trace = Trace(str(name), place, time.perf_counter())
+            within.graphs = graphs = []
+            try:
+                graph = original(name, *args, **named)
+                graphs.append(graph)
+            finally:
+                within.trace, within.graphs = None, []
+                trace.seconds = time.perf_counter() - trace.at
+                self.traces.append(trace)
+            self._harvest(trace, graphs)
+            return graph
+
+        return traced
+
+    def _harvest(self, trace: Trace, graphs: list[Any]) -> None:
+        """Charge the operations of a trace to lines; the graphs are not kept."""
+        began = time.perf_counter()
+        found = self.operations.setdefault(trace.name, {})
+        for graph in graphs:
+            operations = graph.get_operations()
+            trace.operations += len(operations)
+            for operation in operations:
+                name = operation.name
+                if name not in found and len(found) < _MOST_OPERATIONS:
+                    found[name] = self._charged(operation)
+        self.harvest_s += time.perf_counter() - began
+
+    def _charged(self, operation: Any) -> Operation:
+        place, layers, in_fit = None, 0, False
+        stack = operation.traceback
+        for frame in reversed(_frames(stack)):
+            file = frame.filename
+            if self.places.is_own(file):
+                place = file, frame.lineno
+                break
+            if file.endswith(_LAYER):
+                layers += frame.name == "__call__"
+            elif file.endswith(_TRAINER):
+                in_fit = True
+        return Operation(place, layers, in_fit, _elements(operation))
+
+
+def _frames(stack: Any) -> list[Any]:
+    if stack is None:
+        return []
+    try:
+        return list(stack.get_user_frames())
+    except AttributeError:
+        return list(stack)
+
+
+def _elements(operation: Any) -> int:
+    try:
+        shape = operation.outputs[0].shape
+        return math.prod(shape) if shape.rank is not None else 0
+    except (IndexError, TypeError, ValueError, AttributeError):
+        return 0

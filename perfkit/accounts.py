@@ -1,0 +1,95 @@
+"""Where the seconds of a script go: ``perfkit.lines("train.py")``."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from perfkit.account.collect import USUAL_S
+from perfkit.account.session import AccountSession
+from perfkit.diagnosis.maker import digest, maker, name_of
+from perfkit.diagnosis.script import whole_script
+from perfkit.errors import BadFileError, MissingPartError
+from perfkit.experiments.replay import MEASURE, place_of, read_all, replay_from
+from perfkit.findings import store
+from perfkit.findings.account import Account, parse
+from perfkit.findings.text import plain
+from perfkit.runs import home_of, seconds, watch_here
+
+_LEAST_S = 5.0
+
+
+def lines(
+    training: Callable[[], Any] | str | Path,
+    /,
+    *,
+    budget: float | None = None,
+    folder: str | Path | None = None,
+    arguments: tuple[str, ...] = (),
+    source: bool = True,
+    replay: str | Path | None = None,
+) -> Account:
+    """Say where each second of a script goes, line by line, without any A/B test.
+
+    The script runs as it is, up to its end or for the budget, apart from your files.
+    Nothing is changed in it. A kernel interrupt or Ctrl-C is Stop: the account then
+    holds what was seen by then.
+
+    Args:
+        training: A script, ``"train.py"``, a notebook, or a function that makes a
+            training, as ``perfkit.diagnose`` takes it.
+        budget: Seconds to look at it, 30 unless you say otherwise; where it has hardly
+            trained by then it is looked at for up to four times as long.
+        folder: Where the account is saved; None for ``perfkit-findings`` here.
+        arguments: Of a script, as on its own command line.
+        source: Whether lines of your code go into the account.
+        replay: A recorded account of this very code to show in place of a run.
+
+    Raises:
+        BadParameterError: What was given is no training, or the budget is no time.
+        MissingPartError: There is no Keras 3 on TensorFlow, or no such recording.
+        RunError: It cannot be run; the sentence says why.
+    """
+    session = open_lines(training, budget, folder, arguments, source, replay)
+    if isinstance(session, Account):
+        return session
+    return watch_here(session)
+
+
+def open_lines(
+    training: Any,
+    budget: float | None = None,
+    folder: str | Path | None = None,
+    arguments: tuple[str, ...] = (),
+    source: bool = True,
+    replay: str | Path | None = None,
+) -> AccountSession | Account:
+    """Make an account's session, not yet begun, or find the recording in its place."""
+    made = maker(training, arguments, read=whole_script)
+    if where := replay_from(replay):
+        return _recording(made, where)
+    spent = USUAL_S if budget is None else max(_LEAST_S, seconds("budget", budget))
+    return AccountSession(made, budget=spent, folder=home_of(folder), source=source)
+
+
+def _recording(made: Callable[[], Any], where: str | Path) -> Account:
+    """The recorded account of this very code, the newest."""
+    place, name, code = place_of(where), name_of(made), digest(made)
+    fitting = [
+        one
+        for one in read_all(place, _if_account)
+        if code and (one.code, one.training) == (code, name)
+    ]
+    if not fitting:
+        raise MissingPartError(
+            f"{plain(place.name, 80)} holds no account of {plain(name, 80)} as it is "
+            f"written here: record one with `perfkit lines`, or {MEASURE}"
+        )
+    return replace(max(fitting, key=lambda one: one.recorded), replayed=True)
+
+
+def _if_account(path: Path) -> Account:
+    data = store.whole_file(path)
+    if b'"account"' not in data:
+        raise BadFileError(f"{plain(path.name)} is no account.")
+    return parse(data, plain(path.name))

@@ -1,0 +1,301 @@
+"""An account: where the seconds of a script go, by line, and what helps."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from perfkit.findings import store
+from perfkit.findings.reading import encode, parse_as
+from perfkit.findings.record import Edit, Verdict, cell_in_words, stamp
+from perfkit.findings.report import Report, Saved
+from perfkit.machine.record import Machine
+
+# What a second went into. What no line explains is ``elsewhere``.
+COMPUTING, INPUT, PYTHON, SET_UP, WAITING = KINDS = (
+    *("computing", "input", "Python", "set-up", "waiting"),
+)
+_MOST_LINES, _MOST_STAGES = 2000, 1000
+# A line that is named takes this share of what repeats at least.
+HOT = 0.08
+# So many are named.
+MOST_HOT = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A public function that a line called.
+
+    Attributes:
+        name: Such as ``"predict"``.
+        count: How often; 0 where nobody counted.
+        seconds: All calls together.
+    """
+
+    name: str
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retraced:
+    """A function that a line had traced again and again."""
+
+    name: str
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What one line of the user's own code takes.
+
+    Attributes:
+        file: Its name as seen from the script's folder; "" for a cell.
+        cell: Of a notebook: which cell of code, from 1, and ``line`` counts in it.
+        line: From 1.
+        code: The line; "" where the source was left out.
+        seconds: Of the thread that trains, by kind (``KINDS``).
+        beside_s: Seconds of the input's work that no step waited for.
+        calls: Public functions that it called, the most expensive first.
+        operations: Of a graph that are run for it, in each update of the weights.
+        types: Of these the most expensive: type, and how many.
+        parts: What they are part of: ``"layer dense"``, ``"optimizer adam"``.
+        backward: Share of its computing that is the backward pass.
+        starting_s: Seconds of its computing in which operations were only started.
+        traces: What it had traced again and again.
+        stages: Numbers of the stages of the input that it made.
+        elements: Of the largest result of an optimizer's operation.
+        once_s: Seconds of what it did once, which are in no share.
+    """
+
+    file: str
+    cell: int = 0
+    line: int
+    code: str = ""
+    seconds: dict[str, float]
+    beside_s: float = 0.0
+    calls: tuple[Call, ...] = ()
+    operations: float = 0.0
+    types: tuple[tuple[str, float], ...] = ()
+    parts: tuple[str, ...] = ()
+    backward: float = 0.0
+    starting_s: float = 0.0
+    traces: tuple[Retraced, ...] = ()
+    stages: tuple[int, ...] = ()
+    elements: int = 0
+    once_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of all kinds."""
+        return sum(self.seconds.values())
+
+    @property
+    def kind(self) -> str:
+        """What most of its seconds went into."""
+        return max(self.seconds, key=self.seconds.__getitem__, default=PYTHON)
+
+    @property
+    def where(self) -> str:
+        """The place in words, such as ``"train.py, line 12"``."""
+        cell = cell_in_words(self.cell) or ("" if self.file else "cell")
+        return ", ".join(filter(None, [self.file, cell, f"line {self.line}"]))
+
+    def called(self, *names: str) -> Call | None:
+        """The most expensive call of one of these names; None for none."""
+        return next((one for one in self.calls if one.name in names), None)
+
+    def is_part(self, kind: str) -> bool:
+        """Whether most of what it computes is of this kind, such as ``"layer"``."""
+        return bool(self.parts) and self.parts[0].split(" ")[0] == kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A stage of a pipeline of ``tf.data``, in the traced seconds.
+
+    Attributes:
+        path: Where it stands, the last stage first, such as
+            ``"Iterator::Root::Prefetch::BatchV2::ParallelMapV2"``.
+        line: Index of its line in the account; -1 for none.
+        given: Elements that it took.
+        out: Elements that it gave.
+    """
+
+    path: str
+    line: int = -1
+    given: int = 0
+    out: int = 0
+
+    @property
+    def kind(self) -> str:
+        """As TensorFlow ran it, without its version: ``"ParallelMap"``."""
+        return re.sub(r"(V\d+)?(\[\d+\])?$", "", self.path.rpartition("::")[2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tip:
+    """What people do about what was seen on a line; nothing has proved it here.
+
+    Attributes:
+        cause: Its name, such as ``"predict-per-row"``.
+        lines: Indices of the lines it is about, the first at fault first.
+        share: Of what repeats that these lines take.
+        do: An imperative without its full stop.
+        means: What was seen, in a sentence.
+        fix: The lines to type.
+        mind: What doing so may cost, in a sentence; "" for nothing.
+    """
+
+    cause: str
+    lines: tuple[int, ...]
+    share: float
+    do: str
+    means: str
+    fix: str = ""
+    mind: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Account(Saved):
+    """Where the seconds of a script went, by line, in the time that it was looked at.
+
+    Attributes:
+        training: What it is called.
+        recorded: When it began, ISO 8601 with the offset from UTC.
+        wall_s: Seconds that it was looked at.
+        once_s: Of these what was done once: imports, reading data, the first trace.
+        elsewhere_s: Of what repeats the seconds that no line explains.
+        looking_s: Seconds that went into looking: traced windows, tracing's records.
+        traced_s: Seconds of all windows.
+        sampling_s: Seconds that the sampler took besides.
+        samples: How many were taken.
+        updates: Of the weights, as far as they were counted.
+        ended: Whether the script came to its end.
+        error: What it raised, in a line; "" for nothing.
+        untraced: Why operations are on no lines; "" where they are.
+        lines: The most expensive first.
+        stages: Of the input.
+        epochs_s: Seconds of each epoch that ended.
+        tips: What people do about it, the largest share first.
+        text: Lines around the hot ones, by file (and cell), then by number.
+        code: A digest of the script.
+    """
+
+    schema: Literal[1] = 1
+    kind: Literal["account"] = "account"
+    training: str
+    recorded: str
+    perfkit: str
+    machine: Machine
+    verdict: Verdict
+    wall_s: float
+    once_s: float = 0.0
+    elsewhere_s: float = 0.0
+    looking_s: float = 0.0
+    traced_s: float = 0.0
+    sampling_s: float = 0.0
+    samples: int = 0
+    updates: int = 0
+    ended: bool = False
+    error: str = ""
+    untraced: str = ""
+    lines: tuple[Line, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    epochs_s: tuple[float, ...] = ()
+    tips: tuple[Tip, ...] = ()
+    text: dict[str, dict[str, str]] = field(default_factory=dict)
+    code: str = ""
+    stopped: bool = False
+    replayed: bool = False
+
+    @property
+    def stamp(self) -> str:
+        """Where and when a recording is from, in a sentence; "" for what was run."""
+        return stamp(self) if self.replayed else ""
+
+    @property
+    def repeated_s(self) -> float:
+        """Seconds of what repeats, which shares are of."""
+        return sum(line.total_s for line in self.lines) + self.elsewhere_s
+
+    def share(self, seconds: float) -> float:
+        """Seconds as a share of what repeats."""
+        whole = self.repeated_s
+        return seconds / whole if whole > 0 else 0.0
+
+    @property
+    def hot(self) -> tuple[Line, ...]:
+        """The lines that take most."""
+        found = [one for one in self.lines if self.share(one.total_s) >= HOT]
+        return tuple(found[:MOST_HOT])
+
+    @property
+    def kinds(self) -> dict[str, float]:
+        """Seconds of what repeats, by kind."""
+        return {k: sum(one.seconds.get(k, 0.0) for one in self.lines) for k in KINDS}
+
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        from perfkit.findings.account_report import report
+
+        return report(self)
+
+
+def save(
+    account: Account, folder: str | Path | None = None, path: Path | None = None
+) -> Path:
+    """Write an account to a file of its own, or over an earlier state of it.
+
+    Raises:
+        PerfkitError: It cannot be written there. The account itself is untouched.
+    """
+    name = store.name_of(account.kind, account.recorded)
+    where = path or Path(folder or store.FOLDER).expanduser() / name
+    store.write_as(where, encode(account), account.kind)
+    store.remember(account, where)
+    return where
+
+
+def to_json(account: Account) -> str:
+    """Write an account as JSON."""
+    return encode(account).decode()
+
+
+def parse(data: bytes, name: str) -> Account:
+    """Read an account from the bytes of a file, by the name that errors call it.
+
+    Raises:
+        BadFileError: It is anything but an account; the sentence says what.
+    """
+    return parse_as(Account, data, name, _faults)
+
+
+def _faults(account: Account) -> Iterator[str]:
+    """What no account can hold, although each value is of the right type."""
+    if len(account.lines) > _MOST_LINES or len(account.stages) > _MOST_STAGES:
+        yield f"it has more than {_MOST_LINES} lines or {_MOST_STAGES} stages"
+    seconds: list[float] = [account.wall_s, account.once_s, account.elsewhere_s]
+    for line in account.lines:
+        seconds += [*line.seconds.values(), line.beside_s]
+        if not set(line.seconds) <= set(KINDS):
+            yield "a line has seconds of an unknown kind"
+    if min(seconds) < 0:
+        yield "a time is below 0"
+    known = range(len(account.lines))
+    if any(one not in known for tip in account.tips for one in tip.lines):
+        yield "a tip is about a line that is not there"
+    if any(one.line >= len(known) for one in account.stages):
+        yield "a stage is on a line that is not there"
+
+
+def edits_of(account: Account, tip: Tip) -> tuple[Edit, ...]:
+    """The first line of a tip as a report shows it: what to write is not known."""
+    line = account.lines[tip.lines[0]]
+    if not line.code:
+        return ()
+    edit: dict[str, Any] = {"file": line.file, "cell": line.cell, "line": line.line}
+    return (Edit(**edit, old=line.code.strip(), new=None),)

@@ -1,0 +1,260 @@
+"""What a person reads of an account: the answer, the user's own lines, and the rest."""
+
+from collections.abc import Iterator
+
+from perfkit import units
+from perfkit.findings.account import (
+    KINDS,
+    MOST_HOT,
+    Account,
+    Line,
+    Stage,
+    Tip,
+    edits_of,
+)
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import Fold, Listing, Report, Row, Table
+from perfkit.findings.text import minute, plain
+
+# Lines below this share of what repeats are folded.
+_SHOWN = 0.01
+# What work is called that went into a kind, after "63 % of the time".
+_GOES = {
+    "computing": "is computed for",
+    "input": "the model waits for the input in",
+    "Python": "is Python in",
+    "set-up": "is setting up and tracing in",
+    "waiting": "is spent waiting in",
+}
+# Operations of a step that are too many to be a model's own.
+_MANY = 500
+_MOST_CALLS = 3
+_FEW_UPDATES = 20
+
+
+def verdict(account: Account) -> Verdict:
+    """Say where the time goes, and what people do about it."""
+    sure = f"profiled, {units.seconds(round(account.wall_s))}"
+    warnings = tuple(_warnings(account))
+    if not account.lines:
+        return Verdict(
+            headline="No line of this script was seen at work.",
+            much="Nothing of it ran for long enough, or it runs in another process.",
+            sure="not known yet",
+            warnings=warnings[:2],
+            next="Give it a larger `budget`, or the script that trains.",
+        )
+    if account.tips:
+        tip, *others = account.tips
+        return Verdict(
+            headline=f"{tip.do}.",
+            much=tip.means,
+            sure="profiled",
+            interval=sure.partition(", ")[2],
+            edits=edits_of(account, tip),
+            warnings=(*([tip.mind] if tip.mind else []), *warnings)[:2],
+            next="\n".join(_next(tip, others)),
+        )
+    top = account.lines[0]
+    share = units.percent(account.share(top.total_s))
+    return Verdict(
+        headline=f"{share} of the time {_GOES[top.kind]} {top.where}.",
+        much="No change that people usually make fits what was seen there.",
+        sure="profiled",
+        interval=sure.partition(", ")[2],
+        warnings=warnings[:2],
+        next="`perfkit diagnose` measures which change makes it faster.",
+    )
+
+
+def _next(tip: Tip, others: list[Tip]) -> Iterator[str]:
+    if tip.fix:
+        yield f"To type: {tip.fix}"
+    if others:
+        also = "; ".join(f"{one.do} ({units.percent(one.share)})" for one in others[:2])
+        yield f"Then: {also}."
+    yield "What that brings is not measured: `perfkit diagnose` does."
+
+
+def _warnings(account: Account) -> Iterator[str]:
+    if account.error:
+        yield f"The script raised {account.error}; this is what was seen before."
+    elif account.updates == 0 and account.lines:
+        yield "No training was seen in this time: give it a larger budget."
+    elif account.updates < _FEW_UPDATES and not account.ended:
+        steps = _count(account.updates, "step")
+        yield f"Only {steps} ran in this time: the shares may still change."
+    if account.untraced:
+        yield account.untraced
+
+
+def report(account: Account) -> Report:
+    """Lay an account out."""
+    return Report(
+        verdict=account.verdict,
+        question=f"Where do the seconds of {plain(account.training, 80)} go?",
+        stamp=account.stamp,
+        listing=Listing(tuple(_rows(account)), tuple(KINDS), _folded(account)),
+        besides=tuple(_besides(account)),
+        folds=(
+            Fold("What people do about it", tables=(_tips(account),)),
+            Fold("Every line, in numbers", tables=(_table(account),)),
+            Fold("The stages of the input", tables=(_stages(account),)),
+            Fold("How it was seen, and what looking cost", tuple(_method(account))),
+        ),
+        repeat=f"Repeat it: `perfkit lines {plain(account.training, 200)}`.",
+        foot=(
+            f"Seen on {plain(account.machine.summary)}, {minute(account.recorded)}.",
+        ),
+        path=account.path,
+    )
+
+
+def _rows(account: Account) -> Iterator[Row]:
+    """The lines that take something, in the order of the source, with those around."""
+    shown = [one for one in account.lines if account.share(one.total_s) >= _SHOWN]
+    hot = {id(one) for one in account.hot}
+    tips = {number: tip for tip in account.tips for number in tip.lines[:1]}
+    places: dict[tuple[str, int], dict[int, Line | None]] = {}
+    for one in shown:
+        # The file with the hottest line comes first.
+        places.setdefault((one.file, one.cell), {})[one.line] = one
+    for (file, cell), known in places.items():
+        texts = account.text.get(f"{file}#{cell}", {})
+        numbers = sorted({*known, *(int(n) for n in texts if n.isdecimal())})
+        yield Row(heading=", ".join(filter(None, [file, f"cell {cell}" * bool(cell)])))
+        for number in numbers:
+            line = known.get(number)
+            if line is None:
+                yield Row(number=number, code=texts.get(str(number), ""))
+                continue
+            kinds = {k: account.share(s) for k, s in line.seconds.items()}
+            remark = "; ".join(remarks(account, line)) if id(line) in hot else ""
+            tip = tips.get(account.lines.index(line))
+            yield Row(
+                number=number,
+                code=line.code,
+                share=account.share(line.total_s),
+                kinds=tuple(kinds.get(kind, 0.0) for kind in KINDS),
+                remark=remark,
+                strong=id(line) in hot or tip is not None,
+            )
+
+
+def _folded(account: Account) -> str:
+    rest = [o for o in account.lines if account.share(o.total_s) < _SHOWN]
+    if not rest:
+        return ""
+    share = units.percent(account.share(sum(one.total_s for one in rest)))
+    lines = _count(len(rest), "line")
+    return f"{lines} with less than 1 %, {share} together"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def remarks(account: Account, line: Line) -> Iterator[str]:
+    """What was seen on a line, in a few words each."""
+    for call in line.calls[:_MOST_CALLS]:
+        if call.count > 1:
+            each = units.seconds(call.seconds / call.count)
+            yield f"{call.count:,} calls of {plain(call.name, 40)}, {each} each"
+    for one in line.traces[:1]:
+        each = units.seconds(one.seconds / one.count)
+        yield f"`{plain(one.name, 60)}` traced {one.count} times, {each} each"
+    if line.operations >= _MANY:
+        starting = line.starting_s / line.total_s if line.total_s else 0.0
+        most = f", {units.percent(starting)} of it starting them" * (starting > 0.2)
+        yield f"{line.operations:,.0f} operations a step{most}"
+    for stage in _of(account, line):
+        if stage.kind == "Filter" and stage.given > 1.5 * max(1, stage.out):
+            yield f"{stage.given / max(1, stage.out):.0f} in, 1 out"
+            break
+    if line.is_part("optimizer") and line.elements >= 100_000:
+        yield f"updates up to {line.elements:,} weights in each step"
+    elif line.parts and not line.is_part("line"):
+        yield plain(line.parts[0], 60)
+    if line.beside_s > line.total_s and account.share(line.beside_s) > 0.1:
+        yield f"and {units.seconds(line.beside_s)} hidden behind the steps"
+
+
+def _of(account: Account, line: Line) -> Iterator[Stage]:
+    return (account.stages[n] for n in line.stages if n < len(account.stages))
+
+
+def _besides(account: Account) -> Iterator[str]:
+    once = units.seconds(account.once_s)
+    yield (
+        f"Done once, and in no share: {once} of imports, reading data and first traces."
+    )
+    if account.epochs_s[1:]:
+        first, *later = account.epochs_s
+        usual = sorted(later)[len(later) // 2]
+        yield (
+            f"{len(account.epochs_s)} epochs ended: the first took "
+            f"{units.seconds(first)}, later ones {units.seconds(usual)}."
+        )
+
+
+def _tips(account: Account) -> Table:
+    rows = tuple(
+        (
+            units.percent(tip.share),
+            f"{tip.do}.",
+            tip.means,
+            "\n".join(filter(None, [tip.fix, tip.mind])),
+        )
+        for tip in account.tips
+    )
+    headings = ("share", "what to do", "what was seen", "to type, and to mind")
+    return Table("What people do about it", headings, rows)
+
+
+def _table(account: Account) -> Table:
+    rows = []
+    for line in account.lines[: 10 * MOST_HOT]:
+        if not line.total_s and not line.beside_s:
+            continue
+        kinds = (units.seconds(line.seconds.get(k, 0.0)) for k in KINDS)
+        share = units.percent(account.share(line.total_s))
+        beside = units.seconds(line.beside_s)
+        rows.append((plain(line.where, 80), share, *kinds, beside))
+    elsewhere = units.percent(account.share(account.elsewhere_s))
+    rows.append(("elsewhere", elsewhere, *[""] * (len(KINDS) + 1)))
+    headings = ("line", "share", *KINDS, "hidden behind steps")
+    return Table("Every line", headings, tuple(rows))
+
+
+def _stages(account: Account) -> Table:
+    rows = []
+    for stage in account.stages[:40]:
+        where = account.lines[stage.line].where if stage.line >= 0 else "a library"
+        given = f"{stage.given:,}" if stage.given else ""
+        rows.append((plain(stage.kind, 40), plain(where, 80), given, f"{stage.out:,}"))
+    headings = ("stage", "line", "elements in", "out")
+    return Table("Elements in the traced seconds", headings, tuple(rows))
+
+
+def _method(account: Account) -> Iterator[str]:
+    wall, traced = units.seconds(account.wall_s), units.seconds(account.traced_s)
+    yield (
+        f"The script ran as it is for {wall}. Its thread was looked at "
+        f"{account.samples:,} times; each look charges the time since the last one to "
+        "the innermost line of your own code."
+    )
+    yield (
+        f"TensorFlow's profiler recorded {traced} of it. They tell which operations "
+        "run while a line waits for a graph, and which line made each of them; a "
+        "gradient counts for the line of its forward operation."
+    )
+    looking = units.seconds(account.looking_s)
+    sampling = account.sampling_s / account.wall_s if account.wall_s else 0.0
+    yield (
+        f"Recording and writing took {looking}, which is in no share; the looks "
+        f"themselves took {units.percent(sampling)} of the time."
+    )
+    yield (
+        "A profile says where time goes, not what a change brings: an A/B test says "
+        "that."
+    )
