@@ -79,8 +79,7 @@ _REMEDIES = {
     "out-of-memory": "Make the batch smaller, or free memory; then diagnose again.",
     "timed-out": "Train it alone for a minute: see whether its data ever come, and "
     "whether its first step ever ends.",
-    "crashed": "Call the function and model.fit in a process of its own, and fix what "
-    "that says.",
+    "crashed": "Train by itself, without perfkit, and fix what that says.",
     "completed": "Give it a larger budget.",
     "stopped": "Diagnose again, and let it run until the first round is over.",
 }
@@ -109,8 +108,9 @@ def _not_measured(found: Diagnosis) -> Verdict:
     ]
     runs = not ended and found.outcome in ("completed", "stopped")
     step_s = float(found.facts.get("step_s") or 0)
-    if not runs:
-        much = f"It {(ended or [found.outcome])[-1].rstrip('.')}."
+    how = "" if runs else (ended or [found.outcome])[-1].rstrip(".")
+    if how:
+        much = f"It {'then ' if step_s else ''}{how}."
     elif found.stopped:
         much = "The run was stopped before the training had made enough steps."
     else:
@@ -121,14 +121,17 @@ def _not_measured(found: Diagnosis) -> Verdict:
         then = plan or _REMEDIES["completed"]
     if step_s:
         seen = [f"A step takes about {_short(step_s)}", *_spent(found)]
-        if not runs:
-            much = f"In a process of its own it then {much.removeprefix('It ')}"
         much = f"{', '.join(seen)}. {''.join(_traced(found))}{much}"
+    headline = _NOT_KNOWN
+    if how and not step_s:
+        headline = "This training could not be run."
+    elif how.startswith("raised "):
+        # What the first look has seen at work can be run, and its own code ends it.
+        headline = "This training makes some steps, then ends with an error."
     return Verdict(
-        # What the first look has seen at work can be run.
-        headline=_NOT_KNOWN if runs or step_s else "This training could not be run.",
+        headline=headline,
         much=much,
-        sure="not known yet" if runs or step_s else "",
+        sure="not known yet" if headline == _NOT_KNOWN else "",
         because=(*([plan] if plan not in ("", then) else []), *_remarks(found)),
         next=then,
     )

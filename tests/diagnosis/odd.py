@@ -198,9 +198,19 @@ def scaled(truth, predicted, by):
     return by * abs(truth - predicted)
 
 
-def trains_in_a_strategy():
-    with tf.distribute.MirroredStrategy().scope():
-        return model(), batches()
+def trains_in_a_strategy(strategy=tf.distribute.MirroredStrategy):
+    def rate(*_):
+        return float(made.optimizer.learning_rate.numpy())
+
+    told = keras.callbacks.LambdaCallback(on_epoch_end=rate)
+    falling = keras.callbacks.LearningRateScheduler(lambda _, rate: 0.9 * rate)
+    with strategy().scope():
+        made = model()
+    return made, batches(), {"callbacks": [told, falling]}
+
+
+def trains_on_one_device():
+    return trains_in_a_strategy(lambda: tf.distribute.OneDeviceStrategy("/cpu:0"))
 
 
 def sets_up_its_machine():

@@ -19,6 +19,7 @@ from perfkit.diagnosis.trial import trial
 from perfkit.errors import RunError
 from perfkit.measure import alone
 from perfkit.measure.launcher import launcher
+from perfkit.measure.one_process import FAILED
 from perfkit.measure.trial import Limits
 from tests.diagnosis import odd
 from tests.guilty import retracing_callback
@@ -150,6 +151,7 @@ TRAINED = [
     ("arrays", 16, 16, odd.takes_sparse_rows),
     ("tf.data", 16, 16, odd.has_no_call_and_a_plain_loss),
     ("tf.data", 16, 16, odd.trains_in_a_strategy),
+    ("tf.data", 16, 16, odd.trains_on_one_device),
     ("tf.data", 16, 16, odd.sets_up_its_machine),
 ]
 
@@ -320,3 +322,18 @@ def test_what_is_traced_anew_for_each_value_takes_no_turns(maker, turns):
     notes, *_ = heard(work, enough=lambda notes, ticks: look.SPENT in notes)
     assert bool(notes[look.FACTS]["retraced"]) != turns
     assert (look.SPENT in notes) == turns
+
+
+@pytest.mark.parametrize(
+    "maker", [odd.trains_in_a_strategy, odd.trains_on_one_device], ids=words
+)
+def test_the_changes_of_a_training_in_a_strategy_take_turns(maker):
+    tried = {"without input", "without observers", "16 steps at a time"}
+
+    def enough(notes, ticks):
+        turns = {str(tick[3]).partition(": ")[2] for tick in ticks}
+        return PROBLEM in notes or FAILED in notes or tried <= turns
+
+    work = functools.partial(look.look, maker, 600.0, screens=True)
+    notes, *_ = heard(work, enough=enough)
+    assert notes.keys() & {PROBLEM, FAILED} == set()

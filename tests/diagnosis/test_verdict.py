@@ -356,10 +356,14 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
     )
     said = verdict_of(seen)
     assert said.headline == "Whether anything slows this training is not known yet."
-    assert said.much == (
-        f"A step takes about 83 s. In a process of its own it then {message}."
-    )
+    assert said.much == f"A step takes about 83 s. It then {message}."
     assert remedy in said.next
+    raised = failed(AS_GIVEN, "crashed", "raised TypeError: no (line 32 of train.py).")
+    said = verdict_of(replace(seen, trials=(raised,), outcome="crashed"))
+    assert said.headline == "This training makes some steps, then ends with an error."
+    assert said.much.endswith("It then raised TypeError: no (line 32 of train.py).")
+    assert said.next == "Train by itself, without perfkit, and fix what that says."
+    assert said.sure == ""
 
 
 GRAPHS = {"graphs_s": {"learn": 1.9, "": 0.3, "act": 0.1}}
