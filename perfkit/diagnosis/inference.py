@@ -100,15 +100,23 @@ def _retracing(
     gain = _gain([seconds / step.median_s for seconds in traced])
     if gain is None:
         return None
-    function, known = next(iter(facts.retraced.items()))
+    name, known = next(iter(facts.retraced.items()))
+    function = tracing.named(name, known)
     because = f" ({known['because'][0]})" if known["because"] else ""
     share = 1 - 1 / gain.estimate
+    fix = (
+        f"Make {function} once, outside of the loop, and hand it tensors of one shape "
+        "and dtype."
+    )
+    if known.get("library"):
+        fix = "Give it batches of one shape and dtype."
+        if known["made_anew"]:
+            fix = "Each call makes it anew: make fewer calls, of more examples each."
     return _cause(
         "retracing",
         gain,
-        f"Tracing `{function}` anew takes {units.percent(share)} of a step{because}.",
-        f"Make `{function}` once, outside of the loop, and hand it tensors of one "
-        "shape and dtype.",
+        f"Tracing {function} anew takes {units.percent(share)} of a step{because}.",
+        fix,
     )
 
 

@@ -97,7 +97,8 @@ ITERATORS, BATCHES = "iterators", "batches"
 LAYERS, OPERATIONS = "layers", "operations"
 # Of the steps, in how many something has to be called to be a part of them.
 OFTEN = 0.5
-_OF_OTHERS = ("perfkit", "keras", "tensorflow")
+LIBRARIES = ("keras", "tensorflow")
+_OF_OTHERS = ("perfkit", *LIBRARIES)
 
 
 class LoopCalls:
@@ -262,10 +263,16 @@ def _name(function: FrameType | None) -> str:
 def _graph_name(function: Any) -> str:
     """A function under ``tf.function`` as its author calls it; "" for one of Keras."""
     python = function.python_function
-    package = str(getattr(python, "__module__", "")).partition(".")[0]
     # An object that can be called has a class alone.
-    own = getattr(python, "__name__", type(python).__name__)
-    return "" if package in _OF_OTHERS else own
+    own: str = getattr(python, "__name__", type(python).__name__)
+    return "" if package_of(python) in _OF_OTHERS else own
+
+
+def package_of(function: Any) -> str:
+    """The package whose code a function is, or an object that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__module__", "")).partition(".")[0]
 
 
 def frames_from(frame: FrameType | None) -> Iterator[FrameType]:

@@ -4,10 +4,12 @@ TensorFlow has no public count of it. The one place where it traces a function i
 wrapped here; where a version has no such place, nothing is counted, nothing is said.
 """
 
+import contextlib
 import functools
 import importlib
 import inspect
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from perfkit.diagnosis.loop import LIBRARIES, frames_from, package_of
 from perfkit.experiments.shared.loops import described
 from perfkit.measure.tick import READY, Note, Tick
 
@@ -59,6 +62,7 @@ class Traced:
         made: What stands for the function itself: one made anew has another.
         arguments: In words, by name.
         seconds: Of this thread at work, tracing it.
+        library: What it is, in words, where it is none of the user's; "" where it is.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Traced:
     made: int
     arguments: dict[str, str]
     seconds: float
+    library: str = ""
 
 
 @dataclass
@@ -120,7 +125,8 @@ class Tracing:
 
         Returns:
             Of each ``traces``, ``seconds``, ``changed`` (what of each argument: its
-            ``"value"``, ``"shape"`` or ``"dtype"``), ``made_anew`` and ``because``.
+            ``"value"``, ``"shape"`` or ``"dtype"``), ``made_anew``, ``because`` and
+            ``library``: what it is in words, "" for a function of the user's.
         """
         alike: dict[tuple[str, int], list[Traced]] = {}
         for one in self.seen:
@@ -157,7 +163,50 @@ class Tracing:
         name = str(getattr(options, "name", "a function"))
         arguments = _arguments(kind)
         source = (name, id(code))
-        self.seen.append(Traced(name, source, id(function), arguments, seconds))
+        library = _of_library(function)
+        made = id(function)
+        self.seen.append(Traced(name, source, made, arguments, seconds, library))
+
+
+def named(name: str, known: Mapping[str, Any]) -> str:
+    """What a reader knows of a function as: by what it is for where it is none of his.
+
+    Args:
+        name: As ``Tracing.anew`` has it.
+        known: What that tells of it.
+    """
+    return str(known.get("library") or f"`{name}`")
+
+
+def _of_library(function: Any) -> str:
+    """What a function is for that Keras or TensorFlow has; "" for one of the user's."""
+    if package_of(function) not in LIBRARIES:
+        return ""
+    given = _given(function)
+    if given and package_of(given) not in LIBRARIES:
+        return ""
+    called = ""
+    for frame in frames_from(sys._getframe(1)):
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] in LIBRARIES:
+            # They wrap what they offer, to make tracebacks shorter.
+            if not module.endswith("traceback_utils"):
+                called = frame.f_code.co_name
+        elif called:
+            break
+    if not called or called.startswith("_"):
+        return "what Keras computes"
+    return f"the {'input' if given else 'step'} of `{called}`"
+
+
+def _given(function: Any) -> Any:
+    """What tf.data was given to call, where this is its function around that."""
+    for cell in getattr(function, "__closure__", None) or ():
+        # A cell may be empty still.
+        with contextlib.suppress(ValueError):
+            if given := getattr(cell.cell_contents, "_func", None):
+                return given
+    return None
 
 
 def _arguments(kind: Any) -> dict[str, str]:
@@ -190,6 +239,7 @@ def _told(traces: Sequence[Traced]) -> dict[str, Any]:
         "changed": changed,
         "made_anew": sum(same) > len(same) / 2,
         "because": list(dict.fromkeys(because))[:_TOLD],
+        "library": traces[0].library,
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from perfkit import units
-from perfkit.diagnosis import rounds, settings, split
+from perfkit.diagnosis import rounds, settings, split, tracing
 from perfkit.diagnosis.changes.resident import PARTS
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.facts import LONG_BETWEEN_S
@@ -164,7 +164,8 @@ def _traced(found: Diagnosis) -> Iterator[str]:
     """What the first look saw being traced again and again."""
     for name, known in (found.facts.get("retraced") or {}).items():
         anew, took = int(known["traces"]) - 1, units.seconds(float(known["seconds"]))
-        yield f"`{name}` was traced anew {anew} times, {took} in all. "
+        said = f"{tracing.named(name, known)} was traced anew {anew} times"
+        yield f"{said[:1].upper()}{said[1:]}, {took} in all. "
 
 
 def _applied(found: Diagnosis) -> Verdict | None:

@@ -383,6 +383,10 @@ GRAPHS = {"graphs_s": {"learn": 1.9, "": 0.3, "act": 0.1}}
             {"retraced": {"step": {"traces": 4, "seconds": 6.2}}},
             ". `step` was traced anew 3 times, 6.2 s in all.",
         ),
+        (
+            {"retraced": {"D": {"traces": 4, "seconds": 6.2, "library": "its input"}}},
+            ". Its input was traced anew 3 times, 6.2 s in all.",
+        ),
     ],
 )
 def test_where_nothing_was_changed_it_tells_what_the_first_look_has_seen(seen, words):

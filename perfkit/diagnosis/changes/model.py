@@ -306,16 +306,18 @@ def retracing(facts: Facts) -> Iterator[Change | Untested]:
     # One batch, again and again, has one shape: the ceiling without input holds that.
     # In a loop nothing takes turns, and what was seen need not wait for a ceiling.
     after = CEILING if facts.reshaped and not facts.loop else ""
-    if facts.retraced:
-        first, known = next(iter(facts.retraced.items()))
-        named = " and ".join(f"`{name}`" for name in list(facts.retraced)[:2])
+    # Keras sees to the signatures of its own.
+    own = {n: known for n, known in facts.retraced.items() if not known.get("library")}
+    if own:
+        first, known = next(iter(own.items()))
+        named = " and ".join(f"`{name}`" for name in list(own)[:2])
         yield Change(
             name="fixed signature",
             cause="retracing",
             kind="defect",
             changes=f"{named} keeps its signature: {_what(known)}.",
             fix=_fix(first, known),
-            before=functools.partial(tracing.fix, facts.retraced),
+            before=functools.partial(tracing.fix, own),
             after=after,
         )
     if facts.open_shapes and (facts.xla or facts.reshaped):

@@ -261,6 +261,11 @@ def test_a_number_is_to_become_a_tensor():
     assert found["fixed signature"].after == ""
     found = of(retraced={"step": known(made_anew=True)})["fixed signature"]
     assert found.fix == "Call tf.function once for `step`, outside of the loop."
+    # Keras sees to its own.
+    keras = known(made_anew=True) | {"library": "the input of `predict`"}
+    assert of(retraced={"Dataset_map_take": keras}) == {}
+    both = of(retraced={"Dataset_map_take": keras, "step": known(made_anew=True)})
+    assert both["fixed signature"].changes.startswith("`step` keeps")
 
 
 def test_shapes_that_data_cause_hang_on_the_ceiling_without_input():
