@@ -7,7 +7,7 @@ from perfkit.diagnosis.change import Change, without_input
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.experiments.shared.words import rounds
-from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
+from perfkit.findings.diagnosis import OF_INPUT, TOGETHER, Cause, Gain, Seconds
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison
 from perfkit.units import is_known
@@ -20,11 +20,6 @@ _SHARES = 0.2
 # A larger batch is a remedy for it, too: so it waits only where it is large already.
 _OVERHEAD = "step-overhead"
 _RETRACING = "retracing"
-# Causes that lie in the input, each with a change that takes it away.
-OF_INPUT = (
-    *("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read"),
-    *("per-example-map", "late-shuffle"),
-)
 # They slow all parts of a training, and so may be why a ceiling brings something.
 _ANYWHERE = (_RETRACING, "eager", "debugging", "threads", "determinism", "float64")
 

@@ -98,20 +98,23 @@ def doing(notes: Mapping[str, Any], otherwise: str) -> str:
     return uncontained_in_words(why) if why else otherwise
 
 
-def facts_in(notes: Mapping[str, Any], outcome: Outcome, message: str) -> Facts:
+def facts_in(
+    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
+) -> Facts:
     """What a look has found, from its notes.
 
     Args:
         notes: By name.
         outcome: How its process ended; ``"completed"`` where it goes on.
         message: One sentence on another outcome, without a subject.
+        remedy: What to do if it takes long and does not hang.
 
     Raises:
         RunError: The training cannot be run; a note holds what its own code raised.
     """
     if FACTS in notes:
         return Facts(**notes[FACTS])
-    raise failure.run_error(notes, outcome, message, "give it a larger budget")
+    raise failure.run_error(notes, outcome, message, remedy)
 
 
 def _looked(

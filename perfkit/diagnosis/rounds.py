@@ -16,6 +16,7 @@ from perfkit import units
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.facts import Facts
 from perfkit.findings.diagnosis import MUCH, TOGETHER
+from perfkit.findings.text import as_budget
 from perfkit.measure import budgets
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.statistics import Comparison
@@ -77,9 +78,9 @@ def round_s(facts: Facts) -> float:
     return _CONFIRMED * trial_s(facts.ready_s, facts.step_s)
 
 
-def _to_give(budget_s: float) -> str:
+def _to_give(budget_s: float, training: str) -> str:
     """A budget in full tens of seconds."""
-    return f"a budget of {10 * math.ceil(budget_s / 10)} s"
+    return as_budget(10 * math.ceil(budget_s / 10), training)
 
 
 def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
@@ -110,7 +111,7 @@ def without_turns_s(facts: Facts) -> float:
     return min(LONGEST_S, max(_SHORTEST_S, needed))
 
 
-def without_turns_in_words(facts: Facts, budget_s: float) -> str:
+def without_turns_in_words(facts: Facts, budget_s: float, training: str = "") -> str:
     """What such a training needs, where its budget is smaller; "" where it is not."""
     needed = without_turns_s(facts)
     if budget_s >= needed:
@@ -118,12 +119,12 @@ def without_turns_in_words(facts: Facts, budget_s: float) -> str:
     step, first = units.seconds(facts.step_s), units.seconds(facts.ready_s)
     return (
         f"A step takes about {step}, and setting up {first}, in each fresh process: to "
-        f"see what helps, give {_to_give(needed)}."
+        f"see what helps, give {_to_give(needed, training)}."
     )
 
 
-def in_words(facts: Facts, plan: Planned) -> str:
-    """The plan in a sentence or two."""
+def in_words(facts: Facts, plan: Planned, training: str = "") -> str:
+    """The plan in a sentence or two, and what to give a ``training`` called so."""
     step, first = units.seconds(facts.step_s), 4 * _AROUND * turn_s(facts.step_s)
     first = float(f"{first:.1g}") if first < 10 else round(first, -1)
     said = (
@@ -132,7 +133,7 @@ def in_words(facts: Facts, plan: Planned) -> str:
         "the earliest"
     )
     if not plan.fresh_s:
-        again = _to_give(plan.budget_s + 2 * round_s(facts))
+        again = _to_give(plan.budget_s + 2 * round_s(facts), training)
         return f"{said}. To confirm it in fresh processes, give {again}."
     said += ", and what helps is confirmed in fresh processes afterwards"
     if plan.longest_s > plan.budget_s:

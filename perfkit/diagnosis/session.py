@@ -39,7 +39,7 @@ from perfkit.findings.diagnosis import (
 )
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
-from perfkit.findings.text import plain
+from perfkit.findings.text import as_budget, plain
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
@@ -92,6 +92,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             check_budget(budget, LEAST_BUDGET_S)
         super().__init__(rounds.LONGEST_S if budget is None else budget, seed, folder)
         self._maker = maker(training)
+        self._name = name_of(self._maker)
         self._asked = budget
         self._plan, self._longest = "", 0.0
         self._opening: Opening | None = None
@@ -141,7 +142,8 @@ class DiagnosisSession(Measurer[Diagnosis]):
             if self._left <= 0:
                 raise RunError(
                     f"TensorFlow was not loaded after {self._budget:.0f} s, which is "
-                    "the whole budget: diagnose again, with a larger one."
+                    "the whole budget: diagnose again with "
+                    f"{as_budget(2 * self._budget, self._name)}."
                 )
             yield Preparing("Loading TensorFlow, once")
         if self._stopped.is_set():
@@ -177,7 +179,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             spent_s = float(notes[look.SPENT])
             plan = rounds.planned(self._facts, spent_s, self._asked)
             self._budget, self._longest = plan.budget_s, plan.longest_s
-            self._plan = rounds.in_words(self._facts, plan)
+            self._plan = rounds.in_words(self._facts, plan, self._name)
             after = next(i for i, m in enumerate(heard) if m[1] == look.SPENT)
             self._opening = Opening(
                 running, tuple(heard[after + 1 :]), rounds.to_variants(self._changes)
@@ -185,14 +187,17 @@ class DiagnosisSession(Measurer[Diagnosis]):
             yield Preparing(self._plan)
         elif self._asked is None:
             self._budget = rounds.without_turns_s(self._facts)
-        elif needs := rounds.without_turns_in_words(self._facts, self._asked):
+        elif needs := rounds.without_turns_in_words(
+            self._facts, self._asked, self._name
+        ):
             self._plan = needs
             yield Preparing(needs)
 
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str
     ) -> None:
-        self._facts = look.facts_in(notes, outcome, message)
+        remedy = f"diagnose again with {as_budget(2 * self._budget, self._name)}"
+        self._facts = look.facts_in(notes, outcome, message, remedy)
         self._anatomy = notes.get(look.ANATOMY, {})
         self._changes, self._untested = changes.applicable(self._facts)
         if self._only:
@@ -282,7 +287,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             open_still = ("tf.function", *open_still)
         reached = split.share(step, measured, self._facts)
         found = Diagnosis(
-            training=name_of(self._maker),
+            training=self._name,
             recorded=self._recorded,
             perfkit=__version__,
             machine=self._machine,

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 from perfkit import units
 from perfkit.diagnosis import rounds, settings, split, tracing
-from perfkit.diagnosis.changes.resident import PARTS
+from perfkit.diagnosis.changes import resident
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.facts import LONG_BETWEEN_S
-from perfkit.diagnosis.gains import OF_INPUT, gain
+from perfkit.diagnosis.gains import gain
 from perfkit.diagnosis.maker import uncontained_in_words
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.findings import load
-from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
+from perfkit.findings.diagnosis import OF_INPUT, TOGETHER, Cause, Diagnosis, Gain
+from perfkit.findings.reading import stages
 from perfkit.findings.record import Verdict
-from perfkit.findings.text import as_sentence
+from perfkit.findings.text import as_budget, as_sentence, plain
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.one_process import NO_TURNS
 from perfkit.measure.statistics import WORTH_KNOWING
@@ -74,13 +75,18 @@ _RAN = {
     "read from memory": "With its files in memory the training",
     "": "Without that the training",
 }
+# What is known where a ceiling brings much, and no change of what it leaves out.
+_HELD_UP = {
+    "without input": "Its input slows this training",
+    "without observers": "What watches this training slows it",
+}
+_HOW = "how to change that is not known yet"
 _NOT_KNOWN = "Whether anything slows this training is not known yet."
 _REMEDIES = {
     "out-of-memory": "Make the batch smaller, or free memory; then diagnose again.",
     "timed-out": "Train it alone for a minute: see whether its data ever come, and "
     "whether its first step ever ends.",
     "crashed": "Train by itself, without perfkit, and fix what that says.",
-    "completed": "Give it a larger budget.",
     "stopped": "Diagnose again, and let it run until the first round is over.",
 }
 
@@ -115,10 +121,10 @@ def _not_measured(found: Diagnosis) -> Verdict:
         much = "The run was stopped before the training had made enough steps."
     else:
         much = "The training made too few steps within the budget."
-    plan, then = _to_give(found), _REMEDIES.get(found.outcome, _REMEDIES["completed"])
-    if runs and not found.stopped:
+    plan, then = _to_give(found), _REMEDIES.get(found.outcome, "")
+    if not then or (runs and not found.stopped):
         # Trials that the budget's end has cut off were stopped, too.
-        then = plan or _REMEDIES["completed"]
+        then = plan or _again(found)
     if step_s:
         seen = [f"A step takes about {_short(step_s)}", *_spent(found)]
         much = f"{', '.join(seen)}. {''.join(_traced(found))}{much}"
@@ -193,15 +199,21 @@ def _applied(found: Diagnosis) -> Verdict | None:
 
 def _to_do(found: Diagnosis) -> Verdict | None:
     """What brings most; a little of the input that may be spared is nothing to do."""
-    causes = [c for c in found.best if not c.is_ceiling or c.kind == "defect"]
+    causes = [
+        c
+        for c in found.best
+        if not c.is_ceiling or c.kind == "defect" or c.speedup.is_much
+    ]
     if not causes:
         return None
     cause, *others = causes
     headline = f"{_to_delete(cause) or cause.do}."
-    if found.healthy and not (found.left_open or found.unmeasured):
-        headline = (
-            f"Nothing is wrong in {_what(found)}. For more speed, {_low(headline)}"
-        )
+    if cause.is_ceiling and not found.explained(cause.change):
+        headline = f"{_HELD_UP[cause.change]}; {_HOW}."
+    elif found.healthy and not (found.left_open or found.unmeasured):
+        little = not any(limit.is_much for limit in _gains(found))
+        right = f"Nothing is wrong in {_what(found)}. " * little
+        headline = f"{right}For more speed, {_low(headline)}"
     shown = "Without it the training" if cause.change[:7] == "without" else ""
     much = _much(
         found,
@@ -210,11 +222,9 @@ def _to_do(found: Diagnosis) -> Verdict | None:
         would=cause.is_ceiling or cause.grade != "measured here" or not cause.change,
         # A step of a larger batch is another one.
         examples=cause.cause == "small-batch",
-        least=cause.change == PARTS,
+        least=cause.change == resident.PARTS,
     )
-    if cause.is_ceiling and all(one.is_ceiling for one in found.causes):
-        much += " How is not known yet."
-    elif cause.change == "without Python":
+    if cause.change == "without Python":
         much += " What replaces it takes time, too."
     return Verdict(
         headline=headline,
@@ -223,8 +233,14 @@ def _to_do(found: Diagnosis) -> Verdict | None:
         interval=cause.speedup.ends,
         edits=cause.edits,
         warnings=tuple(_warnings(found, cause))[:2],
-        next="\n".join(_next(cause, others[: _MOST_FIXES - 1])),
+        next="\n".join(_next(found, cause, others[: _MOST_FIXES - 1])),
     )
+
+
+def _gains(found: Diagnosis) -> Iterator[Gain]:
+    """What is shown to be lost, or to be had."""
+    yield from (cause.speedup for cause in found.causes)
+    yield from filter(None, [found.ceiling])
 
 
 def _nothing_to_do(found: Diagnosis) -> Verdict:
@@ -232,7 +248,7 @@ def _nothing_to_do(found: Diagnosis) -> Verdict:
     step, others = _step(found), (*_between(found), *_others(found))
     if open_yet or not found.healthy:
         much = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
-        then = f"Run again with a budget of {2 * found.budget_s:.0f} s."
+        then = _again(found)
         if not found.comparisons and not open_yet:
             seen = ", ".join([step, *_spent(found)])
             much = f"{seen}; nothing in it can be changed without its code."
@@ -247,12 +263,17 @@ def _nothing_to_do(found: Diagnosis) -> Verdict:
             next=then,
         )
     much = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
-    if limit := next((c for c in found.causes if c.is_ceiling), None):
-        much = _much(found, limit.speedup, _RAN[limit.change], would=True)
+    if little := next((c for c in found.causes if c.is_ceiling), None):
+        much = _much(found, little.speedup, _RAN[little.change], would=True)
+    headline = f"Nothing is wrong in {_what(found)}."
+    if (limit := found.ceiling) and limit.is_much:
+        # What would explain it brings too little to be a reason.
+        headline = f"{_HELD_UP[resident.NAME]}; {_HOW}."
+        much = _much(found, limit, _RAN[resident.NAME], would=True)
     is_sure = all(c.sure == "sure" for c in found.comparisons)
     work = "Most of a step is its own work: only less of that makes it faster."
     return Verdict(
-        headline=f"Nothing is wrong in {_what(found)}.",
+        headline=headline,
         much=much,
         sure="sure" if is_sure else "likely",
         warnings=others,
@@ -380,14 +401,12 @@ def _others(found: Diagnosis) -> Iterator[str]:
         yield f"Other programs kept {told} busy meanwhile: end them to be surer."
 
 
-def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
+def _next(found: Diagnosis, cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
     """What to type where no line says it, and what to do after that."""
     before = ""
-    if not cause.edits or any(edit.new is None for edit in cause.edits):
-        # What the headline says is not said again; code keeps its case.
-        said, colon, rest = cause.fix.partition(": ")
-        again = colon and said == cause.do
-        yield f"{rest[:1].upper()}{rest[1:]}" if again else cause.fix
+    needs = not cause.edits or any(edit.new is None for edit in cause.edits)
+    if needs and (told := _to_type(found, cause)):
+        yield told
         before = "Then "
     for other in others:
         if other.is_ceiling:
@@ -405,10 +424,30 @@ def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
         before = "Then "
 
 
+def _to_type(found: Diagnosis, cause: Cause) -> str:
+    """The fix; what the headline says is not said again, and code keeps its case."""
+    said, _, rest = cause.fix.partition(": ")
+    if said.rstrip(".") != cause.do:
+        return cause.fix
+    most = found.anatomy.get("limits")
+    if cause.change == resident.NAME and any(
+        stage.name == most for stage in stages(found.anatomy)
+    ):
+        return (
+            f'Look at its stage "{plain(str(most), 80)}" first: it has the most work.'
+        )
+    return f"{rest[:1].upper()}{rest[1:]}"
+
+
+def _again(found: Diagnosis) -> str:
+    """To run it again, for longer."""
+    return f"Run again with {as_budget(2 * found.budget_s, found.training)}."
+
+
 def _to_give(found: Diagnosis) -> str:
     """The plan of a run that is over, where it says what to give the next one."""
     plan = str(found.facts.get(rounds.PLAN) or "")
-    return plan if "a budget of" in plan else ""
+    return plan if "budget" in plan else ""
 
 
 def because(found: Diagnosis) -> Iterator[str]:
@@ -429,7 +468,8 @@ def because(found: Diagnosis) -> Iterator[str]:
         )
     yield from _ends(found)
     yield from _aside(found)
-    if found.healthy and _is_compute_bound(found):
+    little = not any(limit.is_much for limit in _gains(found))
+    if found.healthy and little and _is_compute_bound(found):
         yield (
             "It is compute-bound: most of its time is the work of its steps (inferred)."
         )
@@ -456,6 +496,9 @@ def _input(found: Diagnosis) -> Iterator[str]:
     if limit is None:
         return
     gain = f"{units.ratio(limit.estimate)} the rate ({between(limit)})"
+    if found.explained(resident.NAME) > limit.high:
+        # One of its changes is shown to bring more.
+        return
     if not (limit.low > 1 and limit.estimate >= max(CLAIMED, found.noise_floor or 1)):
         sure = limit.high < WORTH_KNOWING
         said = (

@@ -30,6 +30,16 @@ MUCH = 1.25
 _HOPELESS = 0.97
 # Variants that leave a whole group out.
 _WITHOUT_INPUT, _WITHOUT_OBSERVERS = "without input", "without observers"
+# Causes that lie in the input, each with a change that takes it away.
+OF_INPUT = (
+    *("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read"),
+    *("per-example-map", "late-shuffle"),
+)
+# Causes that lie in what each of these variants leaves out.
+_WITHIN = {
+    _WITHOUT_INPUT: (*OF_INPUT, "epoch-boundary"),
+    _WITHOUT_OBSERVERS: ("callback", "validation"),
+}
 
 
 # What to do about each cause: sentences without their full stop.
@@ -119,6 +129,11 @@ class Gain:
         """Its interval as a reader repeats it; "" where it says too little."""
         ends = f"{units.times(self.low)} to {units.times(self.high)}"
         return ends if self.is_known else ""
+
+    @property
+    def is_much(self) -> bool:
+        """Whether it is shown, and so large that something holds the training up."""
+        return self.low > 1 and self.estimate >= MUCH
 
     @property
     def interval(self) -> str:
@@ -332,6 +347,12 @@ class Diagnosis(Saved):
             best.setdefault(one.change if one.cause == "callback" else one.cause, one)
         return tuple(best.values())
 
+    def explained(self, limit: str) -> float:
+        """The most that a change of what it leaves out is shown to bring; 0 if none."""
+        within = (c for c in self.causes if c.cause in _WITHIN[limit])
+        gains = [c.speedup.estimate for c in within if not c.is_ceiling]
+        return max(gains, default=0.0)
+
     @property
     def left_open(self) -> tuple[str, ...]:
         """Changes that were measured and may still bring much, for all that shows."""
@@ -353,6 +374,9 @@ class Diagnosis(Saved):
         for name, parts in ((_WITHOUT_INPUT, ["input"]), (_WITHOUT_OBSERVERS, seen)):
             compared = self.compared(name)
             if compared is None or compared.high >= MUCH:
+                continue
+            if self.explained(name) > compared.high:
+                # One of its changes is shown to bring more.
                 continue
             *first, last = [f"its {part}" for part in parts]
             named = f"{', '.join(first)} and {last}" if first else last

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from perfkit import units
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import has_microbenchmarks
-from perfkit.findings.text import plain
+from perfkit.findings.text import as_budget, plain
 from perfkit.machine.gpu import throttle_reasons
 from perfkit.measure.measurement import CONTROL
 
@@ -80,13 +80,18 @@ def _gpus(finding: Finding) -> Iterator[str]:
             yield f"GPU {number} was busy for {' and '.join(said)}, by its driver"
 
 
-def quieter(finding: Finding) -> str:
-    """What to do where noise hides the answer: end who took cores, or measure on."""
-    again = f"run again with a budget of {_MORE * finding.budget_s:.0f} s."
+def quieter(finding: Finding, training: str = "") -> str:
+    """What to do where noise hides the answer: end who took cores, or measure on.
+
+    Args:
+        finding: Which left it open.
+        training: What was diagnosed, if anything was.
+    """
+    again = f"run again with {as_budget(_MORE * finding.budget_s, training)}."
     is_known = known(finding, "cpu_other") and not _is_meant(finding, "cpu_other")
     taken = _mean(finding, "cpu_other") if is_known else 0.0
     if taken < _LITTLE * cores(finding):
-        return again.capitalize()
+        return f"R{again[1:]}"
     seen = finding.machine.load.top[:2] if finding.machine.load else ()
     names = ", ".join(f"`{plain(one.program, 40)}`" for one in seen)
     named = f" ({names} as it began)" if names else "; `perfkit doctor` names them"

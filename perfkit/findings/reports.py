@@ -24,7 +24,7 @@ from perfkit.findings.standing import (
     rate,
     standings,
 )
-from perfkit.findings.text import as_sentence, minute, plain, without_marks
+from perfkit.findings.text import as_sentence, is_file, minute, plain, without_marks
 from perfkit.measure.measurement import CONTROL, OWN
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.measure.trial import ONE_PROCESS
@@ -73,7 +73,7 @@ def of_diagnosis(found: Diagnosis) -> Report:
     finding = found.finding
     repeat, table = _repeat(finding, found.training), _to_change(found)
     return Report(
-        verdict=_with_next(found.verdict, finding),
+        verdict=_with_next(found.verdict, finding, found.training),
         question=finding.question,
         stamp=finding.stamp,
         table=table,
@@ -94,11 +94,11 @@ def of_diagnosis(found: Diagnosis) -> Report:
     )
 
 
-def _with_next(verdict: Verdict, finding: Finding) -> Verdict:
+def _with_next(verdict: Verdict, finding: Finding, training: str = "") -> Verdict:
     """Say what would settle what noise leaves open, if nothing else is to be done."""
     if verdict.next or verdict.sure != "not known yet":
         return verdict
-    return replace(verdict, next=load.quieter(finding))
+    return replace(verdict, next=load.quieter(finding, training))
 
 
 def machine_in_words(found: Dated) -> str:
@@ -342,7 +342,7 @@ def _repeat(finding: Finding, training: str = "") -> str:
     of = {"budget": f"{finding.budget_s:g}", "seed": str(finding.seed)}
     asked, typed = dict(finding.parameters), finding.parameters.get(TYPED)
     given = ", its own arguments behind `--`" if asked.pop(ARGUMENTS, "") else ""
-    if training and not re.search(r"\.(py|ipynb)\b", training):
+    if training and not is_file(training):
         options = ", ".join(f"{name}={value}" for name, value in of.items())
         command = f"perfkit.diagnose({training}, {options})"
     elif typed:

@@ -40,6 +40,22 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
+def is_file(training: str) -> bool:
+    """Whether what is called so is a script or a notebook, or lies in one."""
+    return bool(re.search(r"\.(py|ipynb)\b", training))
+
+
+def as_budget(seconds: float, training: str = "") -> str:
+    """A budget as who runs a training again gives it; in words where that is open.
+
+    One in a file is told as a command, as its report repeats it.
+    """
+    if not training:
+        return f"a budget of {seconds:.0f} s"
+    given = "--budget " if is_file(training) else "budget="
+    return f"`{given}{seconds:.0f}`"
+
+
 def as_sentence(words: str) -> str:
     """Words with a capital and a full stop; "" for none."""
     return f"{words[:1].upper()}{words[1:]}." if words else ""

@@ -255,7 +255,9 @@ class RaceSession(Session):
         if self._stopped.is_set():
             return None
         try:
-            return look.facts_in(notes, running.outcome or "completed", running.message)
+            outcome = running.outcome or "completed"
+            remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
+            return look.facts_in(notes, outcome, running.message, remedy)
         except RunError as error:
             named = RunError(f"{side.name}: {error}")
             for note in getattr(error, "__notes__", ()):

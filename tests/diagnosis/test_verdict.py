@@ -4,6 +4,7 @@ import pytest
 
 from perfkit.diagnosis import gains, rounds, verdict
 from perfkit.diagnosis.changes import observers, resident
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.diagnosis.verdict import recovered, verdict_of
 from perfkit.findings import diagnosis as record
@@ -140,7 +141,7 @@ def test_the_line_to_change_is_told_where_no_place_of_it_is_certain():
         (cause("step-overhead", "16 steps at a time", 2), "Run 16 steps at", "The"),
         (cause("validation", "validation every 5 epochs", 2), "Validate every 5", "Th"),
         (cause("precision", "mixed_bfloat16", 2), "Train with bfloat16.", "The"),
-        (LIMIT, "Make the input faster.", "Without any input it would run"),
+        (LIMIT, "Its input slows this training; how to", "Without any input it would"),
         (cause("new", "one", 2), "Do something about new: one.", "The training then"),
     ],
 )
@@ -149,7 +150,9 @@ def test_every_cause_is_told_as_what_to_do(one, headline, much):
     assert said.headline.startswith(headline)
     assert said.much.startswith(much)
     # No more is promised than the ceiling.
-    assert ("How is not known yet." in said.much) == (one is LIMIT)
+    assert said.headline.endswith("how to change that is not known yet.") == (
+        one is LIMIT
+    )
 
 
 def test_a_larger_batch_is_held_against_as_many_examples_and_warned_of():
@@ -229,26 +232,110 @@ def test_a_larger_chance_comes_before_a_small_defect_and_is_told_for_what_it_is(
 
 
 def test_a_healthy_training_is_called_that_where_nothing_is_left_open():
+    little = replace(XLA, speedup=gain(1.2))
     for more in ({}, {"unmeasured": ("graph",)}):
-        said = verdict_of(diagnosis(causes=(XLA,), **more)).headline
+        said = verdict_of(diagnosis(causes=(little,), ceiling=None, **more)).headline
         assert said.endswith("ompile the steps with XLA.")
         assert said.startswith("Nothing is wrong in this training.") == (not more)
-    said = verdict_of(diagnosis(causes=(), split=COMPUTE))
+    said = verdict_of(diagnosis(causes=(), ceiling=None, split=COMPUTE))
     assert said.headline == "Nothing is wrong in this training."
     assert said.sure == "sure"
     assert "no change is shown to bring 5.0 % or more" in said.much
     assert "its own work" in said.next
-    unsure = with_xla(diagnosis(causes=()), verdict="too noisy to say", high=1.2)
+    unsure = diagnosis(causes=(), ceiling=None)
+    unsure = with_xla(unsure, verdict="too noisy to say", high=1.2)
     assert verdict_of(unsure).sure == "likely"
 
 
 def test_a_little_input_is_no_defect_and_is_told_for_what_it_is():
     little = replace(LIMIT, kind="opportunity", speedup=gain(1.2))
-    said = verdict_of(diagnosis(causes=(little,)))
+    said = verdict_of(diagnosis(causes=(little,), ceiling=little.speedup))
     assert said.headline == "Nothing is wrong in this training."
     assert said.much.startswith("Without any input it would run 1.2 times")
-    both = verdict_of(diagnosis(causes=(little, XLA)))
-    assert both.headline.endswith("For more speed, compile the steps with XLA.")
+    both = verdict_of(diagnosis(causes=(little, XLA), ceiling=little.speedup))
+    assert both.headline == "For more speed, compile the steps with XLA."
+
+
+SMALL = (1.06, 1.2)
+LARGE = (1.3, 2.0, 5.3)
+
+
+@pytest.mark.parametrize("kind", ["defect", "opportunity"])
+@pytest.mark.parametrize("change", ["without input", "without observers"])
+@pytest.mark.parametrize("size", [*SMALL, *LARGE])
+def test_what_is_lost_to_no_known_reason_is_never_called_nothing(size, change, kind):
+    name = "input-bound" if change == "without input" else "callback"
+    limit = cause(name, change, size, kind)
+    known = limit.speedup if change == "without input" else None
+    for others in ((), (replace(XLA, speedup=gain(1.2)),)):
+        causes = gains.rank((limit, *others))
+        found = diagnosis(causes=causes, ceiling=known, split=COMPUTE)
+        said = verdict_of(found)
+        if kind == "defect" or size in LARGE:
+            assert "Nothing is wrong" not in said.headline
+            assert not because(found, "compute-bound")
+        if size in LARGE and (kind == "defect" or not others):
+            slows = "Its input slows" if known else "What watches this training slows"
+            assert said.headline.startswith(slows)
+            assert said.headline.endswith("; how to change that is not known yet.")
+
+
+@pytest.mark.parametrize("size", [*SMALL, *LARGE])
+def test_nothing_is_wrong_only_where_no_change_brings_much(size):
+    chance = cause("xla", "XLA", size, "opportunity")
+    said = verdict_of(diagnosis(causes=(chance,), ceiling=None)).headline
+    assert said.startswith("Nothing is wrong") == (size in SMALL)
+    # A limit that no change explains is not forgotten for a small one.
+    limit = verdict_of(diagnosis(causes=(), ceiling=gain(size))).headline
+    assert limit.startswith("Nothing is wrong") == (size in SMALL)
+
+
+def test_the_slowest_stage_is_named_and_not_pointed_at():
+    plan = {"limits": "map", "stages": [{"name": "map", "share": 0.9}]}
+    bound = replace(LIMIT, fix="Make the input faster.")
+    found = diagnosis(causes=(bound,), anatomy=plan)
+    assert verdict_of(found).next == (
+        'Look at its stage "map" first: it has the most work.'
+    )
+    # Where no stage is known there is none to point at.
+    for nothing in ({}, {"limits": "map"}, plan | {"limits": "batch"}):
+        assert verdict_of(replace(found, anatomy=nothing)).next == ""
+
+
+def test_a_group_that_a_change_of_it_goes_beyond_is_not_cleared():
+    limit, better = gain(1.1, 0.02), cause("serial-map", "parallel map", 1.31)
+    for causes in ((), (better,)):
+        found = diagnosis(causes=causes, ceiling=limit)
+        first = replace(found.comparisons[0], variant="without input", high=limit.high)
+        found = replace(found, comparisons=(first, *found.comparisons[1:]))
+        assert bool([*found.in_order]) == (causes == ())
+        assert bool(because(found, "ithout any")) == (causes == ())
+
+
+@pytest.mark.parametrize(
+    ("training", "given"),
+    [
+        ("train.py", "--budget 240"),
+        ("train.py:make_training", "--budget 240"),
+        ("make_training", "budget=240"),
+    ],
+)
+def test_more_time_is_given_as_the_report_repeats_itself(training, given):
+    open_yet = diagnosis(causes=(), training=training, unmeasured=("graph",))
+    assert verdict_of(open_yet).next == f"Run again with `{given}`."
+    short = diagnosis((), step=None, trials=(), training=training)
+    assert verdict_of(short).next == f"Run again with `{given}`."
+    assert ("--budget" in short.report.repeat) == ("--" in given)
+    # So does the plan, which the next one is told instead.
+    known = Facts(step_s=1.5, ready_s=20.0)
+    plan = rounds.planned(known, 20.0, 60.0)
+    for words in (
+        rounds.in_words(known, plan, training),
+        rounds.without_turns_in_words(known, 60.0, training),
+    ):
+        assert given.split("240")[0] in words
+        told = replace(short, facts=short.facts | {rounds.PLAN: words})
+        assert verdict_of(told).next == words
 
 
 @pytest.mark.parametrize("more", [{}, {"unmeasured": ("graph",)}])
@@ -258,7 +345,7 @@ def test_nothing_is_called_healthy_while_much_is_open(more):
     assert said.headline == "Whether anything slows this training is not known yet."
     assert said.sure == "not known yet"
     assert ('"graph"' if more else '"XLA"') in said.much
-    assert said.next == "Run again with a budget of 240 s."
+    assert said.next == "Run again with `--budget 240`."
     assert any(line.startswith("Not known yet: ") for line in found.report.besides)
     nothing = {"comparisons": (), "ceiling": None, "healthy": False}
     said = verdict_of(diagnosis(causes=(), **nothing))
@@ -460,7 +547,8 @@ def test_that_a_training_could_write_where_it_wants_is_said():
 
 
 def test_compute_and_the_share_of_the_peak_are_told_as_far_as_shown():
-    found = diagnosis(causes=(), facts={"share_of_peak": 0.43}, split=COMPUTE)
+    known = {"facts": {"share_of_peak": 0.43}, "ceiling": None, "split": COMPUTE}
+    found = diagnosis(causes=(), **known)
     assert because(found, "It is compute-bound")
     assert because(found, "It reaches 43 % of what a large matrix product reaches here")
     little = replace(COMPUTE["compute"], seconds=0.012, low=0.01, high=0.014)

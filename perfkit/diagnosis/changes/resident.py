@@ -25,7 +25,6 @@ _REAL = "_perfkit_real"
 # it is needless.
 _DEFECT = 1.5
 _FASTER = "Make the input faster"
-_STAGES = f"{_FASTER}: its slowest stage stands below."
 # Nothing is wrong there: how they become batches is Keras's own.
 _ARRAYS = (
     f"{_FASTER}: its arrays are in memory already, and Keras makes batches of them; "
@@ -47,7 +46,7 @@ def resident(facts: Facts) -> Iterator[Change | Untested]:
         kind="opportunity" if in_memory else "by gain",
         defect_from=_DEFECT,
         changes="One real batch stays in memory and is trained on again and again.",
-        fix=_ARRAYS if in_memory else _STAGES,
+        fix=_ARRAYS if in_memory else f"{_FASTER}.",
         apply=one_batch if facts.counts else keep_one_batch,
         ceiling=True,
     )
