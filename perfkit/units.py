@@ -12,6 +12,8 @@ _WORDS = ((1e9, "billion "), (1e6, "million "))
 UNKNOWN = "?"
 # An interval whose ends lie further apart than this factor says too little.
 _VAGUE = 4.0
+# Up to this factor two runs that tell what lies between them hardly contradict.
+_WIDE = 1.5
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -62,6 +64,18 @@ def is_known(low: float, high: float) -> bool:
     if high < 0:
         low, high = -high, -low
     return low == high or 0 < low <= high <= _VAGUE * low
+
+
+def is_narrow(low: float, high: float) -> bool:
+    """Whether what lies in an interval may be told without it, and compared later."""
+    return 0 < low <= high <= _WIDE * low
+
+
+def roughly(
+    value: float, low: float, high: float, write: Callable[[float], str]
+) -> str:
+    """Write a value; where its interval is wide, that: ``"24 ms to 77 ms"``."""
+    return write(value) if is_narrow(low, high) else f"{write(low)} to {write(high)}"
 
 
 def between(

@@ -88,3 +88,9 @@ def test_a_single_value_has_no_interval():
     assert units.rate_between(98.2, 98.2, 98.2) == "98.2 examples/s"
     assert units.ratio_between(2, 2, 2) == "2.00×"
     assert units.spread(2, 2, 2, units.significant) == "2"
+
+
+def test_a_wide_interval_is_told_in_place_of_what_lies_in_it():
+    assert units.roughly(0.043, 0.038, 0.055, units.seconds) == "43 ms"
+    assert units.roughly(0.043, 0.024, 0.077, units.seconds) == "24 ms to 77 ms"
+    assert not units.is_narrow(0.0, 1.0)

@@ -327,7 +327,7 @@ def _much(
     if gain.estimate < 1:
         said = f"{who} {takes} {units.times(1 / gain.estimate)} times as long"
     batch = int(found.facts.get("batch") or 0)
-    if not (found.step and units.is_known(found.step.low, found.step.high)):
+    if not (found.step and units.is_narrow(found.step.low, found.step.high)):
         return f"{said}."
     what = f"a step {takes}"
     if examples:
@@ -485,7 +485,8 @@ def _step(found: Diagnosis, *, whole: bool = False) -> str:
     if step is None or not units.is_known(step.low, step.high):
         return "How long a step takes as it is is not known yet"
     if not whole:
-        return f"A step takes {_short(step.median_s)}"
+        took = units.roughly(step.median_s, step.low, step.high, _short)
+        return f"A step takes {took}"
     median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
     return f"As it is a step takes {median} ({low} to {high})"
 

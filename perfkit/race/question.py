@@ -247,7 +247,10 @@ class Race(Experiment):
         if len(batches) > 1:
             return said
         batch = batches.pop()
-        steps = [units.seconds(batch / timing.rate) for timing in (one, two)]
+        steps = [
+            units.roughly(batch / t.rate, batch / t.high, batch / t.low, units.seconds)
+            for t in (one, two)
+        ]
         return f"a step takes {steps[0]} instead of {steps[1]} ({said})"
 
 

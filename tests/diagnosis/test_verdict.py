@@ -566,6 +566,11 @@ def test_a_gain_that_is_hardly_known_is_told_without_a_number():
     unsure = diagnosis(step=Seconds(median_s=0.03, low=0.01, high=0.09))
     assert because(unsure, "How long a step takes as it is is not known yet")
     assert verdict_of(unsure).much == "The training then runs 2.5 times as fast."
+    # A step that the next run may find half as long again is told as that.
+    wide = Seconds(median_s=0.043, low=0.024, high=0.077)
+    assert verdict_of(replace(unsure, step=wide)).much.endswith("2.5 times as fast.")
+    calm = diagnosis(causes=(), ceiling=None, step=wide)
+    assert verdict_of(calm).much.startswith("A step takes 24 ms to 77 ms; no change")
 
 
 @pytest.mark.parametrize(("longest", "said"), [(1.3, True), (0.04, False)])
