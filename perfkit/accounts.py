@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.account.collect import USUAL_S
+from perfkit.account.files import parse
 from perfkit.account.session import AccountSession
 from perfkit.diagnosis.maker import digest, maker, name_of
 from perfkit.diagnosis.script import whole_script
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.experiments.replay import MEASURE, place_of, read_all, replay_from
 from perfkit.findings import store
-from perfkit.findings.account import Account, parse
+from perfkit.findings.account import Account
 from perfkit.findings.text import plain
 from perfkit.runs import home_of, seconds, watch_here
 

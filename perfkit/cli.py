@@ -141,8 +141,9 @@ def _run(asked: Namespace) -> int:
 
 
 def _lines(asked: Namespace) -> int:
+    from perfkit.account.files import to_json
     from perfkit.accounts import open_lines
-    from perfkit.findings.account import Account, to_json
+    from perfkit.findings.account import Account
     from perfkit.runs import watch
 
     _check_writable(asked.json)

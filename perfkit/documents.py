@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from perfkit.findings import account, store
+from perfkit.account import files as account
+from perfkit.findings import store
 from perfkit.findings.account import Account
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import kind_of

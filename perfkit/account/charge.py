@@ -538,7 +538,7 @@ class _Grid:
         return np.searchsorted(self._points, clipped).astype(np.int64)
 
     def spent(self, of: Intervals, weight: Floats, *, points: bool = False) -> Floats:
-        """Weighted seconds of each interval; with ``points`` the weight at its begin."""
+        """Weighted seconds of intervals; with ``points`` the weight at their begin."""
         first = self._at(of.begin)
         if points:
             here = np.clip(first, 0, max(0, len(weight) - 1))

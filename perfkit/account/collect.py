@@ -38,22 +38,28 @@ _MOST_BYTES = 25_000_000
 _ENDLESS = 10**9
 
 
-def collect(maker: Callable[[], Any], seconds: float, folder: str) -> Iterator[Note]:
+def collect(
+    maker: Callable[[], Any], seconds: float, folder: str, most: float | None = None
+) -> Iterator[Note]:
     """Look at a training for some seconds; what was seen is then in the folder.
 
     Args:
         maker: A script, or a function that makes a training.
         seconds: To look at it, imports apart; longer where it has hardly trained.
         folder: Of the caller's, which this process may write to.
+        most: Seconds where it has hardly trained; None for up to four times as many.
 
     Yields:
         ``"progress"`` every second, ``"seen"`` at last, ``"uncontained"`` where that
         is so, or what kept it from running, as ``failure.as_notes`` has it.
     """
-    yield from failure.as_notes(_collect(maker, seconds, folder))
+    longest = most or max(seconds, min(LONGEST_S, 4 * seconds))
+    yield from failure.as_notes(_collect(maker, seconds, folder, longest))
 
 
-def _collect(maker: Callable[[], Any], seconds: float, folder: str) -> Iterator[Note]:
+def _collect(
+    maker: Callable[[], Any], seconds: float, folder: str, longest: float
+) -> Iterator[Note]:
     if why := contain(maker, folder):
         yield Note(UNCONTAINED, uncontained_in_words(why))
     watch = Watch(Places())
@@ -72,7 +78,7 @@ def _collect(maker: Callable[[], Any], seconds: float, folder: str) -> Iterator[
         if now - told_at > _TELL_EVERY_S:
             told_at = now
             yield Note(PROGRESS, _progress(sampler, spent))
-            if stop.exists() or spent > _longest(seconds):
+            if stop.exists() or spent > longest:
                 break
             if spent > seconds and watch.updates() >= ENOUGH_UPDATES:
                 break
@@ -86,10 +92,6 @@ def _collect(maker: Callable[[], Any], seconds: float, folder: str) -> Iterator[
     raw["error"] = failure.in_short(error) if error else ""
     Path(folder, RAW).write_text(json.dumps(raw))
     yield Note(SEEN, True)
-
-
-def _longest(seconds: float) -> float:
-    return max(seconds, min(LONGEST_S, 4 * seconds))
 
 
 class _Running(threading.Thread):

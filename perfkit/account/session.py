@@ -14,6 +14,7 @@ from perfkit import __version__
 from perfkit.account import causes
 from perfkit.account.charge import charge
 from perfkit.account.collect import PROGRESS, SEEN, STOP, USUAL_S, collect
+from perfkit.account.files import save
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import assigned, digest, name_of, source_of
 from perfkit.diagnosis.script import Script
@@ -25,7 +26,6 @@ from perfkit.findings.account import (
     Line,
     Retraced,
     Stage,
-    save,
 )
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
@@ -55,6 +55,8 @@ class AccountSession:
         training: What ``perfkit.diagnosis.maker.maker`` has made of what was given.
         budget: Seconds to look at it; longer where it has hardly trained by then.
         folder: Where it is saved; None for ``perfkit-findings`` here.
+        most: Seconds that it may go on for where it has hardly trained; None for up to
+            four times as long.
         source: Whether lines of the source go into it.
         saves: Whether it is saved at all; a diagnosis holds its own.
 
@@ -68,6 +70,7 @@ class AccountSession:
         training: Callable[[], Any],
         *,
         budget: float = USUAL_S,
+        most: float | None = None,
         folder: Path | None = None,
         source: bool = True,
         saves: bool = True,
@@ -76,7 +79,7 @@ class AccountSession:
         self.unsaved = ""
         self.budget = budget
         self._maker, self._folder = training, folder
-        self._source, self._saves = source, saves
+        self._source, self._saves, self._most = source, saves, most
         self._stopped = threading.Event()
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -128,7 +131,7 @@ class AccountSession:
                 self.unsaved = str(error)
 
     def _collect(self, folder: str) -> Iterator[Event]:
-        work = functools.partial(collect, self._maker, self.budget, folder)
+        work = functools.partial(collect, self._maker, self.budget, folder, self._most)
         running = launcher().start(work, 0, Limits(silence=_SILENCE_S))
         notes: dict[str, Any] = {}
         stop = Path(folder, STOP)

@@ -76,6 +76,7 @@ def look(
     *,
     began: float = 0.0,
     screens: bool = False,
+    hinted: frozenset[str] = frozenset(),
 ) -> Iterator[Yielded]:
     """Make the training, run it for a moment, and tell what was seen.
 
@@ -84,12 +85,14 @@ def look(
         budget: Seconds of the whole diagnosis; None for what it needs.
         began: When that began, on ``time.perf_counter``.
         screens: Whether changes of the training then take turns here.
+        hinted: Causes that an account has seen, to be tried first.
 
     Yields:
         The notes ``"uncontained"`` where it is, ``"anatomy"`` and ``"facts"``, then
         what the turns tell; or what was raised, as ``failure.as_notes`` has it.
     """
-    yield from failure.as_notes(_looked(maker, budget, began, screens=screens))
+    looked = _looked(maker, budget, began, screens=screens, hinted=hinted)
+    yield from failure.as_notes(looked)
 
 
 def doing(notes: Mapping[str, Any], otherwise: str) -> str:
@@ -118,9 +121,14 @@ def facts_in(
 
 
 def _looked(
-    maker: Callable[[], Any], budget: float | None, asked: float, *, screens: bool
+    maker: Callable[[], Any],
+    budget: float | None,
+    asked: float,
+    *,
+    screens: bool,
+    hinted: frozenset[str],
 ) -> Iterator[Yielded]:
-    following = Turns(hints.causes(maker)) if screens else None
+    following = Turns(hinted | hints.causes(maker)) if screens else None
     seen: list[Training] = []
     if uncontained := contain(maker):
         yield Note(UNCONTAINED, uncontained)

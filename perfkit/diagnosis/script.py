@@ -407,11 +407,8 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
     found = Script(str(path), arguments, fit, folder_of(path))
     found.line_of_fit(tree)
     if not fits and not marked:
-        raise BadParameterError(
-            f"The loop that trains is not found in {path.name}: mark its steps, "
-            "`for batch in perfkit.steps(data):`, or diagnose the file that it lies "
-            "in. Nothing of it was run."
-        )
+        # An epoch within a function, say: there are no steps to be found in Python.
+        return WholeScript(str(path), arguments, folder=found.folder)
     return found
 
 

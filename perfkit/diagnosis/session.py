@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfkit import __version__
+from perfkit.account import causes
+from perfkit.account.collect import USUAL_S
+from perfkit.account.session import AccountSession
 from perfkit.diagnosis import (
     changes,
     gains,
@@ -25,6 +28,7 @@ from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.inference import Others, inferred
 from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
+from perfkit.diagnosis.script import Script, WholeScript
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.experiments.replay import MEASURE, holder, place_of, read_all
@@ -51,7 +55,12 @@ from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.measure.tick import Yielded
 from perfkit.measure.trial import Limits, Outcome
 
+if TYPE_CHECKING:
+    from perfkit.findings.account import Account
+
 _SLICE_S = 0.1
+# Below this budget no account is taken; it takes a share of larger ones.
+_LEAST_ACCOUNTED_S, _ACCOUNT_SHARE = 45.0, 5.0
 _LONGEST_LOOK_S = 300.0
 # Where looking took a small budget up, a first round still tells something.
 _LEAST_ROUND_S = 7.0
@@ -103,6 +112,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._untested: dict[str, str] = {}
         self._rounds: Rounds | None = None
         self._others: Others | None = None
+        self._account: Account | None = None
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
         if not self._variables:
@@ -129,13 +139,55 @@ class DiagnosisSession(Measurer[Diagnosis]):
             self._began = time.perf_counter()
             launcher().load_with(self._variables)
             self._machine = machine()
-            yield from self._look()
+            yield from self._take_account()
+            if isinstance(self._maker, WholeScript):
+                # Its steps are not found: it is accounted for and nothing is swapped.
+                self._keep_account("its steps are not found, so nothing was swapped")
+                return
+            try:
+                yield from self._look()
+            except RunError as error:
+                if self._account is None:
+                    raise
+                self._keep_account(str(error))
+                return
             if self._facts.late:
                 yield Preparing(settings.late_in_words(self._facts.late))
             if not self._stopped.is_set():
                 yield from self._compare()
         finally:
             launcher().load_with({})
+
+    def _take_account(self) -> Iterator[Event]:
+        """Look where the seconds go first, where the budget has room for that."""
+        whole = isinstance(self._maker, WholeScript)
+        budget = self._asked or rounds.LONGEST_S
+        if self._only or (budget < _LEAST_ACCOUNTED_S and not whole):
+            return
+        seconds = min(USUAL_S, budget / _ACCOUNT_SHARE)
+        made = self._maker
+        if isinstance(made, Script) and not whole:
+            made = WholeScript(made.path, made.arguments, folder=made.folder)
+        account = AccountSession(made, budget=seconds, most=budget / 3, saves=False)
+        try:
+            for event in account.look():
+                if self._stopped.is_set():
+                    account.stop()
+                if isinstance(event, Preparing):
+                    yield event
+        except RunError:
+            # What it raises is told by the look, which can do more about it.
+            if whole:
+                raise
+        self._account = account.finding
+
+    def _keep_account(self, why: str) -> None:
+        """Save a diagnosis that holds an account and nothing that was swapped."""
+        self._untested = {"changes": why.rstrip(".")}
+        nothing = Measurement(variants=(rounds.given(),), baseline=AS_GIVEN)
+        stopped = self._stopped.is_set()
+        if self._account is not None:
+            self._save(self._diagnosis(nothing, stopped=stopped, unfinished=False))
 
     def _look(self) -> Iterator[Event]:
         while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
@@ -156,6 +208,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 self._asked,
                 began=self._began,
                 screens=not self._only,
+                hinted=causes.swapped(self._account) if self._account else frozenset(),
             ),
             self._seed,
             Limits(silence=max(_SLICE_S, longest)),
@@ -308,6 +361,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             | {ASKED: self._given()}
             | ({rounds.ONLY: [*self._only]} if self._only else {}),
             outcome=verdict.outcome(measured),
+            account=self._account,
             code=digest(self._maker),
             trials=measured.trials,
             samples=measured.samples,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from perfkit import units
 from perfkit.diagnosis import rounds, settings, split, tracing
+from perfkit.diagnosis.accounted import with_account
 from perfkit.diagnosis.changes import resident
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.facts import LONG_BETWEEN_S
@@ -94,9 +95,11 @@ _REMEDIES = {
 def verdict_of(found: Diagnosis) -> Verdict:
     """Say in words what a diagnosis says in numbers; its own words are not read."""
     if found.step is None:
-        return _not_measured(found)
-    said = _applied(found) or _to_do(found) or _nothing_to_do(found)
-    return replace(said, because=tuple(because(found)))
+        return with_account(found, _not_measured(found))
+    applied = _applied(found)
+    said = applied or _to_do(found) or _nothing_to_do(found)
+    said = replace(said, because=tuple(because(found)))
+    return said if applied else with_account(found, said)
 
 
 def outcome(measured: Measurement) -> str:

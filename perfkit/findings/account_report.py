@@ -94,19 +94,29 @@ def report(account: Account) -> Report:
         verdict=account.verdict,
         question=f"Where do the seconds of {plain(account.training, 80)} go?",
         stamp=account.stamp,
-        listing=Listing(tuple(_rows(account)), tuple(KINDS), _folded(account)),
+        listing=listing(account),
         besides=tuple(_besides(account)),
-        folds=(
-            Fold("What people do about it", tables=(_tips(account),)),
-            Fold("Every line, in numbers", tables=(_table(account),)),
-            Fold("The stages of the input", tables=(_stages(account),)),
-            Fold("How it was seen, and what looking cost", tuple(_method(account))),
-        ),
+        folds=folds(account),
         repeat=f"Repeat it: `perfkit lines {plain(account.training, 200)}`.",
         foot=(
             f"Seen on {plain(account.machine.summary)}, {minute(account.recorded)}.",
         ),
         path=account.path,
+    )
+
+
+def listing(account: Account) -> Listing:
+    """The user's own lines with what each takes."""
+    return Listing(tuple(_rows(account)), tuple(KINDS), _folded(account))
+
+
+def folds(account: Account) -> tuple[Fold, ...]:
+    """What stands one click away."""
+    return (
+        Fold("What people do about these lines", tables=(_tips(account),)),
+        Fold("Every line, in numbers", tables=(_table(account),)),
+        Fold("The stages of the input", tables=(_stages(account),)),
+        Fold("How the lines were seen, and what looking cost", tuple(_method(account))),
     )
 
 

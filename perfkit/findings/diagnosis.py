@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
+from perfkit.findings.account import Account
 from perfkit.findings.record import Edit, Finding, Verdict, cell_in_words
 from perfkit.findings.report import Report, Saved
 from perfkit.machine.record import Machine
@@ -285,6 +286,7 @@ class Diagnosis(Saved):
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
         outcome: How the training as given ended: ``"completed"``, or what kept it
             from being measured.
+        account: Where its seconds go, line by line; None where nobody looked.
         code: A digest of the cell or the file with the function, by which a recording
             is known to be of this very training; "" where it cannot be read.
 
@@ -311,6 +313,7 @@ class Diagnosis(Saved):
     anatomy: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     outcome: str = "completed"
+    account: Account | None = None
     code: str = ""
     guess: str = ""
     trials: tuple[Trial, ...] = ()

@@ -373,17 +373,18 @@ STYLE = """
 .perfkit-report .perfkit-gap td {text-align: center !important; opacity: .6}
 .perfkit-report .perfkit-bar {display: flex; height: .75em; width: 8em}
 .perfkit-report .perfkit-bar i, .perfkit-report .perfkit-key i {height: .75em}
-.perfkit-report .perfkit-key {display: flex; flex-wrap: wrap; gap: 1em; font-size: .85em}
+.perfkit-report .perfkit-key {display: flex; flex-wrap: wrap; gap: 1em;
+  font-size: .85em}
 .perfkit-report .perfkit-key i {display: inline-block; width: 1.1em; margin-right: .3em}
 .perfkit-report .perfkit-hidden {position: absolute; clip-path: inset(50%);
   height: 1px; width: 1px; overflow: hidden}
 .perfkit-report .perfkit-k0 {background: #3b7dc4}
 .perfkit-report .perfkit-k1 {background: repeating-linear-gradient(45deg, #1d9a63 0 3px,
   #1d9a6380 3px 6px)}
-.perfkit-report .perfkit-k2 {background: repeating-linear-gradient(90deg, #d9661f 0 3px,
-  #d9661f80 3px 5px)}
-.perfkit-report .perfkit-k3 {background: repeating-linear-gradient(-45deg, #a8741a 0 2px,
-  #a8741a70 2px 5px)}
+.perfkit-report .perfkit-k2 {background: repeating-linear-gradient(90deg,
+  #d9661f 0 3px, #d9661f80 3px 5px)}
+.perfkit-report .perfkit-k3 {background: repeating-linear-gradient(-45deg,
+  #a8741a 0 2px, #a8741a70 2px 5px)}
 .perfkit-report .perfkit-k4 {background: repeating-linear-gradient(0deg, #8a94a0 0 2px,
   #8a94a060 2px 4px)}
 """
@@ -475,7 +476,7 @@ def _inside(fold: Fold) -> str:
 
 
 def _listing(listing: Listing) -> str:
-    """Lines with a bar by kind, told apart by colour and by pattern; rows of a table."""
+    """Lines with a bar by kind, told apart by colour and by pattern, in a table."""
     used = [
         any(r.kinds[n : n + 1] != (0.0,) and r.kinds for r in listing.rows)
         for n in range(len(listing.kinds))
@@ -494,7 +495,8 @@ def _listing(listing: Listing) -> str:
         rows.append(_line_row(row, listing.kinds))
     if listing.folded:
         rows.append(
-            f'<tr class="perfkit-gap"><td colspan="4">⋯ {_text(listing.folded)}</td></tr>'
+            '<tr class="perfkit-gap"><td colspan="4">⋯ '
+            f"{_text(listing.folded)}</td></tr>"
         )
     key = "".join(
         f'<span><i class="perfkit-k{n}"></i>{_text(kind)}</span>'
@@ -528,7 +530,8 @@ def _line_row(row: Row, kinds: tuple[str, ...]) -> str:
     strength = ' class="perfkit-strong"' if row.strong else ""
     code = escape(plain_lines(row.code))
     remark = (
-        f'<tr class="perfkit-say"><td colspan="3"></td><td>{_code(row.remark)}</td></tr>'
+        '<tr class="perfkit-say"><td colspan="3"></td>'
+        f"<td>{_code(row.remark)}</td></tr>"
         if row.remark
         else ""
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfkit import units
-from perfkit.findings import load
+from perfkit.findings import account_report, load
 from perfkit.findings.diagnosis import ARGUMENTS, TOGETHER, Diagnosis, Part
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Dated, Finding, Verdict
@@ -77,8 +77,10 @@ def of_diagnosis(found: Diagnosis) -> Report:
         question=finding.question,
         stamp=finding.stamp,
         table=table,
+        listing=account_report.listing(found.account) if found.account else None,
         besides=(*_besides(found), *_missing(finding, table)),
         folds=(
+            *(account_report.folds(found.account) if found.account else ()),
             Fold("How each cause is known, and what to type", tables=(_causes(found),)),
             _split(found),
             Fold(

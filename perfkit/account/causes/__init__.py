@@ -34,6 +34,12 @@ def tips(account: Account, told: dict[str, Any]) -> tuple[Tip, ...]:
     return tuple(found[:_MOST])
 
 
+def swapped(account: Account) -> frozenset[str]:
+    """The causes of changes of a diagnosis that an account's tips are about."""
+    told = {tip.cause for tip in account.tips}
+    return frozenset(one.swap for one in CAUSES if one.id in told and one.swap)
+
+
 def _calls(account: Account, told: dict[str, Any]) -> tuple[Any, ...]:
     by_place = {tuple(place): n for n, place in enumerate(told.get("places", ()))}
     return tuple(

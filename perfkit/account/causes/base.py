@@ -35,7 +35,8 @@ class Cause:
         do: An imperative without its full stop; ``{where}`` is the first line.
         fix: The lines to type.
         mind: What doing so may cost, in a sentence; "" for nothing.
-        planted: The training in which it was planted, by the name of its file.
+        group: The change of a diagnosis that leaves all of it out; "" for none.
+        swap: The cause of the changes of a diagnosis that are about it; "" for none.
     """
 
     id: str
@@ -43,7 +44,8 @@ class Cause:
     do: str
     fix: str = ""
     mind: str = ""
-    planted: str = ""
+    group: str = ""
+    swap: str = ""
 
     def tips(self, seen: "Seen") -> Iterator[Tip]:
         """Where it applies, with all that a reader needs."""
@@ -62,6 +64,7 @@ class Cause:
                 means=found.means,
                 fix=self.fix,
                 mind=self.mind,
+                group=self.group,
             )
 
 

@@ -168,7 +168,6 @@ CAUSES = (
         fix="`model(rows, training=False)` for a few rows, or one `predict_on_batch` "
         "for all rows of the turn at once",
         mind="`model(...)` returns a tensor: `.numpy()` makes an array of it.",
-        planted="pole_dqn",
     ),
     Cause(
         id="compile-in-loop",
@@ -178,7 +177,6 @@ CAUSES = (
         "`model.optimizer.learning_rate = ...`",
         mind="A new `compile` also resets the optimizer: reset it yourself if you "
         "want that.",
-        planted="compile_in_epochs",
     ),
     Cause(
         id="fit-in-loop",
@@ -188,14 +186,12 @@ CAUSES = (
         "the parts; `train_on_batch` where each part is one batch",
         mind="One `fit` over all parts may mix them: shuffle within the parts to keep "
         "their order.",
-        planted="chunked_sales",
     ),
     Cause(
         id="evaluated-often",
         applies=_evaluate,
         do="Evaluate less often, or on fewer examples",
         fix="Every few epochs, or `validation_data=` with `validation_freq=`",
-        planted="evaluate_each_step",
     ),
     Cause(
         id="small-batches-by-hand",
@@ -203,7 +199,6 @@ CAUSES = (
         do="Hand more rows to each call",
         fix="Collect rows, then one `train_on_batch` for all of them",
         mind="Fewer, larger updates learn differently: tune the learning rate.",
-        planted="online_rows",
     ),
     Cause(
         id="weights-copied",
@@ -211,7 +206,6 @@ CAUSES = (
         do="Copy weights less often, or within the graph",
         fix="`for a, b in zip(target.variables, model.variables): a.assign(b)` in one "
         "`tf.function`, every few hundred steps",
-        planted="target_network",
     ),
     Cause(
         id="saved-often",
@@ -219,14 +213,16 @@ CAUSES = (
         do="Save less often",
         fix='`ModelCheckpoint(..., save_freq="epoch", save_weights_only=True)`, or '
         "every few epochs",
-        planted="saves_each_epoch",
+        group="without observers",
+        swap="callback",
     ),
     Cause(
         id="callback",
         applies=_callback,
         do="Let the callback at {where} do less",
         fix="Every hundredth step, or at the end of an epoch",
-        planted="callback_per_batch",
+        group="without observers",
+        swap="callback",
     ),
     Cause(
         id="traced-again",
@@ -234,7 +230,7 @@ CAUSES = (
         do="Let the function called at {where} be traced once",
         fix="Make the `tf.function` once, outside of the loop; hand it tensors, not "
         "numbers; `reduce_retracing=True` where shapes differ",
-        planted="retracing_number",
+        swap="retracing",
     ),
     Cause(
         id="model-called-eagerly",
@@ -242,6 +238,6 @@ CAUSES = (
         do="Put the call at {where} under `tf.function`",
         fix="`@tf.function` on the function around it",
         mind="What it prints or counts in Python then happens once.",
-        planted="eager",
+        swap="eager",
     ),
 )

@@ -163,7 +163,6 @@ CAUSES = (
         do="Take the loop out of the graph at {where}",
         fix="The same operations on the whole batch, along an axis, without `map_fn`, "
         "`scan` or `while_loop`",
-        planted="gesture_app",
     ),
     Cause(
         id="loop-unrolled",
@@ -171,14 +170,12 @@ CAUSES = (
         do="Replace the Python loop at {where} by operations on whole tensors",
         fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` over an axis in place of "
         "`for`",
-        planted="cell_instances",
     ),
     Cause(
         id="jacobian",
         applies=_jacobian,
         do="Compute only what is used of the jacobian at {where}",
         fix="`tape.gradient` of a sum for a diagonal; `batch_jacobian` per example",
-        planted="jacobian_diagonal",
     ),
     Cause(
         id="dense-update",
@@ -187,7 +184,6 @@ CAUSES = (
         fix="A smaller table (hash the rare ids), or an optimizer without state for "
         "it, such as `SGD`",
         mind="`SGD` learns otherwise than `Adam`: tune its rate.",
-        planted="adam_unused_rows",
     ),
     Cause(
         id="frozen-layers",
@@ -195,7 +191,6 @@ CAUSES = (
         do="Compute the frozen layers once, and train on what they give",
         fix="`features = base.predict(x)`, then fit the head on `features`",
         mind="That leaves out augmentation in front of the frozen layers.",
-        planted="mushroom_transfer",
     ),
     Cause(
         id="xla-shapes",
@@ -203,14 +198,12 @@ CAUSES = (
         do="Give all batches one shape, or leave `jit_compile` out",
         fix="`padded_batch(..., padded_shapes=...)` with a fixed length, or a few "
         "bucket lengths",
-        planted="quake_shapes",
     ),
     Cause(
         id="text-in-model",
         applies=_text,
         do="Take text apart in the input, not in the model",
         fix="`data.map(lambda t, y: (vectorize(t), y)).cache()`",
-        planted="text_in_model",
     ),
     Cause(
         id="decomposition",
@@ -218,13 +211,13 @@ CAUSES = (
         do="Decompose less often, or approximately, at {where}",
         fix="A power iteration, or every tenth step",
         mind="An approximation learns otherwise: watch the loss.",
-        planted="svd_each_step",
     ),
     Cause(
         id="metric",
         applies=_measured,
         do="Leave the metric at {where} out of training steps",
         fix="Compute it in validation, once an epoch",
-        planted="metrics",
+        group="without observers",
+        swap="callback",
     ),
 )

@@ -119,14 +119,15 @@ CAUSES = (
         do="Filter before the expensive work at {where}",
         fix="`filter` on file names and labels first, then `map` what was kept; or "
         "`cache()` before the filter",
-        planted="rare_defects",
+        group="without input",
     ),
     Cause(
         id="cache-thrown-away",
         applies=_cache,
         do="Put `cache()` behind `take`",
         fix="`.take(n).cache()`",
-        planted="tiles_take",
+        group="without input",
+        swap="no-cache",
     ),
     Cause(
         id="single-elements",
@@ -134,7 +135,7 @@ CAUSES = (
         do="Hand on whole batches, not single elements, at {where}",
         fix="Slice arrays into windows or batches at once, such as with "
         "`keras.utils.timeseries_dataset_from_array`, or `batch` before the map",
-        planted="window_flat_map",
+        group="without input",
     ),
     Cause(
         id="python-batches",
@@ -142,14 +143,16 @@ CAUSES = (
         do="Make the batches without so much Python at {where}",
         fix="Do it for the whole batch with NumPy, do it once before training, or in "
         "`tf.data`; a `PyDataset` with `workers=` helps where it lets go of the lock",
-        planted="python_generator",
+        group="without input",
+        swap="python-input",
     ),
     Cause(
         id="map-in-turn",
         applies=_serial,
         do="Let the map work on several elements at a time",
         fix="`.map(..., num_parallel_calls=tf.data.AUTOTUNE)`",
-        planted="serial_map",
+        group="without input",
+        swap="serial-map",
     ),
     Cause(
         id="input",
@@ -157,6 +160,7 @@ CAUSES = (
         do="Make the input at {where} cheaper, or do it once",
         fix="`cache()` behind it if it fits in memory, smaller files, `prefetch`",
         mind="Random changes, such as augmentation, belong behind the cache.",
-        planted="no_cache",
+        group="without input",
+        swap="no-cache",
     ),
 )

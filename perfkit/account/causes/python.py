@@ -71,7 +71,7 @@ CAUSES = (
         do="Put the step under `tf.function`, from {where} on",
         fix="`@tf.function` on the function that makes one step",
         mind="What it prints or counts in Python then happens once.",
-        planted="eager",
+        swap="eager",
     ),
     Cause(
         id="tensors-read",
@@ -79,34 +79,29 @@ CAUSES = (
         do="Read tensors less often than at {where}",
         fix="Keep sums in tensors or `keras.metrics`, and call `.numpy()` once an "
         "epoch",
-        planted="float_each_step",
     ),
     Cause(
         id="arrays-copied",
         applies=_calls(_COPIES),
         do="Do not copy or convert arrays in each step at {where}",
         fix="Fill one array made beforehand; convert to tensors once, before the loop",
-        planted="replay_arrays",
     ),
     Cause(
         id="pandas-rows",
         applies=_calls(_PANDAS, 2 * WORTH),
         do="Take rows from arrays, not from a table, at {where}",
         fix="`table.to_numpy()` once, before the loop",
-        planted="pandas_rows",
     ),
     Cause(
         id="files-read-again",
         applies=_calls(_FILES, 2 * WORTH),
         do="Read the file at {where} once",
         fix="Before the loop, or `np.load(..., mmap_mode='r')` for parts of it",
-        planted="file_each_batch",
     ),
     Cause(
         id="python-between-steps",
         applies=_own,
         do="Do the work at {where} for the whole batch at once, or before training",
         fix="NumPy or TensorFlow on whole arrays in place of the loop",
-        planted="python_rows",
     ),
 )

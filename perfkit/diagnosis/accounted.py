@@ -1,0 +1,99 @@
+"""What an account adds to a diagnosis: where the seconds go, beside the swaps."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.findings.account import Account, Tip, edits_of
+from perfkit.findings.diagnosis import Cause, Diagnosis
+from perfkit.findings.record import Verdict
+
+if TYPE_CHECKING:
+    from perfkit.measure.statistics import Sure
+
+# A change that was measured leads unless a line could bring so many times more.
+_MORE = 1.2
+# What an A/B test leaves to be had that is not worth a word.
+_LITTLE = 1.05
+_MOST = 2
+
+
+def with_account(found: Diagnosis, said: Verdict) -> Verdict:
+    """The verdict of a diagnosis, with what its account says where that says more."""
+    account = found.account
+    if account is None or not account.lines:
+        return said
+    tips, measured = left(found, account), _measured(found)
+    if tips and _leads(tips[0], measured):
+        return _tip_first(found, account, tips, said if measured else None)
+    if said.sure == "not known yet" and not measured:
+        return replace(
+            said,
+            headline=account.verdict.headline,
+            much=f"{said.headline} {said.much}".strip(),
+        )
+    if tips:
+        also = "; ".join(f"{t.do} ({units.percent(t.share)})" for t in tips[:_MOST])
+        parts = filter(None, [said.next, f"Profiled, not tested: {also}."])
+        return replace(said, next="\n".join(parts))
+    return said
+
+
+def left(found: Diagnosis, account: Account) -> list[Tip]:
+    """The tips of an account that no A/B test has refuted."""
+    return [tip for tip in account.tips if _most(found, tip) >= _LITTLE]
+
+
+def _most(found: Diagnosis, tip: Tip) -> float:
+    """How many times as fast a training may be at most without what a tip is about."""
+    most = 1 / max(1e-3, 1 - tip.share)
+    compared = found.compared(tip.group) if tip.group else None
+    if compared is not None and compared.is_judged:
+        most = min(most, compared.high)
+    return most
+
+
+def _measured(found: Diagnosis) -> Cause | None:
+    """The best change that was measured; leaving all of a group out is none."""
+    return next((cause for cause in found.best if not cause.is_ceiling), None)
+
+
+def _leads(tip: Tip, measured: Cause | None) -> bool:
+    if measured is None:
+        return True
+    return 1 / max(1e-3, 1 - tip.share) > _MORE * measured.speedup.estimate
+
+
+def _tip_first(
+    found: Diagnosis, account: Account, tips: list[Tip], said: Verdict | None
+) -> Verdict:
+    tip, *others = tips
+    compared = found.compared(tip.group) if tip.group else None
+    much, interval = tip.means, account.verdict.interval
+    sure: Sure = "profiled"
+    if compared is not None and compared.verdict == "faster" and compared.ends:
+        much += (
+            f" A/B tested: without all of it the training would run "
+            f"{units.times(compared.ratio)} times as fast."
+        )
+        sure, interval = compared.sure, compared.ends
+    return Verdict(
+        headline=f"{tip.do}.",
+        much=much,
+        sure=sure,
+        interval=interval,
+        edits=edits_of(account, tip),
+        warnings=tuple(filter(None, [tip.mind, *account.verdict.warnings]))[:2],
+        next="\n".join(_next(tip, others, said)),
+    )
+
+
+def _next(tip: Tip, others: list[Tip], said: Verdict | None) -> Iterator[str]:
+    if tip.fix:
+        yield f"To type: {tip.fix}"
+    if said is not None:
+        yield f"A/B tested: {said.headline} {said.much}"
+    if others:
+        also = "; ".join(f"{t.do} ({units.percent(t.share)})" for t in others[:_MOST])
+        yield f"Profiled, not tested: {also}."
