@@ -261,7 +261,8 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
         raise RunError(session.unsaved)
     if finding.stopped:
         return INTERRUPTED
-    return DONE if finding.timings else FAILED
+    known = finding.timings or getattr(finding, "account", None)
+    return DONE if known else FAILED
 
 
 def _show(asked: Namespace) -> int:

@@ -5,13 +5,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.account import Account, Tip, edits_of
+from perfkit.findings.account import SET_UP, Account, Tip, edits_of
 from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.record import Verdict
+from perfkit.findings.text import as_sentence
 
 if TYPE_CHECKING:
     from perfkit.measure.statistics import Sure
 
+# Why none was tried, among the causes that were not tested.
+NO_CHANGES = "changes"
 # A change that was measured leads unless a line could bring so many times more.
 _MORE = 1.2
 # What an A/B test leaves to be had that is not worth a word.
@@ -24,8 +27,13 @@ def with_account(found: Diagnosis, said: Verdict) -> Verdict:
     account = found.account
     if account is None or not account.lines:
         return said
+    if NO_CHANGES in found.untested:
+        why = as_sentence(f"no change was tried: {found.untested[NO_CHANGES]}")
+        return replace(
+            account.verdict, much=f"{account.verdict.much} {why}", because=said.because
+        )
     tips, measured = left(found, account), _measured(found)
-    if tips and _leads(tips[0], measured):
+    if tips and _leads(tips[0], measured, account):
         return _tip_first(found, account, tips, said if measured else None)
     if said.sure == "not known yet" and not measured:
         return replace(
@@ -56,13 +64,18 @@ def _most(found: Diagnosis, tip: Tip) -> float:
 
 def _measured(found: Diagnosis) -> Cause | None:
     """The best change that was measured; leaving all of a group out is none."""
-    return next((cause for cause in found.best if not cause.is_ceiling), None)
+    changes = (c for c in found.best if c.change and not c.is_ceiling)
+    return next(changes, None)
 
 
-def _leads(tip: Tip, measured: Cause | None) -> bool:
+def _leads(tip: Tip, measured: Cause | None, account: Account) -> bool:
+    """Whether a tip is about more of the whole script than the best change is."""
     if measured is None:
         return True
-    return 1 / max(1e-3, 1 - tip.share) > _MORE * measured.speedup.estimate
+    # A change is measured in steps, which may be little of what the script does.
+    steps = 1 - account.share(account.kinds[SET_UP])
+    whole = 1 / (1 - steps * (1 - 1 / max(1.0, measured.speedup.estimate)))
+    return 1 / max(1e-3, 1 - tip.share) > _MORE * whole
 
 
 def _tip_first(

@@ -21,6 +21,7 @@ from perfkit.diagnosis import (
     split,
     verdict,
 )
+from perfkit.diagnosis.accounted import NO_CHANGES
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.facts import Facts
@@ -183,7 +184,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
 
     def _keep_account(self, why: str) -> None:
         """Save a diagnosis that holds an account and nothing that was swapped."""
-        self._untested = {"changes": why.rstrip(".")}
+        self._untested = {NO_CHANGES: why.rstrip(".")}
         nothing = Measurement(variants=(rounds.given(),), baseline=AS_GIVEN)
         stopped = self._stopped.is_set()
         if self._account is not None:

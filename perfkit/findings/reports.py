@@ -78,7 +78,11 @@ def of_diagnosis(found: Diagnosis) -> Report:
         stamp=finding.stamp,
         table=table,
         listing=account_report.listing(found.account) if found.account else None,
-        besides=(*_besides(found), *_missing(finding, table)),
+        besides=(
+            *_besides(found),
+            # Where nothing was swapped the account is all there is, and is whole.
+            *(_missing(finding, table) if finding.timings or not found.account else ()),
+        ),
         folds=(
             *(account_report.folds(found.account) if found.account else ()),
             Fold("How each cause is known, and what to type", tables=(_causes(found),)),
