@@ -10,7 +10,10 @@ import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
 
 from perfkit import units
 from perfkit.diagnosis.facts import Facts
@@ -90,7 +93,7 @@ def in_learning(
         if mine[name] != theirs[name]:
             now, before = (_set_to(each[name]) for each in (mine, theirs))
             yield Difference(f"its {name} is {now} instead of {before}")
-    one, other = (first_losses(measured, each) for each in (side, baseline))
+    one, other = first_losses(measured, side, baseline)
     finite = [all(map(math.isfinite, losses)) for losses in (one, other)]
     enough = len(one) > 1 and len(other) > 1
     if enough and (_apart(one, other) if all(finite) else any(finite)):
@@ -103,10 +106,34 @@ def _mean(losses: list[float]) -> str:
     return units.significant(mean) if math.isfinite(mean) else "no numbers"
 
 
-def first_losses(measured: Measurement, side: str) -> list[float]:
-    """The first losses of all trials of a side; none where its loop tells none."""
-    told = losses_of(measured, side).values()
-    return [loss for trial in told for _, loss in trial[:_FIRST]]
+def first_losses(
+    measured: Measurement, side: str, baseline: str
+) -> tuple[list[float], list[float]]:
+    """The first losses of all trials of both; none where its loop tells none.
+
+    Where one tells them of several steps at a time, the other's are taken over as many.
+    """
+    told = losses_of(measured, side), losses_of(measured, baseline)
+    ends = [[n for n, _ in next(iter(each.values()), ())[:_FIRST]] for each in told]
+    coarse = max(filter(None, ends), key=itemgetter(0), default=[])
+    one, other = (
+        [loss for trial in each.values() for loss in _over(coarse, trial)]
+        for each in told
+    )
+    return one, other
+
+
+def _over(ends: list[float], told: list[tuple[float, float]]) -> list[float]:
+    """The mean losses between these numbers of examples, as far as they were told."""
+    first = told[:_FIRST]
+    if not ends or first[0][0] >= ends[0]:
+        return [loss for _, loss in first]
+    counts, means = zip(*told, strict=True)
+    sums = np.cumsum(np.diff(counts, prepend=0) * means)
+    known = [0.0, *(end for end in ends if end <= counts[-1])]
+    between = np.interp(known, (0, *counts), (0, *sums))
+    found: list[float] = (np.diff(between) / np.diff(known)).tolist()
+    return found
 
 
 def losses_of(measured: Measurement, side: str) -> dict[int, list[tuple[float, float]]]:

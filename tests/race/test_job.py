@@ -207,5 +207,24 @@ def test_losses_are_alike_but_for_rounding():
 
 def test_the_first_losses_are_those_of_all_rounds():
     run = measured(rounds=2, notes={NEW: {LOSSES: FALLING}})
-    assert job.first_losses(run, NEW) == 2 * [loss for _, loss in FALLING[:5]]
-    assert job.first_losses(run, OLD) == []
+    first = 2 * [loss for _, loss in FALLING[:5]]
+    assert job.first_losses(run, NEW, OLD) == (first, [])
+    assert job.first_losses(run, OLD, NEW) == ([], first)
+
+
+def test_losses_of_several_steps_at_a_time_are_held_against_those_of_as_many():
+    steep = [(n, 10.0 / n) for n in (1, 2, 3, 4, 5, 7, 9, 12)]
+    total = lambda end: sum(  # noqa: E731
+        loss * (min(n, end) - before)
+        for before, (n, loss) in zip([0, *(n for n, _ in steep)], steep, strict=False)
+        if before < end
+    )
+    fours = [(4, total(4) / 4), (8, (total(8) - total(4)) / 4), (12, 0.9)]
+    run = measured(rounds=1, notes={NEW: {LOSSES: fours}, OLD: {LOSSES: steep}})
+    one, other = job.first_losses(run, NEW, OLD)
+    assert other[:2] == pytest.approx(one[:2])
+    assert len(one) == len(other) == 3
+    assert learning({LOSSES: fours}, {LOSSES: steep}) == []
+    assert learning({LOSSES: steep}, {LOSSES: fours}) == []
+    # What is told of too few steps is held against nothing.
+    assert learning({LOSSES: fours}, {LOSSES: steep[:3]}) == []
