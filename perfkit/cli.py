@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import options, units
 from perfkit.errors import (
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from perfkit.diagnosis.edits import Patch
     from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.profile import Profile
     from perfkit.findings.report import Shown
     from perfkit.findings.store import Recorded
     from perfkit.progress import Display
+    from perfkit.race.patched import Proof
     from perfkit.runs import Watched
 
 DONE, FAILED, BAD_USAGE, LEFT_OPEN, INTERRUPTED = 0, 1, 2, 3, 130
@@ -183,18 +185,50 @@ def _diagnose(asked: Namespace) -> int:
     session = open_diagnosis(made, asked.budget, asked.seed, asked.out)
     code = _watched(session, asked)
     if asked.diff and session.finding:
-        _write_patch(session.finding, made)
+        proved = _write_patch(session.finding, made, asked)
+        return code or proved
     return code
 
 
-def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
+def _write_patch(found: Diagnosis, made: Callable[[], Any], asked: Namespace) -> int:
+    """Print the patch if it is proved; give the code that says whether it is."""
     from perfkit.diagnosis.edits import patch
 
-    written = patch(found, made, Path.cwd())
+    written, header, says = patch(found, made, Path.cwd()), "", list[str]()
+    if written.text and not asked.no_race:
+        proof = _proof(written, found, made, asked)
+        if not proof.helps:
+            print(f"perfkit: {proof.says}", file=sys.stderr)
+            return LEFT_OPEN
+        header = f"# {proof.says}\n"
+        says = [f"{proof.says}. That counts: it is measured with the whole patch."]
     # In the file's own encoding and with its ends of lines.
-    sys.stdout.buffer.write(written.text)
-    for sentence in written.says:
+    sys.stdout.buffer.write(header.encode() + written.text)
+    for sentence in (*says, *written.says):
         print(f"perfkit: {sentence}", file=sys.stderr)
+    return DONE
+
+
+def _proof(
+    patch: Patch, found: Diagnosis, made: Callable[[], Any], asked: Namespace
+) -> Proof:
+    """Race the patched copy, unless the diagnosis was no run, or was stopped."""
+    from perfkit.race.patched import open_proof, proof_of, unproved
+    from perfkit.runs import watch
+
+    if found.stopped or found.replayed:
+        why = "stopped" if found.stopped else "a recording"
+        return unproved(f"the diagnosis was {why}, so nothing proves it")
+    try:
+        session = open_proof(patch, found, made, asked.seed, asked.out)
+        raced = watch(session, _display())
+    except KeyboardInterrupt:
+        raced = None
+    except PerfkitError as error:
+        return unproved(str(error).rstrip("."))
+    if raced is None or raced.stopped:
+        raise KeyboardInterrupt(unproved("its race was stopped").says)
+    return proof_of(raced, patch)
 
 
 def _race(asked: Namespace) -> int:

@@ -50,6 +50,10 @@ _RACES_CODES = (
     "by more than that, 0 if it is shown not to be, 3 if that is left open; 2 also "
     "if a side cannot be run, or anything else fails"
 )
+_PATCHS_CODES = (
+    f"{_EXIT_CODES}. With --diff: 3 if the race does not show that the patch helps, "
+    "and there is none on stdout"
+)
 _DOCTORS_CODES = (
     "exit code: 0 nothing fails (a warning is no failure); 1 something fails; 2 bad "
     "usage; 130 stopped by Ctrl-C (what was found by then is shown)"
@@ -200,7 +204,7 @@ def _fill_lines(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.epilog = _EXIT_CODES
+    parser.epilog = _PATCHS_CODES
     training = (
         "a script as it is, its own arguments behind --, or FILE.py:FUNCTION, a "
         "function that returns a compiled Keras model and its data, and if you like a "
@@ -210,8 +214,13 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
     _add(parser, "training", "FILE.py", training)
     _add_fit(parser)
-    patch = "write changes as a patch for `git apply` to stdout, all else to stderr"
+    patch = (
+        "write changes as a patch for `git apply` to stdout, all else to stderr, if a "
+        "race of the patched copy shows that it helps: 60 s beyond the budget, more "
+        "where three rounds take longer"
+    )
     _add(parser, "--diff", None, patch)
+    _add(parser, "--no-race", None, "with --diff: write the patch without that race")
     _add_run_options(
         parser, "seconds for all of it, or auto: what it needs, at most 600 (auto)"
     )

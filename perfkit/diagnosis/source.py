@@ -377,6 +377,12 @@ def spoken_in(path: Path, seen: set[Path], script: Path | None = None) -> Iterat
                 yield from _in_any(folders, f"{module}.{alias.name}", seen, script)
 
 
+def in_one_cell(code: str) -> bytes:
+    """A notebook with nothing but this code in it."""
+    cell = {"cell_type": "code", "source": [code]}
+    return json.dumps({"cells": [cell]}).encode()
+
+
 def _code_cells(text: str) -> list[str]:
     """The code of a notebook's cells as Python, none of their lines moved.
 

@@ -1,8 +1,9 @@
-"""A commit's files in a folder of their own; the repository is only read.
+"""A commit's files, or a changed script, in a folder of their own; all is only read.
 
 No branch, index or file of the user's is touched, and no hook runs: the commit is read
 into an index that lies in the new folder, and written from there. What git does not
-keep, such as data, is linked into it, so that both sides read the same.
+keep, such as data, is linked into it, so that both sides read the same; and so is all
+that lies around a changed script.
 """
 
 import fcntl
@@ -85,7 +86,7 @@ def _lies_in(place: str, folder: str) -> bool:
 
 @dataclass(frozen=True)
 class Commit:
-    """The files of a commit.
+    """The files of a commit, or what stands for one.
 
     Attributes:
         name: As it was asked for, with its number: ``"main (1a2b3c4)"``.
@@ -138,19 +139,15 @@ def checked_out(revision: str, script: Path) -> Commit:
     Raises:
         BadParameterError: There is no git, repository or commit.
     """
-    remove_left(_PREFIX, _LOCK)
     where = script.resolve().parent
     top = Path(_git(where, "rev-parse", "--show-toplevel")).resolve()
     # What begins with a dash would be an option.
     number = _git(
         top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"
     )
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    held = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(held, fcntl.LOCK_SH)
-    found = Commit(f"{revision} ({number[:7]})", top, folder / top.name, folder, held)
+    found = _empty(f"{revision} ({number[:7]})", top)
     try:
-        index = {"GIT_INDEX_FILE": str(folder / "index")}
+        index = {"GIT_INDEX_FILE": str(found.folder / "index")}
         _git(top, "read-tree", number, **index)
         _git(top, "checkout-index", "--all", f"--prefix={found.tree}/", **index)
         _link_submodules(top, found.tree, index)
@@ -159,6 +156,36 @@ def checked_out(revision: str, script: Path) -> Commit:
         found.close()
         raise
     return found
+
+
+def changed(script: Path, data: bytes, name: str) -> Commit:
+    """Write a changed script where it finds around it what lies around the script.
+
+    That is its repository, or else the folder that perfkit was started in, its own if
+    it lies elsewhere.
+    """
+    script = script.resolve()
+    tops = (p for p in script.parents if (p / ".git").exists())
+    here = [Path.cwd()] if Path.cwd() in script.parents[:-1] else []
+    found = _empty(name, next(tops, *here or [script.parent]))
+    try:
+        there = found.tree / script.relative_to(found.top)
+        there.parent.mkdir(parents=True)
+        there.write_bytes(data)
+        _link(found.top, found.tree)
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
+def _empty(name: str, top: Path) -> Commit:
+    """A new folder for files of a working tree."""
+    remove_left(_PREFIX, _LOCK)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    held = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    return Commit(name, top, folder / top.name, folder, held)
 
 
 def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:

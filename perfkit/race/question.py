@@ -201,9 +201,11 @@ class Race(Experiment):
     def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
         """What a side does otherwise than the baseline, but for what was asked for."""
         seen = job.differences(
-            self.facts[side.name], self.facts[self.baseline], batch=side.batch
+            self.facts[side.name],
+            self.facts[self.baseline],
+            batch=side.batch or side.retuned,
         )
-        if side.batch or side.policy:
+        if side.learns_otherwise:
             return seen
         return (*seen, *job.in_learning(measured, side.name, self.baseline))
 
@@ -218,7 +220,7 @@ class Race(Experiment):
                 yield name, f"{name} does another job than {self.baseline}: {said}."
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
-        if side.batch or side.policy:
+        if side.learns_otherwise:
             yield _LEARNS.format(name=side.name)
         trials = measured.of(self.baseline)
         left = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
@@ -299,21 +301,21 @@ def _ends(compared: Comparison) -> str:
     ends = [compared.low, compared.high]
     if compared.verdict == "slower":
         ends = [1 / compared.high, 1 / compared.low]
-    return " to ".join(map(_ratio, ends))
+    return " to ".join(map(in_times, ends))
 
 
 def _compared(compared: Comparison) -> str:
     if _is_open(compared):
         return f"is {compared.verdict}, by how much is not known yet"
     if compared.verdict == "slower":
-        return f"takes {_ratio(1 / compared.ratio)} times as long"
+        return f"takes {in_times(1 / compared.ratio)} times as long"
     if compared.verdict == "faster":
-        return f"runs {_ratio(compared.ratio)} times as fast"
+        return f"runs {in_times(compared.ratio)} times as fast"
     if compared.verdict == "no difference shown":
         return "shows no difference"
     return "is not known yet to be faster"
 
 
-def _ratio(value: float) -> str:
+def in_times(value: float) -> str:
     """Two digits behind the point where one would hide the difference."""
     return f"{value:.2f}" if value < 1.995 else units.times(value)

@@ -62,6 +62,7 @@ class RaceSession(Session):
         folder: Where the finding is saved; None for ``perfkit-findings`` here.
         worse: The share from which on a side counts as slower; a race that has decided
             that is over. None where nobody asked.
+        explains: Whether it says why its sides differ, too.
         close: Called when it is over.
 
     Raises:
@@ -78,6 +79,7 @@ class RaceSession(Session):
         seed: int | None = None,
         folder: Path | None = None,
         worse: float | None = None,
+        explains: bool = True,
         close: Callable[[], object] = nothing,
     ) -> None:
         if budget is not None:
@@ -87,6 +89,7 @@ class RaceSession(Session):
                 f"--worse is {worse!r}; give a share below 100 %, such as 5%."
             )
         self._asked, self._worse, self._close = budget, worse, close
+        self._explains = explains
         # What was asked for by hand, and no script may set to something else.
         self._given = {
             side.name: {n for n, _ in side.place.variables} for side in race.sides
@@ -174,7 +177,9 @@ class RaceSession(Session):
         race = self._race
         if isinstance(race, WholeRace):
             return self._plan_of_runs(race)
-        choose = Rounds(race.sides, race.facts, self._budget, self._worse)
+        choose = Rounds(
+            race.sides, race.facts, self._budget, self._worse, self._explains
+        )
         return Plan(
             variants=choose.first,
             baseline=self._race.baseline,

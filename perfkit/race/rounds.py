@@ -52,12 +52,14 @@ class Rounds:
         budget: Seconds of all rounds.
         worse: What counts as slower, as a share; None where nobody asked. A race that
             has decided that is over.
+        explains: Whether rounds are left for why the sides differ.
     """
 
     sides: Sequence[Side]
     facts: Mapping[str, Facts]
     budget: float
     worse: float | None = None
+    explains: bool = True
 
     @property
     def first(self) -> tuple[Variant, ...]:
@@ -86,7 +88,7 @@ class Rounds:
         narrow = all(one and one.half_width <= _NARROW for one in compared)
         if not differ:
             return () if narrow else variants
-        why = tuple(self._why(measured))
+        why = tuple(self._why(measured)) if self.explains else ()
         seen = min((len(measured.of(one.name)) for one in why), default=_WHY_ROUNDS)
         if seen >= _WHY_ROUNDS and narrow:
             return ()

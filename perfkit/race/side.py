@@ -42,6 +42,7 @@ class Side:
         batch: Examples of a step, in place of its own; 0 for its own.
         policy: The dtype policy of its layers, in place of its own; "" for its own.
         moved: Of a commit: where its code lies.
+        retuned: Whether it is known to learn otherwise, or in steps of another size.
     """
 
     name: str
@@ -51,6 +52,12 @@ class Side:
     batch: int = 0
     policy: str = ""
     moved: Moved = field(default_factory=Moved)
+    retuned: bool = False
+
+    @property
+    def learns_otherwise(self) -> bool:
+        """Whether it does, as was asked for."""
+        return bool(self.batch or self.policy or self.retuned)
 
     def make_changes(self, facts: Facts) -> tuple[Change, ...]:
         """What is changed in it, by hand.

@@ -952,14 +952,14 @@ def test_the_command_writes_the_patch_alone_to_stdout(tmp_path, monkeypatch, cap
     path = written(tmp_path, HEAD + FIT)
     monkeypatch.chdir(tmp_path)
     diagnosed_by(monkeypatch, found("without progress bar"))
-    assert main(["diagnose", str(path), "--diff"]) == 0
+    assert main(["diagnose", str(path), "--diff", "--no-race"]) == 0
     out, said = capsys.readouterr()
     assert out.startswith("--- a/train.py\n+++ b/train.py\n@@ ")
     assert said.startswith('perfkit: The patch makes "without progress bar".')
     assert "is left to you" not in said
     # What helps most has no lines.
     diagnosed_by(monkeypatch, found("without Python", "without progress bar"))
-    assert main(["diagnose", str(path), "--diff"]) == 0
+    assert main(["diagnose", str(path), "--diff", "--no-race"]) == 0
     left = '"without Python" is left to you: no lines for it are certain.'
     assert left in capsys.readouterr().err
     diagnosed_by(monkeypatch, found())

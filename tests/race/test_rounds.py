@@ -70,6 +70,13 @@ def test_a_plain_difference_is_explained_and_then_it_is_over():
     assert names(choose, with_reasons(run, 2, OLD, NEW)) == []
 
 
+def test_a_race_that_need_not_explain_is_over_once_its_answer_is_narrow():
+    choose = rounds_of(explains=False)
+    assert names(choose, measured({OLD: 1000.0, NEW: 2000.0})) == []
+    wide = measured({OLD: 1000.0, NEW: 3 * (1800.0, 2200.0)})
+    assert names(choose, wide) == [OLD, NEW]
+
+
 def test_what_explains_a_side_is_held_against_that_side():
     variants = rounds_of()(measured({OLD: 1000.0, NEW: 2000.0}))
     assert {one.against for one in variants if one.name in why(OLD)} == {OLD}

@@ -19,7 +19,7 @@ from perfkit.diagnosis.edits.places import Places, Unsure
 from perfkit.diagnosis.edits.table import row, shown
 from perfkit.diagnosis.hints import line_of
 from perfkit.diagnosis.maker import Source, source_of
-from perfkit.diagnosis.source import UNREADABLE
+from perfkit.diagnosis.source import UNREADABLE, in_one_cell
 from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Edit
@@ -172,10 +172,14 @@ class Patch:
         text: The patch in the encoding of the file; of a notebook the lines in words;
             empty where nothing is to be changed.
         says: Sentences about it.
+        copy: The whole file with these changes.
+        causes: What it changes.
     """
 
     text: bytes
     says: tuple[str, ...]
+    copy: bytes = b""
+    causes: tuple[Cause, ...] = ()
 
 
 def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
@@ -192,15 +196,18 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
         if source.cells:
             edits = "\n".join(map(str, lines_between(source, new)))
             text, outside = f"{edits}\n".encode(), _BY_HAND
+            copy = in_one_cell(new)
         else:
             name, outside = _name(path, folder)
-            text = _patch(path, name, source.text, new)
+            text, copy = _patch(path, name, source.text, new)
     except UNREADABLE:
         return Patch(b"", ("The code cannot be read any more, so there is no patch.",))
     made = {
         "The patch makes {}.": causes,
         "{} is left to you: no lines for it are certain.": [
-            one for one in found.best[:3] if one.cause not in {c.cause for c in causes}
+            one
+            for one in found.best[:3]
+            if one.change and one.cause not in {c.cause for c in causes}
         ],
         "For {} the training reports or saves less.": [
             cause for cause in causes if cause.cause in _LESS
@@ -212,7 +219,8 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
         if of
     )
     minds = (f'"{one.change}": {one.mind}' for one in causes if one.mind)
-    return Patch(text, (first, *([outside] if outside else []), *more, *minds))
+    says = (first, *([outside] if outside else []), *more, *minds)
+    return Patch(text, says, copy, causes)
 
 
 def _name(path: Path, folder: Path) -> tuple[str, str]:
@@ -223,8 +231,8 @@ def _name(path: Path, folder: Path) -> tuple[str, str]:
     return path.name, f"Apply it in the folder of {path.name}."
 
 
-def _patch(path: Path, name: str, old: str, new: str) -> bytes:
-    """A patch of a file, whatever its encoding and its ends of lines.
+def _patch(path: Path, name: str, old: str, new: str) -> tuple[bytes, bytes]:
+    """A patch of a file, whatever its encoding and its ends of lines, and the new file.
 
     Raises:
         ValueError: The file is not what was read before.
@@ -243,7 +251,8 @@ def _patch(path: Path, name: str, old: str, new: str) -> bytes:
     tab = "\t" * (" " in name)
     hunks = list(difflib.unified_diff(_whole(lines), _whole(changed), n=3))[2:]
     said = [h if h.endswith("\n") else h + _NO_NEWLINE for h in hunks]
-    return "".join([f"--- a/{name}{tab}\n+++ b/{name}{tab}\n", *said]).encode(encoding)
+    text = "".join([f"--- a/{name}{tab}\n+++ b/{name}{tab}\n", *said])
+    return text.encode(encoding), "".join(_whole(changed)).encode(encoding)
 
 
 def _with_ends(old: list[str], new: list[str], lines: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,115 @@
+"""Does the patch of a diagnosis help? A race of the patched copy says so, or not."""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from perfkit.diagnosis.edits import Patch
+from perfkit.diagnosis.maker import name_of
+from perfkit.diagnosis.rounds import LONGEST_S, trial_s
+from perfkit.diagnosis.session import LEAST_BUDGET_S
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.reading import note_as
+from perfkit.findings.record import Finding
+from perfkit.findings.standing import LEAST_ROUNDS, measurement
+from perfkit.race import job
+from perfkit.race.commits import changed
+from perfkit.race.question import Race, in_times
+from perfkit.race.race import RaceSession
+from perfkit.race.side import Side
+from perfkit.runs import default_budget, home_of
+
+NAME = "the patched copy"
+_USUAL_S = 60.0
+# A round holds the training, its control and the patched copy.
+_TRIALS = 3
+# Changes of these causes let a training learn otherwise; that is told with them.
+_RETUNED = {"small-batch", "precision"}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the race of a patch shows.
+
+    Attributes:
+        says: By how much the patch helps, or in a sentence that there is none, and why.
+        helps: Whether the patched copy is shown to be faster at the same job.
+    """
+
+    says: str
+    helps: bool = False
+
+
+def open_proof(
+    patch: Patch,
+    found: Diagnosis,
+    made: Callable[[], Any],
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> RaceSession:
+    """Make the race of a script with a patch against the script as it is."""
+    given: Any = made
+    copy = changed(Path(given.path), patch.copy, NAME)
+    try:
+        path = copy.path_of(Path(given.path))
+        there = replace(given, path=str(path), lent=str(copy.top))
+        retuned = any(one.cause in _RETUNED for one in patch.causes)
+        sides = (
+            Side(name=name_of(made), maker=made),
+            Side(name=NAME, maker=there, changes="The patch.", retuned=retuned),
+        )
+        typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(made)])
+        return RaceSession(
+            Race(of=sides, typed=typed),
+            budget=_budget_of(found),
+            seed=seed,
+            folder=home_of(folder),
+            explains=False,
+            close=copy.close,
+        )
+    except BaseException:
+        copy.close()
+        raise
+
+
+def _budget_of(found: Diagnosis) -> float:
+    """Seconds of the race: as many as its first three rounds need, at least 60."""
+    ready_s, step_s = (
+        note_as(float, found.facts.get(name)) or 0.0 for name in ("ready_s", "step_s")
+    )
+    needed = LEAST_ROUNDS * _TRIALS * trial_s(ready_s, step_s)
+    usual = min(LONGEST_S, max(_USUAL_S, needed))
+    return max(LEAST_BUDGET_S, default_budget(usual))
+
+
+def proof_of(raced: Finding, patch: Patch) -> Proof:
+    """Read what the race shows."""
+    verdict, measured = raced.verdict, measurement(raced)
+    interval = f" ({verdict.interval})" if verdict.interval else ""
+    compared = measured.compare(NAME, raced.baseline)
+    if verdict.winner != NAME or compared is None:
+        why = next(iter(verdict.because), verdict.headline)
+        why = verdict.headline if compared else why
+        return unproved(f"{why[:1].lower()}{why[1:].rstrip('.')}{interval}")
+    if any(one.cause in _RETUNED for one in patch.causes):
+        learns = "and it learns otherwise"
+    elif job.alike(measured, NAME, raced.baseline):
+        learns = "same first losses"
+    elif all(job.first_losses(measured, NAME, raced.baseline)):
+        learns = "first losses not shown to differ"
+    else:
+        learns = "how it learns is not seen"
+    much = f"{in_times(compared.ratio)} times as fast{interval}"
+    if not interval:
+        much = "faster, by how much is not known yet"
+    return Proof(f"as patched: {much}, {learns}", helps=True)
+
+
+def unproved(why: str) -> Proof:
+    """Say that there is no patch, why, and what to do about it."""
+    return Proof(
+        f"There is no patch: {why}. Run it again while nothing else runs; `--no-race` "
+        "prints the patch without a race."
+    )
