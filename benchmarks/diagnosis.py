@@ -5,7 +5,8 @@ Run from a checkout:
 Every training of ``tests/guilty`` is diagnosed, within what it needs where no budget is
 given; scripts lie in its folder ``scripts``, each with the diff that fixes it. Then the
 fixed version is measured against it, interleaved, in a run of its own; so is each
-opportunity of a healthy one, applied as a user would write it. With ``--out`` each row
+opportunity of a healthy one, applied as a user would write it. With ``--diff`` each
+patch is raced besides, as ``perfkit diagnose --diff`` does. With ``--out`` each row
 is kept as soon as it is known, and what the file holds is not measured again.
 """
 
@@ -27,10 +28,14 @@ import by_hand
 from engine import BESIDE
 
 from perfkit.diagnosis.changes.resident import PARTS
+from perfkit.diagnosis.edits import patch
 from perfkit.diagnosis.maker import InFile, maker
 from perfkit.diagnosis.session import DiagnosisSession
 from perfkit.errors import PerfkitError
 from perfkit.measure.plan import Preparing, TrialStarted
+from perfkit.progress import Display
+from perfkit.race.patched import open_proof, proof_of
+from perfkit.runs import watch
 
 GUILTY = Path(__file__).resolve().parents[1] / "tests" / "guilty"
 # What was realised has to lie in the claimed interval, made wider by so much.
@@ -69,6 +74,7 @@ def asked():
     parser.add_argument(
         "--check", type=float, default=30.0, help="seconds by hand; 0 for none"
     )
+    parser.add_argument("--diff", action="store_true", help="race each patch, too")
     parser.add_argument("--beside", choices=BESIDE, default="idle")
     parser.add_argument("--limit", type=int, help="the first so many")
     parser.add_argument("--out", type=Path, help="JSON lines, kept and gone on from")
@@ -160,6 +166,8 @@ def row_of(path, options):
         "causes": [plain(cause) for cause in found.causes],
         "all": {c.variant: [c.ratio, c.low, c.high] for c in found.comparisons},
     }
+    if options.diff:
+        row["patch"] = proved(path, found)
     checks = list(checks_of(path, found)) if options.check else []
     return row | {"checks": [checked(path, *c, options.check) for c in checks]}
 
@@ -184,6 +192,21 @@ def diagnosed(path, budget):
             if told is None and session.finding and tells(session.finding):
                 told = time.perf_counter() - began - session.finding.facts["ready_s"]
         return session.finding, time.perf_counter() - began, told
+
+
+def proved(path, found):
+    """Whether a race confirms the patch, and its words; None where there is none."""
+    made = given(path)
+    written = patch(found, made, path.parent)
+    if not written.text:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            race = open_proof(written, found, made, folder=folder)
+            proof = proof_of(watch(race, Display()), written)
+        except PerfkitError as error:
+            return {"helps": False, "says": str(error)}
+    return {"helps": proof.helps, "says": proof.says}
 
 
 def tells(found):
@@ -285,6 +308,9 @@ def totals(rows):
     yield "healthy without a defect", len(clean), len(healthy), 1.0
     yield "opportunities as claimed", good(chances), len(chances), 0.9
     yield "within the budget", sum(map(in_time, rows)), len(rows), 1.0
+    if patches := [row["patch"] for row in guilty if row.get("patch")]:
+        confirmed = sum(one["helps"] for one in patches)
+        yield "patches that a race confirms", confirmed, len(patches), 0.95
 
 
 def good(checks):
@@ -315,6 +341,8 @@ def show(row):
     for check in checks if not row["planted"] else ():
         claimed = in_text(check["claim"]["speedup"])
         print_line(("", "", f"  {check['what']}", claimed, *by_hand_of(check), "", ""))
+    if row.get("patch"):
+        print(f"  {row['patch']['says']}")
     for cause in accusations(row) if not row["planted"] else ():
         print(f"  FALSELY ACCUSED: {cause['cause']} {in_text(cause['speedup'])}")
     for problem in filter(None, (one.get("problem") for one in (row, *checks))):
