@@ -201,7 +201,7 @@ def _write_patch(found: Diagnosis, made: Callable[[], Any], asked: Namespace) ->
             print(f"perfkit: {proof.says}", file=sys.stderr)
             return LEFT_OPEN
         header = f"# {proof.says}\n"
-        says = [f"{proof.says}. That counts: it is measured with the whole patch."]
+        says = [f"{proof.says}. This counts: the whole patch was raced."]
     # In the file's own encoding and with its ends of lines.
     sys.stdout.buffer.write(header.encode() + written.text)
     for sentence in (*says, *written.says):

@@ -25,8 +25,6 @@ NAME = "the patched copy"
 _USUAL_S = 60.0
 # A round holds the training, its control and the patched copy.
 _TRIALS = 3
-# Changes of these causes let a training learn otherwise; that is told with them.
-_RETUNED = {"small-batch", "precision"}
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,9 @@ def open_proof(
     try:
         path = copy.path_of(Path(given.path))
         there = replace(given, path=str(path), lent=str(copy.top))
-        retuned = any(one.cause in _RETUNED for one in patch.causes)
         sides = (
             Side(name=name_of(made), maker=made),
-            Side(name=NAME, maker=there, changes="The patch.", retuned=retuned),
+            Side(name=NAME, maker=there, changes="The patch.", retuned=patch.retuned),
         )
         typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(made)])
         return RaceSession(
@@ -90,10 +87,12 @@ def proof_of(raced: Finding, patch: Patch) -> Proof:
     interval = f" ({verdict.interval})" if verdict.interval else ""
     compared = measured.compare(NAME, raced.baseline)
     if verdict.winner != NAME or compared is None:
-        why = next(iter(verdict.because), verdict.headline)
-        why = verdict.headline if compared else why
-        return unproved(f"{why[:1].lower()}{why[1:].rstrip('.')}{interval}")
-    if any(one.cause in _RETUNED for one in patch.causes):
+        reasons = () if compared else verdict.because
+        why = next(iter(reasons), verdict.headline)
+        is_open = bool(compared) and verdict.sure == "not known yet"
+        why = f"{why[:1].lower()}{why[1:].rstrip('.')}{interval}"
+        return unproved(why, is_open=is_open)
+    if patch.retuned:
         learns = "and it learns otherwise"
     elif job.alike(measured, NAME, raced.baseline):
         learns = "same first losses"
@@ -107,9 +106,8 @@ def proof_of(raced: Finding, patch: Patch) -> Proof:
     return Proof(f"as patched: {much}, {learns}", helps=True)
 
 
-def unproved(why: str) -> Proof:
+def unproved(why: str, *, is_open: bool = False) -> Proof:
     """Say that there is no patch, why, and what to do about it."""
-    return Proof(
-        f"There is no patch: {why}. Run it again while nothing else runs; `--no-race` "
-        "prints the patch without a race."
-    )
+    again = "run it again while nothing else runs; " * is_open
+    prints = "`--no-race` prints the patch without a race."
+    return Proof(f"There is no patch: {why}; {again}{prints}")

@@ -20,7 +20,7 @@ from perfkit.findings import store
 from perfkit.measure.trial import LOSSES
 from perfkit.race import patched
 from perfkit.race.commits import changed
-from perfkit.race.patched import NAME, Proof, open_proof, proof_of, unproved
+from perfkit.race.patched import NAME, Proof, open_proof, proof_of
 from tests.diagnosis.diagnosed import cause, diagnosis
 from tests.findings.made import failed, of_run
 from tests.race.built import WAVERING, measured, race, sides
@@ -53,8 +53,9 @@ def raced(rate, *, learns=FALLING, retuned=False, trials=(), **known):
     return of_run(run, experiment="race", verdict=verdict)
 
 
-def proof(rate, *causes, **more):
-    return proof_of(raced(rate, **more), Patch(b"x", (), causes=causes or (GRAPH,)))
+def proof(rate, *, retuned=False, **more):
+    finding = raced(rate, retuned=retuned, **more)
+    return proof_of(finding, Patch(b"x", (), retuned=retuned))
 
 
 @pytest.fixture
@@ -101,7 +102,8 @@ def test_what_is_not_shown_to_be_faster_is_no_patch_and_says_why(rate, said):
     found = proof(rate)
     assert not found.helps
     assert found.says.startswith(f"There is no patch: {said}")
-    assert "Run it again while nothing else runs; `--no-race`" in found.says
+    assert ("run it again while nothing else runs" in found.says) is (rate == WAVERING)
+    assert found.says.endswith("; `--no-race` prints the patch without a race.")
 
 
 def test_another_job_is_no_patch_however_fast():
@@ -115,9 +117,8 @@ def test_another_job_is_no_patch_however_fast():
 
 
 def test_a_patch_that_is_known_to_learn_otherwise_is_claimed_as_that():
-    batch = cause("small-batch", "batch ×2", 2.0)
-    other = {"retuned": True, NAME: {"batch": 20, "steps": 50}}
-    found = proof(2000.0, batch, learns=[(20, 9.0)], **other)
+    other = {NAME: {"batch": 20, "steps": 50}}
+    found = proof(2000.0, retuned=True, learns=[(20, 9.0)], **other)
     assert found.helps
     assert found.says.endswith(", and it learns otherwise")
 
@@ -172,10 +173,30 @@ def test_the_race_holds_the_patched_text_against_the_script(project, monkeypatch
         assert AFTER in Path(copied.maker.path).read_bytes()
         assert Path(copied.maker.path).name == "train.py"
         assert copied.maker.folder == str(project)
-        assert not copied.retuned
         session.stop()
         list(session.events())
         assert not Path(copied.maker.path).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_retuned"),
+    [
+        (GRAPH, False),
+        (cause("small-batch", "batch ×2", 2.0), True),
+        (cause("precision", "mixed_float16", 2.0), True),
+    ],
+)
+def test_a_larger_batch_and_less_precision_are_known_to_learn_otherwise(
+    project, change, is_retuned
+):
+    facts = {"data": "arrays", "batch": 10, "steps": 40}
+    found, made = diagnosis(causes=[change], facts=facts), maker("train.py")
+    written = patch(found, made, project)
+    assert written.text
+    session = open_proof(written, found, made)
+    assert [one.retuned for one in session.experiment.sides] == [False, is_retuned]
+    session.stop()
+    list(session.events())
 
 
 def test_a_notebook_is_copied_with_its_code_alone(project):
@@ -226,7 +247,7 @@ def test_the_claim_stands_above_the_patch_that_git_and_patch_apply(
     assert header.startswith(b"# as patched: 3.0 times as fast (2.9 to 3.")
     assert rest.startswith(b"--- a/train.py\n+++ b/train.py\n@@ ")
     assert said.startswith(b"perfkit: as patched: 3.0 times as fast (2.9 to 3.")
-    assert b"That counts: it is measured with the whole patch." in said
+    assert b"This counts: the whole patch was raced." in said
     commands = [["git", "apply", "-"], ["patch", "-p1", "-s"]]
     for command in [c for c in commands if shutil.which(c[0])]:
         write(project, train_py=TRAINING)
@@ -238,7 +259,7 @@ def test_the_claim_stands_above_the_patch_that_git_and_patch_apply(
     ("outcome", "said"),
     [
         (raced(1000.0), "no difference between the patched copy and train.py"),
-        (RunError("the patched copy: It raised x."), "the patched copy: It raised x."),
+        (RunError("the patched copy: It raised x."), "the patched copy: It raised x;"),
     ],
     ids=["no difference", "an error"],
 )
@@ -259,7 +280,7 @@ def test_a_race_that_is_stopped_prints_no_patch(diagnosed, capsys, outcome):
     assert diagnosed(outcome) == cli.INTERRUPTED
     out, told = capsys.readouterr()
     assert out == ""
-    assert told.startswith("perfkit: There is no patch: its race was stopped.")
+    assert told.startswith("perfkit: There is no patch: its race was stopped; ")
 
 
 @pytest.mark.parametrize(
@@ -276,12 +297,6 @@ def test_what_was_stopped_or_recorded_is_not_raced(
     out, told = capsys.readouterr()
     assert out == ""
     assert "nothing proves it" in told
-
-
-def test_a_sentence_without_proof_says_what_to_do():
-    assert unproved("so").helps is False
-    assert unproved("so") == Proof(unproved("so").says)
-    assert "`--no-race` prints the patch" in unproved("so").says
 
 
 @pytest.mark.measures

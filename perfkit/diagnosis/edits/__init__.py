@@ -33,6 +33,8 @@ _FACTS = (
 _EXCLUSIVE = ("small-batch", "precision", "epoch-boundary", "validation")
 # What to say of a change that does more than make the training faster.
 _LESS = ("callback", "validation")
+# What lets a training learn otherwise.
+_RETUNED = ("small-batch", "precision")
 _BY_HAND = "It is a notebook: change these lines of its cells by hand."
 _NONE = "There is no patch: no cause was found."
 _UNSURE = (
@@ -173,13 +175,13 @@ class Patch:
             empty where nothing is to be changed.
         says: Sentences about it.
         copy: The whole file with these changes.
-        causes: What it changes.
+        retuned: Whether the training learns otherwise with them.
     """
 
     text: bytes
     says: tuple[str, ...]
     copy: bytes = b""
-    causes: tuple[Cause, ...] = ()
+    retuned: bool = False
 
 
 def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
@@ -220,7 +222,7 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
     )
     minds = (f'"{one.change}": {one.mind}' for one in causes if one.mind)
     says = (first, *([outside] if outside else []), *more, *minds)
-    return Patch(text, says, copy, causes)
+    return Patch(text, says, copy, any(one.cause in _RETUNED for one in causes))
 
 
 def _name(path: Path, folder: Path) -> tuple[str, str]:
