@@ -299,6 +299,14 @@ def test_what_was_stopped_or_recorded_is_not_raced(
     assert "nothing proves it" in told
 
 
+def test_the_help_says_what_the_code_of_a_patch_means(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["diagnose", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "With --diff: 3 if the race does not show that the patch helps" in shown
+    assert "--no-race with --diff: write the patch without that race" in shown
+
+
 @pytest.mark.measures
 def test_a_patch_is_printed_if_and_only_if_its_race_shows_that_it_helps(project):
     line = "diagnose train.py --diff --budget 20 --seed 1"
