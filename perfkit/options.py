@@ -216,8 +216,8 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add_fit(parser)
     patch = (
         "write changes as a patch for `git apply` to stdout, all else to stderr, if a "
-        "race of the patched copy shows that it helps: 60 s beyond the budget, more "
-        "where three rounds take longer"
+        "race of the patched copy shows that it helps: 60 s beyond the budget, more if "
+        "the training starts slowly"
     )
     _add(parser, "--diff", None, patch)
     _add(parser, "--no-race", None, "with --diff: write the patch without that race")

@@ -163,7 +163,7 @@ def test_a_script_elsewhere_has_its_own_folder_around_it_or_its_repository(
 def test_the_race_holds_the_patched_text_against_the_script(project, monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     made, slow = maker("train.py"), {"ready_s": 20.0, "step_s": 0.1}
-    for facts, least in (({}, 60.0), (slow, 3 * 3 * 20.0)):
+    for facts, least in (({}, 60.0), (slow, 4 * 3 * 20.0)):
         found = diagnosis(causes=[GRAPH], facts=facts)
         session = open_proof(patch(found, made, project), found, made, seed=1)
         assert least <= session.budget <= 600
@@ -320,12 +320,14 @@ def test_a_patch_is_printed_if_and_only_if_its_race_shows_that_it_helps(project)
     )
     assert "Traceback" not in ran.stdout + ran.stderr
     assert (project / "train.py").read_text() == TRAINING
-    if ran.returncode == cli.LEFT_OPEN:
-        assert ran.stdout == ""
-        assert "perfkit: There is no patch: " in ran.stderr
-    else:
+    if ran.stdout:
         assert ran.returncode == cli.DONE
-        assert ran.stdout.startswith("# as patched: ") or "no patch: " in ran.stderr
+        assert ran.stdout.startswith("# as patched: ")
+    else:
+        # On a busy machine nothing may be found to patch.
+        assert ran.returncode in (cli.DONE, cli.FAILED, cli.LEFT_OPEN), ran.stderr
+        assert "perfkit: " in ran.stderr
+    assert (ran.returncode == cli.LEFT_OPEN) is ("; `--no-race` prints" in ran.stderr)
     found = [store.load(path) for path in project.glob("perfkit-findings/race-*.json")]
     assert all(one.parameters["typed"].endswith("--diff train.py") for one in found)
     assert all(timing.rate > 0 for one in found for timing in one.timings)
