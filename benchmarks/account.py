@@ -1,13 +1,12 @@
 """Does an account put the seconds on the line at fault, and leave healthy ones alone?
 
-Run from a checkout: ``python benchmarks/account.py FOLDER … [--budget 30] [--only NAME]
-[--out rows.jsonl] [--gains]``.
+Run from a checkout:
+``python benchmarks/account.py FOLDER ... [--budget 30] [--only NAME] [--out FILE]``.
 
 Each script of a folder (``NAME.py``, ``NAME.ipynb``, or ``NAME/train.py``) says in its
-first lines ``# lines: 41-47, helpers.py:12``: where a colleague would point, written down
+first lines ``# lines: 41-47, helpers.py:12``: where a colleague would point, written
 before the run. One whose first line says ``# cause: none`` is healthy, and one without
-such lines only has to be accounted for. With ``--gains`` each is raced whole against
-``NAME.fixed`` beside it, and the gain is held against what these lines can bring at most.
+such lines only has to be accounted for.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from pathlib import Path
 
 from perfkit.accounts import open_lines
 from perfkit.errors import PerfkitError
-from perfkit.findings.account import Account
 from perfkit.progress import Display
 from perfkit.runs import watch
 
@@ -63,7 +61,6 @@ def asked():
     parser.add_argument("--only", action="append", metavar="NAME")
     parser.add_argument("--budget", type=float, default=30.0)
     parser.add_argument("--out", type=Path, help="JSON lines, kept and gone on from")
-    parser.add_argument("--gains", action="store_true", help="race it with its fix")
     parser.add_argument("--save", type=Path, help="a folder for the accounts")
     return parser.parse_args()
 
@@ -136,7 +133,7 @@ def row_of(path, options):
     return row
 
 
-def told(found: Account, places):
+def told(found, places):
     """What is kept of an account."""
     lines = [found.lines[tip.lines[0]] for tip in found.tips[:1]] or found.lines[:1]
     hot, shares = found.hot, [line for line in found.lines if is_right(line, places)]

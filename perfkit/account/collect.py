@@ -31,10 +31,12 @@ RAW, STOP = "seen.json", "stop"
 USUAL_S, LONGEST_S = 30.0, 120.0
 _TELL_EVERY_S = 1.0
 # When windows are traced: shares of the seconds left once the training began.
-_WINDOWS = (0.15, 0.45, 0.75)
+_WINDOWS = (0.1, 0.3, 0.5, 0.7, 0.85)
 _WARM_UPDATES, _ASK_EVERY_S = 3, 0.25
-_SHORTEST_S, _LONGEST_WINDOW_S, _TRACED_SHARE = 0.3, 1.2, 0.08
-_MOST_BYTES = 25_000_000
+_FIRST_S, _SHORTEST_S, _LONGEST_WINDOW_S, _TRACED_SHARE = 0.15, 0.1, 1.2, 0.08
+# All of them, their writing included, take so much of the time, about.
+_LOOKING_SHARE = 0.1
+_LATE, _LEAST_LEFT_S = 0.7, 6.0
 _ENDLESS = 10**9
 
 
@@ -80,7 +82,8 @@ def _collect(
             yield Note(PROGRESS, _progress(sampler, spent))
             if stop.exists() or spent > longest:
                 break
-            if spent > seconds and watch.updates() >= ENOUGH_UPDATES:
+            enough = watch.updates() >= ENOUGH_UPDATES and windows.is_done
+            if spent > seconds and enough:
                 break
     ended = not running.is_alive()
     windows.close()
@@ -136,8 +139,14 @@ class _Windows:
     _marks: Marks | None = None
     _until: float = 0.0
     _began: float = 0.0
-    _length: float = _SHORTEST_S
+    _length: float = _FIRST_S
     _asked: float = 0.0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no more windows are to come."""
+        begun = bool(self.traced or self.failed)
+        return begun and self._marks is None and not (self._due and self._length)
 
     def look(self, spent: float) -> None:
         """Begin or end a window where one is due."""
@@ -148,17 +157,20 @@ class _Windows:
             return
         watch = self.sampler.watch
         if not self._due and not self.traced and not self.failed:
-            if now < self._asked + _ASK_EVERY_S:
+            if now < self._asked + _ASK_EVERY_S or watch.is_tracing:
                 return
             self._asked = now
             # The first update traces what the others run.
-            if watch.updates() < _WARM_UPDATES and spent < self.seconds / 2:
+            if watch.updates() < _WARM_UPDATES and (
+                watch.trained_at or spent < _LATE * self.seconds
+            ):
                 return
-            left = max(0.0, self.seconds - spent)
+            left = max(_LEAST_LEFT_S, self.seconds - spent)
             self._due = [spent + share * left for share in _WINDOWS]
-        if self._due and spent >= self._due[0]:
+        if self._due and spent >= self._due[0] and not watch.is_tracing:
             self._due.pop(0)
-            self._begin()
+            if self._length > 0:
+                self._begin()
 
     def _begin(self) -> None:
         place = self.folder / f"window{len(self.traced)}"
@@ -196,14 +208,22 @@ class _Windows:
         self.sampler.skip()
         now = time.perf_counter()
         self.looking_s += now - self._began
-        self._length = self._next_length(marks)
+        self._length = self._next_length()
 
-    def _next_length(self, marks: Marks) -> float:
-        """Seconds of the next window: several steps, and no more than can be read."""
-        size: int = marks.size
-        most = self._length * _MOST_BYTES / max(size, 1)
+    def _next_length(self) -> float:
+        """Seconds of the next window: several steps, by what the last ones cost.
+
+        Writing a window takes many times as long as it lasts where operations are
+        small; 0.0 where no more of them can be afforded.
+        """
+        recorded_s: float = sum(one["ended"] - one["started"] for one in self.traced)
+        each = self.looking_s / max(1e-3, recorded_s)
+        left = _LOOKING_SHARE * self.seconds - self.looking_s
+        most = left / max(1, len(self._due)) / each
+        if most < _SHORTEST_S:
+            return 0.0 if len(self.traced) > 1 else _SHORTEST_S
         share = self.seconds * _TRACED_SHARE / len(_WINDOWS)
-        return min(max(_SHORTEST_S, share), _LONGEST_WINDOW_S, most)
+        return min(share, _LONGEST_WINDOW_S, most)
 
 
 def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:

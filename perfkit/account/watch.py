@@ -87,6 +87,7 @@ class Watch:
         traces: Every trace that no other one was part of.
         operations: By the function that was traced, then by their names.
         epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
+        is_tracing: Whether a function is being traced now.
         steps: Of ``fit``, as its callbacks count them.
         trained_at: When gradients were taken for the first time; 0.0 for never.
         gradients: How often they were taken outside of a graph.
@@ -103,6 +104,7 @@ class Watch:
     optimizers: dict[int, Any] = field(default_factory=dict)
     layers: dict[str, Any] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
+    is_tracing: bool = False
     steps: int = 0
     trained_at: float = 0.0
     gradients: int = 0
@@ -283,11 +285,13 @@ class Watch:
             place = self.places.place(sys._getframe(1))
             within.trace = trace = Trace(str(name), place, time.perf_counter())
             within.graphs = graphs = []
+            self.is_tracing = True
             try:
                 graph = original(name, *args, **named)
                 graphs.append(graph)
             finally:
                 within.trace, within.graphs = None, []
+                self.is_tracing = False
                 trace.seconds = time.perf_counter() - trace.at
                 self.traces.append(trace)
             self._harvest(trace, graphs)
