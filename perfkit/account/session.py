@@ -15,10 +15,10 @@ from perfkit.account import causes
 from perfkit.account.charge import charge
 from perfkit.account.collect import PROGRESS, SEEN, STOP, USUAL_S, collect
 from perfkit.account.files import save
+from perfkit.account.makers import Names
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import assigned, digest, name_of, source_of
-from perfkit.diagnosis.script import Script
-from perfkit.diagnosis.source import UNREADABLE, cells_of, text_of
+from perfkit.diagnosis.source import UNREADABLE, text_of
 from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.account import (
     Account,
@@ -229,38 +229,18 @@ def _doing(told: dict[str, Any]) -> str:
     return f"So far: {', '.join(named)}"
 
 
-class _Names:
-    """How files and lines are called, and what stands there."""
+class _Names(Names):
+    """The same, and what stands there."""
 
     def __init__(self, made: Callable[[], Any], *, with_text: bool) -> None:
+        super().__init__(made)
         self._with_text = with_text
         self._texts: dict[str, list[str]] = {}
-        self._cells: dict[str, tuple[int, ...]] = {}
-        path = getattr(made, "path", "")
-        self._root = os.path.dirname(path) if path else os.getcwd()
-        self._of_cell = ""
-        if not isinstance(made, Script) and not path:
-            code = getattr(made, "__code__", None)
-            file = getattr(code, "co_filename", "")
-            if file and not Path(file).is_file():
-                self._of_cell = file
-                try:
-                    self._texts[file] = source_of(made).text.splitlines()
-                except UNREADABLE:
-                    self._texts[file] = []
-
-    def told(self, file: str, line: int) -> tuple[str, int, int]:
-        """File, cell and line as a reader knows them."""
-        if file == self._of_cell or "ipykernel" in file:
-            return "", 0, line
-        cells = self._cells_of(file)
-        before = [start for start in cells if start <= line]
-        name = os.path.relpath(file, self._root) if self._root else file
-        if name.startswith(".."):
-            name = os.path.basename(file)
-        if before:
-            return name, len(before), line - before[-1] + 1
-        return name, 0, line
+        if self.of_cell:
+            try:
+                self._texts[self.of_cell] = source_of(made).text.splitlines()
+            except UNREADABLE:
+                self._texts[self.of_cell] = []
 
     def code(self, file: str, line: int) -> str:
         """What stands there; "" where that was left out, or cannot be read."""
@@ -277,21 +257,13 @@ class _Names:
             file = known.get(one.file)
             if file is None:
                 continue
-            start = (self._cells_of(file) or (1,))[one.cell - 1] if one.cell else 1
+            start = (self.cells_of(file) or (1,))[one.cell - 1] if one.cell else 1
             texts = found.setdefault(f"{one.file}#{one.cell}", {})
             for number in range(max(1, one.line - _AROUND), one.line + _AROUND + 1):
                 code = self.code(file, start + number - 1)
                 if len(texts) < _MOST_TEXT and code.strip():
                     texts[str(number)] = code[:200]
         return found
-
-    def _cells_of(self, file: str) -> tuple[int, ...]:
-        if file not in self._cells:
-            try:
-                self._cells[file] = cells_of(file)
-            except UNREADABLE:
-                self._cells[file] = ()
-        return self._cells[file]
 
     def _lines(self, file: str) -> list[str]:
         if file not in self._texts:

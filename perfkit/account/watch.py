@@ -7,7 +7,6 @@ graph may be gone when somebody asks.
 
 import functools
 import importlib
-import inspect
 import math
 import sys
 import threading
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+from perfkit.account.makers import note_makers
 from perfkit.account.places import USER, Place, Places
 from perfkit.diagnosis.tracing import Tracing
 
@@ -25,14 +25,6 @@ from perfkit.diagnosis.tracing import Tracing
 STAGE = "perfkit:"
 _LAYER = "keras/src/layers/layer.py"
 _TRAINER = "keras/src/backend/tensorflow/trainer.py"
-# Kept apart by what they are: a layer and a loss may have the same name.
-MADE = {
-    "layer": "keras.layers.Layer",
-    "optimizer": "keras.optimizers.Optimizer",
-    "loss": "keras.losses.Loss",
-    "metric": "keras.metrics.Metric",
-    "callback": "keras.callbacks.Callback",
-}
 _GRAPHS = "tensorflow.python.framework.func_graph"
 _MOST_OPERATIONS = 200_000
 # So many updates of the weights tell what repeats.
@@ -117,9 +109,7 @@ class Watch:
         import keras
         import tensorflow as tf
 
-        for kind, path in MADE.items():
-            module, _, name = path.rpartition(".")
-            self._note_makers(getattr(importlib.import_module(module), name), kind)
+        note_makers(self.places, self.note_made)
         for owner in (keras.Model, type(tf.function(lambda: None))):
             self._count_calls(owner)
         self._note_datasets(tf.data.Dataset)
@@ -156,18 +146,6 @@ class Watch:
             "epochs": self.epochs,
             "updates": self.updates(),
         }
-
-    def _note_makers(self, owner: Any, kind: str) -> None:
-        original, watch = owner.__init__, self
-
-        # Keras reads the names of its parameters: the first one has to be this.
-        @functools.wraps(original)
-        def init(self: Any, *args: Any, **named: Any) -> None:
-            original(self, *args, **named)
-            watch.note_made(self, kind, watch.places.place(sys._getframe(1), self))
-
-        init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
-        owner.__init__ = init
 
     def _frozen(self) -> Iterator[str]:
         """Layers with weights that are not trained."""

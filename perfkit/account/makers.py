@@ -1,0 +1,97 @@
+"""Which line made an object of Keras's, and how a reader knows that line."""
+
+import functools
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from perfkit.account.places import Place, Places
+from perfkit.diagnosis.script import Script
+from perfkit.diagnosis.source import UNREADABLE, cells_of
+
+# Kept apart by what they are: a layer and a loss may have the same name.
+MADE = {
+    "layer": "keras.layers.Layer",
+    "optimizer": "keras.optimizers.Optimizer",
+    "loss": "keras.losses.Loss",
+    "metric": "keras.metrics.Metric",
+    "callback": "keras.callbacks.Callback",
+}
+
+
+def note_makers(
+    places: Places, heard: Callable[[Any, str, Place | None], object]
+) -> None:
+    """Call ``heard`` for each object that is made from now on.
+
+    It is given the object, its kind as ``MADE`` has it, and the line that made it, None
+    where no line of the user's did.
+    """
+    for kind, path in MADE.items():
+        module, _, name = path.rpartition(".")
+        _hear(getattr(importlib.import_module(module), name), kind, places, heard)
+
+
+def _hear(
+    owner: Any,
+    kind: str,
+    places: Places,
+    heard: Callable[[Any, str, Place | None], object],
+) -> None:
+    original = owner.__init__
+
+    # Keras reads the names of its parameters: the first one has to be this.
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        original(self, *args, **named)
+        heard(self, kind, places.place(sys._getframe(1), self))
+
+    init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+    owner.__init__ = init
+
+
+class Names:
+    """How files and lines are called.
+
+    Args:
+        made: What ``perfkit.diagnosis.maker.maker`` has made of what was given.
+
+    Attributes:
+        of_cell: What Python calls the cell that it stands in; "" for a file.
+    """
+
+    def __init__(self, made: Callable[[], Any]) -> None:
+        self._cells: dict[str, tuple[int, ...]] = {}
+        path = getattr(made, "path", "")
+        self._root = os.path.dirname(path) if path else os.getcwd()
+        self.of_cell = ""
+        if not isinstance(made, Script) and not path:
+            code = getattr(made, "__code__", None)
+            file = getattr(code, "co_filename", "")
+            if file and not Path(file).is_file():
+                self.of_cell = file
+
+    def told(self, file: str, line: int) -> tuple[str, int, int]:
+        """File, cell and line as a reader knows them."""
+        if file == self.of_cell or "ipykernel" in file:
+            return "", 0, line
+        before = [start for start in self.cells_of(file) if start <= line]
+        name = os.path.relpath(file, self._root) if self._root else file
+        if name.startswith(".."):
+            name = os.path.basename(file)
+        if before:
+            return name, len(before), line - before[-1] + 1
+        return name, 0, line
+
+    def cells_of(self, file: str) -> tuple[int, ...]:
+        """Of a notebook: the lines in which its cells begin; none of any other file."""
+        if file not in self._cells:
+            try:
+                self._cells[file] = cells_of(file)
+            except UNREADABLE:
+                self._cells[file] = ()
+        return self._cells[file]
