@@ -13,6 +13,10 @@ Kind = Literal["defect", "opportunity"]
 Judged = Kind | Literal["by gain"]
 
 
+# The cause of what leaves the work of a line out: never a cause of a diagnosis.
+LINE = "line"
+
+
 def nothing(*_: object) -> None:
     """Do nothing."""
 

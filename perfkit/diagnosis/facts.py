@@ -174,6 +174,7 @@ class Facts:
             Keras, ``"operations"`` alone, or "" for nothing.
         drawn: What a step of such a loop draws itself: how many ``"batches"`` from
             iterators over ``tf.data``, and how many ``"iterators"`` it makes.
+        lines: Whose work may be left out; see ``diagnosis.changes.lines``.
     """
 
     model: str = ""
@@ -220,6 +221,7 @@ class Facts:
     eager_calls: tuple[str, ...] = ()
     computes: str = ""
     drawn: dict[str, float] = field(default_factory=dict)
+    lines: tuple[dict[str, Any], ...] = ()
 
     @property
     def counts(self) -> bool:

@@ -3,11 +3,18 @@
 import math
 from collections.abc import Collection, Sequence
 
-from perfkit.diagnosis.change import Change, without_input
+from perfkit.diagnosis.change import LINE, Change, without_input
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.experiments.shared.words import rounds
-from perfkit.findings.diagnosis import OF_INPUT, TOGETHER, Cause, Gain, Seconds
+from perfkit.findings.diagnosis import (
+    OF_INPUT,
+    TOGETHER,
+    Cause,
+    Gain,
+    Seconds,
+    leaves_line_out,
+)
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison
 from perfkit.units import is_known
@@ -96,7 +103,8 @@ def _found(
     faster = [
         (one, compared)
         for one in changes
-        if (compared := measured.compare(one.name, AS_GIVEN))
+        if one.cause != LINE
+        and (compared := measured.compare(one.name, AS_GIVEN))
         and compared.verdict == "faster"
         and compared.ratio >= CLAIMED
     ]
@@ -137,7 +145,10 @@ def _is_better_done(other: Cause, one: Cause) -> bool:
 
 def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
     """Whether enough was measured to show a defect, and none was."""
-    tried = any(c.is_judged and c.verdict != "slower" for c in measured.comparisons)
+    tried = any(
+        c.is_judged and c.verdict != "slower" and not leaves_line_out(c.variant)
+        for c in measured.comparisons
+    )
     return tried and not any(cause.kind == "defect" for cause in causes)
 
 

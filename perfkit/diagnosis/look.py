@@ -15,12 +15,14 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from perfkit.diagnosis import changes, failure, hints, own_callbacks, settings
 from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.changes.lines import remember
+from perfkit.diagnosis.changes.lines import seen as seen_lines
 from perfkit.diagnosis.epochs import EPOCH_END, Block, Epochs, fitted
 from perfkit.diagnosis.facts import (
     Facts,
@@ -77,6 +79,7 @@ def look(
     began: float = 0.0,
     screens: bool = False,
     hinted: frozenset[str] = frozenset(),
+    lines: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Yielded]:
     """Make the training, run it for a moment, and tell what was seen.
 
@@ -86,12 +89,13 @@ def look(
         began: When that began, on ``time.perf_counter``.
         screens: Whether changes of the training then take turns here.
         hinted: Causes that an account has seen, to be tried first.
+        lines: Whose work may be left out, as ``changes.lines.hot`` has them.
 
     Yields:
         The notes ``"uncontained"`` where it is, ``"anatomy"`` and ``"facts"``, then
         what the turns tell; or what was raised, as ``failure.as_notes`` has it.
     """
-    looked = _looked(maker, budget, began, screens=screens, hinted=hinted)
+    looked = _looked(maker, budget, began, screens=screens, hinted=hinted, lines=lines)
     yield from failure.as_notes(looked)
 
 
@@ -127,6 +131,7 @@ def _looked(
     *,
     screens: bool,
     hinted: frozenset[str],
+    lines: Sequence[Mapping[str, Any]],
 ) -> Iterator[Yielded]:
     following = Turns(hinted | hints.causes(maker)) if screens else None
     seen: list[Training] = []
@@ -137,6 +142,8 @@ def _looked(
     looping = Looping(epochs := Epochs(batch=1), calls=LoopCalls())
     traces = Tracing()
     traces.look()
+    if lines:
+        remember(maker)
 
     def making() -> Training | None:
         returned = maker()
@@ -169,7 +176,9 @@ def _looked(
         if training.kind == "tf.data" and tells_too_little(plan):
             yield Note(ANATOMY, known(driven_plan, training.data, otherwise=plan))
         data = pipeline_facts(training) | {"plan": kinds(plan)}
-        facts = facts_of(training, pipeline=data, **timed)
+        facts = facts_of(
+            training, pipeline=data, lines=seen_lines(training, lines), **timed
+        )
         yield Note(FACTS, facts.as_note())
         # What one variant's turn has traced would not be traced anew in another's.
         if following is None or (facts.retraced and not facts.reshaped):
@@ -206,7 +215,8 @@ def _step_s(ticks: list[tuple[float, int]]) -> float:
 # What of a model says how its steps are run, or is made for that.
 _VALIDATED = "_eval_epoch_iterator"
 _ATTRIBUTES = (
-    *("steps_per_execution", "jit_compile", "run_eagerly", "_compile_metrics"),
+    *("steps_per_execution", "jit_compile", "run_eagerly"),
+    *("_compile_loss", "_compile_metrics"),
     *("train_function", "test_function", "predict_function", _VALIDATED),
 )
 _TICKS = 3
@@ -222,6 +232,8 @@ class _State:
 
     model: dict[str, Any]
     layers: list[tuple[Any, bool]]
+    # What stands for ``call`` in each of its layers; nothing where that is its class's.
+    calls: list[tuple[Any, dict[str, Any]]]
     callbacks: list[dict[str, Any]]
     eager: bool
 
@@ -236,7 +248,9 @@ class _State:
             found[_VALIDATED] = None
         own = [dict(vars(one)) for one in callbacks]
         layers = [(layer, layer.unroll) for layer in recurrent(model)]
-        return cls(found, layers, own, tf.config.functions_run_eagerly())
+        every = model._flatten_layers(include_self=False)
+        calls = [(o, {n: v for n, v in vars(o).items() if n == "call"}) for o in every]
+        return cls(found, layers, calls, own, tf.config.functions_run_eagerly())
 
     def put(self, model: Any, callbacks: list[Any]) -> None:
         """Let a model be run so."""
@@ -252,6 +266,9 @@ class _State:
                 vars(model)[name] = value
         for layer, unroll in self.layers:
             layer.unroll = unroll
+        for layer, call in self.calls:
+            vars(layer).pop("call", None)
+            vars(layer).update(call)
         for one, own in zip(callbacks, self.callbacks, strict=True):
             vars(one).clear()
             vars(one).update(own)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from perfkit import units
-from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.change import LINE, Change
 from perfkit.diagnosis.facts import Facts
 from perfkit.findings.diagnosis import MUCH, TOGETHER
 from perfkit.findings.text import as_budget
@@ -412,7 +412,11 @@ class Rounds:
 
     def _is_open(self, measured: Measurement) -> bool:
         """Whether nothing is sure to help, and something may help much."""
-        each = [(one, _given(measured, one.name)) for one in self._changes]
+        each = [
+            (one, _given(measured, one.name))
+            for one in self._changes
+            if one.cause != LINE
+        ]
         known = [(one, compared) for one, compared in each if compared]
         found = any(
             one.helps(c) and c.sure == "sure" and c.ratio >= CLAIMED and not one.ceiling
@@ -498,7 +502,8 @@ def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, .
     return tuple(
         one.name
         for one in changes
-        if not _rounds(measured, one.name)
+        if one.cause != LINE
+        and not _rounds(measured, one.name)
         and not is_bounded(one.after)
         and not (one.kind == "opportunity" and _fails(measured, one.name, one.after))
     )

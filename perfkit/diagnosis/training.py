@@ -250,10 +250,11 @@ def metrics_of(model: Any) -> tuple[str, ...]:
     # not every loss, metric and schedule can be put into words.
     compiled = getattr(model, "_compile_metrics", None)
     given = keras.tree.flatten(getattr(compiled, "_user_metrics", None))
-    return tuple(_name_of(metric)[:60] for metric in given if metric is not None)
+    return tuple(name_of_metric(metric)[:60] for metric in given if metric is not None)
 
 
-def _name_of(metric: Any) -> str:
+def name_of_metric(metric: Any) -> str:
+    """What a metric of ``compile`` is called, in whatever way it was given."""
     names = (getattr(metric, at, None) for at in ("name", "__name__"))
     named = (name for name in (metric, *names) if isinstance(name, str))
     return next(named, type(metric).__name__)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.changes.lines import remember
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.loop import Looping
@@ -39,6 +40,8 @@ def contained(
 ) -> Generator[Told]:
     """Train so in a process that has no way to the user's files any more."""
     epochs = epochs_for(facts, changes)
+    if facts.lines:
+        remember(maker)
     looping = Looping(epochs, most=facts.epochs, changes=changes)
 
     def making() -> Training | None:

@@ -14,7 +14,14 @@ from perfkit.diagnosis.gains import gain
 from perfkit.diagnosis.maker import uncontained_in_words
 from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.findings import load
-from perfkit.findings.diagnosis import OF_INPUT, TOGETHER, Cause, Diagnosis, Gain
+from perfkit.findings.diagnosis import (
+    OF_INPUT,
+    TOGETHER,
+    Cause,
+    Diagnosis,
+    Gain,
+    leaves_line_out,
+)
 from perfkit.findings.reading import stages
 from perfkit.findings.record import Verdict
 from perfkit.findings.text import as_budget, as_sentence, plain
@@ -273,7 +280,9 @@ def _nothing_to_do(found: Diagnosis) -> Verdict:
         # What would explain it brings too little to be a reason.
         headline = f"{_HELD_UP[resident.NAME]}; {_HOW}."
         much = _much(found, limit, _RAN[resident.NAME], would=True)
-    is_sure = all(c.sure == "sure" for c in found.comparisons)
+    is_sure = all(
+        c.sure == "sure" for c in found.comparisons if not leaves_line_out(c.variant)
+    )
     work = "Most of a step is its own work: only less of that makes it faster."
     return Verdict(
         headline=headline,

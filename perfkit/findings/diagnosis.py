@@ -43,6 +43,9 @@ _WITHIN = {
 }
 
 
+# The variant that leaves the work of a line out, as ``without_line`` calls it.
+_WITHOUT_LINE = re.compile(r"without (.+ )?line \d+")
+
 # What to do about each cause: sentences without their full stop.
 _TO_DO = {
     "input-bound": "Make the input faster",
@@ -147,6 +150,39 @@ class Gain:
         if not self.is_known:
             return "faster, by how much is not known yet"
         return f"{units.times(self.estimate)} times as fast"
+
+
+def without_line(training: str, file: str, line: int, cell: int = 0) -> str:
+    """What the variant is called that leaves the work of a line out.
+
+    Args:
+        training: What the training is called, as ``Diagnosis.training`` has it.
+        file: As an account has it: from the script's folder, "" for a cell.
+        line: From 1.
+        cell: Of a notebook: which cell of code, from 1; 0 for all else.
+    """
+    own = file == training.partition(":")[0]
+    where = [*([] if own or not file else [file]), *([f"cell {cell}"] if cell else [])]
+    return " ".join(["without", *where, f"line {line}"])
+
+
+def leaves_line_out(variant: str) -> bool:
+    """Whether a variant leaves the work of a line out: a ceiling, and never a cause."""
+    return _WITHOUT_LINE.fullmatch(variant) is not None
+
+
+def ceiling_of_line(
+    found: "Diagnosis", file: str, line: int, cell: int = 0
+) -> Gain | None:
+    """What a training is without the work of a line: no fix of that brings more.
+
+    None where that was not measured, is left open, or has a wide interval.
+    """
+    compared = found.compared(without_line(found.training, file, line, cell))
+    if compared is None or not compared.is_judged:
+        return None
+    gain = Gain(estimate=compared.ratio, low=compared.low, high=compared.high)
+    return gain if gain.is_known else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,6 +400,7 @@ class Diagnosis(Saved):
             c.variant
             for c in self.comparisons
             if c.variant not in told
+            and not leaves_line_out(c.variant)
             and (c.verdict == "too noisy to say" or not c.stands_out)
             and c.high > MUCH
             and (c.is_judged or c.ratio > _HOPELESS)

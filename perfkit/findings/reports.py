@@ -10,7 +10,13 @@ from typing import Any
 
 from perfkit import units
 from perfkit.findings import account_report, load
-from perfkit.findings.diagnosis import ARGUMENTS, TOGETHER, Diagnosis, Part
+from perfkit.findings.diagnosis import (
+    ARGUMENTS,
+    TOGETHER,
+    Diagnosis,
+    Part,
+    leaves_line_out,
+)
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Dated, Finding, Verdict
 from perfkit.findings.report import Fold, Report, Table
@@ -26,7 +32,7 @@ from perfkit.findings.standing import (
 )
 from perfkit.findings.text import as_sentence, is_file, minute, plain, without_marks
 from perfkit.measure.measurement import CONTROL, OWN
-from perfkit.measure.statistics import WORTH_KNOWING
+from perfkit.measure.statistics import WORTH_KNOWING, Comparison
 from perfkit.measure.trial import ONE_PROCESS
 
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
@@ -542,7 +548,25 @@ def _limits(found: Diagnosis) -> Table:
     if found.ceiling:
         what = "one batch, again and again: no faster pipeline brings more"
         rows.append(("without any input", found.ceiling.interval, what))
+    rows += [
+        (one.variant, one.interval, _of_line(one))
+        for one in found.comparisons
+        if leaves_line_out(one.variant)
+    ]
     return Table("What can be had at most", ("", "as fast", "what ran"), tuple(rows))
+
+
+def _of_line(one: Comparison) -> str:
+    """What a fix of a line brings at most, in a sentence."""
+    where = one.variant.removeprefix("without ")
+    if not (one.is_judged and one.ends):
+        return f"What a fix of {where} brings at most is not known yet."
+    if one.verdict != "faster":
+        return f"No fix of {where} is shown to bring anything."
+    return (
+        f"Without the work of {where} the training would run {units.times(one.ratio)} "
+        f"times as fast ({one.ends}): a fix of it brings that at most."
+    )
 
 
 def _anatomy(found: Diagnosis) -> Fold:
@@ -575,6 +599,7 @@ def _tried(found: Diagnosis) -> Table:
         (of.variant, *_what_came_of(of, found.aside))
         for of in standings(found.finding)
         if of.variant not in shown
+        and not (of.comparison and leaves_line_out(of.variant))
         and not (of.comparison and of.comparison.ratio in told)
     )
     headings = ("change", "as fast", "what that shows")

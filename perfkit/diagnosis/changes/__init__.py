@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from perfkit.diagnosis.change import Change, Untested
 from perfkit.diagnosis.changes import (
+    lines,
     model,
     observers,
     padding,
@@ -21,6 +22,7 @@ _KINDS: tuple[Callable[[Facts], Iterator[Change | Untested]], ...] = (
     model.execution,
     observers.observers,
     observers.epochs,
+    lines.lines,
     # In the order in which they can be applied one after another.
     pipeline.untold,
     model.wide_data,
