@@ -7,7 +7,7 @@ operations first, then the input's if the step waits for that.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -166,6 +166,10 @@ class _Charging:
         grid = _Grid(
             edges, (steps, inputs, window.stages, window.waits, window.compiles)
         )
+        seen = (steps, inputs, window.stages, window.compiles)
+        if not any(len(one.begin) for one in seen):
+            # Nothing ran: a graph was being optimized, or one operation lasts longer.
+            return
         contexts = {(p, c) for p, c, kind, _ in labels if kind in (GRAPH, DATA)}
         for context in contexts:
             for near in (False, True):
@@ -213,19 +217,13 @@ class _Charging:
             goes["gap"] = goes["gap"] * 0
         shares[place, _SET_UP] += float(goes["compile"] @ spans)
         shares[place, _WAITING] += float(goes["wait"] @ spans)
-        started: Counter[Place | None] = Counter()
         for intervals, count, weight, kind in (
             (steps, step_n, goes["step"], _COMPUTING),
             (inputs, input_n, goes["input"], _INPUT),
         ):
             spent = grid.spent(intervals, weight / np.maximum(count, 1))
             sums = np.bincount(intervals.which, spent, len(window.names))
-            counts = np.bincount(
-                intervals.which,
-                grid.spent(intervals, here, points=True),
-                len(window.names),
-            )
-            for number in np.flatnonzero((sums > 0) | (counts > 0)):
+            for number in np.flatnonzero(sums > 0):
                 _, type_, _, _ = window.names[number]
                 if is_python(type_):
                     self._share_python(shares, place, float(sums[number]), kind)
@@ -235,23 +233,20 @@ class _Charging:
                 shares[to, kind] += float(sums[number])
                 if kind == _INPUT:
                     self.used_s[to] += float(sums[number]) * (not near)
-                else:
-                    started[to] += int(counts[number])
-                    if not near:
-                        self._note_part(to, of, type_, float(sums[number]))
+                elif not near:
+                    self._note_part(to, of, type_, float(sums[number]))
         spent = grid.spent(window.stages, goes["stage"] / np.maximum(stage_n, 1))
         for number, seconds in zip(window.stages.which, spent, strict=True):
             to = self.stage_places[number] if number < len(self.stage_places) else None
             shares[to, _INPUT] += float(seconds)
             self.used_s[to] += float(seconds) * (not near)
-        # What lies between operations is starting them, by their number.
-        gap = float(goes["gap"] @ spans)
-        operations = sum(started.values())
-        for line, times in started.items():
-            shares[line, _COMPUTING] += gap * times / operations
-            self.starts[key][line] += gap * times / operations
-        if not operations:
-            shares[place, _COMPUTING] += gap
+        # What lies between two operations is starting the second one.
+        for following, gap_s in grid.before(steps, goes["gap"] * spans):
+            to = place
+            if following >= 0 and not is_python(window.names[following][1]):
+                to = self._charged(window.names[following]).place or place
+            shares[to, _COMPUTING] += gap_s
+            self.starts[key][to] += gap_s
 
     def _share_python(
         self,
@@ -527,6 +522,18 @@ class _Grid:
         result: Floats = np.where(of, whole[number], 0.0)
         return result
 
+    def before(self, of: Intervals, seconds: Floats) -> Iterator[tuple[int, float]]:
+        """Seconds of pieces by the interval that begins next; -1 for none."""
+        if not len(of.begin):
+            yield -1, float(seconds.sum())
+            return
+        order = np.argsort(of.begin)
+        following = np.searchsorted(of.begin[order], self._points[:-1])
+        which = of.which[order][np.minimum(following, len(order) - 1)]
+        sums = np.bincount(which, seconds)
+        for number in np.flatnonzero(sums > 0):
+            yield int(number), float(sums[number])
+
     def _active(self, of: Intervals) -> Floats:
         change = np.zeros(len(self._points))
         np.add.at(change, self._at(of.begin), 1.0)
@@ -537,12 +544,8 @@ class _Grid:
         clipped = np.clip(times, self._points[0], self._points[-1])
         return np.searchsorted(self._points, clipped).astype(np.int64)
 
-    def spent(self, of: Intervals, weight: Floats, *, points: bool = False) -> Floats:
-        """Weighted seconds of intervals; with ``points`` the weight at their begin."""
-        first = self._at(of.begin)
-        if points:
-            here = np.clip(first, 0, max(0, len(weight) - 1))
-            return np.asarray(weight[here] if len(first) else first, float)
+    def spent(self, of: Intervals, weight: Floats) -> Floats:
+        """Weighted seconds of each interval."""
         whole = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
-        result: Floats = whole[self._at(of.end)] - whole[first]
+        result: Floats = whole[self._at(of.end)] - whole[self._at(of.begin)]
         return result

@@ -113,7 +113,7 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
 def _is_own(file: str) -> bool:
     if file.startswith("<") or "__autograph_generated_file" in file:
         return file.startswith("<ipython-input")
-    if "/tmp/ipykernel_" in file.replace(os.sep, "/"):
+    if f"{os.sep}ipykernel_" in file:
         return True
     real = os.path.realpath(file)
     if any(part in real for part in _INSTALLED) or real.startswith(_OURS):

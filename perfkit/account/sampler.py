@@ -76,6 +76,8 @@ class Sampler:
     # The call that a line is in, and whether it has run a graph yet.
     _call: int = 0
     _executed: bool = False
+    # The call that traced its function, as long as it lasts.
+    _traced: FrameType | None = None
     _last: float = field(default_factory=time.perf_counter)
 
     @property
@@ -159,8 +161,15 @@ class Sampler:
         name, call = _call(inside)
         if call != self._call:
             self._call, self._executed = call, False
+        first_run = _function_call(inside)
         if TRACING in roles:
+            self._traced = first_run
             return Key(place, name, TRACED, repeats)
+        if self._traced is not None:
+            # TensorFlow optimizes a graph, and XLA compiles it, as it first runs.
+            if first_run is self._traced and EXECUTING in roles:
+                return Key(place, name, TRACED, repeats)
+            self._traced = None
         if roles & {EXECUTING, WAITING}:
             self._executed = True
             return Key(place, name, GRAPH if EXECUTING in roles else DATA, repeats)
@@ -179,6 +188,7 @@ class Sampler:
 
 # Keras's loops: what they do before a graph runs is their set-up.
 _SETS_UP = frozenset({"fit", "evaluate", "predict"})
+_FUNCTION = "polymorphic_function.py"
 _CALLBACKS = "/keras/src/callbacks/"
 _LISTS = _CALLBACKS + "callback_list.py"
 
@@ -197,6 +207,12 @@ def _call(inside: list[FrameType]) -> tuple[str, int]:
         loops = name in _SETS_UP and "/keras/" in code.co_filename
         return name, id(frame) if loops else 0
     return "", 0
+
+
+def _function_call(inside: list[FrameType]) -> FrameType | None:
+    """The outermost call of a ``tf.function`` in a stack."""
+    calls = (f for f in reversed(inside) if f.f_code.co_name == "__call__")
+    return next((f for f in calls if f.f_code.co_filename.endswith(_FUNCTION)), None)
 
 
 def _callback(inside: list[FrameType]) -> Any:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.account import SET_UP, Account, Tip, edits_of
-from perfkit.findings.diagnosis import Cause, Diagnosis
+from perfkit.findings.diagnosis import Cause, Diagnosis, without_line
 from perfkit.findings.record import Verdict
 from perfkit.findings.text import as_sentence
 
 if TYPE_CHECKING:
-    from perfkit.measure.statistics import Sure
+    from perfkit.measure.statistics import Comparison, Sure
 
 # Why none was tried, among the causes that were not tested.
 NO_CHANGES = "changes"
@@ -56,10 +56,22 @@ def left(found: Diagnosis, account: Account) -> list[Tip]:
 def _most(found: Diagnosis, tip: Tip) -> float:
     """How many times as fast a training may be at most without what a tip is about."""
     most = 1 / max(1e-3, 1 - tip.share)
-    compared = found.compared(tip.group) if tip.group else None
+    compared = _tested(found, tip)
     if compared is not None and compared.is_judged:
         most = min(most, compared.high)
     return most
+
+
+def _tested(found: Diagnosis, tip: Tip) -> "Comparison | None":
+    """The change that leaves out what a tip is about; None where none was measured."""
+    if tip.group:
+        return found.compared(tip.group)
+    account = found.account
+    if account is None or len(tip.lines) != 1:
+        return None
+    line = account.lines[tip.lines[0]]
+    name = without_line(found.training, line.file, line.line, line.cell)
+    return found.compared(name)
 
 
 def _measured(found: Diagnosis) -> Cause | None:
@@ -82,7 +94,7 @@ def _tip_first(
     found: Diagnosis, account: Account, tips: list[Tip], said: Verdict | None
 ) -> Verdict:
     tip, *others = tips
-    compared = found.compared(tip.group) if tip.group else None
+    compared = _tested(found, tip)
     much, interval = tip.means, account.verdict.interval
     sure: Sure = "profiled"
     if compared is not None and compared.verdict == "faster" and compared.ends:

@@ -23,6 +23,7 @@ from perfkit.diagnosis import (
 )
 from perfkit.diagnosis.accounted import NO_CHANGES
 from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.changes import lines as left_out
 from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
@@ -210,6 +211,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 began=self._began,
                 screens=not self._only,
                 hinted=causes.swapped(self._account) if self._account else frozenset(),
+                lines=left_out.hot(self._account) if self._account else (),
             ),
             self._seed,
             Limits(silence=max(_SLICE_S, longest)),
