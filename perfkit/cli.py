@@ -182,7 +182,9 @@ def _diagnose(asked: Namespace) -> int:
     made = maker(asked.training, asked.arguments, asked.fit)
     from perfkit.diagnoses import open_diagnosis
 
-    session = open_diagnosis(made, asked.budget, asked.seed, asked.out)
+    session = open_diagnosis(
+        made, asked.budget, asked.seed, asked.out, source=not asked.no_source
+    )
     code = _watched(session, asked)
     if asked.diff and session.finding:
         proved = _write_patch(session.finding, made, asked)

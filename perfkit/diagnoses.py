@@ -33,6 +33,7 @@ def diagnose(
     arguments: Sequence[str] = (),
     fit: int = 0,
     guess: str = "",
+    source: bool = True,
     replay: str | Path | None = None,
 ) -> Diagnosis:
     """Change one thing at a time in a training of yours, and rank what each brings.
@@ -53,6 +54,7 @@ def diagnose(
         arguments: Of the script, as on its own command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
         guess: What you expect, such as ``"3x"``; it is kept and drawn into the chart.
+        source: Whether lines of your code that take time go into what is saved.
         replay: A recorded diagnosis of this very code to show in place of a run; see
             ``perfkit.run``.
 
@@ -70,6 +72,7 @@ def diagnose(
         arguments=arguments,
         fit=fit,
         replay=replay,
+        source=source,
     )
     return with_guess(watch_here(session), guess)
 
@@ -98,6 +101,7 @@ def open_diagnosis(
     arguments: Sequence[str] = (),
     fit: int = 0,
     replay: str | Path | None = None,
+    source: bool = True,
 ) -> DiagnosisSession | Replay:
     """Make a diagnosis, not yet begun, or its replay; refuse what cannot succeed.
 
@@ -118,6 +122,7 @@ def open_diagnosis(
         budget=in_seconds(budget),
         seed=seed,
         folder=home,
+        source=source,
         only=only,
     )
 

@@ -116,7 +116,7 @@ def _tip_first(
 
 def _next(tip: Tip, others: list[Tip], said: Verdict | None) -> Iterator[str]:
     if tip.fix:
-        yield f"To type: {tip.fix}"
+        yield f"Try: {tip.fix}."
     if said is not None:
         yield f"A/B tested: {said.headline} {said.much}"
     if others:

@@ -82,6 +82,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             the training needs, at most ten minutes.
         seed: Where random order and random numbers start; None draws one.
         folder: Where it is saved; None for ``perfkit-findings`` here.
+        source: Whether lines of the user's code go into its account.
         only: The names of changes to apply all at once and measure again, in place of
             looking for causes; empty for a whole diagnosis.
 
@@ -97,6 +98,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         budget: float | None = None,
         seed: int | None = None,
         folder: Path | None = None,
+        source: bool = True,
         only: Sequence[str] = (),
     ) -> None:
         if budget is not None:
@@ -107,7 +109,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._asked = budget
         self._plan, self._longest = "", 0.0
         self._opening: Opening | None = None
-        self._only = tuple(only)
+        self._only, self._source = tuple(only), source
         self._facts = Facts()
         self._anatomy: dict[str, Any] = {}
         self._changes: tuple[Change, ...] = ()
@@ -170,7 +172,13 @@ class DiagnosisSession(Measurer[Diagnosis]):
         made = self._maker
         if isinstance(made, Script) and not whole:
             made = WholeScript(made.path, made.arguments, folder=made.folder)
-        account = AccountSession(made, budget=seconds, most=budget / 3, saves=False)
+        account = AccountSession(
+            made,
+            budget=seconds,
+            most=budget / 3,
+            source=self._source,
+            saves=False,
+        )
         try:
             for event in account.look():
                 if self._stopped.is_set():

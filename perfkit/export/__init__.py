@@ -10,7 +10,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from perfkit.errors import BadFileError, BadParameterError, need
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from perfkit.findings.account import Account
     from perfkit.findings.store import Recorded
 
 __all__ = ["export"]
@@ -27,6 +28,9 @@ Code = Literal["folded", "shown", "hidden"]
 CODE: tuple[str, ...] = get_args(Code)
 # With every picture that a notebook holds.
 _LARGEST = 256 * 10**6
+
+
+Exported: TypeAlias = "Recorded | Account"
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Notebook:
 
 
 def export(
-    sources: Recorded | str | Path | Iterable[Recorded | str | Path],
+    sources: Exported | str | Path | Iterable[Exported | str | Path],
     path: str | Path | None = None,
     *,
     code: Code = "folded",
@@ -48,8 +52,8 @@ def export(
     """Make a page of one notebook, or of one or several findings.
 
     Args:
-        sources: A finding or a diagnosis, the file of one, or of a notebook; several
-            findings make one page.
+        sources: A finding, a diagnosis or an account, the file of one, or of a
+            notebook; several findings make one page.
         path: Where it goes; None for beside the one source, under its name.
         code: Whether the code of a notebook is folded, shown or hidden.
         author: Who sends it, as it shall stand below the title.
@@ -82,11 +86,13 @@ def _listed(sources: Any) -> list[Any]:
     return list(sources)
 
 
-def _read(source: Any) -> Recorded | Notebook:
-    from perfkit.findings.store import Recorded, load, whole_file
+def _read(source: Any) -> Exported | Notebook:
+    from perfkit.documents import parse
+    from perfkit.findings.account import Account
+    from perfkit.findings.store import Recorded, load, read, whole_file
     from perfkit.findings.text import plain
 
-    if isinstance(source, Recorded):
+    if isinstance(source, Recorded | Account):
         return source
     if not isinstance(source, str | Path):
         raise BadParameterError(
@@ -101,6 +107,10 @@ def _read(source: Any) -> Recorded | Notebook:
         return load(path)
     if isinstance(document, dict) and "nbformat" in document:
         return Notebook(path, document)
+    if isinstance(document, dict) and document.get("kind") == "account":
+        account = read(path, parse)
+        assert isinstance(account, Account)
+        return account
     if isinstance(document, dict) and "kind" in document:
         return load(path)
     raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
@@ -114,7 +124,7 @@ def _beside(files: Sequence[Path], count: int) -> Path:
     return files[0].with_suffix(".html")
 
 
-def _page(sources: Sequence[Recorded | Notebook], code: str, by: Markup) -> str:
+def _page(sources: Sequence[Exported | Notebook], code: str, by: Markup) -> str:
     from perfkit.export.page import findings_page
 
     if not sources:

@@ -16,6 +16,7 @@ import perfkit
 from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError, remedy
 from perfkit.findings import reports
+from perfkit.findings.account import Account
 from perfkit.findings.report import STYLE, Fold, Report, folds_in_html, in_html
 from perfkit.findings.store import Recorded, finding_of, write_whole
 from perfkit.findings.text import plain
@@ -89,11 +90,18 @@ def page_of(
 
 
 def of_finding(
-    found: Recorded, *, level: int = 1, charts: bool = True, by: Markup = UNSIGNED
+    found: Recorded | Account,
+    *,
+    level: int = 1,
+    charts: bool = True,
+    by: Markup = UNSIGNED,
 ) -> Page:
     """Prepare a finding, or a diagnosis, for a page as ``page_of`` does."""
     from perfkit.gallery import chart, kinds
 
+    if isinstance(found, Account):
+        # Its lines and their bars are its chart.
+        return page_of(found.report, (), level=level, by=by)
     finding = finding_of(found)
     report = found.report
     report = replace(report, folds=(*report.folds, reports.facts(finding)))
@@ -121,7 +129,7 @@ def laid_out(pages: Sequence[Page], title: str = "", by: Markup = UNSIGNED) -> s
     return render("reports.html.j2", pages=pages, title=title, by=by)
 
 
-def findings_page(findings: Sequence[Recorded], by: Markup = UNSIGNED) -> str:
+def findings_page(findings: Sequence[Recorded | Account], by: Markup = UNSIGNED) -> str:
     """Lay one or several findings or diagnoses out as a page, as ``signed`` has it."""
     if len(findings) == 1:
         return laid_out([of_finding(findings[0], by=by)])

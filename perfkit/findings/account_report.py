@@ -69,7 +69,7 @@ def verdict(account: Account) -> Verdict:
 
 def _next(tip: Tip, others: list[Tip]) -> Iterator[str]:
     if tip.fix:
-        yield f"To type: {tip.fix}"
+        yield f"Try: {tip.fix}."
     if others:
         also = "; ".join(f"{one.do} ({units.percent(one.share)})" for one in others[:2])
         yield f"Then: {also}."
@@ -177,10 +177,10 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         starting = line.starting_s / line.total_s if line.total_s else 0.0
         most = f", {units.percent(starting)} of it starting them" * (starting > 0.2)
         yield f"{line.operations:,.0f} operations a step{most}"
-    for stage in _of(account, line):
-        if stage.kind == "Filter" and stage.given > 1.5 * max(1, stage.out):
-            yield f"{stage.given / max(1, stage.out):.0f} in, 1 out"
-            break
+    filters = [o for o in _of(account, line) if o.kind == "Filter" and o.given]
+    given, out = sum(o.given for o in filters), sum(o.out for o in filters)
+    if given > 1.5 * max(1, out):
+        yield f"{given / max(1, out):.0f} in, 1 out"
     if line.is_part("optimizer") and line.elements >= 100_000:
         yield f"updates up to {line.elements:,} weights in each step"
     elif line.parts and not line.is_part("line"):

@@ -366,12 +366,13 @@ STYLE = """
   max-width: none; vertical-align: middle}
 .perfkit-report .perfkit-src td:first-child, .perfkit-report .perfkit-src
   td:nth-child(3) {text-align: right !important; opacity: .8}
-.perfkit-report .perfkit-src td:nth-child(2) {width: 8em; min-width: 5em}
+.perfkit-report .perfkit-src td:nth-child(2) {min-width: 0}
 .perfkit-report .perfkit-src td:last-child {width: 100%}
 .perfkit-report .perfkit-src code {background: none; padding: 0; color: inherit}
 .perfkit-report .perfkit-say td {opacity: .8; white-space: normal}
-.perfkit-report .perfkit-gap td {text-align: center !important; opacity: .6}
-.perfkit-report .perfkit-bar {display: flex; height: .75em; width: 8em}
+.perfkit-report .perfkit-src .perfkit-gap td {text-align: left !important;
+  opacity: .6; padding-left: 15em}
+.perfkit-report .perfkit-bar {display: flex; height: .75em; width: clamp(3em, 12vw, 8em)}
 .perfkit-report .perfkit-bar i, .perfkit-report .perfkit-key i {height: .75em}
 .perfkit-report .perfkit-key {display: flex; flex-wrap: wrap; gap: 1em;
   font-size: .85em}
