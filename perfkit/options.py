@@ -74,6 +74,9 @@ _TLS = {
 }
 
 
+_NO_SOURCE = "leave the lines of your code that take time out of what is saved"
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence."""
 
@@ -189,9 +192,7 @@ def _fill_lines(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         "is changed"
     )
     _add(parser, "training", "FILE.py", training)
-    _add(
-        parser, "--no-source", None, "leave the lines of your code out of what is saved"
-    )
+    _add(parser, "--no-source", None, _NO_SOURCE)
     _add(
         parser,
         "--budget",
@@ -221,6 +222,7 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
     _add(parser, "--diff", None, patch)
     _add(parser, "--no-race", None, "with --diff: write the patch without that race")
+    _add(parser, "--no-source", None, _NO_SOURCE)
     _add_run_options(
         parser, "seconds for all of it, or auto: what it needs, at most 600 (auto)"
     )

@@ -30,6 +30,7 @@ from perfkit.findings.account import (
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
 from perfkit.machine.collect import machine
+from perfkit.machine.environment import nameless
 from perfkit.machine.software import check_trains
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
@@ -194,7 +195,7 @@ class AccountSession:
             samples=told["samples"],
             updates=told["updates"],
             ended=told["ended"],
-            error=told["error"],
+            error=nameless(told["error"]) if told["error"] else "",
             untraced=told["untraced"],
             lines=lines,
             stages=tuple(

@@ -372,7 +372,8 @@ STYLE = """
 .perfkit-report .perfkit-say td {opacity: .8; white-space: normal}
 .perfkit-report .perfkit-src .perfkit-gap td {text-align: left !important;
   opacity: .6; padding-left: 15em}
-.perfkit-report .perfkit-bar {display: flex; height: .75em; width: clamp(3em, 12vw, 8em)}
+.perfkit-report .perfkit-bar {display: flex; height: .75em;
+  width: clamp(3em, 12vw, 8em)}
 .perfkit-report .perfkit-bar i, .perfkit-report .perfkit-key i {height: .75em}
 .perfkit-report .perfkit-key {display: flex; flex-wrap: wrap; gap: 1em;
   font-size: .85em}
