@@ -200,8 +200,8 @@ class _Charging:
         # A wait that is longer than the window is not in it: a step does not stand
         # still for so long between two operations.
         fed = (input_n > 0) | (stage_n > 0)
-        idle = grid.stretches(~busy) > _IDLE_S
-        waits = ((wait_n > 0) | (data > 0) | (idle & fed)) & ~busy & ~compiling
+        idle = (grid.stretches(~busy, fed) > 0) & (grid.stretches(~busy) > _IDLE_S)
+        waits = ((wait_n > 0) | (data > 0) | idle) & ~busy & ~compiling
         goes = {
             "step": here * busy,
             "compile": here * compiling,
@@ -216,7 +216,6 @@ class _Charging:
         if near:
             goes["gap"] = goes["gap"] * 0
         shares[place, _SET_UP] += float(goes["compile"] @ spans)
-        shares[place, _WAITING] += float(goes["wait"] @ spans)
         for intervals, count, weight, kind in (
             (steps, step_n, goes["step"], _COMPUTING),
             (inputs, input_n, goes["input"], _INPUT),
@@ -247,6 +246,15 @@ class _Charging:
                 to = self._charged(window.names[following]).place or place
             shares[to, _COMPUTING] += gap_s
             self.starts[key][to] += gap_s
+        for following, gap_s in grid.before(inputs, goes["wait"] * spans):
+            if following < 0:
+                shares[place, _WAITING] += gap_s
+            elif is_python(window.names[following][1]):
+                self._share_python(shares, place, gap_s, _INPUT)
+            else:
+                to = self._charged(window.names[following]).place
+                shares[to, _INPUT] += gap_s
+                self.used_s[to] += gap_s * (not near)
 
     def _share_python(
         self,
@@ -515,10 +523,18 @@ class _Grid:
         place = np.clip(np.searchsorted(self._edges, middle) - 1, 0, len(values) - 1)
         return np.asarray(values[place], float)
 
-    def stretches(self, of: NDArray[np.bool_]) -> Floats:
-        """Seconds of the stretch of pieces of a kind that each piece lies in, or 0."""
+    def stretches(
+        self, of: NDArray[np.bool_], within: NDArray[np.bool_] | None = None
+    ) -> Floats:
+        """Seconds of the stretch of pieces of a kind that each piece lies in, or 0.
+
+        Args:
+            of: Which pieces are of the kind.
+            within: Counts the seconds of these pieces of the stretch alone.
+        """
         number = np.cumsum(np.concatenate([[True], of[1:] != of[:-1]])) - 1
-        whole = np.bincount(number, self.spans)
+        seconds = self.spans if within is None else self.spans * within
+        whole = np.bincount(number, seconds)
         result: Floats = np.where(of, whole[number], 0.0)
         return result
 

@@ -40,6 +40,8 @@ class Charged:
 
 
 _NOBODYS = Charged(None)
+# How the names of all functions begin that stages of the input call.
+_INPUT = "Dataset_"
 
 
 @dataclass
@@ -84,9 +86,7 @@ class Graphs:
             return self._gradient(plain, function)
         for _, operation in self._found(plain, function, of_input=of_input):
             return self._of(plain, operation)
-        if of_input:
-            return _NOBODYS
-        return self._by_scope(plain, function) or _NOBODYS
+        return self._by_scope(plain, function, of_input=of_input) or _NOBODYS
 
     def _found(
         self, plain: str, function: str, *, of_input: bool
@@ -103,7 +103,7 @@ class Graphs:
     def _order(self, name: str, function: str, of_input: bool) -> tuple[bool, ...]:
         return (
             name != function,
-            name.startswith("Dataset_") != of_input,
+            name.startswith(_INPUT) != of_input,
             name not in self.trains,
         )
 
@@ -180,11 +180,13 @@ class Graphs:
             return _NOBODYS
         return Charged(found.place, found.part, found.name, True)
 
-    def _by_scope(self, plain: str, function: str) -> Charged | None:
+    def _by_scope(
+        self, plain: str, function: str, *, of_input: bool = False
+    ) -> Charged | None:
         """Whose most of the operations of its scope are."""
-        if named := self._named(plain):
+        if not of_input and (named := self._named(plain)):
             return named
-        scopes = self._scopes_of(function)
+        scopes = self._scopes_of(_INPUT if of_input else function)
         parts = plain.split("/")
         for length in range(len(parts) - 1, 0, -1):
             if place := scopes.get("/".join(parts[:length])):
@@ -194,6 +196,8 @@ class Graphs:
     def _scopes_of(self, function: str) -> dict[str, Place]:
         if function not in self._scopes:
             known = [function] if function in self.operations else [*self.operations]
+            if function == _INPUT:
+                known = [one for one in self.operations if one.startswith(_INPUT)]
             counts: dict[str, Counter[Place]] = defaultdict(Counter)
             for name in known:
                 for plain, (place, _, in_fit, _) in self.operations[name].items():
