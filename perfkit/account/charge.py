@@ -40,7 +40,7 @@ _OF_SAMPLES = {COMPUTING: _COMPUTING, TRACED: _SET_UP, SET_UP: _SET_UP}
 _ENOUGH_S = 0.03
 # A line that traced no more often than this did it once: a last batch is smaller.
 _FEW_TRACES = 2
-_IDLE_S = 0.005
+_IDLE_S, _LULL_S = 0.005, 0.05
 _MOST_TYPES = 6
 
 
@@ -167,7 +167,7 @@ class _Charging:
             edges, (steps, inputs, window.stages, window.waits, window.compiles)
         )
         seen = (steps, inputs, window.stages, window.compiles)
-        if not any(len(one.begin) for one in seen):
+        if not any(len(one.begin) for one in seen) and not self.seen["background"]:
             # Nothing ran: a graph was being optimized, or one operation lasts longer.
             return
         contexts = {(p, c) for p, c, kind, _ in labels if kind in (GRAPH, DATA)}
@@ -187,6 +187,7 @@ class _Charging:
         near: bool,
     ) -> None:
         place, call = context
+        python = bool(self.seen["background"])
         if near:
             mine = [p == place for p, *_ in labels]
         else:
@@ -202,16 +203,21 @@ class _Charging:
         fed = (input_n > 0) | (stage_n > 0)
         idle = (grid.stretches(~busy, fed) > 0) & (grid.stretches(~busy) > _IDLE_S)
         waits = ((wait_n > 0) | (data > 0) | idle) & ~busy & ~compiling
+        # A longer one without any of it waits for Python that makes the input.
+        lull = (grid.stretches(~busy & ~waits & ~compiling) > _LULL_S) & python
         goes = {
+            "python": here * lull,
             "step": here * busy,
             "compile": here * compiling,
             "input": here * waits * (input_n > 0),
             "stage": here * waits * (input_n == 0) * (stage_n > 0),
             "wait": here * waits * (input_n == 0) * (stage_n == 0),
-            "gap": here * ~busy * ~waits * ~compiling,
+            "gap": here * ~busy * ~waits * ~compiling * ~lull,
         }
         key = place, call, near
         shares = self.shares[key]
+        if python_s := float(goes["python"] @ grid.spans):
+            self._share_python(shares, place, python_s, _INPUT)
         spans = grid.spans
         if near:
             goes["gap"] = goes["gap"] * 0
@@ -334,6 +340,7 @@ class _Charging:
         self.retraced_by = self._retraced()
         self.called = {(f, n): count for f, n, _, count in self.seen["calls"]}
         trained = bool(self.seen["trained_at"])
+        sampled_s = max(1.0, self._untraced_s())
         for index, seconds, _ in self.seen["seconds"]:
             place, call, kind, repeats = self.keys[index]
             if place is None:
@@ -357,7 +364,8 @@ class _Charging:
             row = self.sums.rows[place]
             row.calls[call][1] += seconds
             if kind == CALLBACK:
-                row.parts[f"callback {call}"] += seconds
+                # As long as it would have been in the windows, as all other parts.
+                row.parts[f"callback {call}"] += seconds * self.traced_s / sampled_s
 
     def _retraced(self, *, of_all: bool = False) -> dict[Place, float]:
         """Seconds that each line had functions traced that it has traced often.
@@ -394,10 +402,13 @@ class _Charging:
                 break
         else:
             # Of what no window has seen the line is known, and nothing more.
-            told = _COMPUTING if kind == GRAPH else _WAITING
-            self.sums.rows[place].seconds[told] += seconds
             self.sums.unsplit_s += seconds
-            return
+            told = _COMPUTING if kind == GRAPH else _WAITING
+            shares = {(place, told): 1.0}
+            if self.seen["background"]:
+                shares = defaultdict(float)
+                self._share_python(shares, place, 1.0, _INPUT)
+            whole = 1.0
         for (to, kind_told), share in shares.items():
             row = self.sums.rows[to or place]
             row.seconds[kind_told] += seconds * share / whole

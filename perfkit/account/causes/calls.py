@@ -113,21 +113,27 @@ def _save(seen: Seen) -> Iterator[Evidence]:
     for line in seen.hot():
         if call := line.called(*names):
             often = f" {call.count:,} times" if call.count else ""
+            share = seen.account.share(call.seconds)
             yield Evidence(
                 lines=(line,),
-                means=f"{seen.percent(line)} of the time goes into `{call.name}`"
+                share=share,
+                means=f"{units.percent(share)} of the time goes into `{call.name}`"
                 f"{often}.",
             )
 
 
 def _callback(seen: Seen) -> Iterator[Evidence]:
     for line in seen.hot():
-        if line.is_part("callback") and not line.called("ModelCheckpoint"):
-            name = line.parts[0].partition(" ")[2]
-            yield Evidence(
-                lines=(line,),
-                means=f"{seen.percent(line)} of the time goes into `{name}`.",
-            )
+        for part in line.parts:
+            kind, _, name = part.partition(" ")
+            call = line.called(name) if kind == "callback" else None
+            share = seen.account.share(call.seconds) if call else 0.0
+            if share >= WORTH and name != "ModelCheckpoint":
+                yield Evidence(
+                    lines=(line,),
+                    share=share,
+                    means=f"{units.percent(share)} of the time goes into `{name}`.",
+                )
 
 
 def _retraced(seen: Seen) -> Iterator[Evidence]:
