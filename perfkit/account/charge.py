@@ -28,6 +28,7 @@ from perfkit.account.sampler import (
     TRACED,
 )
 from perfkit.account.trace import Intervals, Window, is_python, read
+from perfkit.findings.account import THREAD
 from perfkit.profiling.course import traces
 
 Floats = NDArray[np.float64]
@@ -277,6 +278,7 @@ class _Charging:
             return
         for to, spent in background.items():
             shares[to, _INPUT if kind == _INPUT else _PYTHON] += seconds * spent / whole
+            self.sums.rows[to].parts[THREAD] += seconds * spent / whole
 
     def _is_input(self, window: Window, name: tuple[str, str, str, bool]) -> bool:
         if not name[3]:

@@ -172,7 +172,8 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
             yield f"{call.count:,} calls of {plain(call.name, 40)}, {each} each"
     for one in line.traces[:1]:
         each = units.seconds(one.seconds / one.count)
-        yield f"`{plain(one.name, 60)}` traced {one.count} times, {each} each"
+        name = _traced(line, one.name)
+        yield f"{name} traced {_count(one.count, 'time')}, {each} each"
     if line.operations >= _MANY:
         starting = line.starting_s / line.total_s if line.total_s else 0.0
         most = f", {units.percent(starting)} of it starting them" * (starting > 0.2)
@@ -187,6 +188,15 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         yield plain(line.parts[0], 60)
     if line.beside_s > line.total_s and account.share(line.beside_s) > 0.1:
         yield f"and {units.seconds(line.beside_s)} hidden behind the steps"
+
+
+def _traced(line: Line, name: str) -> str:
+    """A function that was traced, as its reader knows it: Keras's own have no name."""
+    call = line.called("fit", "predict", "evaluate", "train_on_batch")
+    if call is None:
+        return f"`{plain(name, 60)}`"
+    what = "the input" if name.startswith("Dataset_") else "the step"
+    return f"{what} of `{call.name}`"
 
 
 def _of(account: Account, line: Line) -> Iterator[Stage]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.account.causes.base import Cause, Evidence, Seen
-from perfkit.findings.account import Line
+from perfkit.findings.account import THREAD, Line
 
 _ALL_THROWN, _LARGE_INPUT = 3.0, 0.15
 _SMALL = 200
@@ -76,7 +76,7 @@ def _elements(seen: Seen) -> Iterator[Evidence]:
 
 def _python(seen: Seen) -> Iterator[Evidence]:
     made = [o for o in seen.stages("Generator", "PyFunc") if seen.line_of(o)]
-    lines = [o for o in _expensive(seen) if not o.parts and not o.stages]
+    lines = [o for o in _expensive(seen) if THREAD in o.parts[:1]]
     if lines and seen.share(*lines) >= _LARGE_INPUT:
         yield Evidence(
             lines=tuple(lines[:4]),
