@@ -419,7 +419,7 @@ class _Charging:
 
     def _add_calls(self) -> None:
         for file, line, name, count in self.seen["calls"]:
-            if (file, line) in self.sums.rows:
+            if (file, line) in self.sums.rows or count > _FEW_TRACES:
                 self.sums.rows[file, line].calls[name][0] = count
         for row in self.sums.rows.values():
             row.operations /= max(1, self.updates)
@@ -431,6 +431,9 @@ class _Charging:
         for trace in self.seen["traces"]:
             if trace["place"] and trace["at"] >= self.seen["trained_at"]:
                 found[tuple(trace["place"]), trace["name"]].append(trace["seconds"])
+            for place in trace["backward"]:
+                # It has a row, although its operations are others'.
+                self.sums.rows[tuple(place)].backward_s += 0.0
         for (place, name), each in found.items():
             if len(each) > _FEW_TRACES:
                 self.sums.rows[place].traces.append([name, len(each), sum(each)])
@@ -499,7 +502,7 @@ class _Charging:
                 for name in (
                     *("wall_s", "looking_s", "sampling_s", "harvest_s", "samples"),
                     *("updates", "untraced", "epochs", "ended", "error", "calls"),
-                    *("frozen", "signatures"),
+                    *("frozen", "signatures", "traces"),
                 )
             },
         }

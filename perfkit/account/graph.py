@@ -40,6 +40,8 @@ class Charged:
 
 
 _NOBODYS = Charged(None)
+# Metrics and losses that ``compile`` makes of what it is given.
+_KERAS_OWN = frozenset({"loss", "compile_metrics", "compile_loss"})
 # How the names of all functions begin that stages of the input call.
 _INPUT = "Dataset_"
 
@@ -108,16 +110,30 @@ class Graphs:
         )
 
     def _of(self, plain: str, operation: list[Any]) -> Charged:
-        place, layers, in_fit, _ = operation
+        place, layers, in_fit, _, part = operation
         place = tuple(place) if place else None
         if in_fit or place is None:
-            return self._named(plain) or Charged(place)
+            return self._named(plain) or self._of_kind(part, place)
         if layers > 1:
             # A line calls a model: its layers were made by lines of their own.
             return self._named(plain, layers_only=True) or Charged(place)
         if named := self._named(plain):
             return Charged(place, named.part, named.name)
         return Charged(place)
+
+    def _of_kind(self, part: str, place: Place | None) -> Charged:
+        """An operation of a metric, a loss or an optimizer, of which one was made."""
+        if not part:
+            return Charged(place)
+        made = {
+            where: name
+            for (kind, name), where in self.made.items()
+            if kind == part and name not in _KERAS_OWN and where != place
+        }
+        if len(made) == 1:
+            ((where, name),) = made.items()
+            return Charged(where, part, name)
+        return Charged(self.made.get(("compile", ""), place), part)
 
     def _named(self, plain: str, *, layers_only: bool = False) -> Charged | None:
         """Whose it is by the scopes in its name."""
@@ -200,7 +216,7 @@ class Graphs:
                 known = [one for one in self.operations if one.startswith(_INPUT)]
             counts: dict[str, Counter[Place]] = defaultdict(Counter)
             for name in known:
-                for plain, (place, _, in_fit, _) in self.operations[name].items():
+                for plain, (place, _, in_fit, *_) in self.operations[name].items():
                     if place and not in_fit:
                         for scope in _above(plain):
                             counts[scope][tuple(place)] += 1

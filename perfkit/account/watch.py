@@ -8,6 +8,7 @@ graph may be gone when somebody asks.
 import functools
 import importlib
 import math
+import re
 import sys
 import threading
 import time
@@ -25,6 +26,8 @@ from perfkit.diagnosis.tracing import Tracing
 STAGE = "perfkit:"
 _LAYER = "keras/src/layers/layer.py"
 _TRAINER = "keras/src/backend/tensorflow/trainer.py"
+_PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
+_PARTS = {"metrics": "metric", "losses": "loss", "optimizers": "optimizer"}
 _GRAPHS = "tensorflow.python.framework.func_graph"
 _MOST_OPERATIONS = 200_000
 # So many updates of the weights tell what repeats.
@@ -38,6 +41,8 @@ class Operation(NamedTuple):
         place: The innermost line of the user's that made it; None for nobody's.
         layers: How many layers of Keras that line called, one within the other.
         in_fit: Whether Keras's own loop made it.
+        part: What of Keras made it: ``"metric"``, ``"loss"``, ``"optimizer"``; "" for
+            all else.
         elements: Of its result; 0 where that is not known.
     """
 
@@ -45,6 +50,7 @@ class Operation(NamedTuple):
     layers: int
     in_fit: bool
     elements: int
+    part: str = ""
 
 
 @dataclass
@@ -58,6 +64,7 @@ class Trace:
         at: When it began, on ``time.perf_counter``.
         operations: In its graphs.
         trains: Whether gradients are taken in it.
+        backward: How often each line asked for gradients while it was traced.
     """
 
     name: str
@@ -66,6 +73,7 @@ class Trace:
     seconds: float = 0.0
     operations: int = 0
     trains: bool = False
+    backward: list[Place] = field(default_factory=list)
 
 
 @dataclass
@@ -245,6 +253,8 @@ class Watch:
             trace = getattr(self._within, "trace", None)
             if trace is not None:
                 trace.trains = True
+                if place := self.places.place(sys._getframe(1)):
+                    trace.backward.append(place)
             else:
                 self.gradients += 1
             return original(*args, **named)
@@ -291,7 +301,7 @@ class Watch:
         self.harvest_s += time.perf_counter() - began
 
     def _charged(self, operation: Any) -> Operation:
-        place, layers, in_fit = None, 0, False
+        place, layers, in_fit, part = None, 0, False, ""
         stack = operation.traceback
         for frame in reversed(_frames(stack)):
             file = frame.filename
@@ -302,7 +312,9 @@ class Watch:
                 layers += frame.name == "__call__"
             elif file.endswith(_TRAINER):
                 in_fit = True
-        return Operation(place, layers, in_fit, _elements(operation))
+            elif found := _PART.search(file):
+                part = part or _PARTS[found[1]]
+        return Operation(place, layers, in_fit, _elements(operation), part)
 
 
 def _frames(stack: Any) -> list[Any]:

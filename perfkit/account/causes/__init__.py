@@ -1,5 +1,6 @@
 """What people do that slows a training, and what helps: one record for each cause."""
 
+from collections import Counter
 from typing import Any
 
 from perfkit.account.causes import calls, graphs, inputs, python
@@ -23,7 +24,8 @@ def tips(account: Account, told: dict[str, Any]) -> tuple[Tip, ...]:
         account: Without tips.
         told: What ``charge`` told besides: frozen layers, and calls of every line.
     """
-    seen = Seen(account, frozenset(told.get("frozen", ())), _calls(account, told))
+    frozen = frozenset(told.get("frozen", ()))
+    seen = Seen(account, frozen, _calls(account, told), _backward(account, told))
     found: list[Tip] = []
     for cause in CAUSES:
         for tip in cause.tips(seen):
@@ -38,6 +40,16 @@ def swapped(account: Account) -> frozenset[str]:
     """The causes of changes of a diagnosis that an account's tips are about."""
     told = {tip.cause for tip in account.tips}
     return frozenset(one.swap for one in CAUSES if one.id in told and one.swap)
+
+
+def _backward(account: Account, told: dict[str, Any]) -> tuple[Any, ...]:
+    lines = {tuple(place): n for n, place in enumerate(told.get("places", ()))}
+    most: dict[int, int] = {}
+    for trace in told.get("traces", ()):
+        for place, count in Counter(map(tuple, trace["backward"])).items():
+            if place in lines:
+                most[lines[place]] = max(most.get(lines[place], 0), count)
+    return tuple((account.lines[n], count) for n, count in most.items())
 
 
 def _calls(account: Account, told: dict[str, Any]) -> tuple[Any, ...]:

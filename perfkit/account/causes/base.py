@@ -76,11 +76,13 @@ class Seen:
         account: What was seen.
         frozen: Names of layers whose weights are not trained.
         calls: Times a line called a public method, by line and name.
+        backward: Times a line asked for gradients in one trace of a step.
     """
 
     account: Account
     frozen: frozenset[str] = frozenset()
     calls: tuple[tuple[Line, str, int], ...] = ()
+    backward: tuple[tuple[Line, int], ...] = ()
 
     def share(self, *lines: Line) -> float:
         """Of what repeats, all these lines together."""

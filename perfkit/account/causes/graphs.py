@@ -24,6 +24,7 @@ _SOLVES = frozenset(
 _LOOPING = ("map_fn", "scan(", "while_loop", "vectorized_map", "foldl", "foldr")
 # Their loop over time is what they are.
 _RECURRENT = ("LSTM", "GRU", "RNN", "LSTM1D", "LSTM2D", "LSTM3D", "Bidirectional")
+_PASSES = 4
 _MANY, _VERY_MANY, _LARGE = 300, 800, 500_000
 
 
@@ -147,6 +148,21 @@ def _measured(seen: Seen) -> Iterator[Evidence]:
             )
 
 
+def _backward(seen: Seen) -> Iterator[Evidence]:
+    spent = sum(
+        one.backward * one.seconds.get("computing", 0.0) for one in seen.account.lines
+    )
+    share = seen.account.share(spent)
+    for line, count in seen.backward:
+        if count >= _PASSES and share >= 2 * WORTH:
+            yield Evidence(
+                lines=(line,),
+                share=share,
+                means=f"{line.where} goes backward {count} times in each step: "
+                f"{units.percent(share)} of the time.",
+            )
+
+
 def _jacobian(seen: Seen) -> Iterator[Evidence]:
     for line in seen.hot():
         if line.called("jacobian", "batch_jacobian") or _says(line, "jacobian("):
@@ -176,6 +192,13 @@ CAUSES = (
         applies=_jacobian,
         do="Compute only what is used of the jacobian at {where}",
         fix="`tape.gradient` of a sum for a diagonal; `batch_jacobian` per example",
+    ),
+    Cause(
+        id="backward-often",
+        applies=_backward,
+        do="Go backward once a step, not often, at {where}",
+        fix="Add the losses up first: a gradient of a sum is the sum of gradients",
+        mind="Where each gradient is changed by itself, such as clipped, that differs.",
     ),
     Cause(
         id="dense-update",
