@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import itertools
 import os
 import tempfile
 import threading
@@ -47,6 +48,7 @@ _PREFIX = "perfkit-account-"
 # Lines of the source around a line that takes something.
 _AROUND, _MOST_TEXT = 2, 4000
 _SHOWN = 0.01
+_MOST_CHANGES = 3
 
 
 class AccountSession:
@@ -310,7 +312,12 @@ def _lines(
                 backward=min(1.0, row["backward_s"] / max(computing, 1e-9)),
                 starting_s=row["starting_s"],
                 traces=tuple(
-                    Retraced(name=name, count=count, seconds=spent)
+                    Retraced(
+                        name=name,
+                        count=count,
+                        seconds=spent,
+                        because=_changed(told["signatures"], name),
+                    )
                     for name, count, spent in row["traces"][:4]
                 ),
                 stages=tuple(row["stages"][:50]),
@@ -319,3 +326,15 @@ def _lines(
             )
         )
     return tuple(lines), index
+
+
+def _changed(signatures: list[Any], name: str) -> tuple[str, ...]:
+    """What differed from one trace of a function to the next, a few of them."""
+    each = [arguments for one, arguments in signatures if one == name]
+    told = (
+        f"{argument}: {before.get(argument)}, then {words}"
+        for before, after in itertools.pairwise(each)
+        for argument, words in after.items()
+        if before.get(argument) != words
+    )
+    return tuple(dict.fromkeys(told))[:_MOST_CHANGES]

@@ -37,11 +37,20 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Retraced:
-    """A function that a line had traced again and again."""
+    """A function that a line had traced again and again.
+
+    Attributes:
+        name: Of the function.
+        count: How often.
+        seconds: All traces together.
+        because: What differed from one trace to the next, such as ``"x: float32[32, 8],
+            then float32[16, 8]"``; empty where nothing did.
+    """
 
     name: str
     count: int
     seconds: float
+    because: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What a person reads of an account: the answer, the user's own lines, and the rest."""
 
+import statistics
 from collections.abc import Iterator
 
 from perfkit import units
@@ -30,6 +31,8 @@ _GOES = {
 _MANY = 500
 _MOST_CALLS = 3
 _FEW_UPDATES = 20
+# Epochs that take so many times as long at last grow.
+_GROWS = 1.3
 
 
 def verdict(account: Account) -> Verdict:
@@ -173,7 +176,8 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
     for one in line.traces[:1]:
         each = units.seconds(one.seconds / one.count)
         name = _traced(line, one.name)
-        yield f"{name} traced {_count(one.count, 'time')}, {each} each"
+        why = f" ({plain(one.because[0], 120)})" if one.because else ""
+        yield f"{name} traced {_count(one.count, 'time')}, {each} each{why}"
     if line.operations >= _MANY:
         starting = line.starting_s / line.total_s if line.total_s else 0.0
         most = f", {units.percent(starting)} of it starting them" * (starting > 0.2)
@@ -210,11 +214,20 @@ def _besides(account: Account) -> Iterator[str]:
     )
     if account.epochs_s[1:]:
         first, *later = account.epochs_s
-        usual = sorted(later)[len(later) // 2]
+        usual = statistics.median(later)
         yield (
             f"{len(account.epochs_s)} epochs ended: the first took "
             f"{units.seconds(first)}, later ones {units.seconds(usual)}."
         )
+        third = len(later) // 3
+        ends = (
+            [statistics.median(part) for part in (later[:third], later[-third:])]
+            if third
+            else [usual, usual]
+        )
+        if ends[1] > _GROWS * ends[0]:
+            took = units.instead(units.seconds(ends[1]), units.seconds(ends[0]))
+            yield f"Epochs grow longer: the last ones took {took}."
 
 
 def _tips(account: Account) -> Table:
