@@ -12,6 +12,7 @@ such lines only has to be accounted for.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -104,13 +105,21 @@ def accepted(path):
     return places
 
 
-def is_right(line, places):
-    """Whether a line is one of those that were accepted beforehand."""
+def is_right(line, places, path):
+    """Whether the statement at a line has one that was accepted beforehand."""
+    last = line.line
+    if not line.cell:
+        file = path.parent / line.file
+        for node in ast.walk(ast.parse(file.read_text())):
+            simple = isinstance(node, ast.stmt) and not hasattr(node, "body")
+            if simple and node.lineno == line.line:
+                last = node.end_lineno
     return any(
         (not file or line.file.endswith(file))
         and line.cell == cell
-        and first <= line.line <= last
-        for file, cell, first, last in places
+        and first <= last
+        and line.line <= end
+        for file, cell, first, end in places
     )
 
 
@@ -126,22 +135,25 @@ def row_of(path, options):
     except PerfkitError as error:
         row |= {"failed": str(error)}
     else:
-        row |= told(found, accepted(path))
+        row |= told(found, accepted(path), path)
     finally:
         os.chdir(before)
     row["seconds"] = time.perf_counter() - began
     return row
 
 
-def told(found, places):
+def told(found, places, path):
     """What is kept of an account."""
     lines = [found.lines[tip.lines[0]] for tip in found.tips[:1]] or found.lines[:1]
-    hot, shares = found.hot, [line for line in found.lines if is_right(line, places)]
+    hot, shares = (
+        found.hot,
+        [line for line in found.lines if is_right(line, places, path)],
+    )
     return {
         "hot": lines[0].where if lines else "",
         "hottest": found.lines[0].where if found.lines else "",
-        "right": bool(lines) and is_right(lines[0], places),
-        "named": any(is_right(line, places) for line in hot),
+        "right": bool(lines) and is_right(lines[0], places, path),
+        "named": any(is_right(line, places, path) for line in hot),
         "share": sum(found.share(line.total_s) for line in shares),
         "elsewhere": found.share(found.elsewhere_s),
         "on_lines": 1 - found.share(found.elsewhere_s) if found.lines else 0.0,
