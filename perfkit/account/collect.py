@@ -6,6 +6,7 @@ nothing runs any more.
 """
 
 import json
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -30,6 +31,9 @@ SEEN, PROGRESS, UNCONTAINED = "seen", "progress", "uncontained"
 RAW, STOP = "seen.json", "stop"
 USUAL_S, LONGEST_S = 30.0, 120.0
 _TELL_EVERY_S = 1.0
+# Python keeps its lock for 5 ms otherwise, and short calls that hold it would be seen
+# where they let go of it.
+_SWITCH_S = 0.0005
 # When windows are traced: shares of the seconds left once the training began.
 _WINDOWS = (0.1, 0.3, 0.5, 0.7, 0.85)
 _WARM_UPDATES, _ASK_EVERY_S = 3, 0.25
@@ -67,7 +71,8 @@ def _collect(
     watch = Watch(Places())
     watch.begin()
     running = _Running(maker)
-    sampler = Sampler(watch, running.ident or 0)
+    sampler = Sampler(watch, running.ident or 0, _home(maker))
+    sys.setswitchinterval(_SWITCH_S)
     windows = _Windows(sampler, seconds, Path(folder))
     began = told_at = time.perf_counter()
     stop = Path(folder, STOP)
@@ -95,6 +100,12 @@ def _collect(
     raw["error"] = failure.in_short(error) if error else ""
     Path(folder, RAW).write_text(json.dumps(raw))
     yield Note(SEEN, True)
+
+
+def _home(maker: Callable[[], Any]) -> Place | None:
+    """The line of a function that makes a training; None for what has none."""
+    code = getattr(maker, "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code else None
 
 
 class _Running(threading.Thread):

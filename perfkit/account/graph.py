@@ -113,6 +113,7 @@ class Graphs:
         place, layers, in_fit, _, part = operation
         place = tuple(place) if place else None
         if in_fit or place is None:
+            # Of several calls of ``fit`` the one that waits is at work.
             return self._named(plain) or self._of_kind(part, place)
         if layers > 1:
             # A line calls a model: its layers were made by lines of their own.
@@ -124,7 +125,7 @@ class Graphs:
     def _of_kind(self, part: str, place: Place | None) -> Charged:
         """An operation of a metric, a loss or an optimizer, of which one was made."""
         if not part:
-            return Charged(place)
+            return _NOBODYS
         made = {
             where: name
             for (kind, name), where in self.made.items()

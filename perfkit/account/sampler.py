@@ -57,6 +57,8 @@ class Sampler:
     Args:
         watch: Knows when the training began, and whose objects are whose.
         thread: The one that trains, by its number.
+        home: The line that stands for a ``fit`` which perfkit itself calls, on what a
+            function of the user's has made; None for a script.
 
     Attributes:
         seconds: Of each key; what fell into a traced window is in ``traced``.
@@ -66,6 +68,7 @@ class Sampler:
 
     watch: Watch
     thread: int
+    home: Place | None = None
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
     traced: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
     background: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
@@ -154,10 +157,13 @@ class Sampler:
                 inside.append(frame)
                 roles.add(role)
         repeats = bool(self.watch.trained_at)
-        if user is None:
+        if user is not None:
+            place = user.f_code.co_filename, user.f_lineno
+        elif self.home is not None:
+            place = self.home
+        else:
             kind = IMPORT if IMPORTING in roles else PYTHON
             return Key(None, "", kind, repeats)
-        place = user.f_code.co_filename, user.f_lineno
         name, call = _call(inside)
         if call != self._call:
             self._call, self._executed = call, False
