@@ -1,0 +1,146 @@
+"""What is the user's code, and what the frames of libraries do."""
+
+import importlib
+import os
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import perfkit
+from perfkit.account import places
+from perfkit.account.places import Places, outwards
+
+
+def touched(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return str(path)
+
+
+def named(source, file, **known):
+    """What a source defines, as if it lay in a file."""
+    exec(compile(source, file, "exec"), known)
+    return known
+
+
+def test_a_script_its_helpers_and_an_editable_install_are_the_users_own(tmp_path):
+    own = Places().is_own
+    assert own(touched(tmp_path / "train.py"))
+    assert own(touched(tmp_path / "helpers" / "layers.py"))
+    # An editable install lies wherever it was checked out.
+    assert own(touched(tmp_path / "elsewhere" / "src" / "mine" / "data.py"))
+    assert own("<ipython-input-3-0123abcd>")
+    assert own(os.path.join(os.sep, "scratch", "ipykernel_4711", "123.py"))
+
+
+def test_libraries_are_not_the_users_own(tmp_path):
+    own = Places().is_own
+    assert not own(os.__file__)
+    assert not own(importlib.import_module("json.decoder").__file__)
+    assert not own(np.__file__)
+    assert not own(perfkit.__file__)
+    assert not own("<frozen importlib._bootstrap>")
+    assert not own("<string>")
+    inside = tmp_path / "lib" / "site-packages" / "keras" / "x.py"
+    assert not own(touched(inside))
+    assert not own(touched(tmp_path / "lib" / "dist-packages" / "y.py"))
+    assert not own(str(tmp_path / "__autograph_generated_fileab12.py"))
+
+
+def test_an_environment_inside_of_a_project_is_not_the_projects(tmp_path, monkeypatch):
+    environment = tmp_path / "project" / ".venv"
+    monkeypatch.setattr(sys, "prefix", str(environment))
+    own = Places().is_own
+    assert own(touched(tmp_path / "project" / "train.py"))
+    assert not own(touched(environment / "lib" / "python3.11" / "sitecustomize.py"))
+    # A script may lie beside the environment's folders.
+    assert own(touched(environment / "train.py"))
+
+
+def test_a_project_that_is_linked_into_packages_is_told_by_where_it_lies(tmp_path):
+    real = touched(tmp_path / "checkout" / "mine" / "model.py")
+    link = tmp_path / "lib" / "site-packages" / "mine"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(Path(real).parent)
+    assert Places().is_own(str(link / "model.py"))
+
+
+def test_a_file_is_looked_at_once(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(places, "_is_own", lambda file: asked.append(file) or True)
+    known = Places()
+    assert known.is_own("train.py")
+    assert known.is_own("train.py")
+    assert asked == ["train.py"]
+
+
+LIBRARY = os.path.join(os.sep, "x", "site-packages", "tensorflow", "python")
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "role"),
+    [
+        ("framework/func_graph.py", "func_graph_from_py_func", places.TRACING),
+        ("framework/func_graph.py", "wrapper", places.OTHER),
+        ("eager/polymorphic_function/concrete_function.py", "__init__", places.TRACING),
+        ("eager/polymorphic_function/atomic_function.py", "f", places.OTHER),
+        (
+            "eager/polymorphic_function/atomic_function.py",
+            "call_flat",
+            places.EXECUTING,
+        ),
+        ("data/ops/iterator_ops.py", "_next_internal", places.WAITING),
+        ("framework/ops.py", "numpy", places.EXECUTING),
+        ("framework/ops.py", "shape", places.OTHER),
+        ("ops/gen_math_ops.py", "mat_mul", places.EAGER),
+        ("ops/gen_dataset_ops.py", "map_dataset", places.SETTING_UP),
+        ("ops/math_ops.py", "matmul", places.OTHER),
+    ],
+)
+def test_a_frame_of_tensorflow_says_what_it_does(file, name, role):
+    known = named(f"def {name}(): pass", os.path.join(LIBRARY, *file.split("/")))
+    assert Places().role(known[name].__code__) == role
+
+
+def test_imports_are_told_by_pythons_own_frames():
+    code = importlib._bootstrap._find_and_load.__code__
+    assert Places().role(code) == places.IMPORTING
+
+
+def test_the_innermost_line_of_the_users_is_the_place(tmp_path):
+    mine, library = str(tmp_path / "train.py"), os.path.join(LIBRARY, "x.py")
+    inner = named("import sys\ndef look():\n    return sys._getframe()", library)
+    helper = named("def ask(f):\n    return f()", mine, f=None)
+    outer = named("\n\n\ndef run(g, f):\n    return g(f)", mine)
+    frame = outer["run"](helper["ask"], inner["look"])
+    assert Places().place(frame) == (mine, 2)
+    assert Places().place(None) is None
+    names = [one.f_code.co_name for one in outwards(frame)]
+    assert names[:3] == ["look", "ask", "run"]
+
+
+def test_what_makes_an_object_is_not_its_own_init(tmp_path):
+    mine = str(tmp_path / "model.py")
+    known = named(
+        "import sys\n"
+        "class Base:\n"
+        "    def __init__(self):\n"
+        "        self.frame = sys._getframe()\n"
+        "class Block(Base):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.inner = Base()\n"
+        "def build():\n"
+        "    return Block()\n",
+        mine,
+    )
+    block = known["build"]()
+    at = Places()
+    assert at.place(block.frame, block) == (mine, 10)
+    assert at.place(block.frame) == (mine, 4)
+    # Who makes a part of itself in its init is the one that made the part.
+    assert at.place(block.inner.frame, block.inner)[1] in (8, 10)
+    assert isinstance(block.frame, types.FrameType)
