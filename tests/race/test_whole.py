@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfkit import gallery
+from perfkit.diagnosis.script import WholeScript, whole_script
 from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.plan import Foreseen, Progress, TrialEnded
@@ -19,13 +20,7 @@ from perfkit.measure.trial import RUN
 from perfkit.progress import Board, in_html, in_text
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.race import RaceSession, open_race, race
-from perfkit.race.whole import (
-    WholeRace,
-    WholeRounds,
-    WholeScript,
-    foreseeing,
-    whole_script,
-)
+from perfkit.race.whole import WholeRace, WholeRounds, foreseeing
 from tests.findings.made import completed, failed, of_run
 from tests.findings.test_report import written
 from tests.race.built import NEW, OLD, sides
@@ -316,7 +311,7 @@ def test_what_a_script_leaves_at_work_belongs_to_its_run(tmp_path):
     write(tmp_path, leaves_py=LEAVES)
     code = (
         "import os, pathlib\n"
-        "from perfkit.race.whole import whole_script\n"
+        "from perfkit.diagnosis.script import whole_script\n"
         "whole_script(pathlib.Path('leaves.py'), ())()\n"
         "os._exit(0 if {'pool.txt', 'thread.txt'} <= {*os.listdir()} else 1)\n"
     )

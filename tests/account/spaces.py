@@ -1,0 +1,87 @@
+"""Files of TensorFlow's profiler, made by hand: times are in seconds."""
+
+import pytest
+
+
+def _proto():
+    tensorflow = pytest.importorskip("tensorflow.tsl.profiler.protobuf.xplane_pb2")
+    return tensorflow
+
+
+class Plane:
+    """A plane of a space, with names in place of numbers."""
+
+    def __init__(self, space, name):
+        self._plane = space.planes.add(name=name)
+        self._events, self._stats = {}, {}
+
+    def stat(self, name):
+        """The number of a stat, or of a text that others refer to."""
+        if name not in self._stats:
+            number = self._stats[name] = len(self._stats) + 1
+            self._plane.stat_metadata[number].id = number
+            self._plane.stat_metadata[number].name = name
+        return self._stats[name]
+
+    def event(self, name):
+        """The number of an event's name."""
+        if name not in self._events:
+            number = self._events[name] = len(self._events) + 1
+            self._plane.event_metadata[number].id = number
+            self._plane.event_metadata[number].name = name
+        return self._events[name]
+
+    def set(self, name, number):
+        """A stat of the whole plane."""
+        one = self._plane.stats.add(metadata_id=self.stat(name))
+        one.uint64_value = number
+
+    def thread(self, name="python", at=0.0):
+        """A line that events can be put into."""
+        line = self._plane.lines.add(name=name, timestamp_ns=round(at * 1e9))
+        return Thread(self, line)
+
+    def holds(self, name, data):
+        """Bytes that belong to an event's name."""
+        metadata = self._plane.event_metadata[self.event(name)]
+        metadata.stats.add(metadata_id=self.stat("Hlo Proto")).bytes_value = data
+
+
+class Thread:
+    """A line of a plane."""
+
+    def __init__(self, plane, line):
+        self._plane, self._line = plane, line
+
+    def put(self, name, begin, end, /, **stats):
+        """An event; texts of its stats are referred to, as TensorFlow does."""
+        event = self._line.events.add(
+            metadata_id=self._plane.event(name),
+            offset_ps=round(begin * 1e12),
+            duration_ps=round((end - begin) * 1e12),
+        )
+        for key, value in stats.items():
+            one = event.stats.add(metadata_id=self._plane.stat(key))
+            if isinstance(value, str):
+                one.ref_value = self._plane.stat(value)
+            else:
+                one.int64_value = value
+        return self
+
+
+class Space:
+    """A whole file."""
+
+    def __init__(self):
+        self._space = _proto().XSpace()
+
+    def plane(self, name="/host:CPU"):
+        """A plane of it."""
+        return Plane(self._space, name)
+
+    def write(self, folder):
+        """The file in a folder, as the profiler writes it."""
+        path = folder / "made.xplane.pb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self._space.SerializeToString())
+        return path

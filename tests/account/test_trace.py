@@ -1,0 +1,224 @@
+"""A window of the profiler: from the events of its threads to intervals."""
+
+import numpy as np
+import pytest
+
+from perfkit.account import trace
+from perfkit.account.trace import Intervals, is_python, read
+from tests.account.spaces import Space
+
+STARTED = 1_000.0
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A space with one plane, and what reads it."""
+    space = Space()
+    plane = space.plane()
+    return plane, lambda: read(space.write(tmp_path), STARTED), space
+
+
+def intervals(found, names=None):
+    """Begin, end and name of each, the first first."""
+    told = [
+        (round(b - STARTED, 6), round(e - STARTED, 6), names[w] if names else int(w))
+        for b, e, w in zip(found.begin, found.end, found.which, strict=True)
+    ]
+    return sorted(told)
+
+
+def test_operations_have_their_name_type_and_times(made):
+    plane, window, _ = made
+    plane.thread().put("dense/MatMul:MatMul", 0.1, 0.3).put("dense/Relu:Relu", 0.3, 0.4)
+    found = window()
+    assert intervals(found.operations, found.names) == [
+        (0.1, 0.3, ("dense/MatMul", "MatMul", "", False)),
+        (0.3, 0.4, ("dense/Relu", "Relu", "", False)),
+    ]
+    assert not found.devices
+
+
+def test_the_clock_is_that_of_the_file_where_it_tells_one(made):
+    plane, window, _ = made
+    plane.thread(at=1.5).put("a:MatMul", 0.0, 1.0)
+    assert intervals(window().operations)[0][:2] == (1.5, 2.5)
+    plane.set("profile_start_time", round((STARTED + 5) * 1e9))
+    assert intervals(window().operations)[0][:2] == (6.5, 7.5)
+
+
+def test_a_line_that_counts_from_1970_is_left_as_it_is(made):
+    plane, window, _ = made
+    plane.thread(at=1.7e9).put("a:MatMul", 0.0, 1.0)
+    assert window().operations.begin[0] == pytest.approx(1.7e9)
+
+
+def test_what_contains_other_operations_is_none(made):
+    plane, window, _ = made
+    thread = plane.thread()
+    for kind in ("While", "StatefulPartitionedCall", "IteratorGetNext", "_Arg"):
+        thread.put(f"x/{kind}:{kind}", 0, 1)
+    thread.put("Iterator:Root", 0, 1).put("ExecutorState:Process", 0, 1)
+    assert window().names == []
+
+
+def test_an_executor_says_whose_function_an_operation_is_part_of(made):
+    plane, window, _ = made
+    thread = plane.thread()
+    thread.put("EagerLocalExecute: __inference_one_step_123", 0.0, 1.0)
+    thread.put("FunctionRun", 0.1, 0.2, id=7)
+    worker = plane.thread("tf_Compute/1")
+    worker.put("ExecutorState::Process", 0.2, 0.6, id=7).put("a:MatMul", 0.3, 0.4)
+    worker.put("ExecutorState::Process", 0.7, 0.8, id=8).put("b:MatMul", 0.71, 0.79)
+    names = {name: function for name, _, function, _ in window().names}
+    assert names == {"a": "one_step", "b": ""}
+
+
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [
+        ("EagerLocalExecute: __inference_one_step_123", "one_step"),
+        ("EagerLocalExecute: __forward_call_77", "call"),
+        ("EagerLocalExecute: __inference___backward_call_77_80", "call_77"),
+    ],
+)
+def test_the_name_of_a_function_is_freed_of_what_tensorflow_puts_around_it(event, name):
+    assert trace._function(event) == name
+
+
+def test_a_function_that_a_dataset_captured_runs_for_the_input(made):
+    plane, window, _ = made
+    thread = plane.thread()
+    thread.put("InstantiatedCapturedFunction::Run", 0.0, 0.1, id=5)
+    thread.put("ExecutorState::Process", 0.2, 0.5, id=5).put("decode:Png", 0.3, 0.4)
+    plane.thread("tf_data_map").put("resize:Resize", 0.1, 0.2)
+    plane.thread("other").put("m:MatMul", 0.1, 0.2)
+    of_input = {name: of for name, _, _, of in window().names}
+    assert of_input == {"decode": True, "resize": True, "m": False}
+
+
+def test_a_stage_is_cut_where_another_one_works_within_it(made):
+    plane, window, _ = made
+    thread = plane.thread("tf_data_iterator")
+    thread.put("Iterator::Map", 0.0, 1.0, name="perfkit:1")
+    thread.put("Iterator::Map::Range", 0.2, 0.3, name="perfkit:0")
+    thread.put("Iterator::Map::Range", 0.5, 0.8, name="perfkit:0")
+    found = window()
+    assert intervals(found.stages) == [
+        (0.0, 0.2, 1),
+        (0.2, 0.3, 0),
+        (0.3, 0.5, 1),
+        (0.5, 0.8, 0),
+        (0.8, 1.0, 1),
+    ]
+    # Together they last as long as the outermost one.
+    assert np.sum(found.stages.end - found.stages.begin) == pytest.approx(1.0)
+    assert found.counts == {(1, "Iterator::Map"): 1, (0, "Iterator::Map::Range"): 2}
+
+
+def test_stages_in_three_levels_are_cut_at_their_own_children_only(made):
+    plane, window, _ = made
+    thread = plane.thread()
+    path = "Iterator::Batch"
+    for level, (begin, end) in enumerate([(0.0, 0.9), (0.1, 0.8), (0.2, 0.7)]):
+        thread.put(path, begin, end, name=f"perfkit:{level}")
+        path += "::Map"
+    lengths = dict.fromkeys(range(3), 0.0)
+    for begin, end, number in intervals(window().stages):
+        lengths[number] += end - begin
+    assert lengths == pytest.approx({0: 0.2, 1: 0.2, 2: 0.5})
+
+
+@pytest.mark.parametrize("kind", ["Prefetch", "ParallelMapV2", "MapAndBatch", "Root"])
+def test_a_stage_that_hands_on_what_others_make_does_no_work_itself(made, kind):
+    plane, window, _ = made
+    plane.thread().put(f"Iterator::{kind}", 0.0, 1.0, name="perfkit:0").put(
+        f"Iterator::{kind}::Range", 0.4, 0.6, name="perfkit:1"
+    )
+    found = window()
+    assert intervals(found.stages) == [(0.4, 0.6, 1)]
+    assert found.counts[0, f"Iterator::{kind}"] == 1
+
+
+def test_a_stage_without_a_number_is_nobodys_and_is_counted(made):
+    plane, window, _ = made
+    plane.thread().put("Iterator::Map", 0.0, 1.0, name="mine").put(
+        "Iterator::Map", 1.0, 2.0
+    )
+    found = window()
+    assert intervals(found.stages) == []
+    assert found.counts == {(-1, "Iterator::Map"): 2}
+
+
+def test_elements_are_counted_by_the_way_they_took(made):
+    plane, window, _ = made
+    thread = plane.thread()
+    for at in range(6):
+        thread.put("Iterator::Filter::Shuffle#a=1#", at, at + 0.5, name="perfkit:0")
+    thread.put("Iterator::Filter", 6, 7, name="perfkit:1")
+    assert sorted(window().counts.values()) == [1, 6]
+
+
+def test_waits_for_data_are_found(made):
+    plane, window, _ = made
+    plane.thread().put("IteratorGetNextOp::DoCompute", 0.2, 0.7)
+    assert intervals(window().waits) == [(0.2, 0.7, 0)]
+
+
+def test_short_pauses_between_passes_of_the_compiler_are_compiling_too(made):
+    plane, window, _ = made
+    thread = plane.thread()
+    thread.put("HloPassPipeline::Compile", 0.0, 1.0).put("algsimp", 1.2, 1.3)
+    thread.put("fusion", 3.0, 3.5).put("dce", 3.1, 3.2)
+    assert intervals(window().compiles) == [(0.0, 1.3, 0), (3.0, 3.5, 0)]
+
+
+def test_all_that_threads_of_the_code_generator_do_is_compiling(made):
+    plane, window, _ = made
+    plane.thread("tf_xla-cpu-codegen/12").put("anything", 0.0, 0.5)
+    assert intervals(window().compiles) == [(0.0, 0.5, 0)]
+
+
+def test_xla_work_is_named_by_the_operation_that_its_module_tells(made):
+    from tensorflow.compiler.xla.service import hlo_pb2
+
+    plane, window, space = made
+    proto = hlo_pb2.HloProto()
+    proto.hlo_module.name = "cluster_1"
+    computation = proto.hlo_module.computations.add()
+    one = computation.instructions.add(name="dot.4")
+    one.metadata.op_name = "dense/MatMul"
+    space.plane("/host:metadata").holds("cluster_1", proto.SerializeToString())
+    thread = plane.thread("tf_XLAEigen/1")
+    thread.put("call.1", 0.0, 1.0, hlo_op="call.1", hlo_module="cluster_1")
+    thread.put("dot.4", 0.2, 0.6, hlo_op="dot.4", hlo_module="cluster_1")
+    thread.put("a word", 2.0, 3.0)
+    found = window()
+    assert intervals(found.operations, [name for name, *_ in found.names]) == [
+        (0.0, 0.2, "call.1"),
+        (0.2, 0.6, "dense/MatMul"),
+        (0.6, 1.0, "call.1"),
+    ]
+    assert {kind for _, kind, _, _ in found.names} == {"XLA"}
+
+
+def test_kernels_of_a_gpu_carry_their_operation(tmp_path):
+    space = Space()
+    plane = space.plane("/device:GPU:0")
+    stream = plane.thread("Stream #13(Compute)")
+    stream.put("sgemm", 0.1, 0.4, tf_op="dense/MatMul:MatMul").put("memcpy", 0.5, 0.6)
+    plane.thread("TensorFlow Ops").put("x", 0.0, 1.0, tf_op="dense/MatMul:MatMul")
+    found = read(space.write(tmp_path), STARTED)
+    assert found.names == [("dense/MatMul", "MatMul", "", False)]
+    assert intervals(found.operations) == [(0.1, 0.4, 0)]
+    assert found.devices
+
+
+def test_an_empty_file_holds_nothing(tmp_path):
+    found = read(Space().write(tmp_path), STARTED)
+    assert found.names == []
+    assert len(found.operations.begin) == len(Intervals.of([]).which) == 0
+
+
+def test_types_that_run_python_are_known():
+    assert is_python("EagerPyFunc")
+    assert not is_python("MatMul")
