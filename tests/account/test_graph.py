@@ -52,7 +52,10 @@ STEPS = {
 def graphs():
     return Graphs(
         {
-            PREDICT: {"sequential/dense/MatMul": at((MINE, 50)), "Only": at((MINE, 51))},
+            PREDICT: {
+                "sequential/dense/MatMul": at((MINE, 50)),
+                "Only": at((MINE, 51)),
+            },
             DATASET: {"decode/Png": at((MINE, 60)), "my_scope/Sin": at((MINE, 61))},
             STEP: STEPS,
         },
@@ -138,7 +141,9 @@ def test_a_layer_that_is_called_by_a_line_of_a_model_is_the_lines_that_made_it()
 
 def test_the_optimizer_the_loss_and_the_metrics_belong_to_who_made_them(graphs):
     assert whose(graphs, "adam/AddV2") == Charged(ADAM, "optimizer", "adam")
-    assert whose(graphs, "compile_loss/my_loss/Mean") == Charged(LOSS, "loss", "my_loss")
+    assert whose(graphs, "compile_loss/my_loss/Mean") == Charged(
+        LOSS, "loss", "my_loss"
+    )
     assert whose(graphs, "compile_metrics/auc/Sum") == Charged(AUC, "metric", "auc")
     # What was named by a text is made by `compile`.
     assert whose(graphs, "compile_loss/mse/sub") == Charged(COMPILED, "loss", "mse")

@@ -177,7 +177,7 @@ def test_without_a_budget_the_time_that_it_takes_is_known_with_the_first_run():
     ],
 )
 def test_rounds_go_on_until_enough_is_known(seconds, rounds, auto, more):
-    choose = WholeRounds(sides(), {}, 600.0, None, auto)
+    choose = WholeRounds(sides(), {}, 600.0, auto=auto)
     names = [one.name for one in choose(measured(seconds, rounds))]
     assert names == [OLD, NEW] * more
 
@@ -193,7 +193,7 @@ def wavering(rounds, each):
 
 
 def test_without_a_budget_six_rounds_and_a_minute_are_enough():
-    auto, given = (WholeRounds(sides(), {}, 600.0, None, one) for one in (True, False))
+    auto, given = (WholeRounds(sides(), {}, 600.0, auto=one) for one in (True, False))
     assert [len(auto(wavering(n, 10.0))) for n in (5, 6)] == [2, 0]
     assert len(given(wavering(6, 10.0))) == 2
     # Short runs are many.
@@ -311,8 +311,13 @@ def test_what_a_script_leaves_at_work_belongs_to_its_run(tmp_path):
     write(tmp_path, leaves_py=LEAVES)
     code = (
         "import os, pathlib\n"
+        "from types import SimpleNamespace as Made\n"
         "from perfkit.diagnosis.script import whole_script\n"
-        "whole_script(pathlib.Path('leaves.py'), ())()\n"
+        "from perfkit.race import whole\n"
+        "whole.contain = lambda maker: ''\n"
+        "maker = whole_script(pathlib.Path('leaves.py'), ())\n"
+        "moved = Made(move=lambda: None, left=lambda modules: '')\n"
+        "[*whole.WholeWork(Made(maker=maker, moved=moved))()]\n"
         "os._exit(0 if {'pool.txt', 'thread.txt'} <= {*os.listdir()} else 1)\n"
     )
     paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])

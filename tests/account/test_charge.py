@@ -1,0 +1,465 @@
+"""Every second ends on a line, once."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from perfkit.account.charge import _Grid, charge
+from perfkit.account.collect import RAW
+from perfkit.account.trace import Intervals
+from tests.account.seen import TRAINED, Seen, row, rows, trace, whole
+
+MINE = "train.py"
+FIT, DENSE, ADAM, MAP, LOOP, READ = ((MINE, line) for line in (30, 10, 20, 5, 40, 6))
+STEPS = "one_step"
+
+
+@pytest.fixture
+def seen(tmp_path):
+    return Seen(tmp_path)
+
+
+# The grid, against sums over many small pieces.
+
+FINE = 1000
+
+
+def drawn(seed):
+    """Random intervals in a window of one second, with times in thousandths."""
+    draw = random.Random(seed)
+
+    def some(count):
+        found = []
+        for _ in range(count):
+            begin, end = sorted(draw.sample(range(-100, FINE + 100), 2))
+            found.append((begin / FINE, end / FINE, draw.randrange(3)))
+        return Intervals.of(found)
+
+    inner = sorted(draw.sample(range(1, FINE), 9))
+    edges = np.array([0, *inner, FINE]) / FINE
+    return edges, some(draw.randrange(12)), some(draw.randrange(1, 5))
+
+
+def by_hand(intervals):
+    """How many are active in each thousandth, and which is active where."""
+    middle = (np.arange(FINE) + 0.5) / FINE
+    within = [
+        (begin < middle) & (middle < end)
+        for begin, end in zip(intervals.begin, intervals.end, strict=True)
+    ]
+    return np.array(within, bool).reshape(-1, FINE)
+
+
+def fine(grid, values):
+    """Values of a grid's pieces for each thousandth."""
+    middle = (np.arange(FINE) + 0.5) / FINE
+    return np.asarray(values)[np.searchsorted(grid._points, middle) - 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_grid_counts_what_is_active_in_each_piece(seed):
+    edges, one, other = drawn(seed)
+    grid = _Grid(edges, (one, other))
+    assert grid.spans.sum() == pytest.approx(1.0)
+    for intervals, active in zip((one, other), grid.active, strict=True):
+        assert fine(grid, active) == pytest.approx(by_hand(intervals).sum(0))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_grid_adds_up_what_each_interval_spent(seed):
+    edges, one, other = drawn(seed)
+    grid = _Grid(edges, (one, other))
+    weights = np.random.default_rng(seed).random(len(grid.spans))
+    spent = grid.spent(one, weights)
+    expected = by_hand(one) @ fine(grid, weights) / FINE
+    assert spent == pytest.approx(expected)
+    # Divided by how many are active, they take the time in which any is.
+    shared = grid.spent(one, 1 / np.maximum(grid.active[0], 1))
+    assert shared.sum() == pytest.approx(by_hand(one).any(0).mean())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_grid_knows_the_sample_that_each_piece_lies_in(seed):
+    edges, one, _ = drawn(seed)
+    grid = _Grid(edges, (one,))
+    values = np.arange(10.0)
+    middle = (np.arange(FINE) + 0.5) / FINE
+    expected = [next(n for n in range(10) if at < edges[n + 1]) for at in middle]
+    assert fine(grid, grid.over(values)) == pytest.approx(np.array(expected, float))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_stretch_is_as_long_as_all_its_pieces(seed):
+    edges, one, _ = drawn(seed)
+    grid = _Grid(edges, (one,))
+    idle = grid.active[0] == 0
+    told, at = grid.stretches(idle), 0
+    while at < len(idle):
+        end = at
+        while end < len(idle) and idle[end] == idle[at]:
+            end += 1
+        length = grid.spans[at:end].sum() if idle[at] else 0.0
+        assert told[at:end] == pytest.approx(length)
+        at = end
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_lies_before_an_interval_is_its_own(seed):
+    edges, one, _ = drawn(seed)
+    grid = _Grid(edges, (one,))
+    told = dict(grid.before(one, grid.spans))
+    expected = {}
+    for begin, span in zip(grid._points[:-1], grid.spans, strict=True):
+        later = [
+            (b, n) for b, n in zip(one.begin, one.which, strict=True) if b >= begin
+        ]
+        number = min(later)[1] if later else None
+        expected[number] = expected.get(number, 0.0) + span
+    after = expected.pop(None, 0.0)
+    if not len(one.begin):
+        assert told == pytest.approx({-1: 1.0})
+        return
+    # What comes behind the last one has to go somewhere.
+    assert sum(told.values()) == pytest.approx(sum(expected.values()) + after)
+    for number, spent in expected.items():
+        assert told[number] >= spent - 1e-9
+
+
+# Samples alone.
+
+
+def test_without_windows_the_line_of_each_second_is_known_and_no_more(seen):
+    seen.spent(FIT, "graph", 4.0, "fit").spent(LOOP, "python", 1.0)
+    seen.spent(MAP, "data", 2.0, "fit").spent(READ, "computing", 0.5)
+    seen.spent(None, "python", 0.25)
+    found = seen.charge()
+    assert rows(found) == {
+        FIT: {"computing": 4.0},
+        LOOP: {"Python": 1.0},
+        MAP: {"waiting": 2.0},
+        READ: {"computing": 0.5},
+    }
+    assert found["elsewhere_s"] == 0.25
+    assert found["unsplit_s"] == 6.0
+
+
+def test_what_comes_before_the_first_gradient_was_done_once(seen):
+    seen.spent(READ, "python", 3.0, repeats=False).spent(FIT, "python", 1.0)
+    seen.spent(READ, "graph", 2.0, repeats=False).spent(READ, "import", 0.5)
+    seen.spent(None, "import", 0.25, repeats=False)
+    found = seen.charge()
+    assert rows(found) == {FIT: {"Python": 1.0}}
+    assert found["once_s"] == 5.75
+    assert [one for one in found["once"] if one[-1]] == [[*READ, 5.5]]
+
+
+def test_a_script_that_never_trains_repeats_all_but_its_imports(seen):
+    seen.told["trained_at"] = 0.0
+    seen.spent(READ, "python", 3.0, repeats=False)
+    seen.spent(READ, "import", 1.0, repeats=False)
+    found = seen.charge()
+    assert rows(found) == {READ: {"Python": 3.0}}
+    assert found["once_s"] == 1.0
+
+
+def test_a_function_traced_once_or_twice_was_done_once(seen):
+    seen.spent(FIT, "traced", 4.0, "fit")
+    seen.told["traces"] = [trace(STEPS, FIT, 2.0), trace(STEPS, FIT, 2.0)]
+    found = seen.charge()
+    assert rows(found) == {}
+    assert found["once_s"] == 4.0
+
+
+def test_a_function_traced_again_and_again_is_set_up_that_repeats(seen):
+    seen.spent(FIT, "traced", 8.0, "f")
+    seen.told["traces"] = [
+        *(trace("f", FIT, 1.5) for _ in range(4)),
+        # Another one of the same line, which was traced once.
+        trace("g", FIT, 2.0),
+        # Before the training began.
+        trace("f", FIT, 9.0, TRAINED - 1),
+    ]
+    found = seen.charge()
+    assert rows(found) == {FIT: {"set-up": 6.0}}
+    assert found["once_s"] == pytest.approx(2.0)
+    assert row(found, FIT)["traces"] == [["f", 4, 6.0]]
+
+
+def test_set_up_of_one_call_was_done_once_and_of_many_it_repeats(seen):
+    seen.spent(FIT, "set-up", 2.0, "fit").spent(LOOP, "set-up", 3.0, "predict")
+    seen.told["calls"] = [[*FIT, "fit", 1], [*LOOP, "predict", 60]]
+    found = seen.charge()
+    assert rows(found) == {LOOP: {"set-up": 3.0}}
+    assert row(found, LOOP)["calls"] == {"predict": [60, 3.0]}
+
+
+def test_a_callback_is_what_its_line_is_part_of(seen):
+    seen.spent(LOOP, "callback", 2.0, "ModelCheckpoint")
+    found = seen.charge()
+    assert rows(found) == {LOOP: {"Python": 2.0}}
+    assert row(found, LOOP)["parts"] == {"callback ModelCheckpoint": 2.0}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_second_is_lost_and_none_is_counted_twice(seen, seed):
+    draw = random.Random(seed)
+    kinds = ("graph", "data", "python", "computing", "traced", "set-up", "import")
+    places = (FIT, LOOP, READ, None)
+    for _ in range(30):
+        place, kind = draw.choice(places), draw.choice((*kinds, "callback"))
+        repeats = draw.random() < 0.7
+        call = draw.choice(("", "fit"))
+        seen.spent(place, kind, draw.randrange(1, 99) / 16, call, repeats=repeats)
+    seen.told["trained_at"] = draw.choice((0.0, TRAINED))
+    seen.told["traces"] = [
+        trace("f", draw.choice(places[:3]), draw.random())
+        for _ in range(draw.randrange(9))
+    ]
+    if seed % 2:
+        seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps)
+    found = seen.charge()
+    rows_s = sum(sum(each.values()) for each in rows(found).values())
+    told = rows_s + found["once_s"] + found["elsewhere_s"]
+    assert told == pytest.approx(whole(seen))
+    assert all(s >= 0 for each in rows(found).values() for s in each.values())
+    assert sum(s for *_, s in found["once"]) <= found["once_s"] + 1e-9
+
+
+# Windows.
+
+
+def steps(plane):
+    """Three quarters of the window in one layer, a quarter in the optimizer."""
+    thread = plane.thread("tf_Compute")
+    for at in range(3):
+        thread.put("seq/dense/MatMul:MatMul", at / 10, at / 10 + 0.075)
+        thread.put("adam/AddV2:AddV2", at / 10 + 0.075, at / 10 + 0.1)
+
+
+def known(seen):
+    seen.told["made"] = [["layer", "dense", *DENSE], ["optimizer", "adam", *ADAM]]
+    seen.told["classes"] = {"dense": "Dense"}
+    seen.told["operations"] = {
+        STEPS: {
+            "seq/dense/MatMul": [list(FIT), 0, True, 64],
+            "adam/AddV2": [list(FIT), 0, True, 1_000_000],
+        },
+        "Dataset_map_1": {"decode": [list(READ), 0, False, 1]},
+    }
+    seen.told["traces"] = [trace(STEPS, FIT, 1.0, trains=True)]
+    return seen
+
+
+def test_seconds_of_a_graph_are_split_as_its_traced_operations_are(seen):
+    known(seen).spent(FIT, "graph", 10.0, "fit")
+    seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps, updates=3)
+    found = seen.charge()
+    assert rows(found) == {
+        DENSE: pytest.approx({"computing": 7.5}),
+        ADAM: pytest.approx({"computing": 2.5}),
+    }
+    dense, adam = row(found, DENSE), row(found, ADAM)
+    assert set(dense["parts"]) == {"layer dense Dense"}
+    assert (adam["elements"], adam["operations"]) == (1_000_000, 1.0)
+    assert dense["types"]["MatMul"] == pytest.approx((1.0, 0.225))
+    assert found["unsplit_s"] == 0.0
+    assert found["traced_s"] == pytest.approx(0.3)
+
+
+def test_gradients_are_the_backward_pass_of_a_layer(seen):
+    known(seen).spent(FIT, "graph", 10.0, "fit")
+
+    def put(plane):
+        thread = plane.thread()
+        thread.put("seq/dense/MatMul:MatMul", 0.0, 0.1)
+        thread.put("gradient_tape/seq/dense/MatMul/MatMul:MatMul", 0.1, 0.3)
+
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    assert rows(found) == {DENSE: pytest.approx({"computing": 10.0})}
+    assert row(found, DENSE)["backward_s"] == pytest.approx(0.2)
+
+
+def test_two_threads_at_work_share_each_second(seen):
+    known(seen).spent(FIT, "graph", 10.0, "fit")
+
+    def put(plane):
+        plane.thread("a").put("seq/dense/MatMul:MatMul", 0.0, 0.3)
+        plane.thread("b").put("adam/AddV2:AddV2", 0.1, 0.3)
+
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    # 0.1 + 0.2 / 2 and 0.2 / 2 of 0.3.
+    assert rows(found)[DENSE]["computing"] == pytest.approx(20 / 3)
+    assert rows(found)[ADAM]["computing"] == pytest.approx(10 / 3)
+
+
+def waiting(plane):
+    """A third of the window computes; for the rest a step waits for its input."""
+    thread = plane.thread()
+    thread.put("seq/dense/MatMul:MatMul", 0.0, 0.1)
+    thread.put("IteratorGetNextOp::DoCompute", 0.1, 0.3)
+    data = plane.thread("tf_data_1")
+    data.put("Iterator::Map", 0.1, 0.2, name="perfkit:0")
+    data.put("decode:Png", 0.2, 0.3)
+
+
+def test_a_wait_goes_to_the_lines_that_make_the_input(seen):
+    known(seen).spent(FIT, "graph", 9.0, "fit")
+    seen.told["stages"] = [[list(MAP), "MapDataset"]]
+    seen.told["operations"]["Dataset_map_1"]["decode"] = [list(READ), 0, False, 1]
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, waiting).charge()
+    assert rows(found) == {
+        DENSE: pytest.approx({"computing": 3.0}),
+        MAP: pytest.approx({"input": 3.0}),
+        READ: pytest.approx({"input": 3.0}),
+    }
+    assert row(found, MAP)["beside"] == pytest.approx(0.0)
+    assert found["stages"] == [
+        {"path": "Iterator::Map", "place": MAP, "out": 1, "given": 0}
+    ]
+
+
+def test_input_that_no_step_waits_for_is_beside_and_in_no_sum(seen):
+    known(seen).spent(FIT, "graph", 9.0, "fit")
+    seen.told["stages"] = [[list(MAP), "MapDataset"]]
+
+    def put(plane):
+        plane.thread().put("seq/dense/MatMul:MatMul", 0.0, 0.3)
+        data = plane.thread("tf_data_1")
+        data.put("Iterator::Map", 0.0, 0.2, name="perfkit:0")
+
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    assert rows(found) == {DENSE: pytest.approx({"computing": 9.0})}
+    # 0.2 of 0.3 traced seconds, of nine.
+    assert row(found, MAP)["beside"] == pytest.approx(6.0)
+
+
+def test_a_wait_in_which_nothing_is_seen_at_work_stays_with_the_line(seen):
+    known(seen).spent(LOOP, "data", 6.0)
+
+    def put(plane):
+        plane.thread().put("seq/dense/MatMul:MatMul", 0.0, 0.1)
+
+    samples = [(FIT, "fit", "graph")] * 10 + [(LOOP, "", "data")] * 20
+    found = seen.window(0.0, samples, put).charge()
+    assert rows(found) == {LOOP: pytest.approx({"waiting": 6.0})}
+
+
+def test_what_lies_between_two_operations_is_starting_the_second(seen):
+    known(seen).spent(FIT, "graph", 3.0, "fit")
+
+    def put(plane):
+        thread = plane.thread()
+        for at in range(10):
+            thread.put("seq/dense/MatMul:MatMul", at * 0.03 + 0.02, at * 0.03 + 0.03)
+
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    assert rows(found) == {DENSE: pytest.approx({"computing": 3.0})}
+    assert row(found, DENSE)["starting_s"] == pytest.approx(2.0)
+
+
+def test_compiling_while_nothing_runs_is_set_up_of_the_line(seen):
+    known(seen).spent(FIT, "graph", 3.0, "fit")
+
+    def put(plane):
+        plane.thread().put("seq/dense/MatMul:MatMul", 0.2, 0.3)
+        plane.thread("compiler").put("HloPassPipeline::Compile", 0.0, 0.2)
+
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    assert rows(found)[FIT] == pytest.approx({"set-up": 2.0})
+    assert rows(found)[DENSE] == pytest.approx({"computing": 1.0})
+
+
+def test_python_in_a_graph_is_that_of_the_lines_seen_in_other_threads(seen):
+    known(seen).spent(FIT, "graph", 8.0, "fit")
+    seen.told["background"] = [[*READ, 3.0], [*LOOP, 1.0]]
+
+    def put(plane):
+        plane.thread("tf_data_1").put("PyFunc:EagerPyFunc", 0.0, 0.3)
+        plane.thread().put("IteratorGetNextOp::DoCompute", 0.0, 0.3)
+
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    assert rows(found) == {
+        READ: pytest.approx({"input": 6.0}),
+        LOOP: pytest.approx({"input": 2.0}),
+    }
+
+
+def test_python_that_a_step_runs_and_nobody_saw_stays_with_the_line(seen):
+    known(seen).spent(FIT, "graph", 8.0, "fit")
+
+    def put(plane):
+        plane.thread().put("PyFunc:PyFunc", 0.0, 0.3)
+
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    assert rows(found) == {FIT: pytest.approx({"Python": 8.0})}
+
+
+def test_a_line_that_no_window_saw_borrows_from_nobody(seen):
+    known(seen).spent(LOOP, "graph", 5.0, "predict")
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps).charge()
+    assert rows(found) == {LOOP: {"computing": 5.0}}
+    assert found["unsplit_s"] == 5.0
+
+
+def test_a_call_that_windows_hardly_saw_borrows_from_all_that_they_saw_of_its_line(
+    seen,
+):
+    known(seen).spent(FIT, "graph", 8.0, "fit")
+    # Its two looks met the optimizer alone.
+    samples = [(FIT, "fit", "python")] * 28 + [(FIT, "fit", "graph")] * 2
+    found = seen.window(0.0, samples, steps).charge()
+    assert rows(found)[DENSE]["computing"] == pytest.approx(6.0)
+    assert found["unsplit_s"] == 0.0
+
+
+def test_several_windows_add_up(seen):
+    known(seen).spent(FIT, "graph", 9.0, "fit")
+
+    def only_adam(plane):
+        plane.thread().put("adam/AddV2:AddV2", 0.0, 0.3)
+
+    seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps, updates=3)
+    seen.window(5.0, [(FIT, "fit", "graph")] * 30, only_adam, updates=1)
+    found = seen.charge()
+    assert rows(found)[DENSE]["computing"] == pytest.approx(9 * 0.225 / 0.6)
+    assert rows(found)[ADAM]["computing"] == pytest.approx(9 * 0.375 / 0.6)
+    # Four operations in four updates.
+    assert row(found, ADAM)["operations"] == 1.0
+
+
+def test_an_empty_window_splits_nothing(seen):
+    known(seen).spent(FIT, "graph", 9.0, "fit")
+    seen.window(0.0, [], steps).window(5.0, [(FIT, "fit", "graph")], lambda plane: None)
+    found = seen.charge()
+    assert rows(found) == {FIT: {"computing": 9.0}}
+
+
+def test_stages_say_how_many_elements_they_took_and_gave(seen):
+    known(seen).spent(MAP, "python", 1.0)
+    seen.told["stages"] = [[list(MAP), "Filter"], [None, "Range"]]
+
+    def put(plane):
+        data = plane.thread("tf_data_1")
+        for at in range(8):
+            data.put(
+                "Iterator::Filter::Range", at / 100, at / 100 + 0.001, name="perfkit:1"
+            )
+        for at in range(2):
+            data.put(
+                "Iterator::Filter", at / 10 + 0.1, at / 10 + 0.11, name="perfkit:0"
+            )
+
+    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    by_path = {one["path"]: one for one in found["stages"]}
+    filtered = by_path["Iterator::Filter"]
+    assert (filtered["given"], filtered["out"], filtered["place"]) == (8, 2, MAP)
+    assert by_path["Iterator::Filter::Range"]["place"] is None
+    assert row(found, MAP)["stages"] == [found["stages"].index(filtered)]
+
+
+def test_what_was_seen_is_read_from_its_folder(seen, tmp_path):
+    seen.spent(LOOP, "python", 1.0).charge()
+    assert json.loads((tmp_path / RAW).read_text())["wall_s"] == 30.0
+    assert charge(str(tmp_path))["wall_s"] == 30.0
