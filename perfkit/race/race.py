@@ -193,7 +193,7 @@ class RaceSession(Session):
 
     def _plan_of_runs(self, race: WholeRace) -> Plan:
         auto = self._asked is None
-        choose = WholeRounds(race.sides, {}, self._budget, self._worse, auto)
+        choose = WholeRounds(race.sides, {}, self._budget, self._worse, auto=auto)
         return Plan(
             variants=choose.first,
             baseline=race.baseline,
