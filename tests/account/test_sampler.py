@@ -1,0 +1,237 @@
+"""Samples of threads that were stopped at known lines."""
+
+import contextlib
+import functools
+import itertools
+import os
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from perfkit.account import sampler as sampling
+from perfkit.account.places import Places
+from perfkit.account.sampler import (
+    CALLBACK,
+    COMPUTING,
+    DATA,
+    GRAPH,
+    IMPORT,
+    PYTHON,
+    SET_UP,
+    TRACED,
+    Key,
+    Sampler,
+)
+from perfkit.account.watch import Watch
+
+PACKAGES = os.path.join(os.sep, "x", "site-packages")
+KERAS = f"{PACKAGES}/keras/src"
+TF = f"{PACKAGES}/tensorflow/python"
+FIT = (f"{KERAS}/backend/tensorflow/trainer.py", "fit")
+PREDICT = (f"{KERAS}/backend/tensorflow/trainer.py", "predict")
+CALLED = (f"{TF}/eager/polymorphic_function/polymorphic_function.py", "__call__")
+RUNS = (f"{TF}/eager/polymorphic_function/atomic_function.py", "call_flat")
+TRACES = (f"{TF}/framework/func_graph.py", "func_graph_from_py_func")
+NEXT = (f"{TF}/data/ops/iterator_ops.py", "_next_internal")
+MATMUL = (f"{TF}/ops/gen_math_ops.py", "mat_mul")
+DATASET = (f"{TF}/ops/gen_dataset_ops.py", "map_dataset")
+IMPORTS = ("<frozen importlib._bootstrap>", "_find_and_load")
+LISTS = (f"{KERAS}/callbacks/callback_list.py", "on_batch_end")
+SAVES = (f"{KERAS}/callbacks/model_checkpoint.py", "on_batch_end")
+CONCATENATE = (f"{PACKAGES}/numpy/core.py", "concatenate")
+
+
+class Stop:
+    """A thread that goes from stop to stop, and is stopped where it is looked at."""
+
+    def __init__(self, outer, *chains, myself=None):
+        self._entered, self._leave = threading.Lock(), threading.Lock()
+        self._entered.acquire()
+        self._leave.acquire()
+        inner = [self._chain(chain, [], myself) for chain in chains]
+        self._thread = threading.Thread(
+            target=self._chain(outer, inner, myself), daemon=True
+        )
+        self._thread.start()
+        self.ident = self._thread.ident
+
+    def _chain(self, chain, inner, myself):
+        for file, name, *line in reversed(chain):
+            inner = [self._frame(file, name, *line, inner=inner, myself=myself)]
+        return inner[0]
+
+    def _frame(self, file, name, line=2, *, inner, myself):
+        body = "for one in inner: one()" if inner else "entered(), leave()"
+        head = f"def {name}(self=None):"
+        known = {
+            **{"inner": inner, "entered": self._entered.release},
+            **{"leave": self._leave.acquire},
+        }
+        source = "\n" * (line - 2) + f"{head}\n    {body}"
+        exec(compile(source, file, "exec"), known)
+        if myself is not None and name.startswith("on_"):
+            # A frame of this file would be the user's own.
+            return functools.partial(known[name], myself)
+        return known[name]
+
+    def wait(self):
+        """Until it stands still; no function of Python's is called there."""
+        assert self._entered.acquire(timeout=60)
+
+    def go_on(self):
+        """To the next stop, or the end."""
+        self._leave.release()
+
+    def close(self):
+        self._leave.release()
+        self._thread.join(60)
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return str(tmp_path / "train.py")
+
+
+@pytest.fixture
+def look():
+    """What is seen of a thread at each of its stops."""
+    with contextlib.ExitStack() as stack:
+
+        def look(outer, *chains, watch=None, myself=None):
+            stop = Stop(outer, *chains, myself=myself)
+            one = Sampler(watch or Watch(Places()), stop.ident)
+            seen = []
+            for number in range(max(1, len(chains))):
+                if number:
+                    stop.go_on()
+                stop.wait()
+                seen.append(one._look(0.5))
+            stack.callback(stop.close)
+            return seen if chains else seen[0]
+
+        yield look
+
+
+def test_python_of_the_users_own_is_at_its_line(look, mine):
+    assert look([(mine, "step", 7)]) == Key((mine, 7), "", PYTHON, False)
+
+
+def test_a_library_is_at_work_for_the_line_that_called_it(look, mine):
+    key = look([(mine, "step", 7), CONCATENATE])
+    assert key == Key((mine, 7), "concatenate", PYTHON, False)
+    # The innermost line of the user's own counts.
+    key = look([(mine, "run", 3), (mine, "step", 7), CONCATENATE])
+    assert key.place == (mine, 7)
+
+
+def test_what_only_wraps_a_function_does_not_name_it(look, mine):
+    wrapper = (f"{KERAS}/utils/traceback_utils.py", "error_handler")
+    key = look([(mine, "step", 7), wrapper, FIT, CALLED, RUNS])
+    assert (key.call, key.kind) == ("fit", GRAPH)
+
+
+def test_a_graph_that_runs_and_data_that_are_waited_for_are_told_apart(look, mine):
+    outer = [(mine, "train", 9), FIT]
+    first, second = look(outer, [CALLED, RUNS], [NEXT])
+    assert first == Key((mine, 9), "fit", GRAPH, False)
+    assert second == Key((mine, 9), "fit", DATA, False)
+
+
+def test_what_keras_does_before_a_graph_first_runs_is_set_up(look, mine):
+    outer = [(mine, "train", 9), PREDICT]
+    other = (f"{KERAS}/utils/tracking.py", "wrapped")
+    kinds = [key.kind for key in look(outer, [other], [CALLED, RUNS], [other])]
+    assert kinds == [SET_UP, GRAPH, PYTHON]
+
+
+def test_a_trace_belongs_to_the_line_that_called_for_it(look, mine):
+    layer = (mine, "call", 55)
+    key = look([(mine, "train", 9), FIT, CALLED, TRACES, layer, CONCATENATE])
+    assert key == Key((mine, 9), "fit", TRACED, False)
+
+
+def test_the_first_run_of_a_traced_function_is_part_of_its_trace(look, mine):
+    outer = [(mine, "train", 9), FIT, CALLED]
+    kinds = [key.kind for key in look(outer, [TRACES], [RUNS])]
+    assert kinds == [TRACED, TRACED]
+    outer = [(mine, "train", 9), FIT]
+    kinds = [key.kind for key in look(outer, [CALLED, TRACES], [CALLED, RUNS])]
+    assert kinds == [TRACED, GRAPH]
+
+
+def test_imports_are_told_whoever_asks_for_them(look, mine):
+    assert look([(mine, "top", 2), IMPORTS]) == Key((mine, 2), "", IMPORT, False)
+    assert look([IMPORTS]) == Key(None, "", IMPORT, False)
+    assert look([CONCATENATE]) == Key(None, "", PYTHON, False)
+
+
+def test_operations_one_by_one_are_computing_and_datasets_are_set_up(look, mine):
+    assert look([(mine, "step", 4), MATMUL]).kind == COMPUTING
+    assert look([(mine, "step", 4), DATASET]).kind == SET_UP
+
+
+def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
+    class ModelCheckpoint:
+        pass
+
+    made = ModelCheckpoint()
+    watch = Watch(Places())
+    watch.callbacks[id(made)] = (mine, 12)
+    outer = [(mine, "train", 9), FIT]
+    _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], watch=watch, myself=made)
+    assert key == Key((mine, 12), "ModelCheckpoint", CALLBACK, False)
+    # One that nobody is known to have made is part of `fit`.
+    _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], myself=made)
+    assert key == Key((mine, 9), "fit", PYTHON, False)
+
+
+def test_what_is_seen_after_the_first_gradient_repeats(look, mine):
+    watch = Watch(Places())
+    watch.trained_at = 5.0
+    assert look([(mine, "step", 7)], watch=watch).repeats
+
+
+def test_other_threads_of_the_users_are_seen_beside(mine):
+    trains, reads = Stop([(mine, "step", 7)]), Stop([(mine, "rows", 70), CONCATENATE])
+    trains.wait()
+    reads.wait()
+    one = Sampler(Watch(Places()), trains.ident)
+    one._look(0.5)
+    one._look(0.25)
+    assert one.background[mine, 70] == 0.75
+    assert (mine, 7) not in one.background
+    trains.close()
+    reads.close()
+
+
+def test_a_thread_that_has_ended_is_no_sample():
+    stop = threading.Thread(target=int)
+    stop.start()
+    stop.join()
+    one = Sampler(Watch(Places()), stop.ident)
+    one.sample()
+    assert (one.samples, dict(one.seconds), one.has_user) == (0, {}, False)
+
+
+def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
+    ticks = itertools.count(100.0, 1.0)
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks), time=lambda: 7.0)
+    monkeypatch.setattr(sampling, "time", clock)
+    stop = Stop([(mine, "step", 7)])
+    stop.wait()
+    one = Sampler(Watch(Places()), stop.ident, _last=100.0)
+    key = Key((mine, 7), "", PYTHON, False)
+    one.sample()  # looks at 100, and is through at 101
+    one.sample()  # from 100 to 102
+    assert one.seconds == {key: 2.0}
+    assert (one.samples, one.counts[key], one.taken_s) == (2, 2, 2.0)
+    one.skip()  # nobody looked until 104
+    one.window = []
+    one.sample()
+    # A window's samples are its own.
+    assert one.window == [(7.0, key)]
+    assert (one.traced, one.seconds) == ({key: 1.0}, {key: 2.0})
+    assert one.has_user
+    assert one.imports_s == 0
+    stop.close()
