@@ -98,10 +98,6 @@ class Seen:
         """Lines that take at least this share, the most expensive first."""
         return (one for one in self.account.lines if self.share(one) >= least)
 
-    def of_kind(self, kind: str) -> list[Line]:
-        """Lines most of whose seconds are of a kind, and that take any."""
-        return [o for o in self.account.lines if o.total_s and o.kind == kind]
-
     def kind_share(self, line: Line, *kinds: str) -> float:
         """Of a line's own seconds those of these kinds."""
         spent = sum(line.seconds.get(kind, 0.0) for kind in kinds)
@@ -114,12 +110,6 @@ class Seen:
     def line_of(self, stage: Stage) -> Line | None:
         """The line that made a stage; None for a library's."""
         return self.account.lines[stage.line] if stage.line >= 0 else None
-
-    def before(self, stage: Stage) -> list[Line]:
-        """Lines of the stages that feed a stage, and of the work in them."""
-        fed = [o for o in self.account.stages if o.path.startswith(f"{stage.path}::")]
-        lines = [self.line_of(one) for one in fed]
-        return [one for one in lines if one is not None]
 
     @property
     def input_lines(self) -> list[Line]:

@@ -1,0 +1,157 @@
+"""Accounts as files, and files that strangers send."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.account.files import parse, save, to_json
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings import reading
+from tests.account.accounts import account, line, whole
+from tests.findings.made import finding
+
+
+def document(**changes):
+    return json.loads(to_json(whole())) | changes
+
+
+def refused(made):
+    with pytest.raises(BadFileError) as caught:
+        parse(json.dumps(made).encode(), "x.json")
+    said = str(caught.value)
+    assert said.startswith("x.json is not a sound account: ")
+    assert said.endswith(".")
+    return said
+
+
+def test_an_account_is_read_as_it_was_written(tmp_path):
+    made = whole()
+    path = save(made, tmp_path)
+    assert path.name.startswith("account-2025-03-14")
+    assert parse(path.read_bytes(), "x") == made
+    assert made.path == path
+    assert json.loads(to_json(made))["kind"] == "account"
+    # A later state takes the place of an earlier one.
+    later = replace(made, samples=2000)
+    assert save(later, path=path) == path
+    assert parse(path.read_bytes(), "x").samples == 2000
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_where_it_cannot_be_written_it_is_a_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(PerfkitError, match=r"The account could not be saved"):
+        save(whole(), tmp_path / "file")
+
+
+def test_it_is_loaded_and_shown_like_all_that_perfkit_writes(tmp_path, capsys):
+    path = save(whole(), tmp_path)
+    assert perfkit.load(path) == whole()
+    assert cli.main(["show", str(path)]) == 0
+    assert "model.fit(data)" in capsys.readouterr().out
+
+
+def test_it_is_not_compared(tmp_path, capsys):
+    mine = str(save(whole(), tmp_path))
+    other = str(save(whole(), tmp_path / "other"))
+    assert cli.main(["compare", mine, other]) == 1
+    said = capsys.readouterr().err.removesuffix("\n")
+    assert said.startswith("perfkit: ")
+    assert "\n" not in said
+    assert "perfkit show reads it" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"wall_s": -1.0}, "a time is below 0"),
+        ({"once_s": -1e-9}, "a time is below 0"),
+        ({"elsewhere_s": -3.0}, "a time is below 0"),
+        ({"traced_s": -3.0}, "a time is below 0"),
+        ({"looking_s": -3.0}, "a time is below 0"),
+        ({"sampling_s": -3.0}, "a time is below 0"),
+        ({"epochs_s": [1.0, -3.0]}, "a time is below 0"),
+        ({"samples": "many"}, "samples"),
+        ({"lines": {}}, "lines"),
+    ],
+)
+def test_what_no_account_can_hold_is_refused(changes, said):
+    assert said in refused(document(**changes))
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        (("lines", 0, "seconds"), {"sleeping": 1.0}, "unknown kind"),
+        (("lines", 0, "seconds"), {"input": -1.0}, "below 0"),
+        (("lines", 0, "beside_s"), -1.0, "below 0"),
+        (("lines", 0, "once_s"), -1.0, "below 0"),
+        (("lines", 0, "starting_s"), -1.0, "below 0"),
+        (("lines", 0, "calls", 0, "seconds"), -1.0, "below 0"),
+        (("lines", 0, "traces", 0, "seconds"), -1.0, "below 0"),
+        (("lines", 0, "traces", 0, "count"), 0, "never"),
+        (("lines", 0, "stages"), [9], "a stage that is not there"),
+        (("lines", 0, "stages"), [-99], "a stage that is not there"),
+        (("tips", 0, "lines"), [99], "a line that is not there"),
+        (("tips", 0, "lines"), [-1], "a line that is not there"),
+        (("tips", 0, "lines"), [], "a line that is not there"),
+        (("tips", 0, "share"), 1.5, "share"),
+        (("stages", 0, "line"), 99, "a line that is not there"),
+        (("stages", 0, "line"), -2, "a line that is not there"),
+        (("stages", 0, "out"), -2, "below 0"),
+    ],
+)
+def test_what_cannot_be_on_a_line_is_refused(where, value, said):
+    made = document()
+    at = made
+    for key in where[:-1]:
+        at = at[key]
+    at[where[-1]] = value
+    assert said in refused(made)
+
+
+@pytest.mark.parametrize("many", ["lines", "stages"])
+def test_more_lines_than_a_script_has_are_refused(many):
+    made = document(tips=[])
+    made[many] = [one | {"stages": []} for one in made[many][:1]] * 2001
+    if many == "stages":
+        made[many] = document()["stages"][:1] * 1001
+    assert "more than" in refused(made)
+
+
+def test_a_line_of_ten_megabytes_is_refused():
+    made = document()
+    made["lines"][0]["code"] = "x" * 10**7
+    with pytest.raises(BadFileError):
+        parse(json.dumps(made).encode(), "x.json")
+
+
+def test_numbers_that_are_none_are_refused():
+    for text in ("NaN", "Infinity", "1e999"):
+        data = to_json(whole()).replace('"wall_s":30.0', f'"wall_s":{text}').encode()
+        with pytest.raises(BadFileError):
+            parse(data, "x.json")
+
+
+def test_another_document_is_told_from_an_account():
+    data = reading.encode(finding())
+    with pytest.raises(BadFileError, match="perfkit show"):
+        parse(data, "x.json")
+    with pytest.raises(BadFileError):
+        reading.parse(to_json(whole()).encode(), "x.json")
+
+
+def test_numbers_of_lines_around_that_are_none_are_left_out():
+    made = document()
+    made["text"] = {"train.py#0": {"9" * 5000: "x", "-1": "y", "²": "z", "11": "# It"}}
+    html = parse(json.dumps(made).encode(), "x")._repr_html_()
+    assert "# It" in html
+
+
+def test_an_account_of_no_lines_is_shown():
+    for made in (account(), account(line())):
+        assert parse(to_json(made).encode(), "x") == made
+        assert made._repr_html_()
