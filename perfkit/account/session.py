@@ -49,6 +49,8 @@ _PREFIX = "perfkit-account-"
 _AROUND, _MOST_TEXT = 2, 4000
 _SHOWN = 0.01
 _MOST_CHANGES = 3
+# A loop that makes its data anew makes its stages anew.
+_MOST_LINES, _MOST_STAGES = 1000, 1000
 
 
 class AccountSession:
@@ -207,7 +209,7 @@ class AccountSession:
                     given=one["given"],
                     out=one["out"],
                 )
-                for one in told["stages"]
+                for one in told["stages"][:_MOST_STAGES]
             ),
             epochs_s=tuple(end - begin for begin, end in told["epochs"] if end),
             code=digest(self._maker),
@@ -285,7 +287,7 @@ def _lines(
     rows.sort(key=lambda row: -sum(row["seconds"].values()))
     lines: list[Line] = []
     index: dict[tuple[str, int], int] = {}
-    for row in rows[:1000]:
+    for row in rows[:_MOST_LINES]:
         place: tuple[str, int] = tuple(row["place"])
         file, cell, number = names.told(*place)
         index[place] = len(lines)
@@ -320,7 +322,7 @@ def _lines(
                     )
                     for name, count, spent in row["traces"][:4]
                 ),
-                stages=tuple(row["stages"][:50]),
+                stages=tuple(n for n in row["stages"][:50] if n < _MOST_STAGES),
                 elements=row["elements"],
                 once_s=once.get(place, 0.0),
             )

@@ -19,6 +19,8 @@ from perfkit.findings.text import minute, plain
 
 # Lines below this share of what repeats are folded.
 _SHOWN = 0.01
+# No script has a line whose number is as long.
+_DIGITS = 10
 # What work is called that went into a kind, after "63 % of the time".
 _GOES = {
     "computing": "is computed for",
@@ -134,7 +136,8 @@ def _rows(account: Account) -> Iterator[Row]:
         places.setdefault((one.file, one.cell), {})[one.line] = one
     for (file, cell), known in places.items():
         texts = account.text.get(f"{file}#{cell}", {})
-        numbers = sorted({*known, *(int(n) for n in texts if n.isdecimal())})
+        around = (int(n) for n in texts if n.isdecimal() and len(n) < _DIGITS)
+        numbers = sorted({*known, *around})
         yield Row(heading=", ".join(filter(None, [file, f"cell {cell}" * bool(cell)])))
         for number in numbers:
             line = known.get(number)

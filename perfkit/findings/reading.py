@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from perfkit.errors import BadFileError
+from perfkit.findings.account import KINDS, Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
@@ -29,6 +30,8 @@ _LARGEST_NUMBER = 1e30
 _DEEPEST = 100
 # Each has a row in every chart and table; no question has a tenth of it.
 _MOST_VARIANTS = 500
+# Of an account, and of each of its lines those around it.
+_MOST_LINES, _AROUND = 2000, 5
 # No chart and no table has room for more.
 _MOST_STAGES, _FEW_ELEMENTS = 40, 30
 # What is said of a kind of document that was given for another.
@@ -207,10 +210,14 @@ def _broken(reason: str, data: bytes, noun: str) -> str:
     if half or ("truncated" in reason and not data.rstrip().endswith(b"}")):
         return "cut off: its end is missing"
     if "recursion" in reason:
-        return f"not a {noun}: its lists are nested too deeply"
+        return f"not {_a(noun)}: its lists are nested too deeply"
     if "out of range" in reason:
         return f"not a sound {noun}: it holds a number beyond measure"
     return f"not JSON: {reason}"
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[:1] in set("aeio") else f"a {noun}"
 
 
 def _excesses(document: Any) -> Iterator[str]:
@@ -233,10 +240,11 @@ def _excesses(document: Any) -> Iterator[str]:
 def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) -> None:
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(kind, str):
-        raise BadFileError(f"{name} is not a {noun}: it does not say that it is one.")
+        raise BadFileError(f"{name} is not {_a(noun)}: it does not say that it is one.")
     if kind != noun:
         reads = f": {_READ_BY[kind]}" if kind in _READ_BY else ""
-        raise BadFileError(f"{name} is not a {noun} but a {plain(kind, 40)}{reads}.")
+        other = _a(plain(kind, 40))
+        raise BadFileError(f"{name} is not {_a(noun)} but {other}{reads}.")
     schema = document.get("schema")
     if not isinstance(schema, int):
         raise BadFileError(f"{name} is not a sound {noun}: its schema has no number.")
@@ -363,6 +371,8 @@ def diagnosis_faults(found: Diagnosis) -> Iterator[str]:
     for name, low, value, high in _intervals(found):
         if not 0 < low <= value <= high:
             yield f"{name} lies outside its interval, or is not above 0"
+    if found.account is not None:
+        yield from account_faults(found.account)
     if any(len(cause.edits) > _MOST for cause in found.causes):
         yield f"it has more than {_MOST} places to change for one cause"
     for name, part in found.split.items():
@@ -371,6 +381,44 @@ def diagnosis_faults(found: Diagnosis) -> Iterator[str]:
             yield "a part of a step is below 0"
         if not in_order(*ends):
             yield "a part of a step lies outside its interval"
+
+
+def account_faults(account: Account) -> Iterator[str]:
+    """What no account can hold, although each value is of the right type."""
+    lines, stages = len(account.lines), len(account.stages)
+    around = sum(map(len, account.text.values()))
+    if max(lines, stages, around // _AROUND, len(account.tips)) > _MOST_LINES:
+        yield f"it has more than {_MOST_LINES} lines, stages or tips"
+    if any(not set(line.seconds) <= set(KINDS) for line in account.lines):
+        yield "a line has seconds of an unknown kind"
+    if _negative(_seconds(account)):
+        yield "a time is below 0"
+    if any(one.count < 1 for line in account.lines for one in line.traces):
+        yield "a line had a function traced that never was"
+    if any(n not in range(stages) for line in account.lines for n in line.stages):
+        yield "a line made a stage that is not there"
+    for tip in account.tips:
+        if not tip.lines or any(n not in range(lines) for n in tip.lines):
+            yield "a tip is about a line that is not there"
+        if not 0 <= tip.share <= 1:
+            yield "a tip is about more or less than a share"
+    for stage in account.stages:
+        if stage.line not in range(-1, lines):
+            yield "a stage is on a line that is not there"
+        if _negative((stage.given, stage.out)):
+            yield "a number of elements is below 0"
+    yield from faults_of_machine(account.machine)
+
+
+def _seconds(account: Account) -> Iterator[float]:
+    yield from (account.wall_s, account.once_s, account.elsewhere_s)
+    yield from (account.looking_s, account.traced_s, account.sampling_s)
+    yield from account.epochs_s
+    for line in account.lines:
+        yield from line.seconds.values()
+        yield from (line.beside_s, line.once_s, line.starting_s, line.operations)
+        yield from (one.seconds for one in line.calls)
+        yield from (one.seconds for one in line.traces)
 
 
 def _intervals(found: Diagnosis) -> Iterator[tuple[str, float, float, float]]:
