@@ -248,7 +248,15 @@ def write(
         if left > 0 and not whole:
             say(f"{left} more with --all.")
     for line, strong in _listed(report.listing, whole=whole):
-        say(line, style="bold" if strong else "", whole=True)
+        # It is printable already, and its columns stand below each other.
+        console.print(
+            line,
+            style="bold" if strong else "",
+            markup=False,
+            highlight=False,
+            emoji=False,
+            soft_wrap=True,
+        )
     if verdict.next:
         say(f"Next: {verdict.next}")
     for line in report.besides:
@@ -301,16 +309,17 @@ def _listed(listing: Listing | None, *, whole: bool) -> Iterator[tuple[str, bool
     """The lines that take most, in the order of the source; all with ``whole``."""
     if listing is None:
         return
-    taking = sorted((r.share for r in listing.rows if r.share), reverse=True)
-    least = 0.0 if whole or len(taking) <= _ROWS else taking[_ROWS - 1]
+    taking = [(n, r.share) for n, r in enumerate(listing.rows) if r.share is not None]
+    most = None if whole else _ROWS
+    shown = {n for n, _ in sorted(taking, key=lambda one: -one[1])[:most]}
     several = sum(bool(row.heading) for row in listing.rows) > 1
-    for row in listing.rows:
+    for number, row in enumerate(listing.rows):
         if row.heading:
             if several:
                 yield plain(row.heading, 120), False
-        elif row.share is not None and row.share >= least:
-            most = max(range(len(row.kinds)), key=row.kinds.__getitem__, default=0)
-            kind = listing.kinds[most] if row.kinds else ""
+        elif number in shown and row.share is not None:
+            first = max(range(len(row.kinds)), key=row.kinds.__getitem__, default=0)
+            kind = listing.kinds[first] if row.kinds else ""
             share = units.percent(row.share)
             code = plain(row.code.strip(), 90)
             yield f"{share:>6}  {kind:<9} {row.number:>5}  {code}", row.strong
