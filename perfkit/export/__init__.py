@@ -10,7 +10,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from perfkit.errors import BadFileError, BadParameterError, need
 
@@ -30,9 +30,6 @@ CODE: tuple[str, ...] = get_args(Code)
 _LARGEST = 256 * 10**6
 
 
-Exported: TypeAlias = "Recorded | Account"
-
-
 @dataclass(frozen=True)
 class Notebook:
     """The file of a notebook and what it holds, as JSON reads it."""
@@ -42,7 +39,11 @@ class Notebook:
 
 
 def export(
-    sources: Exported | str | Path | Iterable[Exported | str | Path],
+    sources: Recorded
+    | Account
+    | str
+    | Path
+    | Iterable[Recorded | Account | str | Path],
     path: str | Path | None = None,
     *,
     code: Code = "folded",
@@ -86,8 +87,8 @@ def _listed(sources: Any) -> list[Any]:
     return list(sources)
 
 
-def _read(source: Any) -> Exported | Notebook:
-    from perfkit.documents import parse
+def _read(source: Any) -> Recorded | Account | Notebook:
+    from perfkit.account import files
     from perfkit.findings.account import Account
     from perfkit.findings.store import Recorded, load, read, whole_file
     from perfkit.findings.text import plain
@@ -107,10 +108,8 @@ def _read(source: Any) -> Exported | Notebook:
         return load(path)
     if isinstance(document, dict) and "nbformat" in document:
         return Notebook(path, document)
-    if isinstance(document, dict) and document.get("kind") == "account":
-        account = read(path, parse)
-        assert isinstance(account, Account)
-        return account
+    if isinstance(document, dict) and document.get("kind") == Account.kind:
+        return read(path, files.parse)
     if isinstance(document, dict) and "kind" in document:
         return load(path)
     raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
@@ -124,7 +123,9 @@ def _beside(files: Sequence[Path], count: int) -> Path:
     return files[0].with_suffix(".html")
 
 
-def _page(sources: Sequence[Exported | Notebook], code: str, by: Markup) -> str:
+def _page(
+    sources: Sequence[Recorded | Account | Notebook], code: str, by: Markup
+) -> str:
     from perfkit.export.page import findings_page
 
     if not sources:

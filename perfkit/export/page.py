@@ -96,11 +96,10 @@ def of_finding(
     charts: bool = True,
     by: Markup = UNSIGNED,
 ) -> Page:
-    """Prepare a finding, or a diagnosis, for a page as ``page_of`` does."""
+    """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
     from perfkit.gallery import chart, kinds
 
     if isinstance(found, Account):
-        # Its lines and their bars are its chart.
         return page_of(found.report, (), level=level, by=by)
     finding = finding_of(found)
     report = found.report
@@ -130,7 +129,7 @@ def laid_out(pages: Sequence[Page], title: str = "", by: Markup = UNSIGNED) -> s
 
 
 def findings_page(findings: Sequence[Recorded | Account], by: Markup = UNSIGNED) -> str:
-    """Lay one or several findings or diagnoses out as a page, as ``signed`` has it."""
+    """Lay one or several of what ``of_finding`` takes out as a page."""
     if len(findings) == 1:
         return laid_out([of_finding(findings[0], by=by)])
     pages = [of_finding(found, level=2) for found in findings]
