@@ -30,7 +30,7 @@ def refused(made):
 def test_an_account_is_read_as_it_was_written(tmp_path):
     made = whole()
     path = save(made, tmp_path)
-    assert path.name.startswith("account-2025-03-14")
+    assert path.name.startswith("account-20250314-")
     assert parse(path.read_bytes(), "x") == made
     assert made.path == path
     assert json.loads(to_json(made))["kind"] == "account"
@@ -61,7 +61,7 @@ def test_it_is_not_compared(tmp_path, capsys):
     said = capsys.readouterr().err.removesuffix("\n")
     assert said.startswith("perfkit: ")
     assert "\n" not in said
-    assert "perfkit show reads it" in said
+    assert "is an account, which explains one training" in said
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def test_what_no_account_can_hold_is_refused(changes, said):
         (("lines", 0, "starting_s"), -1.0, "below 0"),
         (("lines", 0, "calls", 0, "seconds"), -1.0, "below 0"),
         (("lines", 0, "traces", 0, "seconds"), -1.0, "below 0"),
-        (("lines", 0, "traces", 0, "count"), 0, "never"),
+        (("lines", 0, "traces", 0, "count"), 0, "never was"),
         (("lines", 0, "stages"), [9], "a stage that is not there"),
         (("lines", 0, "stages"), [-99], "a stage that is not there"),
         (("tips", 0, "lines"), [99], "a line that is not there"),
         (("tips", 0, "lines"), [-1], "a line that is not there"),
         (("tips", 0, "lines"), [], "a line that is not there"),
-        (("tips", 0, "share"), 1.5, "share"),
+        (("tips", 0, "share"), 1.5, "than a share"),
         (("stages", 0, "line"), 99, "a line that is not there"),
         (("stages", 0, "line"), -2, "a line that is not there"),
         (("stages", 0, "out"), -2, "below 0"),
@@ -116,9 +116,7 @@ def test_what_cannot_be_on_a_line_is_refused(where, value, said):
 @pytest.mark.parametrize("many", ["lines", "stages"])
 def test_more_lines_than_a_script_has_are_refused(many):
     made = document(tips=[])
-    made[many] = [one | {"stages": []} for one in made[many][:1]] * 2001
-    if many == "stages":
-        made[many] = document()["stages"][:1] * 1001
+    made[many] = made[many][:1] * 2001
     assert "more than" in refused(made)
 
 

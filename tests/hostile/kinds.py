@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from functools import cache
 
+from perfkit.account import files
 from perfkit.findings import reading
 from perfkit.findings.store import to_json
 from perfkit.passports import passport as machines_passport
 from perfkit.profiling import profile as profiling_profile
+from tests.account.accounts import whole
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import parts, spoiled
 from tests.hostile import shown
@@ -50,6 +52,7 @@ KINDS = {
         machines_passport.parse,
         shown.passport,
     ),
+    "account": Kind(_sound(whole, files.to_json), files.parse, shown.account),
     "profile": Kind(
         _sound(_profile, profiling_profile.to_json),
         profiling_profile.parse,

@@ -3,6 +3,7 @@
 import re
 from xml.etree import ElementTree
 
+from perfkit.account import files
 from perfkit.export.page import findings_page
 from perfkit.findings import reading
 from perfkit.findings.reading import parse
@@ -36,6 +37,12 @@ def diagnosis(data):
     """The same of a diagnosis."""
     found = reading.parse_diagnosis(data, "x.json")
     return _shown(found, found.finding, pages=[findings_page([found])])
+
+
+def account(data):
+    """The same of an account."""
+    found = files.parse(data, "x.json")
+    return _shown(found, pages=[findings_page([found])])
 
 
 def passport(data):
