@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.account import SET_UP, Account, Tip, edits_of
+from perfkit.findings.account_report import warnings
 from perfkit.findings.diagnosis import Cause, Diagnosis, without_line
 from perfkit.findings.record import Verdict
 from perfkit.findings.text import as_sentence
@@ -109,7 +110,8 @@ def _tip_first(
         sure=sure,
         interval=interval,
         edits=edits_of(account, tip),
-        warnings=tuple(filter(None, [tip.mind, *account.verdict.warnings]))[:2],
+        # Those of its own verdict hold what its first tip may cost.
+        warnings=tuple(filter(None, [tip.mind, *warnings(account)]))[:2],
         next="\n".join(_next(tip, others, said)),
     )
 

@@ -40,13 +40,13 @@ _GROWS = 1.3
 def verdict(account: Account) -> Verdict:
     """Say where the time goes, and what people do about it."""
     sure = f"profiled, {units.seconds(round(account.wall_s))}"
-    warnings = tuple(_warnings(account))
+    warns = tuple(warnings(account))
     if not account.lines:
         return Verdict(
             headline="No line of this script was seen at work.",
             much="Nothing of it ran for long enough, or it runs in another process.",
             sure="not known yet",
-            warnings=warnings[:2],
+            warnings=warns[:2],
             next="Give it a larger `budget`, or the script that trains.",
         )
     if account.tips:
@@ -57,7 +57,7 @@ def verdict(account: Account) -> Verdict:
             sure="profiled",
             interval=sure.partition(", ")[2],
             edits=edits_of(account, tip),
-            warnings=(*([tip.mind] if tip.mind else []), *warnings)[:2],
+            warnings=(*([tip.mind] if tip.mind else []), *warns)[:2],
             next="\n".join(_next(tip, others)),
         )
     top = account.lines[0]
@@ -67,7 +67,7 @@ def verdict(account: Account) -> Verdict:
         much="No change that people usually make fits what was seen there.",
         sure="profiled",
         interval=sure.partition(", ")[2],
-        warnings=warnings[:2],
+        warnings=warns[:2],
         next="`perfkit diagnose` measures which change makes it faster.",
     )
 
@@ -81,7 +81,8 @@ def _next(tip: Tip, others: list[Tip]) -> Iterator[str]:
     yield "What that brings is not measured: `perfkit diagnose` does."
 
 
-def _warnings(account: Account) -> Iterator[str]:
+def warnings(account: Account) -> Iterator[str]:
+    """What a reader must know of how an account came about."""
     if account.error:
         yield f"The script raised {account.error}; this is what was seen before."
     elif account.updates == 0 and account.lines:
