@@ -11,9 +11,8 @@ perfkit.chart(finding), .export(finding)  its chart; one HTML file of all of it
 perfkit.compare(a, b)                   why two machines differ, from their passports
 perfkit.doctor()                        what this computer is, and what slows it here
 
-A question of your own is an ``Experiment``: a frozen dataclass whose fields are its
-parameters (a ``Range``, a ``Choice``, a ``Folder``) and whose ``@variant`` methods
-yield ``READY``, then the number of examples each time that many are done.
+A question of your own is an ``Experiment``: a frozen dataclass, whose ``@variant``
+methods yield ``READY``, then the number of examples each time that many are done.
 """
 
 import importlib
