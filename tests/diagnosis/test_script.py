@@ -17,7 +17,13 @@ from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.failure import PROBLEM
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import InFile, contain, maker, name_of
-from perfkit.diagnosis.script import MarkSteps, Script, hand_over, run_until_held
+from perfkit.diagnosis.script import (
+    MarkSteps,
+    Script,
+    WholeScript,
+    hand_over,
+    run_until_held,
+)
 from perfkit.diagnosis.source import fit_calls, longest, text_of, trains_by_fit
 from perfkit.errors import BadParameterError
 from perfkit.measure.launcher import launcher
@@ -148,8 +154,6 @@ def test_the_steps_of_a_loop_are_found_and_nothing_behind_it_runs(script):
         ("from sklearn import x\nx.fit(1, 2)", 0, "trains nothing with TensorFlow"),
         ("import tensorflow\nimport other", 0, "trains nothing with TensorFlow"),
         ("import keras\ndef (", 0, "cannot be read as Python"),
-        (f"{MODEL}\ntf.GradientTape()", 0, "mark its steps"),
-        ("import keras, beside\nScaler().fit(x)\nbeside.train()", 0, "mark its steps"),
         (f"{MODEL}\nmodel.fit(x, y)\n", 3, "there is no number 3"),
         (FIT, -1, "from 1"),
         (FIT, "two", "from 1"),
@@ -158,9 +162,22 @@ def test_the_steps_of_a_loop_are_found_and_nothing_behind_it_runs(script):
 def test_what_trains_nothing_is_refused_before_it_runs(script, text, fit, said):
     path = script(f"open('ran.txt', 'w')\n{text}")
     script("import sys", "other.py")
-    script("def train():\n    tf.GradientTape()", "beside.py")
     with pytest.raises(BadParameterError, match=said):
         maker(path, fit=fit)
+    assert not (path.parent / "ran.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{MODEL}\ntf.GradientTape()",
+        "import keras, beside\nScaler().fit(x)\nbeside.train()",
+    ],
+)
+def test_what_trains_by_steps_that_are_not_found_is_to_be_run_whole(script, text):
+    path = script(f"open('ran.txt', 'w')\n{text}")
+    script("def train():\n    tf.GradientTape()", "beside.py")
+    assert isinstance(maker(path), WholeScript)
     assert not (path.parent / "ran.txt").exists()
 
 
