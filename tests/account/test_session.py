@@ -1,0 +1,275 @@
+"""Accounts of real scripts, from a run to what is saved."""
+
+import json
+import os
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.account import session as sessions
+from perfkit.account.files import parse, save
+from perfkit.account.session import AccountSession
+from perfkit.accounts import open_lines
+from perfkit.diagnosis.maker import digest, maker
+from perfkit.diagnosis.script import whole_script
+from perfkit.errors import BadParameterError, MissingPartError, RunError
+from tests.account.accounts import account, whole
+
+BUDGET = 6.0
+MODEL = """
+import keras
+import numpy as np
+
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
+model.compile("sgd", "mse")
+x, y = np.ones((64, 8), "f4"), np.ones((64, 4), "f4")
+"""
+
+
+def script(folder, text, name="train.py"):
+    """A script below the model that all of them train."""
+    path = folder / name
+    path.write_text(MODEL + textwrap.dedent(text))
+    return path
+
+
+def numbered(path, words):
+    """The line in which words stand, from 1."""
+    return next(n for n, t in enumerate(path.read_text().splitlines(), 1) if words in t)
+
+
+def looked(path, budget=BUDGET, **more):
+    """The account of a script, saved nowhere."""
+    session = AccountSession(maker(path, read=whole_script), budget=budget, **more)
+    for _ in session.events():
+        pass
+    return session
+
+
+def on(found, number, file="train.py"):
+    """A line of an account."""
+    return next(one for one in found.lines if (one.file, one.line) == (file, number))
+
+
+# Those that run nothing.
+
+
+def test_a_recorded_account_is_shown_in_place_of_a_run(tmp_path, here):
+    path = script(here, "model.fit(x, y)\n")
+    made = maker(path, read=whole_script)
+    folder = tmp_path / "recordings"
+    known = {"training": "train.py", "code": digest(made)}
+    save(replace(whole(), **known), folder)
+    save(replace(whole(), **known | {"code": "0" * 64}), folder)
+    shown = perfkit.lines("train.py", replay=folder)
+    assert shown.replayed
+    assert shown.lines == whole().lines
+    assert shown.report.stamp.startswith("Recorded on 2025-03-14 09:26")
+    with pytest.raises(MissingPartError, match="holds no account of"):
+        perfkit.lines(script(here, "x = 1\n", "other.py"), replay=folder)
+
+
+def test_what_is_no_training_and_no_budget_is_refused(here):
+    path = script(here, "")
+    for budget in (-1.0, float("nan")):
+        with pytest.raises(BadParameterError, match="budget"):
+            open_lines(path, budget)
+    with pytest.raises(BadParameterError):
+        open_lines(here / "gone.py")
+
+
+def shown(monkeypatch, capsys, found, *arguments):
+    """What `perfkit lines` says where this is what a session finds."""
+    monkeypatch.setattr("perfkit.accounts.open_lines", lambda *_, **__: found)
+    code = cli.main(["lines", "train.py", *arguments])
+    return code, capsys.readouterr()
+
+
+def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, capsys):
+    code, said = shown(monkeypatch, capsys, whole())
+    assert code == 0
+    assert said.out.startswith("Read each file once.")
+    code, said = shown(monkeypatch, capsys, whole(), "--json", "-")
+    assert (code, json.loads(said.out)["kind"]) == (0, "account")
+    assert "Read each file once." in said.err
+    code, _ = shown(monkeypatch, capsys, whole(), "--json", "x.json")
+    assert parse((here / "x.json").read_bytes(), "x") == whole()
+    code, said = shown(monkeypatch, capsys, account(elsewhere_s=0.0))
+    assert code == 1
+    code, said = shown(monkeypatch, capsys, replace(whole(), stopped=True))
+    assert code == 130
+
+
+# Those that run.
+
+
+@pytest.mark.measures
+def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_own(
+    here, capsys
+):
+    (here / "helper.py").write_text(
+        "def busy():\n    return sum(range(300_000))  # @busy\n"
+    )
+    path = script(
+        here,
+        """
+        from helper import busy
+
+        model.fit(x, y, epochs=2, verbose=0)
+        while True:
+            for row in x:
+                model.predict(row[None], verbose=0)
+                busy()
+        """,
+    )
+    asked = ["lines", "train.py", "--budget", str(BUDGET), "--no-source"]
+    assert cli.main([*asked, "--json", "x.json"]) == 0
+    assert "predict" in capsys.readouterr().out
+    data = (here / "x.json").read_bytes()
+    found = parse(data, "x")
+    predicts = on(found, numbered(path, "predict("))
+    assert predicts.called("predict").count > 3
+    assert on(found, 2, "helper.py").seconds["Python"] > 0
+    assert [one.name for one in (here / "perfkit-findings").iterdir()]
+    # Not one line of the source is in it.
+    assert found.text == {}
+    assert {one.code for one in found.lines} == {""}
+    assert b"verbose=0" not in data
+    assert b"300_000" not in data
+    assert not found.ended
+    # All that was looked at stands somewhere.
+    stands = found.repeated_s + found.once_s
+    assert 0 < stands <= found.wall_s + 1.0
+
+
+@pytest.mark.measures
+def test_what_was_seen_of_a_script_that_raises_is_kept(here):
+    path = script(
+        here,
+        """
+        for _ in range(30):
+            model.fit(x, y, epochs=1, verbose=0)
+        raise ValueError("lost it")
+        """,
+    )
+    found = looked(path, saves=False).finding
+    assert "lost it" in found.error
+    assert found.ended
+    assert found.verdict.warnings[-1].startswith("The script raised ValueError")
+    fits = on(found, numbered(path, "model.fit"))
+    assert fits.called("fit").count == 30
+    assert fits.code.strip() == "model.fit(x, y, epochs=1, verbose=0)"
+    assert found.updates == 60
+
+
+@pytest.mark.measures
+def test_a_script_that_ends_at_once_has_nothing_to_account_for(here):
+    (here / "quick.py").write_text("x = 1\n")
+    found = looked(here / "quick.py", saves=False).finding
+    assert found.ended
+    assert found.verdict.headline
+    assert found.updates == 0
+
+
+@pytest.mark.measures
+def test_one_that_raises_before_it_does_anything_cannot_be_run(here):
+    (here / "broken.py").write_text("raise KeyError('gone')\n")
+    assert "gone" in said_of(here / "broken.py")
+
+
+def said_of(path):
+    """What a script raised: a refusal, unless it was seen at work for a moment."""
+    try:
+        return looked(path, saves=False).finding.error
+    except RunError as error:
+        return str(error)
+
+
+def made_by_hand():
+    import keras
+    import numpy as np
+
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
+    model.compile("sgd", "mse")
+    return model, (np.ones((64, 8), "f4"), np.ones((64, 4), "f4"))
+
+
+@pytest.mark.measures
+def test_a_training_that_a_function_makes_is_trained_and_looked_at(here):
+    session = AccountSession(maker(made_by_hand), budget=BUDGET, folder=here)
+    for _ in session.events():
+        pass
+    found = session.finding
+    assert found.updates > 0
+    assert found.training.endswith("made_by_hand")
+    assert session.unsaved == ""
+    assert parse(found.path.read_bytes(), "x") == found
+
+
+@pytest.mark.measures
+def test_lines_of_a_notebook_have_the_numbers_of_their_cells(here):
+    def cell(text):
+        return {
+            **{"cell_type": "code", "metadata": {}, "outputs": []},
+            **{"execution_count": None, "source": textwrap.dedent(text)},
+        }
+
+    fits = "# Train.\nwhile True:\n    model.fit(x, y, verbose=0)\n"
+    text = {"cell_type": "markdown", "metadata": {}, "source": "# A title"}
+    book = {
+        **{"nbformat": 4, "nbformat_minor": 4, "metadata": {}},
+        "cells": [text, cell(MODEL), text, cell(fits)],
+    }
+    (here / "train.ipynb").write_text(json.dumps(book))
+    found = looked(here / "train.ipynb", saves=False).finding
+    (fit,) = (one for one in found.lines if one.called("fit"))
+    assert (fit.file, fit.cell, fit.line) == ("train.ipynb", 2, 3)
+    assert fit.code.strip() == "model.fit(x, y, verbose=0)"
+    assert "code cell 2, line 3" in fit.where
+
+
+@pytest.mark.measures
+def test_stop_keeps_what_was_seen(here, monkeypatch):
+    path = script(here, "while True:\n    model.fit(x, y, verbose=0)\n")
+    session = AccountSession(maker(path, read=whole_script), budget=60.0, saves=False)
+    told = []
+    # As soon as a line was told: its script has run for a second.
+    monkeypatch.setattr(
+        sessions, "_doing", lambda note: told.append(note.get("rows")) or "x"
+    )
+    for _ in session.events():
+        if any(told):
+            session.stop()
+    assert session.finding.stopped
+    assert session.finding.samples > 0
+    assert not session.finding.ended
+
+
+@pytest.mark.measures
+def test_a_script_without_a_step_to_swap_is_diagnosed_by_its_account(here, capsys):
+    script(
+        here,
+        """
+        import tensorflow as tf
+
+        def step(_):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((model(x) - y) ** 2)
+            grads = tape.gradient(loss, model.trainable_variables)
+            model.optimizer.apply(grads, model.trainable_variables)
+
+        list(map(step, range(10**6)))
+        """,
+    )
+    code = cli.main(["diagnose", "train.py", "--budget", "20"])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    assert "train.py" in said.out
+    (path,) = (here / "perfkit-findings").glob("*.json")
+    found = perfkit.load(path)
+    assert found.account.lines
+    assert "o change was tried" in found.verdict.much
+    assert os.listdir(here / "perfkit-findings")
