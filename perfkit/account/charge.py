@@ -87,7 +87,6 @@ class Sums:
     once_s: float = 0.0
     once: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
     elsewhere_s: float = 0.0
-    unsplit_s: float = 0.0
     stages: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -343,7 +342,7 @@ class _Charging:
         self.called = {(f, n): count for f, n, _, count in self.seen["calls"]}
         trained = bool(self.seen["trained_at"])
         sampled_s = max(1.0, self._untraced_s())
-        for index, seconds, _ in self.seen["seconds"]:
+        for index, seconds in self.seen["seconds"]:
             place, call, kind, repeats = self.keys[index]
             if place is None:
                 if kind == IMPORT:
@@ -404,7 +403,6 @@ class _Charging:
                 break
         else:
             # Of what no window has seen the line is known, and nothing more.
-            self.sums.unsplit_s += seconds
             told = _COMPUTING if kind == GRAPH else _WAITING
             shares = {(place, told): 1.0}
             if self.seen["background"]:
@@ -448,7 +446,7 @@ class _Charging:
                 self.sums.rows[place].beside += hidden * scale
 
     def _untraced_s(self) -> float:
-        repeated = (s for index, s, _ in self.seen["seconds"] if self.keys[index][3])
+        repeated = (s for index, s in self.seen["seconds"] if self.keys[index][3])
         return float(sum(repeated))
 
     def _add_stages(self) -> None:
@@ -494,13 +492,12 @@ class _Charging:
             "once_s": sums.once_s,
             "once": [[*place, s] for place, s in sums.once.items()],
             "elsewhere_s": sums.elsewhere_s,
-            "unsplit_s": sums.unsplit_s,
             "stages": sums.stages,
             "traced_s": self.traced_s,
             **{
                 name: seen[name]
                 for name in (
-                    *("wall_s", "looking_s", "sampling_s", "harvest_s", "samples"),
+                    *("wall_s", "looking_s", "sampling_s", "samples"),
                     *("updates", "untraced", "epochs", "ended", "error", "calls"),
                     *("frozen", "signatures", "traces"),
                 )

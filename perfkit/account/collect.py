@@ -265,7 +265,7 @@ def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
         for window in windows.traced
         if "samples" in window
     ]
-    seconds = [[index(k), s, sampler.counts[k]] for k, s in sampler.seconds.items()]
+    seconds = [[index(k), s] for k, s in sampler.seconds.items()]
     return {
         "keys": [list(key) for key in keys],
         "seconds": seconds,
@@ -274,7 +274,6 @@ def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
         "wall_s": wall_s,
         "looking_s": windows.looking_s,
         "sampling_s": sampler.taken_s,
-        "harvest_s": watch.harvest_s,
         "samples": sampler.samples,
         "untraced": windows.failed,
         "trained_at": watch.trained_at,

@@ -72,7 +72,6 @@ class Sampler:
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
     traced: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
     background: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
-    counts: dict[Key, int] = field(default_factory=lambda: defaultdict(int))
     window: list[tuple[float, Key]] | None = None
     taken_s: float = 0.0
     samples: int = 0
@@ -120,7 +119,6 @@ class Sampler:
         self.samples += 1
         if self.window is None:
             self.seconds[key] += spent
-            self.counts[key] += 1
         else:
             self.traced[key] += spent
             self.window.append((time.time(), key))

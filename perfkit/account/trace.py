@@ -76,7 +76,6 @@ class Window:
         compiles: In which XLA compiles.
         counts: Elements that each stage gave out, by its number and its place in the
             pipeline: ``"…::Filter::Shuffle"`` gives its own to a filter.
-        devices: Whether kernels of a GPU are among the operations.
     """
 
     names: list[tuple[str, str, str, bool]]
@@ -85,7 +84,6 @@ class Window:
     waits: Intervals
     compiles: Intervals
     counts: dict[tuple[int, str], int]
-    devices: bool = False
 
 
 @dataclass
@@ -116,7 +114,6 @@ def read(path: Path, started: float) -> Window:
     space = _parsed(path)
     reading = _Reading()
     zero = _zero(space, started)
-    kernels = False
     for plane in space.planes:
         if plane.name == "/host:metadata":
             reading.modules.update(_modules(plane))
@@ -124,7 +121,7 @@ def read(path: Path, started: float) -> Window:
         if "CPU" in plane.name:
             _host(plane, zero, reading)
         elif plane.name.startswith("/device:GPU"):
-            kernels = _device(plane, zero, reading) or kernels
+            _device(plane, zero, reading)
     for name, kind, owner, begin, end, of_input in reading.waiting:
         captured = of_input or owner in reading.captured
         key = name, kind, reading.functions.get(owner, ""), captured
@@ -137,7 +134,6 @@ def read(path: Path, started: float) -> Window:
         Intervals.of(reading.waits),
         Intervals.of(_joined(reading.compiles)),
         dict(reading.counts),
-        kernels,
     )
 
 
@@ -352,12 +348,11 @@ def _stat(event: Any, wanted: int) -> int:
     return 0
 
 
-def _device(plane: Any, zero: float, reading: _Reading) -> bool:
+def _device(plane: Any, zero: float, reading: _Reading) -> None:
     """Kernels of a GPU, which carry the name of their operation."""
     stats = {n: one.name for n, one in plane.stat_metadata.items()}
     numbers = {name: n for n, name in stats.items()}
     wanted = numbers.get("tf_op", -1)
-    found = False
     for line in plane.lines:
         if "Stream" not in line.name and "stream" not in line.name:
             continue
@@ -373,8 +368,6 @@ def _device(plane: Any, zero: float, reading: _Reading) -> bool:
                 begin = base + event.offset_ps / 1e12
                 end = begin + event.duration_ps / 1e12
                 reading.waiting.append((name, kind, 0, begin, end, False))
-                found = True
-    return found
 
 
 def is_python(kind: str) -> bool:

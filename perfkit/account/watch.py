@@ -62,7 +62,6 @@ class Trace:
         place: The line that called for it.
         seconds: It took.
         at: When it began, on ``time.perf_counter``.
-        operations: In its graphs.
         trains: Whether gradients are taken in it.
         backward: How often each line asked for gradients while it was traced.
     """
@@ -71,7 +70,6 @@ class Trace:
     place: Place | None
     at: float
     seconds: float = 0.0
-    operations: int = 0
     trains: bool = False
     backward: list[Place] = field(default_factory=list)
 
@@ -108,7 +106,6 @@ class Watch:
     steps: int = 0
     trained_at: float = 0.0
     gradients: int = 0
-    harvest_s: float = 0.0
     anew: Tracing = field(default_factory=Tracing)
     _within: threading.local = field(default_factory=threading.local)
 
@@ -289,16 +286,12 @@ class Watch:
 
     def _harvest(self, trace: Trace, graphs: list[Any]) -> None:
         """Charge the operations of a trace to lines; the graphs are not kept."""
-        began = time.perf_counter()
         found = self.operations.setdefault(trace.name, {})
         for graph in graphs:
-            operations = graph.get_operations()
-            trace.operations += len(operations)
-            for operation in operations:
+            for operation in graph.get_operations():
                 name = operation.name
                 if name not in found and len(found) < _MOST_OPERATIONS:
                     found[name] = self._charged(operation)
-        self.harvest_s += time.perf_counter() - began
 
     def _charged(self, operation: Any) -> Operation:
         place, layers, in_fit, part = None, 0, False, ""

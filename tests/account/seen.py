@@ -14,7 +14,7 @@ def trace(name, place, seconds, at=TRAINED + 1, *, trains=False):
     """A function that was traced."""
     return {
         **{"name": name, "place": list(place), "at": at, "seconds": seconds},
-        **{"operations": 1, "trains": trains},
+        "trains": trains,
     }
 
 
@@ -26,9 +26,9 @@ class Seen:
         self._keys, self._windows = [], []
         self.told = {
             **{"seconds": [], "background": [], "wall_s": 30.0, "looking_s": 1.0},
-            **{"sampling_s": 0.1, "harvest_s": 0.0, "samples": 100, "untraced": ""},
+            **{"sampling_s": 0.1, "samples": 100, "untraced": ""},
             **{"trained_at": TRAINED, "made": [], "stages": [], "calls": []},
-            **{"traces": [], "signatures": [], "operations": {}, "frozen": []},
+            **{"traces": [], "operations": {}, "frozen": []},
             **{"classes": {}, "epochs": [], "updates": 40, "ended": True, "error": ""},
         }
 
@@ -41,7 +41,7 @@ class Seen:
     def spent(self, place, kind, seconds, call="", *, repeats=True):
         """Seconds of samples outside of windows."""
         index = self._key(place, call, kind, repeats)
-        self.told["seconds"].append([index, seconds, 1])
+        self.told["seconds"].append([index, seconds])
         return self
 
     def window(self, started, samples, put, *, updates=10):
@@ -88,7 +88,7 @@ def _all_of(found):
 
 def whole(seen):
     """Seconds of all samples outside of windows."""
-    return sum(seconds for _, seconds, _ in seen.told["seconds"])
+    return sum(seconds for _, seconds in seen.told["seconds"])
 
 
 def rows(found):

@@ -142,7 +142,6 @@ def test_without_windows_the_line_of_each_second_is_known_and_no_more(seen):
         READ: {"computing": 0.5},
     }
     assert found["elsewhere_s"] == 0.25
-    assert found["unsplit_s"] == 6.0
 
 
 def test_what_comes_before_the_first_gradient_was_done_once(seen):
@@ -264,7 +263,6 @@ def test_seconds_of_a_graph_are_split_as_its_traced_operations_are(seen):
     assert set(dense["parts"]) == {"layer dense Dense"}
     assert (adam["elements"], adam["operations"]) == (1_000_000, 1.0)
     assert dense["types"]["MatMul"] == pytest.approx((1.0, 0.225))
-    assert found["unsplit_s"] == 0.0
     assert found["traced_s"] == pytest.approx(0.3)
 
 
@@ -400,7 +398,6 @@ def test_a_line_that_no_window_saw_borrows_from_nobody(seen):
     known(seen).spent(LOOP, "graph", 5.0, "predict")
     found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps).charge()
     assert rows(found) == {LOOP: {"computing": 5.0}}
-    assert found["unsplit_s"] == 5.0
 
 
 def test_a_call_that_windows_hardly_saw_borrows_from_all_that_they_saw_of_its_line(
@@ -411,7 +408,6 @@ def test_a_call_that_windows_hardly_saw_borrows_from_all_that_they_saw_of_its_li
     samples = [(FIT, "fit", "python")] * 28 + [(FIT, "fit", "graph")] * 2
     found = seen.window(0.0, samples, steps).charge()
     assert rows(found)[DENSE]["computing"] == pytest.approx(6.0)
-    assert found["unsplit_s"] == 0.0
 
 
 def test_several_windows_add_up(seen):

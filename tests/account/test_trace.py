@@ -35,7 +35,6 @@ def test_operations_have_their_name_type_and_times(made):
         (0.1, 0.3, ("dense/MatMul", "MatMul", "", False)),
         (0.3, 0.4, ("dense/Relu", "Relu", "", False)),
     ]
-    assert not found.devices
 
 
 def test_the_clock_is_that_of_the_file_where_it_tells_one(made):
@@ -210,7 +209,6 @@ def test_kernels_of_a_gpu_carry_their_operation(tmp_path):
     found = read(space.write(tmp_path), STARTED)
     assert found.names == [("dense/MatMul", "MatMul", "", False)]
     assert intervals(found.operations) == [(0.1, 0.4, 0)]
-    assert found.devices
 
 
 def test_an_empty_file_holds_nothing(tmp_path):
