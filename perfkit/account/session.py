@@ -14,7 +14,14 @@ from typing import Any
 from perfkit import __version__
 from perfkit.account import causes
 from perfkit.account.charge import charge
-from perfkit.account.collect import PROGRESS, SEEN, STOP, USUAL_S, collect
+from perfkit.account.collect import (
+    PROGRESS,
+    SEEN,
+    STOP,
+    UNCONTAINED,
+    USUAL_S,
+    collect,
+)
 from perfkit.account.files import save
 from perfkit.account.makers import Names
 from perfkit.diagnosis import failure
@@ -125,8 +132,9 @@ class AccountSession:
         if self._stopped.is_set():
             return
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
-            yield from self._collect(folder)
+            noted = yield from self._collect(folder)
             told = yield from self._charged(folder)
+        told["uncontained"] = noted.get(UNCONTAINED, "")
         found = self._account(told, recorded)
         self.finding = found
         if self._saves:
@@ -135,7 +143,7 @@ class AccountSession:
             except PerfkitError as error:
                 self.unsaved = str(error)
 
-    def _collect(self, folder: str) -> Iterator[Event]:
+    def _collect(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
         work = functools.partial(collect, self._maker, self.budget, folder, self._most)
         running = launcher().start(work, 0, Limits(silence=_SILENCE_S))
         notes: dict[str, Any] = {}
@@ -158,6 +166,7 @@ class AccountSession:
             raise failure.run_error(
                 notes, running.outcome or "stopped", running.message, remedy
             )
+        return notes
 
     def _charged(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
         running = launcher().start(
@@ -201,6 +210,7 @@ class AccountSession:
             ended=told["ended"],
             error=nameless(told["error"]) if told["error"] else "",
             untraced=told["untraced"],
+            uncontained=told["uncontained"],
             lines=lines,
             stages=tuple(
                 Stage(

@@ -185,6 +185,7 @@ class Account(Saved):
         ended: Whether the script came to its end.
         error: What it raised, in a line; "" for nothing.
         untraced: Why operations are on no lines; "" where they are.
+        uncontained: That it was not kept apart from files, in a sentence; "" if it was.
         lines: The most expensive first.
         stages: Of the input.
         epochs_s: Seconds of each epoch that ended.
@@ -211,6 +212,7 @@ class Account(Saved):
     ended: bool = False
     error: str = ""
     untraced: str = ""
+    uncontained: str = ""
     lines: tuple[Line, ...] = ()
     stages: tuple[Stage, ...] = ()
     epochs_s: tuple[float, ...] = ()

@@ -92,6 +92,8 @@ def warnings(account: Account) -> Iterator[str]:
         yield f"Only {steps} ran in this time: the shares may still change."
     if account.untraced:
         yield account.untraced
+    if account.uncontained:
+        yield account.uncontained
 
 
 def report(account: Account) -> Report:

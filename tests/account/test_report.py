@@ -69,6 +69,7 @@ def test_where_nothing_was_seen_that_is_the_answer():
         ({"updates": 1}, "Only 1 step ran in this time"),
         ({"updates": 7}, "Only 7 steps ran in this time"),
         ({"untraced": "Another profiler runs."}, "Another profiler runs."),
+        ({"uncontained": "It may write files."}, "It may write files."),
     ],
 )
 def test_what_a_reader_must_know_is_a_warning(fields, said):
