@@ -10,12 +10,14 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.account import session as sessions
+from perfkit.account.collect import UNCONTAINED, collect
 from perfkit.account.files import parse, save
 from perfkit.account.session import AccountSession
 from perfkit.accounts import open_lines
 from perfkit.diagnosis.maker import digest, maker
 from perfkit.diagnosis.script import whole_script
 from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.measure.tick import Note
 from tests.account.accounts import account, whole
 
 BUDGET = 6.0
@@ -197,14 +199,22 @@ def made_by_hand():
     return model, (np.ones((64, 8), "f4"), np.ones((64, 4), "f4"))
 
 
+def collected_in_the_open(*given):
+    yield Note(UNCONTAINED, "It may write files.")
+    yield from collect(*given)
+
+
 @pytest.mark.measures
-def test_a_training_that_a_function_makes_is_trained_and_looked_at(here):
+def test_a_training_that_a_function_makes_is_trained_and_looked_at(here, monkeypatch):
+    # As where nothing keeps it from files.
+    monkeypatch.setattr(sessions, "collect", collected_in_the_open)
     session = AccountSession(maker(made_by_hand), budget=BUDGET, folder=here)
     for _ in session.events():
         pass
     found = session.finding
     assert found.updates > 0
     assert found.training.endswith("made_by_hand")
+    assert "It may write files." in found.verdict.warnings
     assert session.unsaved == ""
     assert parse(found.path.read_bytes(), "x") == found
 
