@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perfkit import __version__
+from perfkit import __version__, units
 from perfkit.account import causes
 from perfkit.account.charge import charge
 from perfkit.account.collect import (
@@ -240,7 +240,10 @@ def _doing(told: dict[str, Any]) -> str:
     rows = told.get("rows")
     if not rows:
         return "Running the script as it is"
-    named = (f"{Path(file).name}:{line} {share:.0%}" for file, line, share in rows[:3])
+    named = (
+        f"{Path(file).name}:{line} {units.percent(share)}"
+        for file, line, share in rows[:3]
+    )
     return f"So far: {', '.join(named)}"
 
 
