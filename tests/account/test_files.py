@@ -9,8 +9,9 @@ import perfkit
 from perfkit import cli
 from perfkit.account.files import parse, save, to_json
 from perfkit.errors import BadFileError, PerfkitError
-from perfkit.findings import reading
+from perfkit.findings import reading, store
 from tests.account.accounts import account, line, whole
+from tests.diagnosis.diagnosed import diagnosis
 from tests.findings.made import finding
 
 
@@ -132,6 +133,16 @@ def test_numbers_that_are_none_are_refused():
         data = to_json(whole()).replace('"wall_s":30.0', f'"wall_s":{text}').encode()
         with pytest.raises(BadFileError):
             parse(data, "x.json")
+
+
+def test_a_diagnosis_holds_its_account_which_is_looked_at_as_well():
+    found = diagnosis(account=whole())
+    made = json.loads(store.to_json(found))
+    read = reading.parse_diagnosis(json.dumps(made).encode(), "x")
+    assert read.account == whole()
+    made["account"]["tips"][0]["lines"] = []
+    with pytest.raises(BadFileError, match="not a sound diagnosis: a tip is about"):
+        reading.parse_diagnosis(json.dumps(made).encode(), "x")
 
 
 def test_another_document_is_told_from_an_account():

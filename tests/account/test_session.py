@@ -105,6 +105,73 @@ def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, c
     assert code == 130
 
 
+def row(place, seconds, **more):
+    """A row as ``charge`` tells it."""
+    empty = {
+        **{"beside": 0.0, "calls": {}, "operations": 0.0, "types": {}, "parts": {}},
+        **{"backward_s": 0.0, "starting_s": 0.0, "traces": [], "stages": []},
+        **{"elements": 0},
+    }
+    return {"place": list(place) if place else None, "seconds": seconds} | empty | more
+
+
+def test_files_are_told_as_seen_from_the_folder_of_the_script(here):
+    path = script(here, "x = 1\n")
+    names = sessions._Names(maker(path, read=whole_script), with_text=True)
+    assert names.told(str(path), 3) == ("train.py", 0, 3)
+    helper = here / "models" / "blocks.py"
+    assert names.told(str(helper), 7) == (os.path.join("models", "blocks.py"), 0, 7)
+    # No path says whose machine it is.
+    assert names.told(str(here.parent / "shared.py"), 7) == ("shared.py", 0, 7)
+    assert names.code(str(path), 3) == "import numpy as np"
+    assert names.code(str(path), 999) == names.code(str(helper), 1) == ""
+    assert (
+        sessions._Names(maker(path, read=whole_script), with_text=False).code(
+            str(path), 3
+        )
+        == ""
+    )
+
+
+def test_rows_become_lines_the_most_expensive_first(here):
+    path = script(here, "x = 1\n")
+    names = sessions._Names(maker(path, read=whole_script), with_text=True)
+    first = row(
+        (str(path), 3),
+        {"computing": 4.0, "waiting": 0.0},
+        backward_s=1.0,
+        calls={"fit": [3, 2.0], "": [0, 1.0], "compile": [1, 3.0]},
+        parts={"layer a": 1.0, "layer b": 3.0},
+        types={"MatMul": (2.0, 1.0)},
+        stages=[0, 5000],
+        traces=[["f", 4, 1.0]],
+    )
+    rows = [row((str(path), 2), {"Python": 1.0}), row(None, {"input": 9.0}), first]
+    told = {"rows": rows, "once": [[str(path), 3, 0.5]]}
+    lines, index = sessions._lines(told, names)
+    assert index == {(str(path), 3): 0, (str(path), 2): 1}
+    one, other = lines
+    assert (one.file, one.line, one.code) == ("train.py", 3, "import numpy as np")
+    assert one.seconds == {"computing": 4.0}
+    assert [call.name for call in one.calls] == ["compile", "fit"]
+    assert one.parts == ("layer b", "layer a")
+    assert (one.backward, one.once_s, one.stages) == (0.25, 0.5, (0,))
+    assert one.types == (("MatMul", 2.0),)
+    assert one.traces[0].count == 4
+    assert other.seconds == {"Python": 1.0}
+    around = names.around([one])
+    # Empty lines are left out.
+    assert set(around["train.py#0"]) == {"2", "3", "5"}
+
+
+def test_what_is_seen_meanwhile_is_told_in_a_line():
+    rows = [[os.path.join("x", "train.py"), 9, 0.5], ["helper.py", 2, 0.25]]
+    assert (
+        sessions._doing({"rows": rows}) == "So far: train.py:9 50 %, helper.py:2 25 %"
+    )
+    assert sessions._doing({}) == "Running the script as it is"
+
+
 # Those that run.
 
 
