@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.account import SET_UP, Account, Tip, edits_of
+from perfkit.findings.account import SET_UP, Account, Tip
 from perfkit.findings.account_report import warnings
 from perfkit.findings.diagnosis import Cause, Diagnosis, without_line
 from perfkit.findings.record import Verdict
@@ -109,7 +109,6 @@ def _tip_first(
         much=much,
         sure=sure,
         interval=interval,
-        edits=edits_of(account, tip),
         # Those of its own verdict hold what its first tip may cost.
         warnings=tuple(filter(None, [tip.mind, *warnings(account)]))[:2],
         next="\n".join(_next(tip, others, said)),

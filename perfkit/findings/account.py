@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from perfkit.findings.record import Edit, Verdict, cell_in_words, stamp
+from perfkit.findings.record import Verdict, cell_in_words, stamp
 from perfkit.findings.report import Report, Saved
 from perfkit.machine.record import Machine
 
@@ -254,12 +254,3 @@ class Account(Saved):
         from perfkit.findings.account_report import report
 
         return report(self)
-
-
-def edits_of(account: Account, tip: Tip) -> tuple[Edit, ...]:
-    """The first line of a tip as a report shows it: what to write is not known."""
-    line = account.lines[tip.lines[0]]
-    if not line.code:
-        return ()
-    edit: dict[str, Any] = {"file": line.file, "cell": line.cell, "line": line.line}
-    return (Edit(**edit, old=line.code.strip(), new=None),)

@@ -5,18 +5,19 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.findings.account import (
+    COMPUTING,
     KINDS,
     MOST_HOT,
     Account,
     Line,
     Stage,
     Tip,
-    edits_of,
 )
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Listing, Report, Row, Table
 from perfkit.findings.text import minute, plain
 
+_TIPS, _LINES = "What people do about these lines", "Every line, in numbers"
 # Lines below this share of what repeats are folded.
 _SHOWN = 0.01
 # No script has a line whose number is as long.
@@ -31,7 +32,7 @@ _GOES = {
 }
 # Operations of a step that are too many to be a model's own.
 _MANY = 500
-_MOST_CALLS = 3
+_MOST_CALLS, _MOST_STAGES = 3, 20
 _FEW_UPDATES = 20
 # Epochs that take so many times as long at last grow.
 _GROWS = 1.3
@@ -56,7 +57,6 @@ def verdict(account: Account) -> Verdict:
             much=tip.means,
             sure="profiled",
             interval=sure.partition(", ")[2],
-            edits=edits_of(account, tip),
             warnings=(*([tip.mind] if tip.mind else []), *warns)[:2],
             next="\n".join(_next(tip, others)),
         )
@@ -121,8 +121,8 @@ def listing(account: Account) -> Listing:
 def folds(account: Account) -> tuple[Fold, ...]:
     """What stands one click away."""
     return (
-        Fold("What people do about these lines", tables=(_tips(account),)),
-        Fold("Every line, in numbers", tables=(_table(account),)),
+        Fold(_TIPS, tables=(_tips(account),)),
+        Fold(_LINES, tables=(_table(account),)),
         Fold("The stages of the input", tables=(_stages(account),)),
         Fold("How the lines were seen, and what looking cost", tuple(_method(account))),
     )
@@ -177,7 +177,8 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
     """What was seen on a line, in a few words each."""
     for call in line.calls[:_MOST_CALLS]:
         if call.count > 1:
-            each = units.seconds(call.seconds / call.count)
+            spent = line.total_s if call is line.calls[0] else call.seconds
+            each = units.seconds(spent / call.count)
             yield f"{call.count:,} calls of {plain(call.name, 40)}, {each} each"
     for one in line.traces[:1]:
         each = units.seconds(one.seconds / one.count)
@@ -194,10 +195,10 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         yield f"{given / max(1, out):.0f} in, 1 out"
     if line.is_part("optimizer") and line.elements >= 100_000:
         yield f"updates up to {line.elements:,} weights in each step"
-    elif line.parts and not line.is_part("line"):
+    elif line.parts and not line.is_part("line") and line.kind == COMPUTING:
         yield plain(line.parts[0], 60)
     if line.beside_s > line.total_s and account.share(line.beside_s) > 0.1:
-        yield f"and {units.seconds(line.beside_s)} hidden behind the steps"
+        yield f"another {units.seconds(line.beside_s)} of its work delayed no step"
 
 
 def _traced(line: Line, name: str) -> str:
@@ -218,7 +219,8 @@ def _besides(account: Account) -> Iterator[str]:
     yield (
         f"Done once, and in no share: {once} of imports, reading data and first traces."
     )
-    if account.epochs_s[1:]:
+    fits = [one.called("fit") for one in account.lines]
+    if account.epochs_s[1:] and not any(fit and fit.count > 1 for fit in fits):
         first, *later = account.epochs_s
         usual = statistics.median(later)
         yield (
@@ -246,8 +248,8 @@ def _tips(account: Account) -> Table:
         )
         for tip in account.tips
     )
-    headings = ("share", "what to do", "what was seen", "to type, and to mind")
-    return Table("What people do about it", headings, rows)
+    headings = ("share", "what to do", "what was seen", "how, and what it costs")
+    return Table(_TIPS, headings, rows)
 
 
 def _table(account: Account) -> Table:
@@ -261,16 +263,21 @@ def _table(account: Account) -> Table:
         rows.append((plain(line.where, 80), share, *kinds, beside))
     elsewhere = units.percent(account.share(account.elsewhere_s))
     rows.append(("elsewhere", elsewhere, *[""] * (len(KINDS) + 1)))
-    headings = ("line", "share", *KINDS, "hidden behind steps")
-    return Table("Every line", headings, tuple(rows))
+    headings = ("line", "share", *KINDS, "delayed no step")
+    return Table(_LINES, headings, tuple(rows))
 
 
 def _stages(account: Account) -> Table:
+    sums: dict[tuple[str, int], list[int]] = {}
+    for stage in account.stages:
+        counts = sums.setdefault((stage.kind, stage.line), [0, 0])
+        counts[0] += stage.given
+        counts[1] += stage.out
     rows = []
-    for stage in account.stages[:40]:
-        where = account.lines[stage.line].where if stage.line >= 0 else "a library"
-        given = f"{stage.given:,}" if stage.given else ""
-        rows.append((plain(stage.kind, 40), plain(where, 80), given, f"{stage.out:,}"))
+    for (kind, line), (given, out) in list(sums.items())[:_MOST_STAGES]:
+        where = account.lines[line].where if line >= 0 else "a library"
+        taken = f"{given:,}" if given else ""
+        rows.append((plain(kind, 40), plain(where, 80), taken, f"{out:,}"))
     headings = ("stage", "line", "elements in", "out")
     return Table("Elements in the traced seconds", headings, tuple(rows))
 
@@ -278,13 +285,13 @@ def _stages(account: Account) -> Table:
 def _method(account: Account) -> Iterator[str]:
     wall, traced = units.seconds(account.wall_s), units.seconds(account.traced_s)
     yield (
-        f"The script ran as it is for {wall}. Its thread was looked at "
-        f"{account.samples:,} times; each look charges the time since the last one to "
-        "the innermost line of your own code."
+        f"The script ran as it is for {wall}. {account.samples:,} times we noted "
+        "which line of your own code it was at, and charged the time since the last "
+        "note to that line."
     )
     yield (
-        f"TensorFlow's profiler recorded {traced} of it. They tell which operations "
-        "run while a line waits for a graph, and which line made each of them; a "
+        f"TensorFlow's profiler recorded {traced} of it. That tells which operations "
+        "run while a line waits for a graph, and which line made each of them. A "
         "gradient counts for the line of its forward operation."
     )
     looking = units.seconds(account.looking_s)

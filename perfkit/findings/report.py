@@ -34,6 +34,8 @@ _WIDTH = 120
 TO_TYPE = "  do: "
 # A reader of a terminal sees this many rows; all of them with ``whole``.
 _ROWS = 8
+# Lines that are left out.
+_GAP = '<tr class="perfkit-gap"><td colspan="3"></td><td>⋯ {}</td></tr>'
 # Less of a bar is not seen.
 _LEAST_DRAWN = 0.004
 # What a page leaves out on paper.
@@ -379,8 +381,7 @@ STYLE = """
 .perfkit-report .perfkit-src td:last-child {width: 100%}
 .perfkit-report .perfkit-src code {background: none; padding: 0; color: inherit}
 .perfkit-report .perfkit-say td {opacity: .8; white-space: normal}
-.perfkit-report .perfkit-src .perfkit-gap td {text-align: left !important;
-  opacity: .6; padding-left: 15em}
+.perfkit-report .perfkit-gap td {opacity: .6}
 .perfkit-report .perfkit-bar {display: flex; height: .75em;
   width: clamp(3em, 12vw, 8em)}
 .perfkit-report .perfkit-bar i, .perfkit-report .perfkit-key i {height: .75em}
@@ -501,14 +502,11 @@ def _listing(listing: Listing) -> str:
             )
             continue
         if last and row.number > last + 1:
-            rows.append('<tr class="perfkit-gap"><td colspan="4">⋯</td></tr>')
+            rows.append(_GAP.format(""))
         last = row.number
         rows.append(_line_row(row, listing.kinds))
     if listing.folded:
-        rows.append(
-            '<tr class="perfkit-gap"><td colspan="4">⋯ '
-            f"{_text(listing.folded)}</td></tr>"
-        )
+        rows.append(_GAP.format(_text(listing.folded)))
     key = "".join(
         f'<span><i class="perfkit-k{n}"></i>{_text(kind)}</span>'
         for n, kind in enumerate(listing.kinds)

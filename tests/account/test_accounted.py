@@ -54,7 +54,7 @@ def test_a_tip_about_much_more_leads_and_the_change_stands_behind_it():
     assert (found.sure, found.interval) == ("profiled", "30 s")
     assert found.warnings == ("It sorts them.",)
     first, tested = found.next.splitlines()
-    assert first == "To type: f(rows)"
+    assert first == "Try: f(rows)."
     assert tested.startswith("A/B tested: Let the maps work on several elements")
     assert [(one.line, one.new) for one in found.edits] == [(12, None)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from perfkit import cli
 from perfkit.account.files import save
-from perfkit.findings.account import Stage, edits_of
+from perfkit.findings.account import Stage
 from perfkit.findings.account_report import remarks, verdict
 from perfkit.findings.report import in_text
 from tests.account.accounts import HOT, account, line, tip, whole
@@ -77,11 +77,6 @@ def test_what_a_reader_must_know_is_a_warning(fields, said):
     assert warning.startswith(said)
     assert verdict(account(HOT)).warnings == ()
     assert verdict(account(HOT, updates=7, ended=True)).warnings == ()
-
-
-def test_a_line_without_source_has_nothing_to_change():
-    made = account(line(7, python=6.0), tips=[tip()])
-    assert edits_of(made, made.tips[0]) == ()
 
 
 def test_the_places_are_told_in_words():

@@ -46,7 +46,7 @@ def _fit(seen: Seen) -> Iterator[Evidence]:
         yield Evidence(
             lines=(line,),
             means=f"{call.count:,} calls of `fit` in this time, "
-            f"{each(call.seconds, call.count)} each. Each one sets up its own loop, "
+            f"{each(line.total_s, call.count)} each. Each one sets up its own loop, "
             f"data and callbacks: {units.percent(seen.account.share(around))} of the "
             "time.",
         )
@@ -190,8 +190,7 @@ CAUSES = (
         do="Call `fit` once, for all the data",
         fix="One `fit` over a `tf.data.Dataset` (`from_generator`) that goes through "
         "the parts; `train_on_batch` where each part is one batch",
-        mind="One `fit` over all parts may mix them: shuffle within the parts to keep "
-        "their order.",
+        mind="`fit` does not shuffle a dataset: shuffle the rows within each part.",
     ),
     Cause(
         id="evaluated-often",

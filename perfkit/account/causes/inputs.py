@@ -8,6 +8,8 @@ from perfkit.findings.account import THREAD, Line
 
 _ALL_THROWN, _LARGE_INPUT = 3.0, 0.15
 _SMALL = 200
+# What changes a picture at random, or each of its pixels.
+_AUGMENTS = ("random_", "adjust_", "rotat", "Random")
 
 
 def _expensive(seen: Seen) -> list[Line]:
@@ -85,6 +87,21 @@ def _python(seen: Seen) -> Iterator[Evidence]:
         )
 
 
+def _full_size(seen: Seen) -> Iterator[Evidence]:
+    lines = [o for o in _expensive(seen) if any(w in o.code for w in _AUGMENTS)]
+    resizes = [o for o in seen.input_lines if "resize" in o.code]
+    later = [o for o in resizes if lines and (o.file, o.line) > (lines[0].file, 0)]
+    if not later or seen.share(*lines) < _LARGE_INPUT:
+        return
+    if all(resize.line > one.line for one in lines for resize in later):
+        yield Evidence(
+            lines=tuple(lines[:4]),
+            means=f"The model waits {seen.percent(*lines)} of the time while pictures "
+            f"are changed at random in their full size; {later[0].where} shrinks them "
+            "afterwards.",
+        )
+
+
 def _serial(seen: Seen) -> Iterator[Evidence]:
     if seen.input_share < _LARGE_INPUT:
         return
@@ -108,7 +125,7 @@ def _waits(seen: Seen) -> Iterator[Evidence]:
             lines=tuple(lines[:4]),
             share=seen.input_share,
             means=f"The model waits {units.percent(seen.input_share)} of the time for "
-            f"its input, most of it for {lines[0].where}.",
+            f"its input, the largest part of it for {lines[0].where}.",
         )
 
 
@@ -147,6 +164,16 @@ CAUSES = (
         swap="python-input",
     ),
     Cause(
+        id="full-size",
+        applies=_full_size,
+        do="Resize the pictures before they are changed at {where}",
+        fix="`tf.image.resize` right behind the decoding, then a cache if it fits in "
+        "memory, then what is random",
+        mind="Small pictures that are changed differ a little from changed ones that "
+        "are made small.",
+        group="without input",
+    ),
+    Cause(
         id="map-in-turn",
         applies=_serial,
         do="Let the map work on several elements at a time",
@@ -157,9 +184,10 @@ CAUSES = (
     Cause(
         id="input",
         applies=_waits,
-        do="Make the input at {where} cheaper, or do it once",
-        fix="`cache()` behind it if it fits in memory, smaller files, `prefetch`",
-        mind="Random changes, such as augmentation, belong behind the cache.",
+        do="Make the input cheaper, {where} first",
+        fix="`cache()` behind what is the same in each epoch, if that fits in memory; "
+        "less work for each example; `num_parallel_calls=tf.data.AUTOTUNE`",
+        mind="What is random, such as augmentation, has to stay behind the cache.",
         group="without input",
         swap="no-cache",
     ),
