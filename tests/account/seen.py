@@ -14,7 +14,7 @@ def trace(name, place, seconds, at=TRAINED + 1, *, trains=False):
     """A function that was traced."""
     return {
         **{"name": name, "place": list(place), "at": at, "seconds": seconds},
-        "trains": trains,
+        **{"trains": trains, "backward": []},
     }
 
 
@@ -28,7 +28,7 @@ class Seen:
             **{"seconds": [], "background": [], "wall_s": 30.0, "looking_s": 1.0},
             **{"sampling_s": 0.1, "samples": 100, "untraced": ""},
             **{"trained_at": TRAINED, "made": [], "stages": [], "calls": []},
-            **{"traces": [], "operations": {}, "frozen": []},
+            **{"traces": [], "operations": {}, "frozen": [], "signatures": []},
             **{"classes": {}, "epochs": [], "updates": 40, "ended": True, "error": ""},
         }
 

@@ -8,7 +8,7 @@ import pytest
 from perfkit.account.causes import CAUSES, swapped, tips
 from perfkit.account.causes.base import WORTH, Cause, Evidence, Seen
 from perfkit.findings import diagnosis
-from perfkit.findings.account import Stage
+from perfkit.findings.account import THREAD, Stage
 from tests.account.accounts import account, line
 
 BY_ID = {one.id: one for one in CAUSES}
@@ -22,7 +22,9 @@ def told(made, **more):
 def found(cause, made, **more):
     """Whether one cause applies, whatever the others say."""
     calls = [(made.lines[n], name, count) for n, name, count in more.pop("calls", ())]
-    seen = Seen(made, frozenset(more.pop("frozen", ())), tuple(calls))
+    backward = [(made.lines[n], count) for n, count in more.pop("backward", ())]
+    frozen = frozenset(more.pop("frozen", ()))
+    seen = Seen(made, frozen, tuple(calls), tuple(backward))
     return [*BY_ID[cause].tips(seen)]
 
 
@@ -43,12 +45,15 @@ EVALUATES = line(computing=4.0, calls=[("evaluate", 5, 4.0)])
 ROWS = line(python=3.0, computing=1.0, calls=[("train_on_batch", 400, 4.0)])
 WEIGHTS = line(python=3.0, calls=[("set_weights", 400, 3.0)])
 SAVES = line(python=3.0, calls=[("save", 40, 3.0)])
-CALLBACK = line(python=3.0, parts=("callback TensorBoard",))
+CALLBACK = line(
+    python=3.0, parts=("callback TensorBoard",), calls=[("TensorBoard", 0, 3.0)]
+)
 TRACED = line(set_up=3.0, traces=[("f", 30, 2.5)])
 EAGER_MODEL = line(python=3.0, computing=2.0, calls=[("__call__", 300, 5.0)])
 LOOPED = line(computing=4.0, operations=2000.0, types=(("Merge", 300.0),))
 UNROLLED = line(computing=4.0, operations=2000.0, types=(("AddV2", 300.0),))
 UPDATES = line(computing=4.0, parts=("optimizer adam",), elements=1_000_000)
+BACKWARD = line(computing=4.0, backward=0.8)
 FROZEN = line(computing=4.0, parts=("layer base Functional",))
 COMPILES = line(set_up=4.0, calls=[("fit", 1, 4.0)])
 TEXT = line(computing=3.0, types=(("StringSplitV2", 1.0),))
@@ -61,7 +66,9 @@ COPIES = line(python=3.0, calls=[("concatenate", 400, 3.0)])
 PANDAS = line(python=3.0, calls=[("iterrows", 400, 3.0)])
 FILES = line(python=3.0, calls=[("read_csv", 40, 3.0)])
 OWN = line(python=5.0)
-PYTHON_ROWS = line(input=4.0)
+PYTHON_ROWS = line(input=4.0, parts=(THREAD,))
+AUGMENTS = line(20, input=4.0, code="image = tf.image.random_hue(image, 0.1)")
+RESIZES = line(24, input=0.5, code="image = tf.image.resize(image, [96, 96])")
 
 
 def of(*lines, kinds=(), **more):
@@ -216,10 +223,20 @@ CASES = {
         (of(SLOW_INPUT), {}),
         (of(but(PYTHON_ROWS, seconds={"input": 1.0})), {}),
     ],
+    "full-size": [
+        (of(AUGMENTS, RESIZES), {}),
+        (of(AUGMENTS, but(RESIZES, line=10)), {}),
+        (of(AUGMENTS), {}),
+    ],
     "map-in-turn": [
         (of(SLOW_INPUT, kinds=["Map"], out=50), {}),
         (of(SLOW_INPUT, kinds=["ParallelMapV2"], out=50), {}),
         (of(but(SLOW_INPUT, seconds={"input": 1.0}), kinds=["Map"], out=50), {}),
+    ],
+    "backward-often": [
+        (of(BACKWARD), {"backward": [(0, 10)]}),
+        (of(BACKWARD), {"backward": [(0, 2)]}),
+        (of(but(BACKWARD, backward=0.1)), {"backward": [(0, 10)]}),
     ],
     "input": [
         (of(SLOW_INPUT), {}),

@@ -198,7 +198,8 @@ def test_a_callback_is_what_its_line_is_part_of(seen):
     seen.spent(LOOP, "callback", 2.0, "ModelCheckpoint")
     found = seen.charge()
     assert rows(found) == {LOOP: {"Python": 2.0}}
-    assert row(found, LOOP)["parts"] == {"callback ModelCheckpoint": 2.0}
+    assert row(found, LOOP)["calls"] == {"ModelCheckpoint": [0, 2.0]}
+    assert [*row(found, LOOP)["parts"]] == ["callback ModelCheckpoint"]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -242,10 +243,10 @@ def known(seen):
     seen.told["classes"] = {"dense": "Dense"}
     seen.told["operations"] = {
         STEPS: {
-            "seq/dense/MatMul": [list(FIT), 0, True, 64],
-            "adam/AddV2": [list(FIT), 0, True, 1_000_000],
+            "seq/dense/MatMul": [list(FIT), 0, True, 64, ""],
+            "adam/AddV2": [list(FIT), 0, True, 1_000_000, ""],
         },
-        "Dataset_map_1": {"decode": [list(READ), 0, False, 1]},
+        "Dataset_map_1": {"decode": [list(READ), 0, False, 1, ""]},
     }
     seen.told["traces"] = [trace(STEPS, FIT, 1.0, trains=True)]
     return seen
@@ -305,7 +306,7 @@ def waiting(plane):
 def test_a_wait_goes_to_the_lines_that_make_the_input(seen):
     known(seen).spent(FIT, "graph", 9.0, "fit")
     seen.told["stages"] = [[list(MAP), "MapDataset"]]
-    seen.told["operations"]["Dataset_map_1"]["decode"] = [list(READ), 0, False, 1]
+    seen.told["operations"]["Dataset_map_1"]["decode"] = [list(READ), 0, False, 1, ""]
     found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, waiting).charge()
     assert rows(found) == {
         DENSE: pytest.approx({"computing": 3.0}),

@@ -23,12 +23,12 @@ MADE = {
 }
 
 
-def in_fit(elements=0):
-    return [FIT, 0, True, elements]
+def in_fit(elements=0, part=""):
+    return [FIT, 0, True, elements, part]
 
 
 def at(place, layers=0, elements=0):
-    return [list(place), layers, False, elements]
+    return [list(place), layers, False, elements, ""]
 
 
 STEPS = {
@@ -44,7 +44,7 @@ STEPS = {
     "my_scope/Sin": at(LINE),
     "my_scope/Mul": at(LINE),
     "while/body/Sin": at(LINE),
-    "Library": [None, 0, False, 0],
+    "Library": [None, 0, False, 0, ""],
 }
 
 

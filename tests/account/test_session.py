@@ -147,7 +147,7 @@ def test_rows_become_lines_the_most_expensive_first(here):
         traces=[["f", 4, 1.0]],
     )
     rows = [row((str(path), 2), {"Python": 1.0}), row(None, {"input": 9.0}), first]
-    told = {"rows": rows, "once": [[str(path), 3, 0.5]]}
+    told = {"rows": rows, "once": [[str(path), 3, 0.5]], "signatures": []}
     lines, index = sessions._lines(told, names)
     assert index == {(str(path), 3): 0, (str(path), 2): 1}
     one, other = lines

@@ -195,8 +195,8 @@ def test_operations_belong_to_the_line_that_made_them(told):
     # Keras's own layers are called in its own loop.
     wide = [found for name, found in every.items() if "/wide" in name]
     assert wide
-    assert all(in_fit for _, _, in_fit, _ in wide)
-    assert max(elements for *_, elements in every.values()) >= 32
+    assert all(in_fit for _, _, in_fit, *_ in wide)
+    assert max(elements for *_, elements, _ in every.values()) >= 32
     assert any(name.startswith("Dataset_") for name in told["graphs"])
 
 
