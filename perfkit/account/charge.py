@@ -42,7 +42,7 @@ _ENOUGH_S = 0.03
 # A line that traced no more often than this did it once: a last batch is smaller.
 _FEW_TRACES = 2
 _IDLE_S, _LULL_S = 0.005, 0.05
-_MOST_TYPES = 6
+_MOST_TYPES = 12
 
 
 @dataclass
@@ -58,6 +58,7 @@ class Row:
         parts: What its operations are part of, such as ``"layer conv2d"``.
         backward_s: Seconds of its computing that are the backward pass's.
         starting_s: Seconds in which operations were started and none ran.
+        eager_s: Seconds of its computing outside of any graph.
         traces: How often a function was traced for it again, and seconds.
         stages: Of the input, by number.
     """
@@ -74,6 +75,7 @@ class Row:
     parts: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     backward_s: float = 0.0
     starting_s: float = 0.0
+    eager_s: float = 0.0
     traces: list[list[Any]] = field(default_factory=list)
     stages: list[int] = field(default_factory=list)
     elements: int = 0
@@ -362,6 +364,7 @@ class _Charging:
             else:
                 kind_told = _OF_SAMPLES.get(kind, _PYTHON)
                 self.sums.rows[place].seconds[kind_told] += seconds
+                self.sums.rows[place].eager_s += seconds * (kind == COMPUTING)
             row = self.sums.rows[place]
             row.calls[call][1] += seconds
             if kind == CALLBACK:
@@ -482,6 +485,7 @@ class _Charging:
                     "parts": dict(row.parts),
                     "backward_s": row.backward_s,
                     "starting_s": row.starting_s,
+                    "eager_s": row.eager_s,
                     "traces": row.traces,
                     "stages": row.stages,
                     "elements": row.elements,

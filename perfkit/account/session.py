@@ -326,6 +326,7 @@ def _lines(
                 parts=tuple(parts[:8]),
                 backward=min(1.0, row["backward_s"] / max(computing, 1e-9)),
                 starting_s=row["starting_s"],
+                eager_s=row["eager_s"],
                 traces=tuple(
                     Retraced(
                         name=name,

@@ -70,6 +70,7 @@ class Line:
         parts: What they are part of: ``"layer dense"``, ``"optimizer adam"``.
         backward: Share of its computing that is the backward pass.
         starting_s: Seconds of its computing in which operations were only started.
+        eager_s: Seconds of its computing outside of any graph.
         traces: What it had traced again and again.
         stages: Numbers of the stages of the input that it made.
         elements: Of the largest result of an optimizer's operation.
@@ -88,6 +89,7 @@ class Line:
     parts: tuple[str, ...] = ()
     backward: float = 0.0
     starting_s: float = 0.0
+    eager_s: float = 0.0
     traces: tuple[Retraced, ...] = ()
     stages: tuple[int, ...] = ()
     elements: int = 0

@@ -416,7 +416,8 @@ def _seconds(account: Account) -> Iterator[float]:
     yield from account.epochs_s
     for line in account.lines:
         yield from line.seconds.values()
-        yield from (line.beside_s, line.once_s, line.starting_s, line.operations)
+        yield from (line.beside_s, line.once_s, line.starting_s, line.eager_s)
+        yield line.operations
         yield from (one.seconds for one in line.calls)
         yield from (one.seconds for one in line.traces)
 

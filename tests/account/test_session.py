@@ -110,7 +110,7 @@ def row(place, seconds, **more):
     empty = {
         **{"beside": 0.0, "calls": {}, "operations": 0.0, "types": {}, "parts": {}},
         **{"backward_s": 0.0, "starting_s": 0.0, "traces": [], "stages": []},
-        **{"elements": 0},
+        **{"elements": 0, "eager_s": 0.0},
     }
     return {"place": list(place) if place else None, "seconds": seconds} | empty | more
 

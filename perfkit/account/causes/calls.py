@@ -155,10 +155,7 @@ def _retraced(seen: Seen) -> Iterator[Evidence]:
 def _models(seen: Seen) -> Iterator[Evidence]:
     for line in seen.hot():
         call = line.called("__call__")
-        eager = line.seconds.get("computing", 0) + line.seconds.get("Python", 0)
-        if not call or call.count < _OFTEN or line.operations >= 1 or not eager:
-            continue
-        if seen.kind_share(line, "Python", "computing") > _OVERHEAD:
+        if call and call.count >= _OFTEN and line.eager_s > line.total_s / 4:
             yield Evidence(
                 lines=(line,),
                 means=f"{seen.percent(line)} of the time goes into {call.count:,} "

@@ -21,10 +21,12 @@ _SOLVES = frozenset(
         *("LogMatrixDeterminant", "MatrixDeterminant", "Eig", "XlaSvd"),
     }
 )
+# What gathers the rows of a table that a batch has used.
+_SPARSE = frozenset({"UnsortedSegmentSum", "ResourceScatterAdd", "ScatterNd"})
 _LOOPING = ("map_fn", "scan(", "while_loop", "vectorized_map", "foldl", "foldr")
 # Their loop over time is what they are.
 _RECURRENT = ("LSTM", "GRU", "RNN", "LSTM1D", "LSTM2D", "LSTM3D", "Bidirectional")
-_PASSES = 4
+_PASSES, _LAYERS = 4, 3
 _MANY, _VERY_MANY, _LARGE = 300, 800, 500_000
 
 
@@ -41,6 +43,8 @@ def _looping(seen: Seen) -> list[Line]:
         and seen.share(o) > 0.005
         and o.kind == "computing"
         and not o.is_part("optimizer")
+        # A line that makes a whole network has many operations for that.
+        and sum(part.startswith("layer ") for part in o.parts) < _LAYERS
         and not any(part.endswith(_RECURRENT) for part in o.parts)
     ]
 
@@ -76,7 +80,8 @@ def _unrolled(seen: Seen) -> Iterator[Evidence]:
 
 def _update(seen: Seen) -> Iterator[Evidence]:
     for line in seen.hot(2 * WORTH):
-        if line.is_part("optimizer") and line.elements >= _LARGE:
+        sparse = _types(line) & _SPARSE
+        if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
             yield Evidence(
                 lines=(line,),
                 means=f"{seen.percent(line)} of the time is the optimizer's update, of "
@@ -140,7 +145,7 @@ def _solved(seen: Seen) -> Iterator[Evidence]:
 
 def _measured(seen: Seen) -> Iterator[Evidence]:
     for line in seen.hot():
-        if line.is_part("metric"):
+        if line.is_part("metric") and seen.share(line) >= 2 * WORTH:
             yield Evidence(
                 lines=(line,),
                 means=f"{seen.percent(line)} of the time is the metric "

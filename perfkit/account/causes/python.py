@@ -32,11 +32,7 @@ def _calls(
 
 
 def _eager(seen: Seen) -> Iterator[Evidence]:
-    lines = [
-        o
-        for o in seen.account.lines
-        if o.seconds.get("computing", 0.0) and o.operations < 1 and not o.parts
-    ]
+    lines = [o for o in seen.account.lines if o.eager_s > o.total_s / 4]
     whole = sum(
         o.seconds.get("computing", 0) + o.seconds.get("Python", 0) for o in lines
     )
