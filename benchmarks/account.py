@@ -69,6 +69,7 @@ def asked():
 def scripts(options):
     """The scripts of the folders, without their fixes."""
     for folder in options.folders:
+        folder = folder.resolve()
         single = [p for p in folder.iterdir() if p.suffix in (".py", ".ipynb")]
         nested = folder.glob("*/train.py")
         for path in sorted([*single, *nested]):

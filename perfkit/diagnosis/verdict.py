@@ -445,9 +445,7 @@ def _to_type(found: Diagnosis, cause: Cause) -> str:
     if cause.change == resident.NAME and any(
         stage.name == most for stage in stages(found.anatomy)
     ):
-        return (
-            f'Look at its stage "{plain(str(most), 80)}" first: it has the most work.'
-        )
+        return f'Look at "{plain(str(most), 80)}" first.'
     return f"{rest[:1].upper()}{rest[1:]}"
 
 

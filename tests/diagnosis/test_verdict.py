@@ -294,9 +294,7 @@ def test_the_slowest_stage_is_named_and_not_pointed_at():
     plan = {"limits": "map", "stages": [{"name": "map", "share": 0.9}]}
     bound = replace(LIMIT, fix="Make the input faster.")
     found = diagnosis(causes=(bound,), anatomy=plan)
-    assert verdict_of(found).next == (
-        'Look at its stage "map" first: it has the most work.'
-    )
+    assert verdict_of(found).next == ('Look at "map" first.')
     # Where no stage is known there is none to point at.
     for nothing in ({}, {"limits": "map"}, plan | {"limits": "batch"}):
         assert verdict_of(replace(found, anatomy=nothing)).next == ""

@@ -15,6 +15,9 @@ OF_DAY = {"time.time", "time.time_ns", "datetime.now", "datetime.today", "date.t
 # Who asks it, and what for.
 DATES = {
     "experiments/session.py": "when a finding or a diagnosis was recorded",
+    "account/collect.py": "the profiler writes the time of day into its file",
+    "account/sampler.py": "a sample is held against the profiler's events",
+    "account/session.py": "when an account was recorded",
     "experiments/shared/cache.py": "whether what a killed run left is a day old",
     "findings/store.py": "the name of a file whose finding has no date",
     "fleet/members.py": "the name of a passport's file",
