@@ -304,7 +304,8 @@ def _lines(
         place: tuple[str, int] = tuple(row["place"])
         file, cell, number = names.told(*place)
         index[place] = len(lines)
-        computing = row["seconds"].get("computing", 0.0)
+        # Both in the seconds of the windows.
+        traced = sum(row["parts"].values())
         parts = sorted(row["parts"], key=lambda name: -row["parts"][name])
         lines.append(
             Line(
@@ -324,7 +325,7 @@ def _lines(
                 operations=row["operations"],
                 types=tuple((name, n) for name, (n, _) in row["types"].items()),
                 parts=tuple(parts[:8]),
-                backward=min(1.0, row["backward_s"] / max(computing, 1e-9)),
+                backward=row["backward_s"] / traced if traced else 0.0,
                 starting_s=row["starting_s"],
                 eager_s=row["eager_s"],
                 traces=tuple(
