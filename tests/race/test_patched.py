@@ -17,6 +17,7 @@ from perfkit.diagnosis.maker import maker
 from perfkit.diagnosis.source import text_of
 from perfkit.errors import RunError
 from perfkit.findings import store
+from perfkit.findings.reports import TYPED
 from perfkit.measure.trial import LOSSES
 from perfkit.race import patched
 from perfkit.race.commits import changed
@@ -160,6 +161,7 @@ def test_a_script_elsewhere_has_its_own_folder_around_it_or_its_repository(
             return
 
 
+@pytest.mark.measures
 def test_the_race_holds_the_patched_text_against_the_script(project, monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     made, slow = maker("train.py"), {"ready_s": 20.0, "step_s": 0.1}
@@ -178,6 +180,7 @@ def test_the_race_holds_the_patched_text_against_the_script(project, monkeypatch
         assert not Path(copied.maker.path).exists()
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(
     ("change", "is_retuned"),
     [
@@ -329,5 +332,5 @@ def test_a_patch_is_printed_if_and_only_if_its_race_shows_that_it_helps(project)
         assert "perfkit: " in ran.stderr
     assert (ran.returncode == cli.LEFT_OPEN) is ("; `--no-race` prints" in ran.stderr)
     found = [store.load(path) for path in project.glob("perfkit-findings/race-*.json")]
-    assert all(one.parameters["typed"].endswith("--diff train.py") for one in found)
+    assert all(one.parameters[TYPED].endswith("--diff train.py") for one in found)
     assert all(timing.rate > 0 for one in found for timing in one.timings)
