@@ -43,6 +43,7 @@ def _looping(seen: Seen) -> list[Line]:
         and seen.share(o) > 0.005
         and o.kind == "computing"
         and not o.is_part("optimizer")
+        and not o.called("fit", "train_on_batch", "evaluate")
         # A line that makes a whole network has many operations for that.
         and sum(part.startswith("layer ") for part in o.parts) < _LAYERS
         and not any(part.endswith(_RECURRENT) for part in o.parts)
