@@ -83,7 +83,7 @@ class Training:
 
     def _width(self):
         # Six products of 64 x width x width take about the time that is wanted.
-        return {0.002: 256, 0.02: 1600, 0.2: 5600}[self._wanted]
+        return {0.002: 420, 0.02: 2900, 0.2: 10600}[self._wanted]
 
     def step(self):
         """Count one; the first few are no steady state."""
