@@ -5,6 +5,7 @@ a moment now and then. What was seen goes into a folder, for ``charge`` to read 
 nothing runs any more.
 """
 
+import ast
 import json
 import sys
 import threading
@@ -20,7 +21,8 @@ from perfkit.account.sampler import EVERY_S, Key, Sampler
 from perfkit.account.watch import ENOUGH_UPDATES, Watch
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.epochs import stand_in
-from perfkit.diagnosis.maker import contain, uncontained_in_words
+from perfkit.diagnosis.maker import InFile, contain, uncontained_in_words
+from perfkit.diagnosis.source import of_kind, parse
 from perfkit.diagnosis.training import handed_over
 from perfkit.errors import BadParameterError
 from perfkit.measure.tick import Note
@@ -105,7 +107,13 @@ def _collect(
 def _home(maker: Callable[[], Any]) -> Place | None:
     """The line of a function that makes a training; None for what has none."""
     code = getattr(maker, "__code__", None)
-    return (code.co_filename, code.co_firstlineno) if code else None
+    if code:
+        return code.co_filename, code.co_firstlineno
+    if isinstance(maker, InFile):
+        functions = of_kind(ast.FunctionDef, parse(maker.path))
+        lines = (one.lineno for one in functions if one.name == maker.name)
+        return next(((maker.path, line) for line in lines), None)
+    return None
 
 
 class _Running(threading.Thread):

@@ -10,6 +10,8 @@ from perfkit.account.collect import _progress, _raw, _Windows
 from perfkit.account.places import Places
 from perfkit.account.sampler import GRAPH, IMPORT, Key, Sampler
 from perfkit.account.watch import Watch
+from perfkit.diagnosis.maker import InFile
+from perfkit.diagnosis.script import WholeScript
 from perfkit.errors import BadParameterError
 
 
@@ -150,3 +152,11 @@ def test_meanwhile_the_lines_that_take_most_are_told():
     assert told["spent_s"] == 4.0
     assert [line for _, line, _ in told["rows"]] == [9, 8, 7, 6, 5, 4, 3, 2]
     assert told["rows"][0][2] == pytest.approx(9 / 45)
+
+
+def test_a_function_in_a_file_stands_for_the_fit_that_perfkit_calls(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("import keras\n\n\ndef make_training():\n    return None\n")
+    assert collect._home(InFile(str(path), "make_training")) == (str(path), 4)
+    assert collect._home(InFile(str(path), "another")) is None
+    assert collect._home(WholeScript(str(path))) is None

@@ -27,6 +27,8 @@ _LOOPING = ("map_fn", "scan(", "while_loop", "vectorized_map", "foldl", "foldr")
 # Their loop over time is what they are.
 _RECURRENT = ("LSTM", "GRU", "RNN", "LSTM1D", "LSTM2D", "LSTM3D", "Bidirectional")
 _PASSES, _LAYERS = 4, 3
+# An embedding's update takes a third of a healthy step.
+_MOST = 0.5
 _MANY, _VERY_MANY, _LARGE = 300, 800, 500_000
 
 
@@ -80,7 +82,7 @@ def _unrolled(seen: Seen) -> Iterator[Evidence]:
 
 
 def _update(seen: Seen) -> Iterator[Evidence]:
-    for line in seen.hot(2 * WORTH):
+    for line in seen.hot(_MOST):
         sparse = _types(line) & _SPARSE
         if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
             yield Evidence(
