@@ -134,6 +134,9 @@ class _Charging:
         self.starts: dict[Any, dict[Place | None, float]] = defaultdict(
             lambda: defaultdict(float)
         )
+        self.traces = self._traces()
+        self.traced_by: dict[Place, float] = defaultdict(float)
+        self.retraced_by: dict[Place, float] = defaultdict(float)
         self.input_s: dict[Place | None, float] = defaultdict(float)
         self.used_s: dict[Place | None, float] = defaultdict(float)
 
@@ -339,8 +342,9 @@ class _Charging:
     # Samples.
 
     def _add_samples(self) -> None:
-        self.traced_by = self._retraced(of_all=True)
-        self.retraced_by = self._retraced()
+        for (place, _), each in self.traces.items():
+            self.traced_by[place] += sum(each)
+            self.retraced_by[place] += sum(each) * (len(each) > _FEW_TRACES)
         self.called = {(f, n): count for f, n, _, count in self.seen["calls"]}
         trained = bool(self.seen["trained_at"])
         sampled_s = max(1.0, self._untraced_s())
@@ -371,22 +375,14 @@ class _Charging:
                 # As long as it would have been in the windows, as all other parts.
                 row.parts[f"callback {call}"] += seconds * self.traced_s / sampled_s
 
-    def _retraced(self, *, of_all: bool = False) -> dict[Place, float]:
-        """Seconds that each line had functions traced that it has traced often.
-
-        Args:
-            of_all: Of all functions instead, since the training began.
-        """
+    def _traces(self) -> dict[tuple[Place, str], list[float]]:
+        """Seconds of each trace since the training began, by line and function."""
         found: dict[tuple[Place, str], list[float]] = defaultdict(list)
         for trace in self.seen["traces"]:
             if trace["place"] and trace["at"] >= self.seen["trained_at"]:
                 key = tuple(trace["place"]), trace["name"]
                 found[key].append(trace["seconds"])
-        seconds: dict[Place, float] = defaultdict(float)
-        for (place, _), each in found.items():
-            if of_all or len(each) > _FEW_TRACES:
-                seconds[place] += sum(each)
-        return seconds
+        return found
 
     def _repeated(self, place: Place, kind: str) -> float:
         """The share of a line's samples of a kind that shows what repeats."""
@@ -428,14 +424,11 @@ class _Charging:
                 counts[0] /= max(1, self.updates)
 
     def _add_traces(self) -> None:
-        found = defaultdict(list)
         for trace in self.seen["traces"]:
-            if trace["place"] and trace["at"] >= self.seen["trained_at"]:
-                found[tuple(trace["place"]), trace["name"]].append(trace["seconds"])
             for place in trace["backward"]:
                 # It has a row, although its operations are others'.
                 self.sums.rows[tuple(place)].backward_s += 0.0
-        for (place, name), each in found.items():
+        for (place, name), each in self.traces.items():
             if len(each) > _FEW_TRACES:
                 self.sums.rows[place].traces.append([name, len(each), sum(each)])
 

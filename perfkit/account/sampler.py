@@ -64,6 +64,7 @@ class Sampler:
         seconds: Of each key; what fell into a traced window is in ``traced``.
         background: Of lines of the user's in other threads.
         window: Times and keys, while a window is traced.
+        imports_s: Seconds that went into imports.
     """
 
     watch: Watch
@@ -74,6 +75,7 @@ class Sampler:
     background: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
     window: list[tuple[float, Key]] | None = None
     taken_s: float = 0.0
+    imports_s: float = 0.0
     samples: int = 0
     # The call that a line is in, and whether it has run a graph yet.
     _call: int = 0
@@ -86,11 +88,6 @@ class Sampler:
     def places(self) -> Places:
         """Tells the user's code from all other."""
         return self.watch.places
-
-    @property
-    def imports_s(self) -> float:
-        """Seconds that went into imports."""
-        return sum(s for key, s in self.seconds.items() if key.kind == IMPORT)
 
     @property
     def has_user(self) -> bool:
@@ -119,6 +116,7 @@ class Sampler:
         self.samples += 1
         if self.window is None:
             self.seconds[key] += spent
+            self.imports_s += spent * (key.kind == IMPORT)
         else:
             self.traced[key] += spent
             self.window.append((time.time(), key))
