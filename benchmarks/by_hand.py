@@ -76,7 +76,8 @@ def compared(run):
 def looked(maker):
     """Look at a training in a process of its own: its ``Facts``."""
     ended = in_process(functools.partial(look.look, maker), LOOKING)
-    return look.facts_in(ended.notes, ended.outcome, ended.message)
+    remedy = "give it more seconds"
+    return look.facts_in(ended.notes, ended.outcome, ended.message, remedy)
 
 
 # Opportunities, as a user would write them.
