@@ -10,11 +10,8 @@ from perfkit.account.files import parse
 from perfkit.account.session import AccountSession
 from perfkit.diagnosis.maker import digest, maker, name_of
 from perfkit.diagnosis.script import whole_script
-from perfkit.errors import BadFileError, MissingPartError
-from perfkit.experiments.replay import MEASURE, place_of, read_all, replay_from
-from perfkit.findings import store
+from perfkit.experiments.replay import recordings_of, replay_from
 from perfkit.findings.account import Account
-from perfkit.findings.text import plain
 from perfkit.runs import home_of, seconds, watch_here
 
 _LEAST_S = 5.0
@@ -68,29 +65,7 @@ def open_lines(
     """Make an account's session, not yet begun, or find the recording in its place."""
     made = maker(training, arguments, read=whole_script)
     if where := replay_from(replay):
-        return _recording(made, where)
+        found = recordings_of(name_of(made), digest(made), where, Account, parse)
+        return replace(max(found, key=lambda one: one.recorded), replayed=True)
     spent = USUAL_S if budget is None else max(_LEAST_S, seconds("budget", budget))
     return AccountSession(made, budget=spent, folder=home_of(folder), source=source)
-
-
-def _recording(made: Callable[[], Any], where: str | Path) -> Account:
-    """The recorded account of this very code, the newest."""
-    place, name, code = place_of(where), name_of(made), digest(made)
-    fitting = [
-        one
-        for one in read_all(place, _if_account)
-        if code and (one.code, one.training) == (code, name)
-    ]
-    if not fitting:
-        raise MissingPartError(
-            f"{plain(place.name, 80)} holds no account of {plain(name, 80)} as it is "
-            f"written here: record one with `perfkit lines`, or {MEASURE}"
-        )
-    return replace(max(fitting, key=lambda one: one.recorded), replayed=True)
-
-
-def _if_account(path: Path) -> Account:
-    data = store.whole_file(path)
-    if b'"account"' not in data:
-        raise BadFileError(f"{plain(path.name)} is no account.")
-    return parse(data, plain(path.name))

@@ -43,6 +43,11 @@ _ENOUGH_S = 0.03
 _FEW_TRACES = 2
 _IDLE_S, _LULL_S = 0.005, 0.05
 _MOST_TYPES = 12
+# What is told as it was collected.
+_AS_SEEN = (
+    *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced"),
+    *("epochs", "ended", "error", "calls", "frozen", "signatures", "traces"),
+)
 
 
 @dataclass
@@ -51,7 +56,7 @@ class Row:
 
     Attributes:
         seconds: By kind.
-        beside: Seconds of the input that no step waited for.
+        beside_s: Seconds of the input that no step waited for.
         calls: Of public functions: how often, and seconds.
         operations: In each update of the weights.
         types: Of operations: how many in each update, and seconds of all windows.
@@ -64,7 +69,7 @@ class Row:
     """
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    beside: float = 0.0
+    beside_s: float = 0.0
     calls: dict[str, list[float]] = field(
         default_factory=lambda: defaultdict(lambda: [0, 0.0])
     )
@@ -81,23 +86,6 @@ class Row:
     elements: int = 0
 
 
-@dataclass
-class Sums:
-    """The account's numbers, before anything is said of them."""
-
-    rows: dict[Place, Row] = field(default_factory=lambda: defaultdict(Row))
-    once_s: float = 0.0
-    once: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
-    elsewhere_s: float = 0.0
-    stages: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def total_s(self) -> float:
-        """Seconds that stand on lines, once and elsewhere included."""
-        rows = sum(sum(row.seconds.values()) for row in self.rows.values())
-        return rows + self.once_s + self.elsewhere_s
-
-
 # What a share of a context's seconds goes to: line, kind, and what of it.
 _Target = tuple[Place | None, str]
 
@@ -110,7 +98,15 @@ def charge(folder: str) -> dict[str, Any]:
 
 class _Charging:
     def __init__(self, seen: dict[str, Any], folder: Path) -> None:
-        self.seen, self.sums = seen, Sums()
+        self.seen = seen
+        self.rows: dict[Place, Row] = defaultdict(Row)
+        self.once: dict[Place, float] = defaultdict(float)
+        self.once_s = self.elsewhere_s = 0.0
+        self.stages: list[dict[str, Any]] = []
+        background = {(f, n): s for f, n, s in seen["background"]}
+        whole = sum(background.values())
+        # Shares of the Python in other threads, by line.
+        self.threads = {p: s / whole for p, s in background.items() if whole}
         self.keys = [
             (tuple(place) if place else None, call, kind, repeats)
             for place, call, kind, repeats in seen["keys"]
@@ -172,7 +168,7 @@ class _Charging:
             edges, (steps, inputs, window.stages, window.waits, window.compiles)
         )
         seen = (steps, inputs, window.stages, window.compiles)
-        if not any(len(one.begin) for one in seen) and not self.seen["background"]:
+        if not any(len(one.begin) for one in seen) and not self.threads:
             # Nothing ran: a graph was being optimized, or one operation lasts longer.
             return
         contexts = {(p, c) for p, c, kind, _ in labels if kind in (GRAPH, DATA)}
@@ -192,7 +188,6 @@ class _Charging:
         near: bool,
     ) -> None:
         place, call = context
-        python = bool(self.seen["background"])
         if near:
             mine = [p == place for p, *_ in labels]
         else:
@@ -209,7 +204,9 @@ class _Charging:
         idle = (grid.stretches(~busy, fed) > 0) & (grid.stretches(~busy) > _IDLE_S)
         waits = ((wait_n > 0) | (data > 0) | idle) & ~busy & ~compiling
         # A longer one without any of it waits for Python that makes the input.
-        lull = (grid.stretches(~busy & ~waits & ~compiling) > _LULL_S) & python
+        lull = (grid.stretches(~busy & ~waits & ~compiling) > _LULL_S) & bool(
+            self.threads
+        )
         goes = {
             "python": here * lull,
             "step": here * busy,
@@ -275,14 +272,11 @@ class _Charging:
         kind: str,
     ) -> None:
         """Python that a graph runs is that of the lines seen in other threads."""
-        background = {(f, n): s for f, n, s in self.seen["background"]}
-        whole = sum(background.values())
-        if not whole:
+        if not self.threads:
             shares[place, _PYTHON] += seconds
-            return
-        for to, spent in background.items():
-            shares[to, _INPUT if kind == _INPUT else _PYTHON] += seconds * spent / whole
-            self.sums.rows[to].parts[THREAD] += seconds * spent / whole
+        for to, share in self.threads.items():
+            shares[to, _INPUT if kind == _INPUT else _PYTHON] += seconds * share
+            self.rows[to].parts[THREAD] += seconds * share
 
     def _is_input(self, window: Window, name: tuple[str, str, str, bool]) -> bool:
         if not name[3]:
@@ -307,7 +301,7 @@ class _Charging:
     ) -> None:
         if place is None:
             return
-        row = self.sums.rows[place]
+        row = self.rows[place]
         kind = self.seen["classes"].get(of.name, "") if of.part == "layer" else ""
         row.parts[f"{of.part} {of.name} {kind}".strip()] += seconds
         row.backward_s += seconds * of.backward
@@ -318,7 +312,7 @@ class _Charging:
         for number in np.flatnonzero(counts):
             of = self._charged(window.names[number])
             if of.place is not None:
-                row = self.sums.rows[of.place]
+                row = self.rows[of.place]
                 row.operations += int(counts[number])
                 row.types[window.names[number][1]][0] += int(counts[number])
                 name, _, function, _ = window.names[number]
@@ -352,14 +346,14 @@ class _Charging:
             place, call, kind, repeats = self.keys[index]
             if place is None:
                 if kind == IMPORT:
-                    self.sums.once_s += seconds
+                    self.once_s += seconds
                 else:
-                    self.sums.elsewhere_s += seconds
+                    self.elsewhere_s += seconds
                 continue
             first = (trained and not repeats) or kind == IMPORT
             share = 0.0 if first else self._repeated(place, kind)
-            self.sums.once_s += (1 - share) * seconds
-            self.sums.once[place] += (1 - share) * seconds
+            self.once_s += (1 - share) * seconds
+            self.once[place] += (1 - share) * seconds
             seconds *= share
             if not seconds:
                 continue
@@ -367,9 +361,9 @@ class _Charging:
                 self._spread(place, call, kind, seconds)
             else:
                 kind_told = _OF_SAMPLES.get(kind, _PYTHON)
-                self.sums.rows[place].seconds[kind_told] += seconds
-                self.sums.rows[place].eager_s += seconds * (kind == COMPUTING)
-            row = self.sums.rows[place]
+                self.rows[place].seconds[kind_told] += seconds
+                self.rows[place].eager_s += seconds * (kind == COMPUTING)
+            row = self.rows[place]
             row.calls[call][1] += seconds
             if kind == CALLBACK:
                 # As long as it would have been in the windows, as all other parts.
@@ -404,21 +398,21 @@ class _Charging:
             # Of what no window has seen the line is known, and nothing more.
             told = _COMPUTING if kind == GRAPH else _WAITING
             shares = {(place, told): 1.0}
-            if self.seen["background"]:
+            if self.threads:
                 shares = defaultdict(float)
                 self._share_python(shares, place, 1.0, _INPUT)
             whole = 1.0
         for (to, kind_told), share in shares.items():
-            row = self.sums.rows[to or place]
+            row = self.rows[to or place]
             row.seconds[kind_told] += seconds * share / whole
         for to, share in self.starts.get((place, call, near), {}).items():
-            self.sums.rows[to or place].starting_s += seconds * share / whole
+            self.rows[to or place].starting_s += seconds * share / whole
 
     def _add_calls(self) -> None:
         for file, line, name, count in self.seen["calls"]:
-            if (file, line) in self.sums.rows or count > _FEW_TRACES:
-                self.sums.rows[file, line].calls[name][0] = count
-        for row in self.sums.rows.values():
+            if (file, line) in self.rows or count > _FEW_TRACES:
+                self.rows[file, line].calls[name][0] = count
+        for row in self.rows.values():
             row.operations /= max(1, self.updates)
             for counts in row.types.values():
                 counts[0] /= max(1, self.updates)
@@ -427,10 +421,10 @@ class _Charging:
         for trace in self.seen["traces"]:
             for place in trace["backward"]:
                 # It has a row, although its operations are others'.
-                self.sums.rows[tuple(place)].backward_s += 0.0
+                self.rows[tuple(place)].backward_s += 0.0
         for (place, name), each in self.traces.items():
             if len(each) > _FEW_TRACES:
-                self.sums.rows[place].traces.append([name, len(each), sum(each)])
+                self.rows[place].traces.append([name, len(each), sum(each)])
 
     def _add_beside(self) -> None:
         if not self.traced_s:
@@ -439,7 +433,7 @@ class _Charging:
         for place, seconds in self.input_s.items():
             hidden = seconds - self.used_s.get(place, 0.0)
             if place is not None and hidden > 0:
-                self.sums.rows[place].beside += hidden * scale
+                self.rows[place].beside_s += hidden * scale
 
     def _untraced_s(self) -> float:
         repeated = (s for index, s in self.seen["seconds"] if self.keys[index][3])
@@ -456,49 +450,29 @@ class _Charging:
             if not 0 <= number < len(self.stage_places) or path.endswith("::Root"):
                 continue
             place = self.stage_places[number]
-            if place in self.sums.rows:
-                self.sums.rows[place].stages.append(len(self.sums.stages))
-            self.sums.stages.append(
+            if place in self.rows:
+                self.rows[place].stages.append(len(self.stages))
+            self.stages.append(
                 {"path": path, "place": place, "out": count, "given": below[path]}
             )
 
     def _as_note(self) -> dict[str, Any]:
-        sums, seen = self.sums, self.seen
         rows = []
-        for place, row in sums.rows.items():
+        for place, row in self.rows.items():
             types = sorted(row.types.items(), key=lambda t: -t[1][1])[:_MOST_TYPES]
-            rows.append(
-                {
-                    "place": place,
-                    "seconds": dict(row.seconds),
-                    "beside": row.beside,
-                    "calls": {n: v for n, v in row.calls.items() if n or v[0]},
-                    "operations": row.operations,
-                    "types": {name: tuple(v) for name, v in types},
-                    "parts": dict(row.parts),
-                    "backward_s": row.backward_s,
-                    "starting_s": row.starting_s,
-                    "eager_s": row.eager_s,
-                    "traces": row.traces,
-                    "stages": row.stages,
-                    "elements": row.elements,
-                }
-            )
+            told = {
+                "calls": {n: v for n, v in row.calls.items() if n or v[0]},
+                "types": {name: tuple(v) for name, v in types},
+            }
+            rows.append({"place": place} | vars(row) | told)
         return {
             "rows": rows,
-            "once_s": sums.once_s,
-            "once": [[*place, s] for place, s in sums.once.items()],
-            "elsewhere_s": sums.elsewhere_s,
-            "stages": sums.stages,
+            "once_s": self.once_s,
+            "once": [[*place, s] for place, s in self.once.items()],
+            "elsewhere_s": self.elsewhere_s,
+            "stages": self.stages,
             "traced_s": self.traced_s,
-            **{
-                name: seen[name]
-                for name in (
-                    *("wall_s", "looking_s", "sampling_s", "samples"),
-                    *("updates", "untraced", "epochs", "ended", "error", "calls"),
-                    *("frozen", "signatures", "traces"),
-                )
-            },
+            **{name: self.seen[name] for name in _AS_SEEN},
         }
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import chain, islice, tee
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -61,7 +62,7 @@ class Sampler:
             function of the user's has made; None for a script.
 
     Attributes:
-        seconds: Of each key; what fell into a traced window is in ``traced``.
+        seconds: Of each key, outside of traced windows.
         background: Of lines of the user's in other threads.
         window: Times and keys, while a window is traced.
         imports_s: Seconds that went into imports.
@@ -71,7 +72,6 @@ class Sampler:
     thread: int
     home: Place | None = None
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
-    traced: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
     background: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
     window: list[tuple[float, Key]] | None = None
     taken_s: float = 0.0
@@ -82,6 +82,7 @@ class Sampler:
     _executed: bool = False
     # The call that traced its function, as long as it lasts.
     _traced: FrameType | None = None
+    _computed: dict[int, float] = field(default_factory=dict)
     _last: float = field(default_factory=time.perf_counter)
 
     @property
@@ -118,7 +119,6 @@ class Sampler:
             self.seconds[key] += spent
             self.imports_s += spent * (key.kind == IMPORT)
         else:
-            self.traced[key] += spent
             self.window.append((time.time(), key))
         self.taken_s += time.perf_counter() - now
 
@@ -130,11 +130,28 @@ class Sampler:
             return None
         key = self._key_of(leaf)
         if key.kind in (GRAPH, DATA, PYTHON):
-            for frame in frames.values():
-                place = self.places.place(frame)
-                if place is not None:
-                    self.background[place] += spent
+            self._look_beside(frames, spent)
         return key
+
+    def _look_beside(self, frames: dict[int, FrameType], spent: float) -> None:
+        """Share the seconds out over the user's lines in other threads.
+
+        Most of them wait for Python's lock, which shows nowhere: what a thread computed
+        counts, and only what nobody did is everybody's, such as waiting for a disk.
+        """
+        places = {t: self.places.place(frame) for t, frame in frames.items()}
+        at_work = {t: place for t, place in places.items() if place is not None}
+        if not at_work:
+            return
+        now, before = processor_seconds(), self._computed
+        self._computed = now
+        computed = {
+            thread: min(spent, max(0.0, now.get(thread, 0.0) - before.get(thread, 0.0)))
+            for thread in at_work
+        }
+        idle = max(0.0, spent - sum(computed.values())) / len(at_work)
+        for thread, place in at_work.items():
+            self.background[place] += computed[thread] + idle
 
     def _key_of(self, leaf: FrameType) -> Key:
         role_of = self.places.role
@@ -186,6 +203,21 @@ class Sampler:
         if leaf_role == EAGER or leaf.f_code.co_name == "quick_execute":
             return Key(place, name, COMPUTING, repeats)
         return Key(place, name, PYTHON, repeats)
+
+
+def processor_seconds() -> dict[int, float]:
+    """Processor seconds of each thread that is in Python, by its number.
+
+    Empty on systems that do not count them.
+    """
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return {}
+    # No line of Python lies between: a thread might end there, and asking for the clock
+    # of one that has ended crashes.
+    called = iter(sys._current_frames, None)
+    threads, same = tee(chain.from_iterable(islice(called, 1)))
+    clocks = map(time.pthread_getcpuclockid, same)
+    return dict(zip(threads, map(time.clock_gettime, clocks), strict=True))
 
 
 # Keras's loops: what they do before a graph runs is their set-up.

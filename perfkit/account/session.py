@@ -43,6 +43,7 @@ from perfkit.machine.software import check_trains
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
 from perfkit.measure.plan import Event, Preparing, Progress
+from perfkit.measure.processes import in_process
 from perfkit.measure.tick import Note
 from perfkit.measure.trial import Limits
 
@@ -58,6 +59,12 @@ _SHOWN = 0.01
 _MOST_CHANGES = 3
 # A loop that makes its data anew makes its stages anew.
 _MOST_LINES, _MOST_STAGES = 1000, 1000
+# What an account and its lines hold as it was charged.
+_AS_TOLD = (
+    *("wall_s", "once_s", "elsewhere_s", "looking_s", "traced_s", "sampling_s"),
+    *("samples", "updates", "ended", "untraced", "uncontained"),
+)
+_OF_ROWS = ("beside_s", "operations", "starting_s", "eager_s", "elements")
 
 
 class AccountSession:
@@ -169,61 +176,42 @@ class AccountSession:
         return notes
 
     def _charged(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
-        running = launcher().start(
-            functools.partial(charged, folder), 0, Limits(silence=_CHARGING_S)
-        )
-        notes: dict[str, Any] = {}
-        try:
-            while running.outcome is None and CHARGED not in notes:
-                for message in running.poll(_SLICE_S):
-                    if message[0] == "note":
-                        notes[message[1]] = message[2]
-                yield Preparing("Charging every second to a line")
-        finally:
-            running.kill("stopped", "was stopped")
-        if CHARGED not in notes:
+        yield Preparing("Charging every second to a line")
+        ended = in_process(functools.partial(charged, folder), _CHARGING_S)
+        if CHARGED not in ended.notes:
             raise RunError(
                 "What was seen of the training could not be read: it "
-                f"{running.message or 'took too long'}."
+                f"{ended.message or 'took too long'}."
             )
-        told: dict[str, Any] = notes[CHARGED]
+        told: dict[str, Any] = ended.notes[CHARGED]
         return told
 
     def _account(self, told: dict[str, Any], recorded: str) -> Account:
         names = _Names(self._maker, with_text=self._source)
         lines, index = _lines(told, names)
         told["places"] = [*index]
+        stages = tuple(
+            Stage(
+                path=one["path"],
+                line=index.get(tuple(one["place"] or ()), -1),
+                given=one["given"],
+                out=one["out"],
+            )
+            for one in told["stages"][:_MOST_STAGES]
+        )
         account = Account(
             training=name_of(self._maker),
             recorded=recorded,
             perfkit=__version__,
             machine=machine(),
             verdict=Verdict(headline=""),
-            wall_s=told["wall_s"],
-            once_s=told["once_s"],
-            elsewhere_s=told["elsewhere_s"],
-            looking_s=told["looking_s"],
-            traced_s=told["traced_s"],
-            sampling_s=told["sampling_s"],
-            samples=told["samples"],
-            updates=told["updates"],
-            ended=told["ended"],
             error=nameless(told["error"]) if told["error"] else "",
-            untraced=told["untraced"],
-            uncontained=told["uncontained"],
             lines=lines,
-            stages=tuple(
-                Stage(
-                    path=one["path"],
-                    line=index.get(tuple(one["place"]), -1) if one["place"] else -1,
-                    given=one["given"],
-                    out=one["out"],
-                )
-                for one in told["stages"][:_MOST_STAGES]
-            ),
+            stages=stages,
             epochs_s=tuple(end - begin for begin, end in told["epochs"] if end),
             code=digest(self._maker),
             stopped=self._stopped.is_set(),
+            **{name: told[name] for name in _AS_TOLD},
         )
         account = replace(account, tips=causes.tips(account, told))
         shown = [one for one in lines if account.share(one.total_s) >= _SHOWN]
@@ -294,55 +282,53 @@ class _Names(Names):
 
 def _lines(
     told: dict[str, Any], names: _Names
-) -> tuple[tuple[Line, ...], dict[tuple[str, int], int]]:
+) -> tuple[tuple[Line, ...], dict[tuple[Any, ...], int]]:
+    """The most expensive lines, and the number of each by its place."""
     once = {(file, line): spent for file, line, spent in told["once"]}
     rows = [row for row in told["rows"] if row["place"]]
     rows.sort(key=lambda row: -sum(row["seconds"].values()))
-    lines: list[Line] = []
-    index: dict[tuple[str, int], int] = {}
-    for row in rows[:_MOST_LINES]:
-        place: tuple[str, int] = tuple(row["place"])
-        file, cell, number = names.told(*place)
-        index[place] = len(lines)
-        # Both in the seconds of the windows.
-        traced = sum(row["parts"].values())
-        parts = sorted(row["parts"], key=lambda name: -row["parts"][name])
-        lines.append(
-            Line(
-                file=file,
-                cell=cell,
-                line=number,
-                code=names.code(*place).rstrip()[:200],
-                seconds={k: s for k, s in row["seconds"].items() if s > 0},
-                beside_s=row["beside"],
-                calls=tuple(
-                    Call(name=name, count=int(count), seconds=spent)
-                    for name, (count, spent) in sorted(
-                        row["calls"].items(), key=lambda item: -item[1][1]
-                    )[:8]
-                    if name
-                ),
-                operations=row["operations"],
-                types=tuple((name, n) for name, (n, _) in row["types"].items()),
-                parts=tuple(parts[:8]),
-                backward=row["backward_s"] / traced if traced else 0.0,
-                starting_s=row["starting_s"],
-                eager_s=row["eager_s"],
-                traces=tuple(
-                    Retraced(
-                        name=name,
-                        count=count,
-                        seconds=spent,
-                        because=_changed(told["signatures"], name),
-                    )
-                    for name, count, spent in row["traces"][:4]
-                ),
-                stages=tuple(n for n in row["stages"][:50] if n < _MOST_STAGES),
-                elements=row["elements"],
-                once_s=once.get(place, 0.0),
+    places: list[tuple[str, int]] = [tuple(row["place"]) for row in rows[:_MOST_LINES]]
+    lines = (
+        _line(row, names, once.get(place, 0.0), told["signatures"])
+        for row, place in zip(rows, places, strict=False)
+    )
+    return tuple(lines), {place: number for number, place in enumerate(places)}
+
+
+def _line(
+    row: dict[str, Any], names: _Names, once_s: float, signatures: list[Any]
+) -> Line:
+    place: tuple[str, int] = tuple(row["place"])
+    file, cell, number = names.told(*place)
+    # Both in the seconds of the windows.
+    traced, calls = sum(row["parts"].values()), row["calls"].items()
+    return Line(
+        file=file,
+        cell=cell,
+        line=number,
+        code=names.code(*place).rstrip()[:200],
+        seconds={k: s for k, s in row["seconds"].items() if s > 0},
+        calls=tuple(
+            Call(name=name, count=int(count), seconds=spent)
+            for name, (count, spent) in sorted(calls, key=lambda one: -one[1][1])[:8]
+            if name
+        ),
+        types=tuple((name, n) for name, (n, _) in row["types"].items()),
+        parts=tuple(sorted(row["parts"], key=lambda part: -row["parts"][part])[:8]),
+        backward=row["backward_s"] / traced if traced else 0.0,
+        traces=tuple(
+            Retraced(
+                name=name,
+                count=count,
+                seconds=spent,
+                because=_changed(signatures, name),
             )
-        )
-    return tuple(lines), index
+            for name, count, spent in row["traces"][:4]
+        ),
+        stages=tuple(n for n in row["stages"][:50] if n < _MOST_STAGES),
+        once_s=once_s,
+        **{name: row[name] for name in _OF_ROWS},
+    )
 
 
 def _changed(signatures: list[Any], name: str) -> tuple[str, ...]:

@@ -32,8 +32,8 @@ from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
 from perfkit.diagnosis.script import Script, WholeScript
 from perfkit.diagnosis.trial import trial
-from perfkit.errors import BadParameterError, MissingPartError, RunError
-from perfkit.experiments.replay import MEASURE, holder, place_of, read_all
+from perfkit.errors import BadParameterError, RunError
+from perfkit.experiments.replay import recordings_of
 from perfkit.experiments.session import Keeper, Measurer, check_budget
 from perfkit.findings import store
 from perfkit.findings.diagnosis import (
@@ -45,7 +45,7 @@ from perfkit.findings.diagnosis import (
 )
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
-from perfkit.findings.text import as_budget, plain
+from perfkit.findings.text import as_budget
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
@@ -408,17 +408,10 @@ def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
         BadFileError: A file was given, and it is neither a finding nor a diagnosis.
         MissingPartError: There is no such recording.
     """
-    place, name, code = place_of(where), name_of(maker), digest(maker)
-    diagnoses = (d for d in read_all(place, store.load) if isinstance(d, Diagnosis))
-    # A file may hold several trainings.
-    fitting = [d for d in diagnoses if code and (d.code, d.training) == (code, name)]
-    if not fitting:
-        raise MissingPartError(
-            f"{holder(place)} holds no recording of {plain(name, 80)} as it is "
-            "written here: record one where it can be run, with `perfkit.diagnose(…, "
-            f"folder=FOLDER)`, or {MEASURE}"
-        )
-    return max(fitting, key=lambda one: (not one.finding.ended_early, one.recorded))
+    found = recordings_of(
+        name_of(maker), digest(maker), where, Diagnosis, store.parsed_recorded
+    )
+    return max(found, key=lambda one: (not one.finding.ended_early, one.recorded))
 
 
 class Replay(Keeper[Diagnosis]):

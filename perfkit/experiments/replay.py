@@ -20,7 +20,7 @@ from perfkit.experiments.parameters import parameters_of
 from perfkit.experiments.session import Keeper, shareable
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
-from perfkit.findings.store import load_finding
+from perfkit.findings.store import load_finding, whole_file
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import CONTROL
 from perfkit.measure.plan import (
@@ -118,6 +118,49 @@ def read_all(place: Path, read: Callable[[Path], _Found]) -> Iterator[_Found]:
     for path in sorted(place.glob("*.json")):
         with contextlib.suppress(BadFileError):
             yield read(path)
+
+
+def recordings_of(
+    name: str,
+    code: str,
+    where: str | Path,
+    kind: type[_Found],
+    parse: Callable[[bytes, str], object],
+) -> list[_Found]:
+    """The recordings of this very code, in no order.
+
+    Args:
+        name: Of the training; a file may hold several.
+        code: The digest of what it is made by; "" where that cannot be read.
+        where: As ``recording`` takes it.
+        kind: Of document, such as ``Profile``.
+        parse: Reads one from the bytes of a file.
+
+    Raises:
+        BadFileError: A file was given, and it is no such document.
+        MissingPartError: There is none.
+    """
+    word = str(vars(kind)["kind"])
+
+    def read(path: Path) -> _Found:
+        data = whole_file(path)
+        # Other documents are large, and not parsed for that.
+        document = parse(data, plain(path.name)) if word.encode() in data else None
+        if not isinstance(document, kind):
+            raise BadFileError(f"{plain(path.name)} is no {word}.")
+        return document
+
+    place, fitting = place_of(where), list[_Found]()
+    for document in read_all(place, read):
+        told: Any = document
+        if code and (told.code, told.training) == (code, name):
+            fitting.append(document)
+    if not fitting:
+        raise MissingPartError(
+            f"{holder(place)} holds no {word} of {plain(name, 80)} as it is written "
+            f"here: record one where it can be run, or {MEASURE}"
+        )
+    return fitting
 
 
 def _none(experiment: Experiment, place: Path, found: list[Finding]) -> str:

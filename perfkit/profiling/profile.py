@@ -11,17 +11,11 @@ from typing import Any
 
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import digest, maker, name_of
-from perfkit.errors import (
-    BadFileError,
-    BadParameterError,
-    MissingPartError,
-    PerfkitError,
-)
-from perfkit.experiments.replay import MEASURE, place_of, read_all, replay_from
+from perfkit.errors import BadFileError, BadParameterError, PerfkitError
+from perfkit.experiments.replay import recordings_of, replay_from
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import encode, parse_as
-from perfkit.findings.text import plain
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure.alone import Alone
@@ -125,7 +119,8 @@ def profile(
     _check(steps, timeout)
     made = maker(make_training)
     if where := replay_from(replay):
-        return _recording(made, where)
+        found = recordings_of(name_of(made), digest(made), where, Profile, parse)
+        return replace(max(found, key=lambda one: one.recorded), replayed=True)
     xprof = traces.version()
     check_trains()
     launcher().warm()
@@ -151,31 +146,6 @@ def profile(
         xprof=xprof,
     )
     return replace(profile, code=digest(made))
-
-
-def _recording(made: Callable[[], Any], where: str | Path) -> Profile:
-    """The recorded profile of this very code, the newest."""
-    place, name, code = place_of(where), name_of(made), digest(made)
-    fitting = [
-        one
-        for one in read_all(place, _if_profile)
-        if code and (one.code, one.training) == (code, name)
-    ]
-    if not fitting:
-        raise MissingPartError(
-            f"{plain(place.name, 80)} holds no profile of {plain(name, 80)} as it is "
-            "written here: record one where it can be run, with `perfkit profile "
-            f"--json FILE`, or {MEASURE}"
-        )
-    return replace(max(fitting, key=lambda one: one.recorded), replayed=True)
-
-
-def _if_profile(path: Path) -> Profile:
-    """Read a profile; what is none is large, and not read as JSON for that."""
-    data = store.whole_file(path)
-    if b'"profile"' not in data:
-        raise BadFileError(f"{plain(path.name)} is no profile.")
-    return parse(data, plain(path.name))
 
 
 def told_by(ended: Ended) -> dict[str, Any]:

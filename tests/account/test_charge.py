@@ -313,7 +313,7 @@ def test_a_wait_goes_to_the_lines_that_make_the_input(seen):
         MAP: pytest.approx({"input": 3.0}),
         READ: pytest.approx({"input": 3.0}),
     }
-    assert row(found, MAP)["beside"] == pytest.approx(0.0)
+    assert row(found, MAP)["beside_s"] == pytest.approx(0.0)
     assert found["stages"] == [
         {"path": "Iterator::Map", "place": MAP, "out": 1, "given": 0}
     ]
@@ -331,7 +331,7 @@ def test_input_that_no_step_waits_for_is_beside_and_in_no_sum(seen):
     found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
     assert rows(found) == {DENSE: pytest.approx({"computing": 9.0})}
     # 0.2 of 0.3 traced seconds, of nine.
-    assert row(found, MAP)["beside"] == pytest.approx(6.0)
+    assert row(found, MAP)["beside_s"] == pytest.approx(6.0)
 
 
 def test_a_wait_in_which_nothing_is_seen_at_work_stays_with_the_line(seen):

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import itertools
 import os
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -199,10 +200,43 @@ def test_other_threads_of_the_users_are_seen_beside(mine):
     one = Sampler(Watch(Places()), trains.ident)
     one._look(0.5)
     one._look(0.25)
-    assert one.background[mine, 70] == 0.75
+    assert one.background[mine, 70] == pytest.approx(0.75)
     assert (mine, 7) not in one.background
     trains.close()
     reads.close()
+
+
+@pytest.mark.parametrize(
+    ("computed", "expected"),
+    [
+        # One computes, the other waits for Python's lock.
+        ((0.5, 0.0), (0.5, 0.0)),
+        ((0.4, 0.05), (0.425, 0.075)),
+        # Nobody computes: both wait for a disk.
+        ((0.0, 0.0), (0.25, 0.25)),
+        # Outside of Python's lock both compute.
+        ((0.5, 0.5), (0.5, 0.5)),
+        # What a thread did before it came here is not of these seconds.
+        ((90.0, 0.0), (0.5, 0.0)),
+    ],
+)
+def test_what_other_threads_compute_is_shared_out(
+    mine, monkeypatch, computed, expected
+):
+    one = Sampler(Watch(Places()), 0)
+    counted = iter([dict(zip("ab", computed, strict=True))])
+    monkeypatch.setattr(sampling, "processor_seconds", lambda: next(counted))
+    monkeypatch.setattr(Places, "place", lambda _, frame: (mine, frame))
+    one._look_beside({"a": 7, "b": 8}, 0.5)
+    assert one.background[mine, 7] == pytest.approx(expected[0])
+    assert one.background[mine, 8] == pytest.approx(expected[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others count nothing by thread")
+def test_a_thread_that_computes_has_more_seconds_each_time():
+    before = sampling.processor_seconds()[threading.get_ident()]
+    sum(range(10_000))
+    assert sampling.processor_seconds()[threading.get_ident()] > before
 
 
 def test_a_thread_that_has_ended_is_no_sample():
@@ -231,7 +265,7 @@ def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
     one.sample()
     # A window's samples are its own.
     assert one.window == [(7.0, key)]
-    assert (one.traced, one.seconds) == ({key: 1.0}, {key: 2.0})
+    assert one.seconds == {key: 2.0}
     assert one.has_user
     assert one.imports_s == 0
     stop.close()

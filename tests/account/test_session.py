@@ -108,7 +108,7 @@ def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, c
 def row(place, seconds, **more):
     """A row as ``charge`` tells it."""
     empty = {
-        **{"beside": 0.0, "calls": {}, "operations": 0.0, "types": {}, "parts": {}},
+        **{"beside_s": 0.0, "calls": {}, "operations": 0.0, "types": {}, "parts": {}},
         **{"backward_s": 0.0, "starting_s": 0.0, "traces": [], "stages": []},
         **{"elements": 0, "eager_s": 0.0},
     }

@@ -24,8 +24,25 @@ def tips(account: Account, told: dict[str, Any]) -> tuple[Tip, ...]:
         account: Without tips.
         told: What ``charge`` told besides: frozen layers, and calls of every line.
     """
-    frozen = frozenset(told.get("frozen", ()))
-    seen = Seen(account, frozen, _calls(account, told), _backward(account, told))
+    lines = {
+        tuple(place): account.lines[number]
+        for number, place in enumerate(told.get("places", ()))
+    }
+    calls = tuple(
+        (lines[file, line], name, count)
+        for file, line, name, count in told.get("calls", ())
+        if (file, line) in lines
+    )
+    # The most in one trace: a function may be traced again.
+    backward = Counter[tuple[str, int]]()
+    for trace in told.get("traces", ()):
+        backward |= Counter(map(tuple, trace["backward"]))
+    seen = Seen(
+        account,
+        frozenset(told.get("frozen", ())),
+        calls,
+        tuple((lines[place], n) for place, n in backward.items() if place in lines),
+    )
     found: list[Tip] = []
     for cause in CAUSES:
         for tip in cause.tips(seen):
@@ -40,22 +57,3 @@ def swapped(account: Account) -> frozenset[str]:
     """The causes of changes of a diagnosis that an account's tips are about."""
     told = {tip.cause for tip in account.tips}
     return frozenset(one.swap for one in CAUSES if one.id in told and one.swap)
-
-
-def _backward(account: Account, told: dict[str, Any]) -> tuple[Any, ...]:
-    lines = {tuple(place): n for n, place in enumerate(told.get("places", ()))}
-    most: dict[int, int] = {}
-    for trace in told.get("traces", ()):
-        for place, count in Counter(map(tuple, trace["backward"])).items():
-            if place in lines:
-                most[lines[place]] = max(most.get(lines[place], 0), count)
-    return tuple((account.lines[n], count) for n, count in most.items())
-
-
-def _calls(account: Account, told: dict[str, Any]) -> tuple[Any, ...]:
-    by_place = {tuple(place): n for n, place in enumerate(told.get("places", ()))}
-    return tuple(
-        (account.lines[by_place[file, line]], name, count)
-        for file, line, name, count in told.get("calls", ())
-        if (file, line) in by_place
-    )
