@@ -33,9 +33,9 @@ SEEN, PROGRESS, UNCONTAINED = "seen", "progress", "uncontained"
 RAW, STOP = "seen.json", "stop"
 USUAL_S, LONGEST_S = 30.0, 120.0
 _TELL_EVERY_S = 1.0
-# Python keeps its lock for 5 ms otherwise, and short calls that hold it would be seen
-# where they let go of it.
-_SWITCH_S = 0.0005
+# Python keeps its lock for 5 ms otherwise, and a thread would be seen where it lets go
+# of the lock by itself, not where it computes.
+_SWITCH_S = 0.00005
 # When windows are traced: shares of the seconds left once the training began.
 _WINDOWS = (0.1, 0.3, 0.5, 0.7, 0.85)
 _WARM_UPDATES, _ASK_EVERY_S = 3, 0.25

@@ -99,8 +99,14 @@ class Places:
             makes = made is not None and one.f_code.co_name == "__init__"
             if makes and one.f_locals.get("self") is made:
                 continue
-            return one.f_code.co_filename, one.f_lineno
+            return place_of(one)
         return None
+
+
+def place_of(frame: FrameType) -> Place:
+    """The line that a frame is at; its first where Python knows none."""
+    line: int | None = frame.f_lineno
+    return frame.f_code.co_filename, line or frame.f_code.co_firstlineno
 
 
 def outwards(frame: FrameType | None) -> Iterator[FrameType]:

@@ -21,6 +21,7 @@ from perfkit.account.places import (
     Place,
     Places,
     outwards,
+    place_of,
 )
 from perfkit.account.watch import Watch
 
@@ -171,7 +172,7 @@ class Sampler:
                 roles.add(role)
         repeats = bool(self.watch.trained_at)
         if user is not None:
-            place = user.f_code.co_filename, user.f_lineno
+            place = place_of(user)
         elif self.home is not None:
             place = self.home
         else:

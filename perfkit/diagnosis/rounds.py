@@ -224,7 +224,7 @@ class Screening:
             plainly = change.ceiling and ratio > _PLAINLY
             again = turns < _FEWEST_TURNS and ratio > CLAIMED and not plainly
             place = 0 if again else 4
-        elif change.cause in _PLAIN or change.ceiling:
+        elif change.cause in _PLAIN or (change.ceiling and change.cause != LINE):
             place = 1
         elif change.kind == "opportunity":
             place = 5

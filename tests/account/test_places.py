@@ -11,7 +11,7 @@ import pytest
 
 import perfkit
 from perfkit.account import places
-from perfkit.account.places import Places, outwards
+from perfkit.account.places import Places, outwards, place_of
 
 
 def touched(path):
@@ -144,3 +144,10 @@ def test_what_makes_an_object_is_not_its_own_init(tmp_path):
     # Who makes a part of itself in its init is the one that made the part.
     assert at.place(block.inner.frame, block.inner)[1] in (8, 10)
     assert isinstance(block.frame, types.FrameType)
+
+
+@pytest.mark.parametrize(("line", "told"), [(7, 7), (None, 3)])
+def test_a_frame_between_two_lines_is_at_its_first(line, told):
+    code = types.SimpleNamespace(co_filename="train.py", co_firstlineno=3)
+    frame = types.SimpleNamespace(f_lineno=line, f_code=code)
+    assert place_of(frame) == ("train.py", told)
