@@ -8,7 +8,7 @@ from typing import Any
 
 from perfkit.charts.canvas import stamped
 from perfkit.charts.figure import Figure, Kind
-from perfkit.charts.learning import has_losses, learning, learning_time
+from perfkit.charts.learning import has_losses, learning_time
 from perfkit.charts.plan import anatomy, has_anatomy, has_plan, plan
 from perfkit.charts.profiled import has_ops, has_steps, profiled_ops, profiled_steps
 from perfkit.charts.rates import rates, ratios
@@ -40,8 +40,7 @@ COMMON: dict[str, Kind[Finding]] = {
     "timeline": Kind(
         timeline, "What happened when", lambda f: any(t.ticks for t in f.trials)
     ),
-    "learning": Kind(learning, "What each variant learns", has_losses),
-    "learning_time": Kind(learning_time, "How soon it learns that", has_losses),
+    "learning_time": Kind(learning_time, "How soon it learns", has_losses),
     "roofline": Kind(roofline, "How near to the machine's limits", has_roofline),
     "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
 }

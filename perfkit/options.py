@@ -231,21 +231,18 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _RACES_CODES
     trainings = (
-        "scripts as they are, or FILE.py:FUNCTION, the first to be held against; or "
+        "scripts as they are, or FILE.py:FUNCTION, the first being the baseline; or "
         "one, and one of the following; the scripts' own arguments behind --"
     )
     _add(parser, "trainings", "FILE.py", trainings, nargs="+")
     several = {
-        "--commit": ("COMMIT", "hold the working tree against a commit of git"),
+        "--commit": ("COMMIT", "compare the working tree with a commit of git"),
         "--python": ("PYTHON", "the same in the environment of another interpreter"),
         "--env": ("NAME=VALUE", "the same with a variable; several in one are quoted"),
         "--cores": ("0-1,3", "the same on these cores alone"),
     }
     for name, told in several.items():
         _add(parser, name, *told, action="append", default=[])
-    _add(parser, "--batch", "64,128", "sizes of a batch", type=_integers, default=())
-    policies = "of float32, mixed_bfloat16, mixed_float16"
-    _add(parser, "--policy", "WORD,WORD", policies, type=_words, default=())
     _add_fit(parser)
     whole = (
         "run scripts to their end, whatever they do, and compare the seconds of a run"
@@ -441,14 +438,6 @@ def _integer(text: str) -> int | str:
         return int(text)
     except ValueError:
         return text
-
-
-def _integers(text: str) -> tuple[int | str, ...]:
-    return tuple(map(_integer, _words(text)))
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
 
 
 def _share(text: str) -> float | str:

@@ -161,12 +161,10 @@ class Host:
     """The launcher of a place that is another than this process.
 
     Attributes:
-        log: What TensorFlow said when it was loaded; "" before that.
         loaded_s: Seconds that loading it took; None before that.
     """
 
     def __init__(self, place: Place, environment: Environment) -> None:
-        self.log = ""
         self.loaded_s: float | None = None
         self._place = place
         self._number = 0
@@ -222,7 +220,7 @@ class Host:
         if not self._connection.poll(timeout):
             return False
         try:
-            _, problem, self.log = self._connection.recv()
+            _, problem = self._connection.recv()
         except (EOFError, OSError):
             problem = self._last_words()
         if problem:

@@ -46,9 +46,9 @@ def _warm(asking: Connection) -> None:
             if asking.poll():
                 asking.recv()
     except RunError as error:
-        asking.send(("ready", str(error), ""))
+        asking.send(("ready", str(error)))
         raise EOFError from None
-    asking.send(("ready", "", launcher().log()))
+    asking.send(("ready", ""))
 
 
 def _do(asking: Connection, running: dict[int, Running], what: tuple[Any, ...]) -> None:

@@ -10,10 +10,6 @@ ONE_PROCESS = "one process"
 WHOLE = "whole epochs"
 # The note of the losses of a trial: after so many examples, their mean since the last.
 LOSSES = "losses"
-# The note of how many examples a trial had seen when its data began anew.
-NEW_EXAMPLES = "new examples"
-# The note of the seconds from a trial's start until its first step was done.
-FIRST_STEP_S = "first_step_s"
 # The note of a trial that is one run, from its beginning to its end, as one tick.
 RUN = "whole run"
 # The notes of a training that raised: they tell paths, so who runs it sees them, and no

@@ -1,6 +1,5 @@
-"""Which sides were asked for: by files, a commit, a Python, a variable, a batch."""
+"""Which sides were asked for: by files, a commit, a Python, a variable, cores."""
 
-import itertools
 import os
 import re
 import shlex
@@ -19,7 +18,6 @@ from perfkit.measure.host import Place
 from perfkit.race.commits import checked_out
 from perfkit.race.side import Side
 
-POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 _NOW = "the working tree"
 _MOST = 8
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
@@ -32,12 +30,10 @@ class Asked:
     Attributes:
         trainings: Functions, or files as ``diagnose`` takes them; the first is the
             baseline. One alone needs one of the others.
-        commit: Revisions of git: each is held against the working tree, as before it.
-        python: Interpreters of other environments.
-        env: Of each side more: variables, as ``"NAME=VALUE NAME=VALUE"``.
-        cores: Of each side more: numbers of cores, as ``"0-1,3"``.
-        batch: Sizes of a batch, each with each policy.
-        policy: Dtype policies.
+        commit: Revisions of git: each is a side before the working tree.
+        python: Interpreters of other environments, a side each.
+        env: Variables of a side each, as ``"NAME=VALUE NAME=VALUE"``.
+        cores: Numbers of the cores of a side each, as ``"0-1,3"``.
         arguments: Of the scripts, as on their own command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
         whole: Whether scripts are run to their end, whatever they do.
@@ -48,8 +44,6 @@ class Asked:
     python: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     cores: tuple[str, ...] = ()
-    batch: tuple[int, ...] = ()
-    policy: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     fit: int = 0
     whole: bool = False
@@ -64,22 +58,20 @@ class Asked:
             "python": [*map(_in_short, self.python)],
             "env": [*map(_shared, self.env)],
             "cores": [*self.cores],
-            "batch": [*self.batch],
-            "policy": [*self.policy],
-            "fit": [self.fit] * bool(self.fit),
+            "fit": [self.fit] if self.fit else [],
         }
         if not all(isinstance(made, Script | InFile) for made in makers):
             several = [(option, each) for option, each in given.items() if each]
             # One of a kind stands for itself.
             named = [f"{o}={each if each[1:] else each[0]!r}" for o, each in several]
             return f"perfkit.race({', '.join([*names, *named])})"
-        for option in ("batch", "policy"):
-            given[option] = [",".join(map(str, given[option]))] * bool(given[option])
-        pairs = [(f"--{o}", str(one)) for o, each in given.items() for one in each]
-        # What a script is given is its own, and may be anything.
-        rest = " -- …" * bool(self.arguments)
-        words = [*["--whole"] * self.whole, *itertools.chain(*pairs), *names]
-        return shlex.join(["perfkit", "race", *words]) + rest
+        words = ["--whole"] if self.whole else []
+        for option, each in given.items():
+            for value in each:
+                words += [f"--{option}", str(value)]
+        # A script's own arguments may hold anything, such as a secret.
+        rest = " -- …" if self.arguments else ""
+        return shlex.join(["perfkit", "race", *words, *names]) + rest
 
     def _maker(self, training: Any) -> Callable[[], Any]:
         if not self.whole:
@@ -118,13 +110,11 @@ def entrants(asked: Asked) -> Entrants:
         "--python": bool(asked.python),
         "--env": bool(asked.env),
         "--cores": bool(asked.cores),
-        "--batch and --policy": bool(asked.batch or asked.policy),
     }
-    own = [n for n in ("batch", "policy", "fit") if asked.whole and getattr(asked, n)]
-    if own:
+    if asked.whole and asked.fit:
         raise BadParameterError(
-            f"--whole runs scripts as they are, without --{own[0]}: change that in a "
-            "copy of the script, and race the two."
+            "--whole runs scripts as they are, with all their calls of fit: leave "
+            "--fit or --whole out."
         )
     given = [kind for kind, there in kinds.items() if there]
     if not given:
@@ -153,7 +143,7 @@ def _of_files(asked: Asked) -> Entrants:
         # The same name in two folders: the folder tells them apart.
         names = [_with_folder(m, n) for m, n in zip(makers, names, strict=True)]
     if len(set(names)) < len(names):
-        names = [f"{name} ({i})" for i, name in enumerate(names, 1)]
+        names = _numbered(names)
     sides = (Side(name=n, maker=m) for n, m in zip(names, makers, strict=True))
     return Entrants(tuple(sides))
 
@@ -220,43 +210,18 @@ def _in_places(
 ) -> Entrants:
     made = asked._maker(asked.trainings[0])
     here = Side(name=own or name_of(made), maker=made)
+    if len(set(names)) < len(set(places)):
+        # Places that differ in what no name holds.
+        names = _numbered(names)
     others = (
         Side(name=name, maker=made, place=place, changes=f"{name} besides.")
-        for name, place in zip(_told_apart(names, places), places, strict=True)
+        for name, place in zip(names, places, strict=True)
     )
     return Entrants((here, *others))
 
 
-def _told_apart(names: Sequence[str], places: Sequence[Place]) -> list[str]:
-    """Number the names that several places have; one given twice keeps its name."""
-    known = {
-        name: {p for n, p in zip(names, places, strict=True) if n == name}
-        for name in names
-    }
-    return [
-        f"{name} ({number})" if len(known[name]) > 1 else name
-        for number, name in enumerate(names, 1)
-    ]
-
-
-def _by_hand(asked: Asked) -> Entrants:
-    made = asked._maker(asked.trainings[0])
-    for policy in asked.policy:
-        if policy not in POLICIES:
-            raise BadParameterError(
-                f"--policy is {policy!r}; choose from {', '.join(POLICIES)}."
-            )
-    for size in asked.batch:
-        if not isinstance(size, int) or size < 1:
-            raise BadParameterError(
-                f"--batch is {size!r}; give numbers of examples, such as 64,128."
-            )
-    sides = [Side(name=name_of(made), maker=made)]
-    for batch, policy in itertools.product(asked.batch or (0,), asked.policy or ("",)):
-        said = [f"batch {batch}"] * bool(batch) + [policy] * bool(policy)
-        name = " in ".join(said)
-        sides.append(Side(name=name, maker=made, batch=batch, policy=policy))
-    return Entrants(tuple(sides))
+def _numbered(names: Sequence[str]) -> list[str]:
+    return [f"{name} ({number})" for number, name in enumerate(names, 1)]
 
 
 _ENTRANTS = {
@@ -265,7 +230,6 @@ _ENTRANTS = {
     "--python": _of_pythons,
     "--env": _of_variables,
     "--cores": _of_cores,
-    "--batch and --policy": _by_hand,
 }
 
 

@@ -42,15 +42,20 @@ class Difference:
     other_work: bool = False
 
 
-def differences(one: Facts, other: Facts, *, batch: int = 0) -> tuple[Difference, ...]:
+def differences(
+    one: Facts, other: Facts, *, retuned: bool = False
+) -> tuple[Difference, ...]:
     """What ``one`` does otherwise than ``other``, by what they were seen to be.
 
-    A ``batch`` that was chosen by hand is known, and no difference.
+    Args:
+        one: The side in question.
+        other: The baseline.
+        retuned: Whether another batch is what was asked for, and so no difference.
     """
-    return tuple(_differences(one, other, by_hand=bool(batch)))
+    return tuple(_differences(one, other, retuned=retuned))
 
 
-def _differences(one: Facts, other: Facts, *, by_hand: bool) -> Iterator[Difference]:
+def _differences(one: Facts, other: Facts, *, retuned: bool) -> Iterator[Difference]:
     if one.counts != other.counts:
         said = "one of them counts its steps, and what these hold is not known"
         yield Difference(said, other_work=True)
@@ -73,7 +78,7 @@ def _differences(one: Facts, other: Facts, *, by_hand: bool) -> Iterator[Differe
     if mine != theirs:
         said = f"an example is {_listed(mine)} instead of {_listed(theirs)}"
         yield Difference(said, other_work=True)
-    if one.batch != other.batch and not by_hand:
+    if one.batch != other.batch and not retuned:
         yield Difference(f"a step holds {one.batch} examples instead of {other.batch}")
     # Examples of an epoch; 0 where nobody knows.
     mine_, theirs_ = ((each.steps or 0) * each.batch for each in (one, other))

@@ -1,6 +1,5 @@
 """The question of a race, and its verdict: is one side faster than the other?"""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -22,6 +21,7 @@ from perfkit.race.job import Difference
 from perfkit.race.side import LEFT, Side
 
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
+_TOO_FEW = f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
 _LEARNS = (
     "{name} learns otherwise: tune its learning rate anew, and watch the validation "
     "loss."
@@ -33,8 +33,8 @@ _LEFT = (
 )
 _ALIKE = "The losses of their first steps are the same."
 _NO_LOSS = (
-    "How a loop of your own learns is not seen here: see to it that both sides do the "
-    "same."
+    "{name} is a loop of your own, and how that learns is not seen here: check that "
+    "both sides do the same."
 )
 
 
@@ -46,7 +46,7 @@ class Race(Experiment):
         of: Its sides, the baseline first.
         facts: Of each side's training, by its name; none before they were looked at.
         typed: The command that asks for it, without paths.
-        environment: What differs in what the sides run on.
+        packages: Those whose versions differ between the sides' environments.
     """
 
     name: ClassVar[str] = "race"
@@ -54,7 +54,7 @@ class Race(Experiment):
     of: Any = field(default=(), metadata=NOT_ASKED)
     facts: Any = field(default_factory=dict, metadata=NOT_ASKED)
     typed: Any = field(default="", metadata=NOT_ASKED)
-    environment: Any = field(default=Fold(""), metadata=NOT_ASKED)
+    packages: Any = field(default=Fold(""), metadata=NOT_ASKED)
 
     def __post_init__(self) -> None:
         """Take the sides as they are: they were checked when they were chosen."""
@@ -62,8 +62,8 @@ class Race(Experiment):
     @property
     def sides(self) -> Sequence[Side]:
         """Its sides, the baseline first."""
-        found: Sequence[Side] = self.of
-        return found
+        sides: Sequence[Side] = self.of
+        return sides
 
     @property
     def baseline(self) -> str:  # type: ignore[override]
@@ -106,27 +106,26 @@ class Race(Experiment):
         best = next((s for s in timed if s.name == fastest.variant), None)
         rates = {timing.variant: timing.rate for timing in measured.timings}
         nearest = best or max(timed, key=lambda side: rates[side.name])
-        found, rest = self._told(nearest, measured), [s for s in timed if s != nearest]
+        verdict = self._compare(nearest, measured)
+        rest = [side for side in timed if side != nearest]
         if len(others) > 1 and best is None:
             names = ", ".join(side.name for side in timed)
-            lower = f"{found.much[:1].lower()}{found.much[1:]}"
-            much = found.much and f"Nearest is {nearest.name}: {lower}"
+            lower = f"{verdict.much[:1].lower()}{verdict.much[1:]}"
+            much = verdict.much and f"Nearest is {nearest.name}: {lower}"
             none = f"None of these is shown to be faster than {first.name}: {names}."
-            found, rest = replace(found, headline=none, much=much), timed
-        apart = dict(self._other_jobs(rest, measured))
-        told = tuple(apart.values())
-        if len(apart) > 1:
-            *some, last = apart
+            verdict, rest = replace(verdict, headline=none, much=much), timed
+        jobs = {side.name: self._other_job(side, measured) for side in rest}
+        jobs = {name: sentence for name, sentence in jobs.items() if sentence}
+        warnings = tuple(jobs.values())
+        if len(jobs) > 1:
+            *some, last = jobs
             names = f"{', '.join(some)} and {last}"
-            # The one that the headline names may do one as well.
-            differs = nearest.name not in apart and self.differences(nearest, measured)
-            too = ", too" if differs else ""
-            told = (f"{names} do other jobs than {first.name}{too}.",)
-        found = replace(found, warnings=(*found.warnings, *told))
-        return self._with_reasons(found, nearest, measured)
+            warnings = (f"{names} do other jobs than {first.name}.",)
+        verdict = replace(verdict, warnings=(*verdict.warnings, *warnings))
+        return self._with_reasons(verdict, nearest, measured)
 
-    def _told(self, side: Side, measured: Measurement) -> Verdict:
-        """Of one side against the baseline."""
+    def _compare(self, side: Side, measured: Measurement) -> Verdict:
+        """Compare one side with the baseline."""
         compared = measured.compare(side.name, self.baseline)
         assert compared
         compared = compared.after(LEAST_ROUNDS)
@@ -138,8 +137,8 @@ class Race(Experiment):
             # Which of them is faster is known all the same.
             sure = "likely"
         if differ:
-            said = "; ".join(each.said for each in differ)
             if any(each.other_work for each in differ):
+                said = "; ".join(each.said for each in differ)
                 return Verdict(
                     headline=f"{one} and {two} do different work, so neither is called "
                     f"faster: {said}.",
@@ -147,7 +146,7 @@ class Race(Experiment):
                 )
             per_example = f"per example it {_compared(compared)}"
             return Verdict(
-                headline=f"{one} does another job than {two}: {said}.",
+                headline=self._other_job(side, measured),
                 much=as_sentence(": ".join(filter(None, (per_example, rates)))),
                 sure=sure,
                 interval=ends,
@@ -172,25 +171,20 @@ class Race(Experiment):
             sure=sure,
             interval=ends,
             warnings=warned,
-            next=_next(compared),
+            next="" if compared.rounds >= LEAST_ROUNDS else _TOO_FEW,
             winner=one if compared.verdict == "faster" else "",
         )
 
     def _with_reasons(
-        self, found: Verdict, nearest: Side, measured: Measurement
+        self, verdict: Verdict, nearest: Side, measured: Measurement
     ) -> Verdict:
-        """The same with what it rests on, and why the sides differ."""
-        explained = [self.sides[0], nearest]
-        part, split = why.where(explained, self.facts, measured)
-        folds = (
-            split,
-            why.starting(self.sides, self.facts, measured),
-            Fold("Is it the same job?", tuple(self._same(measured))),
-            self.environment,
-        )
+        """Add what failed, where the time of a step goes, and what else differs."""
+        same_job = Fold("Is it the same job?", tuple(self._same_job(measured)))
+        explained = (self.sides[0], nearest)
+        folds = (why.where(explained, self.facts, measured), same_job, self.packages)
         return replace(
-            found,
-            because=(*filter(None, [part]), *failures(measured)),
+            verdict,
+            because=failures(measured),
             folds=tuple(
                 fold
                 for fold in folds
@@ -200,42 +194,34 @@ class Race(Experiment):
 
     def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
         """What a side does otherwise than the baseline, but for what was asked for."""
-        seen = job.differences(
-            self.facts[side.name],
-            self.facts[self.baseline],
-            batch=side.batch or side.retuned,
-        )
-        if side.learns_otherwise:
+        facts = self.facts[side.name], self.facts[self.baseline]
+        seen = job.differences(*facts, retuned=side.retuned)
+        if side.retuned:
             return seen
         return (*seen, *job.in_learning(measured, side.name, self.baseline))
 
-    def _other_jobs(
-        self, sides: Sequence[Side], measured: Measurement
-    ) -> Iterator[tuple[str, str]]:
-        """Which of these do another job, each with a sentence that says which."""
-        for side in sides:
-            if differ := self.differences(side, measured):
-                said = "; ".join(each.said for each in differ)
-                name = side.name
-                yield name, f"{name} does another job than {self.baseline}: {said}."
+    def _other_job(self, side: Side, measured: Measurement) -> str:
+        """Say which other job a side does; "" where it does the same."""
+        named = f"{side.name} does another job than {self.baseline}"
+        differ = "; ".join(each.said for each in self.differences(side, measured))
+        return differ and f"{named}: {differ}."
+
+    def _same_job(self, measured: Measurement) -> Iterator[str]:
+        for side in self.sides[1:]:
+            if sentence := self._other_job(side, measured):
+                yield sentence
+            elif self.facts[side.name].loop:
+                yield _NO_LOSS.format(name=side.name)
+            elif job.alike(measured, side.name, self.baseline):
+                yield f"{side.name}: {_ALIKE}"
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
-        if side.learns_otherwise:
+        if side.retuned:
             yield _LEARNS.format(name=side.name)
         trials = measured.of(self.baseline)
         left = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
         if left:
             yield _LEFT.format(names=", ".join(left), two=self.baseline)
-
-    def _same(self, measured: Measurement) -> Iterator[str]:
-        yield from dict(self._other_jobs(self.sides[1:], measured)).values()
-        for side in self.sides[1:]:
-            if self.facts[side.name].loop:
-                yield _NO_LOSS
-                return
-            if job.alike(measured, side.name, self.baseline):
-                yield f"{side.name}: {_ALIKE}"
-            yield from _learnt(measured, side, self.sides[0])
 
     def _rates(self, side: Side, measured: Measurement) -> str:
         """How fast both are; "" where that is not known well enough."""
@@ -244,7 +230,7 @@ class Race(Experiment):
         assert two
         if not all(units.is_known(t.low, t.high) for t in (one, two)):
             return ""
-        batches = {why.facts_of(s, self.facts).batch for s in (side, self.sides[0])}
+        batches = {self.facts[name].batch for name in (side.name, self.baseline)}
         said = units.instead(units.rate(one.rate), units.rate(two.rate))
         if len(batches) > 1:
             return said
@@ -256,41 +242,10 @@ class Race(Experiment):
         return f"a step takes {steps[0]} instead of {steps[1]} ({said})"
 
 
-def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
-    """How far each had learnt after as many examples, over all seeds."""
-    one, two = (job.losses_of(measured, each.name) for each in (side, baseline))
-    common = [
-        (dict(one[number]), dict(two[number])) for number in one.keys() & two.keys()
-    ]
-    seen = [max(mine.keys() & theirs.keys(), default=0) for mine, theirs in common]
-    last = min(seen, default=0)
-    pairs = [(m[last], t[last]) for m, t in common if last in m and last in t]
-    if not last or not all(math.isfinite(x) for pair in pairs for x in pair):
-        return
-    mine_, theirs_ = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
-    # A training may set its seed itself: all trials of it are then of one.
-    began = {f"{values[min(values)]:.4g}" for _, values in common if values}
-    seeds = (
-        f"{len(pairs)} trials, one seed" if len(began) == 1 else f"{len(pairs)} seeds"
-    )
-    seeds = seeds if len(pairs) > 1 else "one seed"
-    yield (
-        f"After {last:,} examples the loss of {side.name} was "
-        f"{units.significant(mine_)}, that of {baseline.name} "
-        f"{units.significant(theirs_)} ({seeds})."
-    )
-
-
 def _is_open(compared: Comparison) -> bool:
     """Whether there is a difference, and nobody knows how large it is."""
     known = units.is_known(compared.low, compared.high)
     return compared.verdict in ("faster", "slower") and not known
-
-
-def _next(compared: Comparison) -> str:
-    if compared.rounds >= LEAST_ROUNDS:
-        return ""
-    return f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
 
 
 def _ends(compared: Comparison) -> str:

@@ -5,7 +5,6 @@ It goes from the first look at its sides to the saved finding.
 
 import contextlib
 import dis
-import os
 import platform
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -25,7 +24,6 @@ from perfkit.experiments.replay import Replay
 from perfkit.experiments.session import Session, check_budget
 from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.standing import LEAST_ROUNDS, measurement
-from perfkit.machine.environment import named_in, own_names
 from perfkit.measure import spread
 from perfkit.measure.host import Environment, Launchers, Place, environment_of
 from perfkit.measure.measurement import Measurement
@@ -218,27 +216,16 @@ class RaceSession(Session):
             yield Preparing("Loading TensorFlow, once for each environment")
         if self._stopped.is_set():
             return
-        known: dict[tuple[object, Place], Facts] = {}
         whole = isinstance(self._race, WholeRace)
         for side in () if whole else self._race.sides:
-            key = side.maker, side.place
-            if key not in known:
-                found = yield from self._facts_of(side)
-                if found is None:
-                    return
-                known[key] = found
-            facts[side.name] = known[key]
+            seen = yield from self._facts_of(side)
+            if seen is None:
+                return
+            facts[side.name] = seen
             # Refused here, and not in the middle of a run.
-            side.make_changes(known[key])
-            _check_holds(side, self._given[side.name], known[key])
-        logs = {place: host.log for place, host in launchers.hosts.items()}
-        environment = why.environments(
-            self._race.sides,
-            self._environments,
-            logs,
-            (*own_names(), *named_in(os.environ)),
-        )
-        self._race = replace(self._race, facts=facts, environment=environment)
+            _check_holds(side, self._given[side.name], seen)
+        packages = why.packages(self._race.sides, self._environments)
+        self._race = replace(self._race, facts=facts, packages=packages)
         if isinstance(self._race, WholeRace):
             self._race = replace(self._race, budget=self._budget)
         self.experiment = self._race
@@ -311,8 +298,6 @@ def race(
     python: str | Path | Sequence[str | Path] = (),
     env: str | Sequence[str] = (),
     cores: str | Sequence[str] = (),
-    batch: int | Sequence[int] = (),
-    policy: str | Sequence[str] = (),
     arguments: Sequence[str] = (),
     fit: int = 0,
     whole: bool = False,
@@ -333,12 +318,10 @@ def race(
     Args:
         *trainings: Functions that return a compiled Keras model and its data, or files
             as ``diagnose`` takes them. The first is the baseline.
-        commit: Revisions of git: the working tree is held against each.
+        commit: Revisions of git, each compared with the working tree.
         python: Interpreters of other environments.
         env: Variables for a side of its own each: ``"NAME=VALUE NAME=VALUE"``.
         cores: Cores for a side of its own each: ``"0-1,3"``.
-        batch: Examples of a step, a side of its own each.
-        policy: Dtype policies, a side of its own each.
         arguments: Of the scripts, as on their own command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
         whole: Whether scripts are run to their end, whatever they do: a run of one is
@@ -363,8 +346,6 @@ def race(
         python=python,
         env=env,
         cores=cores,
-        batch=batch,
-        policy=policy,
         arguments=arguments,
         fit=fit,
         whole=whole,
@@ -444,5 +425,4 @@ def asked_for(
 
 
 def _several(given: Any) -> tuple[Any, ...]:
-    alone = isinstance(given, str | int | float | Path)
-    return (given,) if alone else tuple(given)
+    return (given,) if isinstance(given, str | int | Path) else tuple(given)

@@ -30,15 +30,15 @@ def without(side: str, change: Change) -> str:
 
 
 def ceilings(facts: Facts) -> tuple[Change, ...]:
-    """What leaves whole parts of a step out: input, whoever watches, most of Python."""
-    found, _ = changes.applicable(facts)
+    """Leave whole parts of a step out: input, callbacks, most of Python."""
+    applicable, _ = changes.applicable(facts)
     return tuple(
-        s
-        for s in found
-        if s.ceiling
-        or s.cause == "step-overhead"
-        # Where but one thing watches, nothing leaves out all at once.
-        or (s.cause == "callback" and not s.after)
+        change
+        for change in applicable
+        if change.ceiling
+        or change.cause == "step-overhead"
+        # A single callback has no group that leaves all of them out at once.
+        or (change.cause == "callback" and not change.after)
     )
 
 
@@ -101,18 +101,13 @@ class Rounds:
 
     @property
     def _other_job(self) -> bool:
-        first, *others = self.sides
-        return any(
-            job.differences(self.facts[s.name], self.facts[first.name], batch=s.batch)
-            for s in others
-        )
+        first, *others = (self.facts[side.name] for side in self.sides)
+        return any(job.differences(other, first) for other in others)
 
     def _variants(self) -> Iterator[Variant]:
         first, *others = self.sides
         yield Variant(first.name, Work(first, self.facts[first.name]), first.changes)
         for side in others:
-            # Ends of epochs are few and waver: all sides share what they usually take,
-            # but for one whose own are shown to be others.
             work = Work(side, self.facts[side.name])
             yield Variant(side.name, work, side.changes, first.name)
 

@@ -150,42 +150,27 @@ class WholeRace(Race):
         """None: what the scripts do is not looked at."""
         return ()
 
-    def too_few(self, measured: Measurement | None, spent: float = 0.0) -> str:
-        """Say that the budget holds fewer runs than are wanted; "" if it holds them.
-
-        Args:
-            measured: The runs that have ended; None where none has.
-            spent: Seconds that the first run has taken by now.
-        """
-        known = self._seconds(measured, started=True) if measured else [("", spent)]
-        if not (run_s := statistics.fmean([s for _, s in known] or [0.0])):
-            return ""
-        held = int(self.budget / (run_s * len(self.sides)))
+    def too_few(self, measured: Measurement) -> str:
+        """Say that the budget holds fewer than three runs of each; "" otherwise."""
+        run_s = self._run_s(measured)
+        held = int(self.budget / (run_s * len(self.sides))) if run_s else LEAST_ROUNDS
         if held >= LEAST_ROUNDS:
             return ""
-        if measured is None:
-            return (
-                f"One run takes more than {units.seconds(run_s)}: this budget holds "
-                "fewer than three of each; give a larger --budget."
-            )
-        wanted = _in_tens(_SPARE * LEAST_ROUNDS * len(self.sides) * run_s)
-        takes = f"One run takes about {units.seconds(run_s)}"
-        if len(known) == len(self.sides):
-            together = sum(seconds for _, seconds in known)
-            takes = f"One run of each takes {units.seconds(together)} together"
+        needed = _in_tens(_SPARE * LEAST_ROUNDS * len(self.sides) * run_s)
         return (
-            f"{takes}: this budget holds {held or 'less than 1'} of each; give "
-            f"--budget {wanted} for three."
+            f"One run takes about {units.seconds(run_s)}: this budget holds "
+            f"{held or 'less than 1'} of each; give --budget {needed} for three."
         )
 
-    def expected_s(self, measured: Measurement | None) -> float:
-        """Seconds that it may take without a budget; 0.0 while nobody knows."""
-        known = self._seconds(measured, started=True) if measured else []
-        if not known:
-            return 0.0
-        run_s = statistics.fmean(seconds for _, seconds in known)
-        usual = _ROUNDS * (len(self.sides) + 1) * run_s
+    def expected_s(self, measured: Measurement) -> float:
+        """Seconds that it may take without a budget."""
+        usual = _ROUNDS * (len(self.sides) + 1) * self._run_s(measured)
         return min(float(self.budget), max(_SHORTEST_S, usual))
+
+    def _run_s(self, measured: Measurement) -> float:
+        """Seconds of a run with its start, the mean over the sides; 0.0 if unknown."""
+        known = [seconds for _, seconds in self._seconds(measured, started=True)]
+        return statistics.fmean(known) if known else 0.0
 
     def _seconds(
         self, measured: Measurement, *, started: bool = False
@@ -208,11 +193,11 @@ class WholeRace(Race):
         yield _NOT_COMPARED
 
     def _with_reasons(
-        self, found: Verdict, nearest: Side, measured: Measurement
+        self, verdict: Verdict, nearest: Side, measured: Measurement
     ) -> Verdict:
-        folds = (self.environment,) if self.environment.tables else ()
-        next_ = (found.next and self.too_few(measured)) or found.next
-        return replace(found, because=failures(measured), folds=folds, next=next_)
+        folds = (self.packages,) if self.packages.tables else ()
+        next_ = (verdict.next and self.too_few(measured)) or verdict.next
+        return replace(verdict, because=failures(measured), folds=folds, next=next_)
 
 
 def noise_of(measured: Measurement) -> float:
@@ -223,25 +208,23 @@ def noise_of(measured: Measurement) -> float:
 def foreseeing(
     events: Iterable[Event], race: WholeRace, *, auto: bool
 ) -> Iterator[Event]:
-    """Tell besides what a run tells how many runs its budget holds, once it is known.
+    """Add how many runs the budget holds, once the first run has ended.
 
     Args:
-        events: What the run tells.
-        race: What is run.
+        events: Of the race.
+        race: The race.
         auto: Whether nobody gave a budget.
     """
-    measured, said = None, ""
+    measured, warning = None, ""
     for event in events:
-        spent = 0.0
         if isinstance(event, TrialEnded):
             measured = event.measurement
-        elif isinstance(event, Progress):
-            spent = event.spent
-            if auto:
-                event = replace(event, expected=race.expected_s(measured))
+        if auto and isinstance(event, Progress):
+            expected = race.expected_s(measured) if measured else 0.0
+            event = replace(event, expected=expected)
         yield event
-        if not said and (said := race.too_few(measured, spent)):
-            yield Foreseen(said)
+        if measured and not warning and (warning := race.too_few(measured)):
+            yield Foreseen(warning)
 
 
 def _in_tens(seconds: float) -> int:

@@ -50,7 +50,6 @@ model.save("trained.keras")
     [
         ("race", "the following arguments are required: FILE.py"),
         ("race train.py", "A race needs two sides"),
-        ("race train.py --batch many", "--batch is 'many'; give numbers"),
         ("race train.py --commit main", "git refused"),
         ("race train.py --python no-such-python", "cannot be run as Python"),
         ("race train.py other.py --worse 100%", "--worse is 1.0; give a share"),
@@ -175,11 +174,6 @@ def test_all_that_is_typed_is_asked(opened):
     assert what.arguments == ("--epochs", "3", "--env", "C=3")
     assert (what.fit, asked["budget"]) == (2, "auto")
     assert (asked["seed"], asked["folder"]) == (7, "kept")
-    cli.main(
-        ["race", "t.py", "--batch", "64,128", "--policy", "float32,mixed_bfloat16"]
-    )
-    assert asked["what"].batch == (64, 128)
-    assert asked["what"].policy == ("float32", "mixed_bfloat16")
 
 
 def test_the_help_says_what_each_code_means(capsys):

@@ -11,7 +11,7 @@ from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
 from perfkit.options import parse
-from perfkit.race.entrants import POLICIES, Asked, entrants
+from perfkit.race.entrants import Asked, entrants
 from tests.race.repositories import SCRIPT
 
 FUNCTION = "def make_training():\n    return 1, 2\n"
@@ -141,19 +141,6 @@ def test_environments_whose_folders_have_one_name_are_two_sides(train, tmp_path)
     assert len({side.name for side in found}) == 3
 
 
-def test_what_a_diagnosis_can_change_is_chosen_by_hand(train):
-    found = sides(train, batch=(64, 128), policy=("float32", "mixed_bfloat16"))
-    assert [(side.name, side.batch, side.policy) for side in found] == [
-        ("train.py", 0, ""),
-        ("batch 64 in float32", 64, "float32"),
-        ("batch 64 in mixed_bfloat16", 64, "mixed_bfloat16"),
-        ("batch 128 in float32", 128, "float32"),
-        ("batch 128 in mixed_bfloat16", 128, "mixed_bfloat16"),
-    ]
-    assert names(train, batch=(64,)) == ["train.py", "batch 64"]
-    assert names(train, policy=("mixed_float16",)) == ["train.py", "mixed_float16"]
-
-
 NO_VARIABLES = ("TF_A", "=1", "TF-A=1", "1A=2", "", "TF_A=1 x", 'TF_A="1')
 NO_CORES = ("", "a", "0-", "-1", "0,,1", "3-1", "0-9", "12")
 ONCE = "A race has each side once; these are "
@@ -164,15 +151,10 @@ ONCE = "A race has each side once; these are "
     [
         *(({"env": (n,)}, f"--env is {n!r}; give NAME=VALUE") for n in NO_VARIABLES),
         *(({"cores": (given,)}, f"--cores is {given!r}") for given in NO_CORES),
-        ({"batch": (0,)}, "--batch is 0; give numbers of examples, such as 64,128."),
-        ({"batch": (64, -1)}, "--batch is -1; give numbers of examples, such as"),
-        ({"batch": ("64",)}, "--batch is '64'; give numbers of examples, such as"),
-        ({"policy": ("int8",)}, "--policy is 'int8'; choose from float32, mixed_"),
-        ({"batch": (64, 64)}, f"{ONCE}train.py, batch 64"),
         ({"env": ("TF_A=1",) * 2}, ONCE),
         ({"cores": ("0",) * 2}, ONCE),
         ({"python": ("python3.12",) * 2}, ONCE),
-        ({"batch": tuple(range(1, 9))}, "A race has at most 8 sides; these are "),
+        ({"cores": tuple("01234567")}, "A race has at most 8 sides; these are "),
         ({}, "A race needs two sides: give a second file, or one of --commit, "),
     ],
 )
@@ -191,7 +173,6 @@ GIVEN = {
     "python": ("python3",),
     "env": ("TF_A=1",),
     "cores": ("0",),
-    "batch": (64,),
 }
 
 
@@ -220,9 +201,7 @@ def test_functions_race_by_their_names_and_are_typed_as_they_are_called():
     for given, said in (
         ({"env": ("TF_A=1",)}, "env='TF_A=1'"),
         ({"env": ("TF_A=1", "TF_B=2")}, "env=['TF_A=1', 'TF_B=2']"),
-        ({"batch": (64,), "policy": POLICIES[:2]},
-         "batch=64, policy=['float32', 'mixed_bfloat16']"),
-    ):  # fmt: skip
+    ):
         asked = typed(make_training, **given)
         assert asked == f"perfkit.race(make_training, {said})"
 
@@ -261,8 +240,6 @@ def test_secrets_stay_out_of_names_and_commands(train, given):
         {"commit": ("main", "HEAD~1")},
         {"env": ("TF_A=1 TF_B=2", "TF_C=3")},
         {"cores": ("0", "0-1")},
-        {"batch": (64, 128)},
-        {"batch": (64, 128), "policy": ("float32", "mixed_bfloat16")},
         {"fit": 2},
     ],
     ids=str,

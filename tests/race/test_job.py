@@ -99,8 +99,8 @@ def test_how_the_same_work_is_done_is_no_other_job(one, other):
     assert said(facts(**one), facts(**other)) == []
 
 
-def test_a_batch_by_hand_is_no_difference_that_nobody_knew():
-    assert said(facts(batch=20, steps=50), batch=20) == []
+def test_another_batch_that_was_asked_for_is_no_difference():
+    assert said(facts(batch=20, steps=50), retuned=True) == []
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,6 @@ def test_what_is_worse_is_decided_from_what_was_saved(rate, is_worse):
     assert ended(rates, worse=None).is_worse is None
 
 
-def test_a_batch_by_hand_may_be_worse():
-    of = sides(OLD, "batch 40", batch=40)
-    assert ended({OLD: 1000.0, "batch 40": 500.0}, of=of).is_worse is True
-
-
 def test_what_nobody_found_and_a_side_that_never_ran_leave_it_open():
     assert ended({OLD: 1000.0}).is_worse is None
     of = sides(OLD, NEW, "third.py")
@@ -141,17 +136,7 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
     assert not folder.exists()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"batch": 64},
-        {"batch": [64]},
-        {"env": "TF_A=1"},
-        {"env": ["TF_A=1"]},
-        {"policy": "mixed_bfloat16"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [{"env": "A=1"}, {"env": ["A=1"]}], ids=str)
 def test_one_thing_needs_no_list(monkeypatch, options):
     seen = []
     monkeypatch.setattr("perfkit.race.race.watch_here", lambda s: seen.append(s))
@@ -161,10 +146,9 @@ def test_one_thing_needs_no_list(monkeypatch, options):
 
 
 def test_a_path_and_a_number_need_none_either():
-    python = asked_for((make_training,), python=Path("env/bin/python")).python
-    assert python == ("env/bin/python",)
-    with pytest.raises(BadParameterError, match=r"--batch is 64\.0; give numbers"):
-        race(make_training, batch=64.0)
+    asked = asked_for((make_training,), python=Path("env/bin/python"))
+    assert asked.python == ("env/bin/python",)
+    assert asked_for((make_training,), cores=0).cores == ("0",)
 
 
 def test_the_baseline_alone_is_planned_and_the_rest_chosen():
@@ -228,5 +212,5 @@ def test_what_does_nothing_is_still_to_be_written(training, is_one):
 
 
 def test_a_race_of_what_is_still_to_be_written_says_so_and_runs_nothing(capsys):
-    assert race(unwritten, batch=[64]) is None
+    assert race(unwritten, env="A=1") is None
     assert capsys.readouterr().out.startswith("Nothing runs yet: unwritten gives back")

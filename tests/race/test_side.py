@@ -4,43 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from perfkit.errors import BadParameterError
-from perfkit.measure.trial import FIRST_STEP_S, LOSSES, NEW_EXAMPLES
-from perfkit.race.side import COMPILED, MADE_S, Learning, Side, _compiled
-from tests.race.built import facts, sides
-
-
-def side(**more):
-    return sides("a", "b", **more)[1]
-
-
-def test_a_side_as_it_is_changes_nothing():
-    assert side().make_changes(facts()) == ()
-    assert side().make_changes(facts(loop=True, policy="mixed_float16")) == ()
-
-
-def test_a_batch_by_hand_is_so_many_of_its_own():
-    (change,) = side(batch=40).make_changes(facts(batch=10))
-    assert (change.cause, change.batches) == ("batch", 4)
-    (change,) = side(batch=5).make_changes(facts(batch=10))
-    assert change.batches == 0.5
-
-
-def test_a_policy_is_chosen_before_the_training_is_made():
-    (change,) = side(policy="mixed_bfloat16").make_changes(facts())
-    assert change.cause == "policy"
-    assert change.before is not None
-    assert side(policy="float32").make_changes(facts()) == ()
-    own = facts(policy="mixed_bfloat16")
-    assert side(policy="mixed_bfloat16").make_changes(own) == ()
-    with pytest.raises(BadParameterError, match=r"already \(mixed_bfloat16\): "):
-        side(policy="float32").make_changes(own)
-
-
-@pytest.mark.parametrize("more", [{"batch": 40}, {"policy": "mixed_bfloat16"}])
-def test_a_loop_of_ones_own_decides_both_itself(more):
-    with pytest.raises(BadParameterError, match="need fit: a loop of your own"):
-        side(**more).make_changes(facts(loop=True))
+from perfkit.measure.trial import LOSSES
+from perfkit.race.side import COMPILED, Learning, Side, _compiled
 
 
 def told(learning):
@@ -49,11 +14,6 @@ def told(learning):
 
 def learning_of(maker=lambda: None, **options):
     return Learning(Side(name="a", maker=maker), **options)
-
-
-def seconds():
-    """A clock that shows one second more each time it is asked."""
-    return itertools.count().__next__
 
 
 def test_losses_come_ever_more_seldom_as_means_since_the_last():
@@ -70,23 +30,20 @@ def test_losses_come_ever_more_seldom_as_means_since_the_last():
         assert loss == pytest.approx(losses[before:step].mean())
 
 
-def test_examples_are_counted_on_from_epoch_to_epoch_and_were_new_in_the_first():
+def test_examples_are_counted_on_from_epoch_to_epoch():
     learning = learning_of(batch=32)
     for _ in range(3):
         learning._begin_epoch()
         for step in (1, 2):
             learning.reach(step, {"loss": 7.0})
-    news = told(learning)
-    assert news[LOSSES] == [(32 * n, pytest.approx(7.0)) for n in range(1, 6)]
-    assert news[NEW_EXAMPLES] == 64
-    learning._begin_epoch()
-    assert NEW_EXAMPLES not in told(learning)
+    losses = told(learning)[LOSSES]
+    assert losses == [(32 * n, pytest.approx(7.0)) for n in range(1, 6)]
 
 
 def test_what_was_told_is_told_once():
-    learning = learning_of(clock=seconds())
+    learning = learning_of()
     learning.reach(1, {"loss": 1.0})
-    assert set(told(learning)) == {FIRST_STEP_S, LOSSES}
+    assert set(told(learning)) == {LOSSES}
     assert told(learning) == {}
     learning.reach(2, {"loss": 1.0})
     assert set(told(learning)) == {LOSSES}
@@ -103,7 +60,7 @@ def test_a_training_without_a_loss_tells_none(logs):
 def test_what_is_no_model_with_data_is_left_as_it_is(made):
     learning = learning_of(lambda: made)
     assert learning() is made
-    assert set(told(learning)) == {MADE_S}
+    assert told(learning) == {}
 
 
 class Counting(keras.callbacks.Callback):
@@ -127,7 +84,7 @@ def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
     y, counting = x.sum(1), Counting()
     given = {"epochs": 2, "batch_size": 10, "shuffle": False, "verbose": 0}
     given["callbacks"] = [counting]
-    learning = learning_of(lambda: (one, (x, y), given), clock=seconds())
+    learning = learning_of(lambda: (one, (x, y), given))
     model, data, arguments = learning()
     model.fit(*data, **arguments)
     assert counting.steps == 6
@@ -140,7 +97,6 @@ def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
     assert found[LOSSES] == [
         (n, pytest.approx(loss, rel=1e-3)) for n, loss in enumerate(losses[:5], 1)
     ]
-    assert found[MADE_S] < found[FIRST_STEP_S]
     assert found[COMPILED]["optimizer"] == "Adam"
     assert found[COMPILED]["learning rate"] == pytest.approx(0.01)
     assert found[COMPILED]["loss"] == "mse"

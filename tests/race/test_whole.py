@@ -90,9 +90,9 @@ def test_too_few_runs_say_how_many_the_budget_holds_and_what_would_do(rounds, he
     found = whole(budget).verdict(measured({OLD: 80.0, NEW: 80.0}, rounds))
     assert found.headline == "Whether new.py is faster than old.py is not known yet."
     assert found.much.startswith("One run takes 80")
-    assert found.next == (
-        "One run of each takes 2 min 40 s together: this budget holds "
-        f"{held} of each; give --budget 530 for three."
+    assert found.next.startswith("One run takes about 80")
+    assert found.next.endswith(
+        f": this budget holds {held} of each; give --budget 530 for three."
     )
 
 
@@ -129,23 +129,13 @@ def test_a_run_that_did_not_end_is_told_with_a_budget_that_may_do():
     )
 
 
-def test_before_a_run_has_ended_its_seconds_so_far_say_that_three_do_not_fit():
-    asked = whole(60.0)
+def test_once_a_run_has_ended_its_seconds_say_that_three_do_not_fit():
     run = measured({OLD: 20.0, NEW: 20.0}, 1)
     ended = TrialEnded(run.trials[0], run)
-    told = [Progress(9.0, 60.0), Progress(11.0, 60.0), ended, Progress(21.0, 60.0)]
-    heard = list(foreseeing(told, asked, auto=False))
-    assert heard[:2] == told[:2]
+    events = [Progress(9.0, 60.0), ended, Progress(21.0, 60.0)]
+    heard = list(foreseeing(events, whole(60.0), auto=False))
+    assert [one for one in heard if one in events] == events
     (said,) = [event.message for event in heard if isinstance(event, Foreseen)]
-    assert said == (
-        "One run takes more than 11 s: this budget holds fewer than three of each; "
-        "give a larger --budget."
-    )
-    (said,) = [
-        event.message
-        for event in foreseeing([ended], asked, auto=False)
-        if isinstance(event, Foreseen)
-    ]
     assert "this budget holds 1 of each; give --budget 140 for three." in said
     assert list(foreseeing([ended], whole(600.0), auto=False)) == [ended]
 
@@ -369,9 +359,7 @@ def test_one_script_is_raced_with_a_variable_or_at_a_commit(tmp_path):
 @pytest.mark.parametrize(
     ("names", "more", "said"),
     [
-        (("a.py", "b.py"), {"batch": (4,)}, "as they are, without --batch"),
-        (("a.py",), {"policy": ("float32",)}, "as they are, without --policy"),
-        (("a.py", "b.py"), {"fit": 2}, "as they are, without --fit"),
+        (("a.py", "b.py"), {"fit": 2}, "leave --fit or --whole out"),
         (("a.py", "f.py"), {}, "f.py:make_training is a function"),
         (("a.py", "f.py:another"), {}, "f.py:another is a function"),
         (("a.py", "broken.py"), {}, "broken.py cannot be read as Python"),
