@@ -8,7 +8,6 @@ could be next to nothing.
 """
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -78,14 +77,9 @@ def line(trial: Trial, found: Steady) -> Line:
     return Line(found.first_call_s - first * each, each)
 
 
-def lines(
-    measured: Measurement,
-    variant: str,
-    line: Callable[[Trial, Steady], Line | None] = line,
-) -> dict[int, Line]:
-    """A variant's line in each round; ``line`` says what that of a trial is."""
-    found = {n: line(*counted) for n, counted in measured.counted(variant).items()}
-    return {number: known for number, known in found.items() if known is not None}
+def lines(measured: Measurement, variant: str) -> dict[int, Line]:
+    """A variant's line in each round."""
+    return {n: line(*counted) for n, counted in measured.counted(variant).items()}
 
 
 def typical(measured: Measurement, variant: str) -> Line | None:
@@ -97,21 +91,13 @@ def typical(measured: Measurement, variant: str) -> Line | None:
     return Line(float(extra), float(each))
 
 
-def pay_back(
-    measured: Measurement,
-    variant: str,
-    baseline: str,
-    line: Callable[[Trial, Steady], Line | None] = line,
-) -> PayBack | None:
-    """Say after how many examples a variant has caught up; None where unknown.
-
-    ``line`` says what a trial took before its steady state, and for each example.
-    """
+def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | None:
+    """Say after how many examples a variant has caught up; None where unknown."""
     compared = measured.compare(variant, baseline)
     if compared is None:
         return None
     of = functools.partial(PayBack, variant=variant, baseline=baseline)
-    one, other = (lines(measured, each, line) for each in (variant, baseline))
+    one, other = (lines(measured, each) for each in (variant, baseline))
     common = sorted(one.keys() & other.keys())
     extra = np.array([one[number].extra - other[number].extra for number in common])
     saved = np.array([other[number].each - one[number].each for number in common])
