@@ -1,6 +1,5 @@
 """What all charts are drawn on: sizes in pixels, colours that any theme can carry."""
 
-import contextvars
 import functools
 import hashlib
 import io
@@ -8,8 +7,7 @@ import textwrap
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, ParamSpec
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -34,13 +32,11 @@ MARKS = {
     "too noisy to say": ("o", False, GREY),
 }
 
+# Every chart has this width; where there is less room its box shrinks it a little, so
+# that no text is smaller than 9 pixels, and then scrolls.
 WIDTH = 760
 ROW = 34
-# No text is smaller than 9 points where there is room, and than 9 pixels on a phone.
 TEXT, SMALL = 13.0, 12.0
-# Of charts that are drawn for much and for little room, and of a row of the latter.
-_WIDE, _NARROW, _NARROW_ROW = 620, 340, 66
-_width = contextvars.ContextVar("width", default=WIDTH)
 # Of an average character of the text, as wide fonts have it.
 _CANVAS_CHARACTER = 0.56
 # Of an average bold character.
@@ -75,36 +71,6 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def width() -> int:
-    """Pixels that the picture which is being drawn is wide."""
-    return _width.get()
-
-
-def is_narrow() -> bool:
-    """Whether names and numbers stand above the rows: there is no room beside them."""
-    return width() == _NARROW
-
-
-Asked = ParamSpec("Asked")
-
-
-def fitting(draw: Callable[Asked, Figure]) -> Callable[Asked, Figure]:
-    """Let a chart of rows be drawn for a page and for a phone."""
-
-    @functools.wraps(draw)
-    def both(*given: Asked.args, **named: Asked.kwargs) -> Figure:
-        made = {}
-        for pixels in (_WIDE, _NARROW):
-            before = _width.set(pixels)
-            try:
-                made[pixels] = draw(*given, **named)
-            finally:
-                _width.reset(before)
-        return replace(made[_WIDE], narrow=made[_NARROW].svg)
-
-    return both
-
-
 def drawn(
     title: str,
     lines: Sequence[str],
@@ -112,7 +78,7 @@ def drawn(
     alt: str,
     draw: Callable[[Drawing], None],
 ) -> Figure:
-    """Draw a picture of ``width()`` by ``height`` pixels, and what stands around it.
+    """Draw a picture of ``WIDTH`` by ``height`` pixels, and what stands around it.
 
     Args:
         title: What the picture is about, at its top.
@@ -127,7 +93,7 @@ def drawn(
     with _lock, mpl.rc_context(settings), warnings.catch_warnings():
         # The reader's browser has glyphs that the font measured with does not have.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        drawing = Drawing(figsize=(width() / 72, height / 72), dpi=72)
+        drawing = Drawing(figsize=(WIDTH / 72, height / 72), dpi=72)
         FigureCanvasSVG(drawing)
         _head(drawing, title)
         draw(drawing)
@@ -141,7 +107,7 @@ def message(title: str, words: str) -> Figure:
     """A picture for where there is nothing to draw: it says why."""
 
     def draw(drawing: Drawing) -> None:
-        drawing.text(12 / width(), 0.25, words, fontsize=TEXT)
+        drawing.text(12 / WIDTH, 0.25, words, fontsize=TEXT)
 
     return drawn(title, [], 70, f"{title}. {words}", draw)
 
@@ -165,10 +131,10 @@ def place(
 def _head(drawing: Drawing, text: str) -> None:
     high = 72 * drawing.get_size_inches()[1]
     _, colon, rest = text.partition(": ")
-    if colon and len(text) * _HEADING * _STAMP_CHARACTER > width() - 24:
+    if colon and len(text) * _HEADING * _STAMP_CHARACTER > WIDTH - 24:
         # Whatever it is about stands above the picture as well.
         text = f"{rest[:1].upper()}{rest[1:]}"
-    at = 12 / width(), 1 - 20 / high
+    at = 12 / WIDTH, 1 - 20 / high
     drawing.text(*at, text, fontsize=_HEADING, fontweight="bold")
 
 
@@ -176,7 +142,7 @@ def _caption(drawing: Drawing, lines: Sequence[str]) -> None:
     high = 72 * drawing.get_size_inches()[1]
     for number, line in enumerate(reversed(lines)):
         bottom = (8 + number * _CAPTION_LINE) / high
-        drawing.text(12 / width(), bottom, line, fontsize=SMALL)
+        drawing.text(12 / WIDTH, bottom, line, fontsize=SMALL)
 
 
 def origin(finding: Finding) -> str:
@@ -186,7 +152,7 @@ def origin(finding: Finding) -> str:
 
 def caption_lines(parts: Sequence[str]) -> list[str]:
     """Put the parts of a caption into lines that fit, whole where they can be."""
-    longest = int((width() - 24) / (SMALL * _CANVAS_CHARACTER))
+    longest = int((WIDTH - 24) / (SMALL * _CANVAS_CHARACTER))
     lines = [""]
     for part in (piece for text in parts for piece in textwrap.wrap(text, longest)):
         joined = f"{lines[-1]}{_BETWEEN}{part}" if lines[-1] else part
@@ -230,7 +196,7 @@ def note(
 
 def frame(rows: float, lines: Sequence[str], axis: float = 40) -> tuple[float, float]:
     """Height of the axes and of the picture that hold ``rows`` and a caption."""
-    inner = max(1.0, rows) * (_NARROW_ROW if is_narrow() else ROW)
+    inner = max(1.0, rows) * ROW
     return inner, TOP + inner + axis + len(lines) * _CAPTION_LINE + 8
 
 
@@ -251,24 +217,19 @@ _LINE, _PAD = 18, 8
 
 def stamped(figure: Figure, words: str) -> Figure:
     """Put a band on top of a picture: a sentence, in lines as long as that is wide."""
-    narrow = figure.narrow and _with_band(figure.narrow, words, figure.alt)
-    svg = _with_band(figure.svg, words, figure.alt)
-    return Figure(svg, f"{words} {figure.alt}", narrow)
-
-
-def _with_band(svg: str, words: str, alt: str) -> str:
-    root = ElementTree.fromstring(svg)
+    root = ElementTree.fromstring(figure.svg)
     left, top, wide, height = map(float, root.get("viewBox", "").split())
     longest = int((wide - 4 * _PAD) / (SMALL * _STAMP_CHARACTER))
     lines = textwrap.wrap(words, longest)
     high = len(lines) * _LINE + 2 * _PAD
     root.set("viewBox", f"{left:g} {top - high:g} {wide:g} {height + high:g}")
     root.set("height", f"{float(root.get('height', height)) + high:g}")
-    root.set("aria-label", f"{words} {alt}")
+    alt = f"{words} {figure.alt}"
+    root.set("aria-label", alt)
     # What comes first in a drawing lies below the rest; nothing else is up here.
     root.append(_band(lines, top - high, wide, high))
     ElementTree.register_namespace("", SVG)
-    return ElementTree.tostring(root, encoding="unicode")
+    return Figure(ElementTree.tostring(root, encoding="unicode"), alt)
 
 
 def _band(

@@ -101,28 +101,15 @@ def _dress(root: Element, alt: str) -> None:
     root.insert(0, style)
 
 
-# What can be scrolled must be reached by keyboard as well.
+# What can be scrolled must be reached by keyboard as well. A picture of 760 px that is
+# shrunk to 576 has text of 9 px; where there is less room the box scrolls.
 _SCROLLED = (
     '<div class="perfkit-scroll" tabindex="0" style="overflow-x:auto">'
-    '<div style="min-width:520px">{}</div></div>'
+    '<div style="min-width:576px">{}</div></div>'
 )
 _IN_DOCUMENT = (
     '<span class="scroll" role="group" tabindex="0" aria-label="Figure">{}</span>'
 )
-# One of two is seen, by the room there is: no text is too small, and nothing scrolls.
-_FITTED = (
-    '<div class="perfkit-fits" style="container-type:inline-size"><style>'
-    "@container (max-width:519px){{.perfkit-fits>.perfkit-wide{{display:none}}"
-    ".perfkit-fits>.perfkit-narrow{{display:block!important}}}}</style>"
-    '<div class="perfkit-wide">{}</div>'
-    '<div class="perfkit-narrow" style="display:none">{}</div></div>'
-)
-_FITTED_IN_DOCUMENT = (
-    '<span class="perfkit-fits"><span class="perfkit-wide">{}</span>'
-    '<span class="perfkit-narrow">{}</span></span>'
-)
-# A document has 100 KB at most: a chart of many rows is not in it twice.
-_MOST_NARROW = 18_000
 _IDS = re.compile(r'\bid="|url\(#|\bhref="#')
 _ITS_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
@@ -135,26 +122,19 @@ class Figure:
         svg: The picture. Within a page it takes over the page's colours; as a picture
             of its own it brings a light or a dark background along.
         alt: What it shows, in words.
-        narrow: The same picture for a phone; "" where ``svg`` is scrolled there.
     """
 
     svg: str
     alt: str
-    narrow: str = ""
 
     def in_page(self) -> str:
         """The picture for a page that may hold it twice.
 
         A browser takes the first element of an id. If that lies in a part of the page
         that is folded away, what refers to it, such as a hatched area, is not drawn. So
-        each call gives ids of its own. Where there is little room the narrow one is
-        seen; without one, the picture can be scrolled.
+        each call gives ids of its own.
         """
-        mine = f"i{secrets.token_hex(4)}"
-        wide = _with_ids(self.svg, mine)
-        if not self.narrow:
-            return _SCROLLED.format(wide)
-        return _FITTED.format(wide, _with_ids(self.narrow, f"{mine}n"))
+        return _SCROLLED.format(_with_ids(self.svg, f"i{secrets.token_hex(4)}"))
 
     def in_document(self, number: int) -> Markup:
         """The picture for a document of ours, whose style it takes.
@@ -163,16 +143,10 @@ class Figure:
         cleaning.
 
         Args:
-            number: Of the picture in the document, which its ids begin with. The first,
-                beside the report, fits a phone; the appendix is scrolled there.
+            number: Of the picture in the document, which its ids begin with.
         """
-        wide, narrow = (
-            _ITS_STYLE.sub("", _with_ids(svg, f"{prefix}{number}-"))
-            for svg, prefix in ((self.svg, "f"), (self.narrow, "n"))
-        )
-        fits = number == 1 and 0 < len(narrow) < _MOST_NARROW
-        shown = _FITTED_IN_DOCUMENT if fits else _IN_DOCUMENT
-        return Markup(shown.format(wide, narrow))
+        picture = _ITS_STYLE.sub("", _with_ids(self.svg, f"f{number}-"))
+        return Markup(_IN_DOCUMENT.format(picture))
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as an SVG file."""

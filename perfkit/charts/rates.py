@@ -9,7 +9,7 @@ from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
 from perfkit.charts.figure import INK, Figure
 from perfkit.charts.layout import Layout, Row, layout, taken
 from perfkit.findings import load
@@ -29,7 +29,6 @@ _DOTS = {
 }
 
 
-@canvas.fitting
 def rates(finding: Finding) -> Figure:
     """Draw the rate of every variant on one axis, each with its 95 % interval."""
     stood = standings(finding)
@@ -42,7 +41,7 @@ def rates(finding: Finding) -> Figure:
     inner, height = canvas.frame(len(stood), lines)
     below = 0.0
     if load.known(finding, "cpu_trial"):
-        below = _MACHINE + _GAP + _BELOW * (bool(others) + canvas.is_narrow())
+        below = _MACHINE + _GAP + (_BELOW if others else 0)
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(row.name) for row in laid.rows]
@@ -58,7 +57,7 @@ def rates(finding: Finding) -> Figure:
             rows.beside(axes, place, *said[place], bold=row.mark == "fastest")
         if below:
             left = rows.left(names)
-            wide = canvas.width() - left - rows.room(said)
+            wide = WIDTH - left - rows.room(said)
             top = canvas.TOP + inner + 40 + _GAP / 2
             under = canvas.place(drawing, left, top, wide, _MACHINE)
             _draw_machine(under, finding, others)
@@ -130,11 +129,6 @@ def _draw_machine(axes: Axes, finding: Finding, others: str) -> None:
     axes.set_xlim(0, load.times(finding)[-1])
     axes.set_ylim(0, cores)
     axes.xaxis.set_visible(False)
-    if canvas.is_narrow():
-        axes.set_yticks([])
-        canvas.note(axes, f"{rows.MACHINE}: {cores:g} cores", (0, 0), (0, -10))
-        canvas.note(axes, others, (0, 0), (0, -10 - _BELOW))
-        return
     axes.set_yticks([cores / 2], [rows.MACHINE])
     axes.tick_params(axis="y", pad=12, labelsize=SMALL)
     canvas.note(axes, f"{cores:g} cores", (1, 0.5), (12, 0))
@@ -173,7 +167,6 @@ def _rates_in_words(finding: Finding, laid: Layout, others: str) -> str:
     return ". ".join(filter(None, (*said, others[:1].upper() + others[1:]))) + "."
 
 
-@canvas.fitting
 def ratios(finding: Finding) -> Figure:
     """Draw each variant's ratio to its baseline, 1 being neither faster nor slower."""
     compared = [s.comparison for s in standings(finding) if s.comparison]

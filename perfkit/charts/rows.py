@@ -12,10 +12,8 @@ from perfkit.charts.canvas import SMALL, TEXT
 from perfkit.charts.figure import INK, Figure
 from perfkit.findings.text import plain
 
-_LONGEST_NAME, _LONGEST_ABOVE = 34, 24
+_LONGEST_NAME = 34
 _GAP = 12
-# Pixels from the middle of a row to what stands above and below, and beside its axes.
-_ABOVE, _BELOW, _MARGIN = 24, 24, 20
 MACHINE = "the machine"
 # Colour and hatch, so that no meaning hangs on the colour alone.
 Look = tuple[str, str]
@@ -46,8 +44,7 @@ def picture(
         right: Pixels for the words; None for what they need.
         bold: Rows whose words stand out.
     """
-    high = len(said) * (1.0 if canvas.is_narrow() else height)
-    inner, whole = canvas.frame(high, lines, axis=axis)
+    inner, whole = canvas.frame(len(said) * height, lines, axis=axis)
 
     def put(drawing: Drawing) -> None:
         names = [name(of) for of, _ in said]
@@ -61,36 +58,28 @@ def picture(
 
 
 def name(variant: str) -> str:
-    """A variant's name as it fits beside its row, or above it."""
-    return plain(variant, _LONGEST_ABOVE if canvas.is_narrow() else _LONGEST_NAME)
+    """A variant's name as it fits beside its row."""
+    return plain(variant, _LONGEST_NAME)
 
 
 def left(names: Sequence[str]) -> float:
     """Pixels before the axes; what stands below them is named there as well."""
-    if canvas.is_narrow():
-        return _GAP
     return 12 + canvas.text_width([*names, MACHINE]) + _GAP
 
 
 def axes(drawing: Drawing, names: Sequence[str], height: float, right: float) -> Axes:
     """Axes with a row per name, the first on top, and ``right`` pixels for numbers."""
-    before, after = left(names), _MARGIN if canvas.is_narrow() else right
-    wide = canvas.width() - before - after
+    before = left(names)
+    wide = canvas.WIDTH - before - right
     made = canvas.place(drawing, before, canvas.TOP, wide, height)
     made.set_ylim(max(1, len(names)) - 0.5, -0.5)
     made.set_yticks(range(len(names)), names)
     made.tick_params(axis="y", pad=_GAP)
-    if canvas.is_narrow():
-        made.set_yticks([])
-        for row, text in enumerate(names):
-            canvas.note(made, text, (0, row), (0, _ABOVE), in_row=True, fontsize=TEXT)
     return made
 
 
 def room(said: Sequence[tuple[str, str]]) -> float:
     """Pixels that the numbers beside the rows need, each with its second line."""
-    if canvas.is_narrow():
-        return _MARGIN
     words = canvas.text_width([words for words, _ in said], TEXT)
     more = canvas.text_width([more for _, more in said], SMALL)
     return max(words, more, 60) + 2 * _GAP
@@ -99,23 +88,19 @@ def room(said: Sequence[tuple[str, str]]) -> float:
 def beside(
     axes: Axes, row: float, words: str, more: str = "", *, bold: bool = False
 ) -> None:
-    """Numbers to the right of a row, or above it, with a second line in small."""
+    """Numbers to the right of a row, with a second line in small."""
     weight = "bold" if bold else "normal"
-    up, side = 7 if more else 0, "left"
-    places = (_GAP, up), (_GAP, up - 14)
-    if canvas.is_narrow():
-        places, side = ((0, _ABOVE), (0, -_BELOW)), "right"
-    for text, size, shift in ((words, TEXT, places[0]), (more, SMALL, places[1])):
+    up = 7 if more else 0
+    for text, size, shift in ((words, TEXT, up), (more, SMALL, up - 14)):
         if text:
             canvas.note(
                 axes,
                 text,
                 (1, row),
-                shift,
+                (_GAP, shift),
                 in_row=True,
                 fontsize=size,
                 fontweight=weight,
-                ha=side,
             )
 
 
@@ -153,7 +138,6 @@ def name_parts(axes: Axes, parts: Iterable[tuple[str, Look]]) -> None:
 def within(axes: Axes, row: float, words: str) -> None:
     """A sentence in place of what cannot be drawn, with a cross before it."""
     canvas.note(axes, "\u2715", (0, row), (4, 0), in_row=True, color=canvas.RED)
-    room = canvas.width() * (1 - axes.get_position().x0) - 30
+    room = canvas.WIDTH * (1 - axes.get_position().x0) - 30
     lines = textwrap.wrap(words, int(room / canvas.text_width(["n"], canvas.SMALL)))
-    down = -4 * (len(lines) - 1) * canvas.is_narrow()
-    canvas.note(axes, "\n".join(lines), (0, row), (20, down), in_row=True)
+    canvas.note(axes, "\n".join(lines), (0, row), (20, 0), in_row=True)

@@ -89,7 +89,6 @@ def has_split(found: Diagnosis) -> bool:
     return found.step is not None and any(known)
 
 
-@canvas.fitting
 def split(found: Diagnosis) -> Figure:
     """Draw the parts of a step as steps of a stair; hatched is what is but bounded."""
     title = f"{plain(found.training, 60)}: where the time of a step goes"
@@ -163,7 +162,6 @@ class _Bar:
     gain: Gain = _NOTHING
 
 
-@canvas.fitting
 def waterfall(found: Diagnosis) -> Figure:
     """Draw the step as given, what each claimed change takes off it, and the limits."""
     title = f"{plain(found.training, 60)}: what each change takes off a step"

@@ -44,7 +44,6 @@ _APART = 80
 _SAID = ("faster", "slower", "no difference shown", "too noisy to say")
 
 
-@canvas.fitting
 def picture(room: Classroom) -> Figure:
     """Draw each machine's rates over the median machine's, a row per microbenchmark."""
     shown = [one for one in room.measures if one.median]

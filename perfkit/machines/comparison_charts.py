@@ -40,7 +40,6 @@ class _Bar:
     said: tuple[str, str]
 
 
-@canvas.fitting
 def from_a_to_b(found: Explanation) -> Figure:
     """Draw the job with the largest difference; the first where none is shown."""
     work = found.main
@@ -152,7 +151,6 @@ _RATIOS_HEIGHT = 0.8
 _MOST = 60
 
 
-@canvas.fitting
 def microbenchmarks(found: Explanation) -> Figure:
     """Draw each ratio with its interval; 1 is neither faster nor slower."""
     shown = {r.name: r.speed for r in found.microbenchmarks if r.speed is not None}

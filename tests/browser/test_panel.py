@@ -163,9 +163,8 @@ def test_a_run_from_ready_to_verdict(show, screenshot):
     assert re.search(r"short: [\d,?]+ examples/s", said)
     charts = page.locator(".perfkit-panel svg.perfkit-chart")
     charts.first.wait_for()
-    # Each once; two of them are drawn for a phone as well.
-    assert charts.count() == 5
-    assert page.locator(".perfkit-panel .perfkit-narrow svg").count() == 2
+    # Each once.
+    assert charts.count() == 3
     assert page.locator(".perfkit-doing").is_hidden()
     assert serious(page) == []
     for kind, ends in (("page", ".html"), ("finding", ".json")):
