@@ -25,19 +25,7 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a race was asked with.
-
-    Attributes:
-        trainings: Functions, or files as ``diagnose`` takes them; the first is the
-            baseline. One alone needs one of the others.
-        commit: Revisions of git: each is a side before the working tree.
-        python: Interpreters of other environments, a side each.
-        env: Variables of a side each, as ``"NAME=VALUE NAME=VALUE"``.
-        cores: Numbers of the cores of a side each, as ``"0-1,3"``.
-        arguments: Of the scripts, as on their own command line.
-        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
-        whole: Whether scripts are run to their end, whatever they do.
-    """
+    """What a race was asked with; ``perfkit.race`` says what each means."""
 
     trainings: tuple[Any, ...]
     commit: tuple[str, ...] = ()

@@ -47,8 +47,8 @@ class Side:
 
 
 @dataclass(frozen=True)
-class First:
-    """The first look at a side's training, in a process of its own."""
+class InPlace:
+    """What a process of its own does with a side, in the place of that."""
 
     side: Side
 
@@ -56,6 +56,11 @@ class First:
     def place(self) -> Place:
         """Where it runs."""
         return self.side.place
+
+
+@dataclass(frozen=True)
+class First(InPlace):
+    """The first look at a side's training."""
 
     def __call__(self) -> Iterator[Yielded]:
         """Note what it is, as a diagnosis does."""
@@ -64,23 +69,16 @@ class First:
 
 
 @dataclass(frozen=True)
-class Work:
+class Work(InPlace):
     """A trial of a side, with some more changed in it.
 
     Attributes:
-        side: Whose.
         facts: Of its training as it is.
         changes: What is changed in it, to learn where its time goes.
     """
 
-    side: Side
     facts: Facts
     changes: tuple[Change, ...] = ()
-
-    @property
-    def place(self) -> Place:
-        """Where it runs."""
-        return self.side.place
 
     def __call__(self) -> Iterator[Told]:
         """Train, and note how the loss goes down."""

@@ -19,7 +19,6 @@ from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LEAST_ROUNDS
 from perfkit.findings.text import as_sentence
-from perfkit.measure.host import Place
 from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.plan import Event, Foreseen, Progress, TrialEnded
 from perfkit.measure.tick import READY, Note, Yielded
@@ -27,7 +26,7 @@ from perfkit.measure.trial import RUN
 from perfkit.race.job import Difference
 from perfkit.race.question import Race
 from perfkit.race.rounds import Rounds
-from perfkit.race.side import LEFT, Side
+from perfkit.race.side import LEFT, InPlace, Side
 
 # Without a budget so many rounds are enough, where they take so many seconds.
 _ROUNDS, _SHORTEST_S = 6, 60.0
@@ -42,15 +41,8 @@ _NOT_COMPARED = (
 
 
 @dataclass(frozen=True)
-class WholeWork:
+class WholeWork(InPlace):
     """A trial of a side: one run."""
-
-    side: Side
-
-    @property
-    def place(self) -> Place:
-        """Where it runs."""
-        return self.side.place
 
     def __call__(self) -> Iterator[Yielded]:
         """Run the script, and tell when it has ended."""
