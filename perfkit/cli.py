@@ -371,22 +371,28 @@ def _compare(asked: Namespace) -> int:
 
 
 def _fleet(asked: Namespace) -> int:
+    from perfkit import fleet, runs
     from perfkit.experiments import experiment
-    from perfkit.fleet import run
+    from perfkit.findings.report import sayer
 
-    tls = (asked.tls_ca_file, asked.tls_cert, asked.tls_key)
-    chosen = None
+    command, budget = [asked.what], None
     if asked.what == "run":
-        chosen = experiment(asked.name, **options.parameters(asked))
-    task = run.make_task(chosen, asked.budget, asked.seed)
-    opened = run.open_run(
-        task, asked.address, folder=asked.out, each=asked.each, tls=tls
-    )
-    gathered = run.watch(opened, _console(stderr=True))
-    gathered.write(_console())
-    if gathered.stopped:
-        return INTERRUPTED
-    return DONE if any(o.document for o in gathered.outcomes) else FAILED
+        # A bad value is refused here, before any host is asked.
+        experiment(asked.name, **options.parameters(asked))
+        command += [asked.name, *options.to_words(asked)]
+    if asked.budget is not None:
+        budget = runs.seconds("budget", asked.budget)
+        command.append(f"--budget={budget:g}")
+    folder, say = fleet.new_folder(asked.out), sayer(_console())
+    try:
+        host_runs = fleet.measure(asked.address, command, folder, say, budget)
+    except KeyboardInterrupt:
+        if not any(folder.glob("*.json")):
+            raise
+        text = f"interrupted; the files that came home by then are in {folder}."
+        raise KeyboardInterrupt(text) from None
+    say(fleet.next_step(host_runs, asked.what, folder))
+    return DONE if any(run.is_saved for run in host_runs) else FAILED
 
 
 def _export(asked: Namespace) -> int:

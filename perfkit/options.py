@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -37,7 +36,7 @@ _COMMANDS = {
     "passport": "record this machine in one small file, to compare it with others",
     "compare": "say why the same training runs differently on two machines",
     "class": "hold the machines of a folder of passports against each other",
-    "fleet": "ask every machine of a Dask cluster, or this one",
+    "fleet": "measure on each host of a Dask cluster, and bring the files home",
     "export": "make one HTML file of findings, or of a notebook, to send to others",
     "lab": "open JupyterLab on the first notebook",
 }
@@ -59,19 +58,11 @@ _DOCTORS_CODES = (
     "usage; 130 stopped by Ctrl-C (what was found by then is shown)"
 )
 _FLEETS_CODES = (
-    "exit code: 0 at least one machine sent what it measured; 1 none did; 2 bad usage; "
-    "130 stopped by Ctrl-C (what came home by then is saved and shown)"
+    "exit code: 0 at least one host sent a file; 1 none did; 2 bad usage; 130 stopped "
+    "by Ctrl-C (files that came home by then stay). Every worker needs the same "
+    "perfkit in its environment. Who reaches the scheduler can run code on every host: "
+    "see docs/fleet.md"
 )
-_DASK = """\
-Every worker needs the same perfkit in its environment. A Dask worker runs any code
-that a client sends, and a client reads what a cluster sends it: let only those connect
-whom you trust, on a network of your own or with tls:// and certificates. Those are
-Dask's own, given here or in Dask's configuration (distributed.comm.tls)."""
-_TLS = {
-    "--tls-ca-file": "the authority's certificate",
-    "--tls-cert": "your certificate",
-    "--tls-key": "its key",
-}
 
 
 _NO_SOURCE = "leave the lines of your code that take time out of what is saved"
@@ -119,6 +110,19 @@ def parameters(asked: argparse.Namespace) -> dict[str, Any]:
     """Pick the experiment's parameters that were given."""
     known = parameters_of(named(asked.name))
     return {p.name: getattr(asked, p.name) for p in known if hasattr(asked, p.name)}
+
+
+def to_words(asked: argparse.Namespace) -> list[str]:
+    """Write the experiment's parameters that were given as options again."""
+    words = []
+    for parameter in parameters_of(named(asked.name)):
+        value = getattr(asked, parameter.name, None)
+        if isinstance(value, bool):
+            flag = parameter.option.removeprefix("--")
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif value is not None:
+            words.append(f"{parameter.option}={value}")
+    return words
 
 
 def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
@@ -280,12 +284,8 @@ def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
     kind = _number_or_auto if "auto" in budget else _number
     _add(parser, "--budget", "SECONDS", budget, type=kind)
     _add(parser, "--json", "FILE", "also write the finding here; - for stdout")
-    _add_seed_and_out(parser, "where findings go (perfkit-findings)")
-
-
-def _add_seed_and_out(parser: argparse.ArgumentParser, out: str) -> None:
     _add(parser, "--seed", "N", "where random order starts", type=_integer)
-    _add(parser, "--out", "FOLDER", out)
+    _add(parser, "--out", "FOLDER", "where findings go (perfkit-findings)")
 
 
 def _fill_show(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
@@ -321,35 +321,16 @@ def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_fleet(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    parser.usage = "perfkit fleet [ADDRESS] (run NAME | passport) [options]"
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"{_DASK}\n\n{textwrap.fill(_FLEETS_CODES, 80)}"
-    parser.set_defaults(address=None)
-    if any(":" in word for word in arguments if not word.startswith("-")):
-        address = (
-            "a Dask scheduler, such as tcp://scheduler:8786; without one this machine "
-            "alone is asked, and Dask is not needed"
-        )
-        _add(parser, "address", "ADDRESS", address)
-    parser.add_argument("what", metavar="run|passport", choices=("run", "passport"))
+    parser.usage = "perfkit fleet ADDRESS (passport | run NAME) [options]"
+    parser.epilog = _FLEETS_CODES
+    _add(parser, "address", "ADDRESS", "a scheduler, such as tcp://scheduler:8786")
+    parser.add_argument("what", metavar="passport|run", choices=("passport", "run"))
     if "passport" not in arguments:
         _add_name(parser, arguments)
-    budget = (
-        "seconds each host spends on measuring (60; 180 for a passport); all of it "
-        "takes no more than half a minute longer"
-    )
+    budget = "seconds that each host spends on measuring (what the command takes there)"
     _add(parser, "--budget", "SECONDS", budget, type=_number)
-    each = (
-        "ask one worker per host, or each (where each has a GPU of its own, say): "
-        "those of a host take turns and share the budget (host)"
-    )
-    kinds = ("host", "worker")
-    parser.add_argument("--each", choices=kinds, default="host", help=each)
-    _add_seed_and_out(
-        parser, "where what comes home goes (perfkit-findings, or perfkit-passports)"
-    )
-    for name, what in _TLS.items():
-        _add(parser, name, "FILE", f"{what}, for tls://")
+    out = "a new folder for the files (perfkit-fleet- and the date)"
+    _add(parser, "--out", "FOLDER", out)
 
 
 def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:

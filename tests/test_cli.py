@@ -164,11 +164,12 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
         ("passport -o a.txt", 2, ""),
         ("passport -o a.json --budget soon", 2, ""),
         ("passport -o a.json --names", 2, ""),
-        ("fleet walk", 2, "invalid choice: 'walk'"),
-        ("fleet run vectoris", 2, "Did you mean 'vectorised'?"),
-        ("fleet tcp://a:1 run", 2, "required: NAME"),
-        ("fleet run vectorised --budget 0", 2, "budget is 0.0"),
-        ("fleet a:1 run vectorised --each core", 2, "invalid choice: 'core'"),
+        ("fleet passport", 2, "required: passport|run"),
+        ("fleet a:1 walk", 2, "invalid choice: 'walk'"),
+        ("fleet a:1 run vectoris", 2, "Did you mean 'vectorised'?"),
+        ("fleet a:1 run", 2, "required: NAME"),
+        ("fleet a:1 run vectorised --budget 0", 2, "budget is 0.0"),
+        ("fleet a:1 passport --out .", 2, "give a new folder"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

@@ -34,7 +34,7 @@ def python(code, **how):
         ("from perfkit.experiments.shared import putting_together; "
          "from perfkit.experiments.shared.later import keras, tf",
          ("tensorflow", "keras")),
-        ("import perfkit.cli, perfkit.fleet.run, perfkit.panel.panel",
+        ("import perfkit.cli, perfkit.fleet, perfkit.panel.panel",
          ("distributed", "dask")),
     ],
 )  # fmt: skip

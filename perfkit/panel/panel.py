@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnoses import in_seconds
 from perfkit.errors import BadParameterError, RunError
@@ -17,7 +17,6 @@ from perfkit.panel.class_panel import ClassPanel
 from perfkit.panel.compare_panel import ComparePanel
 from perfkit.panel.controls import Controls
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
-from perfkit.panel.fleet_panel import FleetPanel
 from perfkit.panel.passport_panel import PassportPanel
 from perfkit.panel.view import NOTHING, READY, RUNNING, View, watch
 from perfkit.panel.worker import SLICE_S, Measuring
@@ -31,9 +30,6 @@ from perfkit.runs import (
     open_session,
     seconds,
 )
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 MachinesPanel = PassportPanel | ComparePanel | ClassPanel
 
@@ -74,9 +70,8 @@ def panel(
     seed: int | None = None,
     folder: str | Path | None = None,
     replay: str | Path | None = None,
-    where: "str | Client | None" = None,
     **parameters: Any,
-) -> "Panel | DiagnosisPanel | FleetPanel | MachinesPanel":
+) -> "Panel | DiagnosisPanel | MachinesPanel":
     """Make a panel; as the last line of a cell it is shown.
 
     It is that of an experiment or, given a function that makes a training of your own,
@@ -101,8 +96,6 @@ def panel(
         replay: A recorded finding that Run shows in place of measuring: its file, a
             folder that holds it, or "1" for those that perfkit brings along. None for
             what PERFKIT_REPLAY says, "" for a run in any case.
-        where: A Dask client, or a scheduler's address: Run then asks every machine of
-            that cluster, an experiment or ``"passport"``. None for this machine.
         *others: More functions, to race with the first.
         **parameters: What the experiment's parameters are set to at first; of a race,
             what ``perfkit.race`` takes.
@@ -110,16 +103,6 @@ def panel(
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
     """
-    if where is not None:
-        return FleetPanel(
-            what,
-            where,
-            budget=budget,
-            seed=seed,
-            folder=folder,
-            unfit=bool(guess or replay),
-            **parameters,
-        )
     if isinstance(what, str) and what in NAMES:
         rest = {"guess": guess, "seed": seed, "replay": replay, **parameters}
         return machines_panel(what, budget=budget, folder=folder, **rest)

@@ -20,7 +20,7 @@ DATES = {
     "account/session.py": "when an account was recorded",
     "experiments/shared/cache.py": "whether what a killed run left is a day old",
     "findings/store.py": "the name of a file whose finding has no date",
-    "fleet/members.py": "the name of a passport's file",
+    "fleet.py": "the name of a fleet's folder",
     "intuition.py": "when a guess was made",
     "machines/recording.py": "when a passport was recorded",
     "profiling/profile.py": "when a profile was recorded",

@@ -26,8 +26,6 @@ from perfkit.errors import PerfkitError
 from perfkit.experiments.shared import cache as images
 from perfkit.export import export
 from perfkit.findings.store import to_json
-from perfkit.fleet.members import Member
-from perfkit.fleet.process import Task
 from perfkit.lab import copies, launch
 from perfkit.machine import cards, starting
 from perfkit.machines import room
@@ -84,12 +82,6 @@ def _document(data, folder):
     found = documents.parse(data, "x.json")
     repr(found)
     found._repr_html_()
-
-
-def _sent(data, folder):
-    task = Task(budget=1.0, experiment="data-pipeline")
-    member = Member(key="a", host="b", name="c", task=task)
-    member.receive(data, task, folder / "sent", 0.0)
 
 
 def _image(data, folder):
@@ -251,9 +243,6 @@ def _documents():
 
 READERS = {
     "document": Reader(_document, _documents),
-    "fleet": Reader(
-        _sent, lambda: [b'{"how": "completed", "why": "", "document": "{}"}']
-    ),
     "image": Reader(_image, _sound_images),
     "script": Reader(_code("train.py"), _sound_code),
     "script in a notebook": Reader(_code("train.ipynb"), _sound_notebooks),

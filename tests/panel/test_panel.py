@@ -341,9 +341,6 @@ def test_a_panel_takes_the_budgets_that_the_verbs_take(budget, shown):
         assert perfkit.panel(Loops(), budget=budget).controls.budget == 90
 
 
-FLEET = {"where": "tcp://a:1"}
-
-
 @pytest.mark.parametrize(
     ("what", "more", "said"),
     [
@@ -352,10 +349,6 @@ FLEET = {"where": "tcp://a:1"}
         (one, {"replay": "1"}, "and no more"),
         ("compare", {"seed": 3}, "takes a, b, folder, guess, and not seed"),
         ("passport", {"budget": 1e9}, "budget is"),
-        ("data-pipeline", FLEET | {"guess": "3x"}, "With where="),
-        ("data-pipeline", FLEET | {"replay": "epyc"}, "With where="),
-        ("passport", FLEET | {"label": "x"}, "With where="),
-        (print, FLEET, "With where="),
     ],
 )
 def test_what_a_panel_does_not_take_is_refused_before_there_is_one(what, more, said):
