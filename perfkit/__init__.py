@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from perfkit.findings.record import Finding, Verdict
     from perfkit.findings.store import findings
     from perfkit.gallery import chart
-    from perfkit.intuition import guesses
     from perfkit.machine.collect import machine
     from perfkit.machines.classroom import classroom
     from perfkit.machines.compare import compare
@@ -72,7 +71,6 @@ __all__ = [
     "export",
     "findings",
     "fresh",
-    "guesses",
     "lines",
     "load",
     "machine",
@@ -104,7 +102,6 @@ _NAMES = {
     "findings.record": "Finding Verdict",
     "findings.store": "findings",
     "gallery": "chart",
-    "intuition": "guesses",
     "machine.collect": "machine",
     "machines.classroom": "classroom",
     "machines.compare": "compare",

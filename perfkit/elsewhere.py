@@ -35,7 +35,7 @@ def fresh(
             numbers and text, not tensors.
         timeout: Seconds after which it counts as hung.
         memory: MB that it may allocate beside what it starts with; None for all.
-        guess: What you expect; it is printed below, and kept for ``perfkit.guesses()``.
+        guess: What you expect; it is printed below what the function prints.
 
     Returns:
         What the function returned.
@@ -55,17 +55,11 @@ def fresh(
     above = None if memory is None else round(memory * 1e6)
     ended = in_process(lambda: _told(function), timeout, above)
     sys.stdout.write(unlogged(ended.tail))
-    result, failed = ended.notes.get(_RESULT), ended.outcome != "completed"
-    said = f"The function {ended.message.rstrip('.')}." if failed else ""
     if guess:
-        from perfkit.intuition import keep
-
         print("Your guess:", guess)
-        told = "It ran to its end." if result is None else result
-        keep(getattr(function, "__name__", "a function"), guess, said or told)
-    if failed:
-        raise RunError(said)
-    return result
+    if ended.outcome != "completed":
+        raise RunError(f"The function {ended.message.rstrip('.')}.")
+    return ended.notes.get(_RESULT)
 
 
 def _told(function: Callable[[Any], Any]) -> Iterator[Note]:

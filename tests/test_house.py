@@ -17,7 +17,7 @@ ORDER = (
     *({"units", "errors"}, {"machine"}, {"measure"}, {"findings"}, {"charts"}),
     {"account", "experiments", "diagnosis", "passports", "profiling"},
     {
-        *("accounts", "gallery", "intuition", "runs", "diagnoses", "documents"),
+        *("accounts", "gallery", "runs", "diagnoses", "documents"),
         *("elsewhere",),
         *("progress", "doctor", "race", "_verbs"),
     },

@@ -54,11 +54,6 @@ class Experiment:
         return (inspect.getdoc(type(self)) or "").partition("\n")[0]
 
     @property
-    def guessed(self) -> str:
-        """The variant that a guessed ratio is about; "" for the fastest."""
-        return ""
-
-    @property
     def parameters(self) -> dict[str, Any]:
         """Every parameter's value, by name."""
         return {p.name: getattr(self, p.name) for p in parameters_of(type(self))}

@@ -82,11 +82,6 @@ class SmallFiles(Experiment):
     baseline = FILES
     choices = _CHOICES
 
-    @property
-    def guessed(self) -> str:
-        """The shards, read from the disk as the files are."""
-        return SHARDS
-
     def make_variants(self) -> Mapping[str, Variant]:
         """Files and shards, each from the disk and from memory."""
         return {

@@ -17,7 +17,6 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-from perfkit.intuition import keep
 from perfkit.machine.checks import checks
 from perfkit.machine.record import Machine
 from perfkit.machines import comparison_report, ratios
@@ -79,7 +78,6 @@ def compare(
     b: Document | str | Path,
     *,
     guess: str = "",
-    folder: str | Path | None = None,
 ) -> Explanation:
     """Say why the same training runs differently on two machines.
 
@@ -88,10 +86,7 @@ def compare(
             diagnoses of one training, are held against each other as well; without
             the microbenchmarks of a passport they show less.
         b: The same of the other.
-        guess: What you expect; it stands in the chart and the report, and is kept for
-            ``perfkit.guesses()``.
-        folder: Where it is kept; None for ``perfkit-findings`` here. Without a guess
-            nothing is written.
+        guess: What you expect; it stands in the chart and the report.
 
     Raises:
         BadFileError: A file is none of these, or not one that this perfkit can read.
@@ -103,9 +98,7 @@ def compare(
             f"A is a {one.kind} and B a {other.kind}; give two of a kind, best two "
             "passports: `perfkit passport -o NAME.json` on each machine."
         )
-    found = replace(_compared(held(one), held(other)), guess=guess)
-    keep("two machines", guess, found.headline, folder=folder)
-    return found
+    return replace(_compared(held(one), held(other)), guess=guess)
 
 
 def _compared(a: Held, b: Held) -> Explanation:

@@ -199,7 +199,7 @@ class ComparePanel(Working[Explanation]):
         a, b = (self._sources[str(label)] for label in picked)
         self._forget()
         guess = self.view.guess.value.strip()
-        found = compare(a, b, guess=guess, folder=self._folder)
+        found = compare(a, b, guess=guess)
         self.view.found.value = found._repr_html_()
         self.found, self._compared = found, picked
         self.view.say(_DONE)

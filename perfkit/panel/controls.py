@@ -158,7 +158,7 @@ def auto_budget_control(budget: float | None) -> Any:
 
 def guess_control(guess: str, placeholder: str) -> Any:
     """The widget of what a reader expects, in words of their own."""
-    told = labelled("your guess", "It is in the report and in perfkit.guesses()")
+    told = labelled("your guess", "It stands in the report and in the chart")
     field = text_control(guess, placeholder=placeholder, **told)
     # It stands beside buttons, where there is no column of labels.
     field.style.description_width = "initial"

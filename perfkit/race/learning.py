@@ -9,12 +9,11 @@ and the engine compares the times of its rounds as it compares their rates.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from perfkit import intuition, units
+from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
 from perfkit.findings.reading import losses
@@ -61,7 +60,6 @@ def time_to_loss(
     *,
     against: str = "",
     guess: str = "",
-    folder: str | Path | None = None,
 ) -> TimeToLoss:
     """Say how soon each side of a race reaches a loss, from what its trials noted.
 
@@ -74,8 +72,7 @@ def time_to_loss(
         loss: The loss to reach, above what training can come down to.
         against: The side that the others are compared with; "" for the first.
         guess: How many times as fast as that one the best of them gets there, such as
-            ``"2x"``; it is kept for ``perfkit.guesses()``.
-        folder: Where it is kept; None for ``perfkit-findings`` here.
+            ``"2x"``; it stands in the report.
 
     Raises:
         BadParameterError: It is no race, has no such side, or the loss is no number.
@@ -103,8 +100,6 @@ def time_to_loss(
         comparisons, key=lambda c: (c.verdict == "faster", c.ratio), default=None
     )
     goal = f"a loss of {units.significant(loss)}"
-    answer = f"{best.variant}: {best.interval}" if best else units.UNKNOWN
-    intuition.keep(f"time to {goal}", guess, answer, best, folder)
     ratios = {each.variant: each.interval for each in comparisons} | {first: ""}
     rows = {name: _row(name, needed[name], ratios) for name in names}
     raced = replace(finding, guess=guess).report

@@ -235,7 +235,8 @@ def test_a_plan_shows_each_stage_with_its_work_and_settings():
     [
         *((text, "parallel", None) for text in ("parallel", "Parallel ")),
         *(("3x", "", 3.0), ("about 1,5 times faster", "", 1.5), (f"2.25{X}", "", 2.25)),
-        *((text, "", None) for text in ("0x", "no idea", "3 xylophones", "", "1/2x")),
+        *(("1,900x", "", 1900.0), ("prefetched, 1.9x", "", 1.9)),
+        *((text, "", None) for text in ("0x", "42", "3 xylophones", "", "1/2x")),
         *((text, "", 0.5) for text in ("2x slower", "2x as slow", "2x the time")),
     ],
 )

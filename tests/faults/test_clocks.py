@@ -21,7 +21,6 @@ DATES = {
     "experiments/shared/cache.py": "whether what a killed run left is a day old",
     "findings/store.py": "the name of a file whose finding has no date",
     "fleet.py": "the name of a fleet's folder",
-    "intuition.py": "when a guess was made",
     "machines/recording.py": "when a passport was recorded",
     "profiling/profile.py": "when a profile was recorded",
 }

@@ -28,9 +28,7 @@ def show(found):
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    # A guess is kept there.
-    monkeypatch.chdir(tmp_path)
+def files(tmp_path):
     one, other = tmp_path / "a.json", tmp_path / "b.json"
     passport.save(pairs.passport(), one)
     passport.save(pairs.one_core(), other)

@@ -131,13 +131,10 @@ def test_the_best_of_several_is_named_and_any_may_be_the_one_held_against():
         perfkit.time_to_loss(raced(asked), GOAL, against="fourth.py")
 
 
-def test_a_guess_is_held_against_the_ratio_of_times(tmp_path):
+def test_a_guess_stands_in_the_report():
     asked = {OLD: wavering(3000.0), NEW: wavering(1000.0)}
-    for guess in ("3x", "9x"):
-        found = perfkit.time_to_loss(raced(asked), GOAL, guess=guess, folder=tmp_path)
-        assert f"Your guess: {guess}" in repr(found)
-    kept = perfkit.guesses(tmp_path).all
-    assert [one.held for one in kept] == [True, False]
+    found = perfkit.time_to_loss(raced(asked), GOAL, guess="3x")
+    assert "Your guess: 3x" in repr(found)
 
 
 def test_it_says_where_it_was_measured_and_whether_it_was_run_here():

@@ -68,11 +68,6 @@ class BatchSize(Experiment):
         """The smallest batch."""
         return numbers.name_of(self.smallest)
 
-    @property
-    def guessed(self) -> str:
-        """The largest batch."""
-        return numbers.name_of(self.largest)
-
     def make_variants(self) -> Mapping[str, Variant]:
         """One variant for each size."""
         trained = functools.partial(shared_batches.training, self.model)

@@ -97,12 +97,6 @@ class CpuOrGpu(Experiment):
         return numbers.name_of(self._pair[0].name, narrowest, self.batch)
 
     @property
-    def guessed(self) -> str:
-        """The second device at the widest."""
-        widest = trainings.dense(self.widest).name
-        return numbers.name_of(self._pair[1].name, widest, self.batch)
-
-    @property
     def sizes(self) -> tuple[Size, ...]:
         """Every width at the usual batch, then one of them at a larger one."""
         inner = np.geomspace(self.narrowest, self.widest, self.widths)[1:-1]

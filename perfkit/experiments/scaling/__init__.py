@@ -116,11 +116,6 @@ class Scaling(Experiment):
         """One device without a strategy."""
         return Setup(self._kind, 1).name
 
-    @property
-    def guessed(self) -> str:
-        """The most devices, each with a batch at hand."""
-        return Setup(self._kind, max(self._present)).name
-
     def make_variants(self) -> Mapping[str, Variant]:
         """Each number of devices as it is, fed, and without the sum of gradients."""
         variants = [one for count in self._counts for one in self._with(count)]
