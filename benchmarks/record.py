@@ -70,7 +70,7 @@ def asked(notebook):
     """What the cells of a notebook ask: experiments, functions to diagnose, races."""
     names = {"__name__": "__main__"}
     for number, source in enumerate(code_of(notebook)):
-        # As in a kernel, where the code of a function is read for hints.
+        # As in a kernel, where the code of a function is read.
         file = f"<{notebook.stem} {number}>"
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
         for node in ast.parse(source).body:

@@ -36,6 +36,22 @@ def note_makers(
         _hear(getattr(importlib.import_module(module), name), kind, places, heard)
 
 
+def note_stages(places: Places, heard: Callable[[Any, Place], object]) -> None:
+    """Call ``heard`` for each stage of ``tf.data`` that a line of the user's makes."""
+    import tensorflow as tf
+
+    dataset: Any = tf.data.Dataset
+    original = dataset.__init__
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        original(self, *args, **named)
+        if place := places.place(sys._getframe(1)):
+            heard(self, place)
+
+    dataset.__init__ = init
+
+
 def _hear(
     owner: Any,
     kind: str,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perfkit.diagnosis import changes, failure, hints, own_callbacks, settings
+from perfkit.diagnosis import changes, failure, own_callbacks, settings
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes.lines import remember
 from perfkit.diagnosis.changes.lines import seen as seen_lines
@@ -34,6 +34,7 @@ from perfkit.diagnosis.facts import (
 from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.loop import LoopCalls, Looping
 from perfkit.diagnosis.maker import contain, uncontained_in_words
+from perfkit.diagnosis.pipeline import remember_lines
 from perfkit.diagnosis.pipeline.facts import (
     driven_plan,
     kinds,
@@ -78,7 +79,7 @@ def look(
     *,
     began: float = 0.0,
     screens: bool = False,
-    hinted: frozenset[str] = frozenset(),
+    suspects: frozenset[str] = frozenset(),
     lines: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Yielded]:
     """Make the training, run it for a moment, and tell what was seen.
@@ -88,15 +89,15 @@ def look(
         budget: Seconds of the whole diagnosis; None for what it needs.
         began: When that began, on ``time.perf_counter``.
         screens: Whether changes of the training then take turns here.
-        hinted: Causes that an account has seen, to be tried first.
+        suspects: Causes that an account points to, to be tried first.
         lines: Whose work may be left out, as ``changes.lines.hot`` has them.
 
     Yields:
         The notes ``"uncontained"`` where it is, ``"anatomy"`` and ``"facts"``, then
         what the turns tell; or what was raised, as ``failure.as_notes`` has it.
     """
-    looked = _looked(maker, budget, began, screens=screens, hinted=hinted, lines=lines)
-    yield from failure.as_notes(looked)
+    following = Turns(suspects) if screens else None
+    yield from failure.as_notes(_looked(maker, budget, began, following, lines))
 
 
 def doing(notes: Mapping[str, Any], otherwise: str) -> str:
@@ -128,12 +129,9 @@ def _looked(
     maker: Callable[[], Any],
     budget: float | None,
     asked: float,
-    *,
-    screens: bool,
-    hinted: frozenset[str],
+    following: "Turns | None",
     lines: Sequence[Mapping[str, Any]],
 ) -> Iterator[Yielded]:
-    following = Turns(hinted | hints.causes(maker)) if screens else None
     seen: list[Training] = []
     if uncontained := contain(maker):
         yield Note(UNCONTAINED, uncontained)
@@ -142,6 +140,7 @@ def _looked(
     looping = Looping(epochs := Epochs(batch=1), calls=LoopCalls())
     traces = Tracing()
     traces.look()
+    remember_lines(maker)
     if lines:
         remember(maker)
 
@@ -286,11 +285,11 @@ class Turns:
     """The turns of a training and of its changes, in the process that looked at it.
 
     Args:
-        hinted: Causes that stand in the code, to be tried first.
+        suspects: Causes that an account points to, to be tried first.
     """
 
-    def __init__(self, hinted: frozenset[str] = frozenset()) -> None:
-        self._hinted = hinted
+    def __init__(self, suspects: frozenset[str] = frozenset()) -> None:
+        self._suspects = suspects
         self._training: Training | None = None
         # They stay the objects that code of the user's may know, with attributes of
         # their own in each variant, and at first those that they were made with.
@@ -344,7 +343,7 @@ class Turns:
         """Name one turn after the other, until nothing is left to learn."""
         assert self._facts is not None
         every = tuple(self._changes.values())
-        choosing = Screening(every, self._hinted, hurried=self._hurried)
+        choosing = Screening(every, self._suspects, hurried=self._hurried)
         # All variants begin where the training as given is now.
         self._variants[AS_GIVEN] = self._made(AS_GIVEN)
         number = 0

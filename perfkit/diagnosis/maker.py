@@ -291,5 +291,5 @@ def digest(maker: Callable[[], Any]) -> str:
 
 def _short(text: str) -> str:
     if len(text) > _LONGEST:
-        raise OSError("It is too long to be read for hints.")
+        raise OSError("It is too long to be read.")
     return text

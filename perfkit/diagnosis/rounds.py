@@ -1,10 +1,10 @@
 """Which changes are measured next, from what has been measured by then.
 
 In the process that looks, groups come first: without input, without whoever watches.
-A change that hangs on a group is tried once that has brought something; what stands in
-the code as a mistake comes before what does not. In fresh processes what was found is
-confirmed, and what needs a training made anew is tried. Near the end the best are
-measured together.
+A change that depends on a group is tried once that has brought something; what an
+account by line points to comes first. In fresh processes what was found is confirmed,
+and what needs a training made anew is tried. Near the end the best are measured
+together.
 """
 
 import math
@@ -182,18 +182,18 @@ class Screening:
 
     Args:
         changes: All that can be changed there.
-        hinted: Causes that stand in its code.
+        suspects: Causes that an account points to, tried before others.
         hurried: Whether a mistake waits for fresh processes.
     """
 
     def __init__(
         self,
         changes: Sequence[Change],
-        hinted: Collection[str] = (),
+        suspects: Collection[str] = (),
         *,
         hurried: bool = False,
     ) -> None:
-        self._changes, self._hinted = changes, hinted
+        self._changes, self._suspects = changes, suspects
         self._most = _SOME_TURNS if hurried else _MOST_TURNS
         self._turns: dict[str, int] = {}
 
@@ -233,7 +233,7 @@ class Screening:
         if change.after and not turns:
             # Of two groups that are open the larger one holds more.
             ratio = _ratio(measured, change.after)
-        return place, change.cause not in self._hinted, -ratio
+        return place, change.cause not in self._suspects, -ratio
 
     def _wanted(self, change: Change, measured: Measurement) -> bool:
         turns, compared = self._turns.get(change.name, 0), _given(measured, change.name)

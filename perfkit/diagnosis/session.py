@@ -26,7 +26,6 @@ from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes import lines as left_out
 from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.inference import Others, inferred
 from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
@@ -218,7 +217,9 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 self._asked,
                 began=self._began,
                 screens=not self._only,
-                hinted=causes.swapped(self._account) if self._account else frozenset(),
+                suspects=causes.swapped(self._account)
+                if self._account
+                else frozenset(),
                 lines=left_out.hot(self._account) if self._account else (),
             ),
             self._seed,
@@ -365,7 +366,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
             untested=self._untested,
             unmeasured=() if self._only else open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
-            hints=hints(self._maker),
             anatomy=self._anatomy,
             facts=self._facts.as_note()
             | {split.SHARE: reached, rounds.PLAN: self._plan}

@@ -18,7 +18,6 @@ Import = ast.Import | ast.ImportFrom
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _REBINDS = (ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension)
 _SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_DATASETS = ("PyDataset", "Sequence")
 
 
 def dotted(node: ast.AST) -> str:
@@ -43,11 +42,6 @@ def keyword(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
     found = (one.value for one in call.keywords if one.arg == name)
     given = call.args[position : position + 1] if position >= 0 else []
     return next(found, given[0] if given else None)
-
-
-def values_of(call: ast.Call) -> list[ast.expr]:
-    """All that a call gives, by place and by name."""
-    return [*call.args, *(one.value for one in call.keywords)]
 
 
 def hides(call: ast.Call) -> bool:
@@ -87,17 +81,6 @@ def stored_in(*within: ast.AST) -> set[str]:
 def is_literal(node: ast.AST | None, value: object) -> bool:
     """Whether a node is that very constant, such as ``True``."""
     return isinstance(node, ast.Constant) and node.value is value
-
-
-def is_dataset(node: ast.ClassDef) -> bool:
-    """Whether a class is a PyDataset."""
-    return any(called(base) in _DATASETS for base in node.bases)
-
-
-def parameters(function: Function) -> list[ast.arg]:
-    """The named parameters, in their order."""
-    arguments = function.args
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
 def own(scope: ast.AST) -> Iterator[ast.AST]:
@@ -286,7 +269,7 @@ def fits_scalers(*trees: ast.Module) -> bool:
     trains = any(
         "model" in ast.unparse(receiver(one) or one).lower()
         or hides(one)
-        or len(values_of(one)) > 1
+        or len(one.args) + len(one.keywords) > 1
         for one in calls
     )
     steps = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
 from perfkit.findings.account import Account
-from perfkit.findings.record import Edit, Finding, Verdict, cell_in_words
+from perfkit.findings.record import Edit, Finding, Verdict
 from perfkit.findings.report import Report, Saved
 from perfkit.machine.record import Machine
 from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
@@ -273,30 +273,6 @@ class Together:
     speedup: Gain
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hint:
-    """What stands in the code and is often a mistake; nothing measured it.
-
-    Attributes:
-        line: Of the file or the cell, from 1.
-        code: That line.
-        says: What is often wrong with it, in a sentence.
-        cell: Of a notebook: which of its cells of code, from 1; 0 for all else.
-    """
-
-    line: int
-    code: str
-    says: str
-    grade: Literal["not tested"] = "not tested"
-    cell: int = 0
-
-    @property
-    def where(self) -> str:
-        """The place in words: ``"line 12"``."""
-        cell = cell_in_words(self.cell)
-        return ", ".join(filter(None, [cell, f"line {self.line}"]))
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Diagnosis(Saved):
     """What slows one training on one machine, and what each change brings.
@@ -317,7 +293,6 @@ class Diagnosis(Saved):
         unmeasured: Changes that apply and may help, and that this run did not measure.
         aside: Changes that bring something, but change what is learnt: to be judged
             once the defects are fixed.
-        hints: What stands in the code.
         anatomy: The plan of its pipeline; see ``perfkit.experiments.shared.anatomy``.
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
         outcome: How the training as given ended: ``"completed"``, or what kept it
@@ -345,7 +320,6 @@ class Diagnosis(Saved):
     untested: dict[str, str] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
-    hints: tuple[Hint, ...] = ()
     anatomy: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     outcome: str = "completed"

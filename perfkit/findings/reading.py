@@ -348,7 +348,7 @@ def _negative(numbers: Iterable[float]) -> bool:
 
 # Each has a line in every report; no training has a tenth of it.
 _MOST = 500
-_COUNTED = ("causes", "split", "untested", "unmeasured", "aside", "hints")
+_COUNTED = ("causes", "split", "untested", "unmeasured", "aside")
 # Was below 0 in older files, where parts measured apart came to more than the step.
 _REST = "unexplained"
 

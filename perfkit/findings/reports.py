@@ -95,7 +95,7 @@ def of_diagnosis(found: Diagnosis) -> Report:
             _split(found),
             Fold(
                 "Everything that was tried, and what was not",
-                tables=(_limits(found), _tried(found), _untested(found), _hints(found)),
+                tables=(_limits(found), _tried(found), _untested(found)),
             ),
             _anatomy(found),
             *_common_folds(finding, repeat),
@@ -624,16 +624,3 @@ def _untested(found: Diagnosis) -> Table:
     rows = tuple((cause, without_marks(why)) for cause, why in found.untested.items())
     rows += tuple((f'"{name}"', _UNMEASURED) for name in found.unmeasured)
     return Table("Not tested", ("cause or change", "why"), rows)
-
-
-def _hints(found: Diagnosis) -> Table:
-    # What a cause names was measured, and stands with it.
-    edits = [edit for cause in found.causes for edit in cause.edits]
-    measured = {(edit.cell, line) for edit in edits for line in edit.lines}
-    rows = tuple(
-        (hint.where, hint.code, hint.says)
-        for hint in found.hints
-        if (hint.cell, hint.line) not in measured
-    )
-    headings = ("where", "what stands there", "hint")
-    return Table("Seen in the code, by reading alone", headings, rows)

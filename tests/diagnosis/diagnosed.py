@@ -6,7 +6,6 @@ from perfkit.findings.diagnosis import (
     Cause,
     Diagnosis,
     Gain,
-    Hint,
     Part,
     Seconds,
     Together,
@@ -75,7 +74,6 @@ def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
         ),
         "ceiling": _gain_of(found, "without input"),
         "untested": {"no-cache": "the pipeline is random"},
-        "hints": (Hint(line=12, code="ds.map(f)", says="It maps one by one."),),
         "budget_s": 120.0,
     }
     return Diagnosis(**fields | more)

@@ -267,7 +267,7 @@ def test_what_is_in_doubt_leaves_its_time_to_a_mistake_that_waits_for_a_process(
         assert turns == (4 if hurried else 12)
 
 
-def test_what_the_code_hints_at_comes_first_in_its_group():
+def test_what_an_account_points_to_comes_first_in_its_group():
     choosing = Screening(ALL, {"serial-map"})
     choosing(measured(rounds=0))
     found = measured(rounds=1, without_input=5.0, without_observers=1.0)

@@ -15,7 +15,6 @@ import pytest
 from perfkit.diagnosis import layers, look
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.failure import PROBLEM
-from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import InFile, contain, maker, name_of
 from perfkit.diagnosis.script import (
     MarkSteps,
@@ -306,10 +305,24 @@ def test_a_function_that_makes_a_training_stays_what_it_was(script):
     path = script("def make_training(): ...\nmodel.fit(1, 2)")
     assert maker(path) == InFile(str(path), "make_training")
     assert maker(f"{path}:other") == InFile(str(path), "other")
-    # A script has a name without a path, and hints with lines.
-    made = maker(script(FIT.replace('"mse")', '"mse", run_eagerly=True)')), ["16"])
-    assert name_of(made) == "train.py"
-    assert [hint.line for hint in hints(made) if "eager" in hint.says] == [9]
+    # A script has a name without a path.
+    assert name_of(maker(script(FIT), ["16"])) == "train.py"
+
+
+def test_each_stage_of_a_pipeline_has_the_line_that_made_it(script):
+    data = (
+        "def made():\n    data = tf.data.Dataset.from_tensor_slices((x, y))\n"
+        "    return (\n        data.shuffle(9)\n"
+        "        .map(lambda a, b: (a, b)).batch(\n            32)\n    )\n"
+    )
+    path = script(f"{MODEL}{data}model.fit(made(), epochs=2)\n")
+    lines = path.read_text().splitlines()
+    stages = facts_of(maker(path)).stages
+    at = [stage["line"] for stage in stages]
+    assert [one[:2] for one in at] == [["train.py", 0]] * 4
+    texts = ["from_tensor_slices(", "data.shuffle(9)", ".map(lambda", ".batch("]
+    for (*_, line), text in zip(at, texts, strict=True):
+        assert text in lines[line - 1]
 
 
 @pytest.mark.parametrize(

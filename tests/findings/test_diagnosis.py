@@ -126,17 +126,12 @@ def test_each_cause_and_what_was_not_claimed_tested_or_measured_is_told():
     untested = rows(found, "Not tested")
     assert untested["no-cache"] == ("the pipeline is random",)
     assert "did not measure it" in untested['"graph"'][0]
-    hinted = rows(found, "Seen in the code, by reading alone")
-    assert hinted == {"line 12": ("ds.map(f)", "It maps one by one.")}
     split = rows(found, "Where a step of 32 ms goes")
     assert split["unexplained"][:3] == ("10 ms", "31 %", "inferred")
     assert "Not known yet: graph (not measured)." in found.report.besides
 
 
 def test_what_was_tried_or_seen_is_told_once():
-    edits = (Edit(line=12, old="ds.map(f)", new="ds.map(f, 8)"),)
-    found = diagnosis(causes=(replace(SLOW_MAP, edits=edits),))
-    assert rows(found, "Seen in the code, by reading alone") == {}
     found = diagnosis()
     crash = failed("mixed precision", "crashed", "raised TypeError")
     found = diagnosis(trials=(*found.trials, crash))

@@ -20,7 +20,7 @@ from nbformat import v4
 from PIL import Image
 
 from perfkit import documents
-from perfkit.diagnosis import hints
+from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.maker import assigned, digest, maker
 from perfkit.errors import PerfkitError
 from perfkit.experiments.shared import cache as images
@@ -31,6 +31,7 @@ from perfkit.machine import cards, starting
 from perfkit.machines import room
 from perfkit.measure import spread
 from perfkit.profiling import traces
+from tests.diagnosis.diagnosed import cause, diagnosis
 from tests.export import books
 from tests.findings import made
 from tests.hostile.kinds import KINDS
@@ -88,11 +89,17 @@ def _image(data, folder):
     images.read_header(_file(data, folder, "x.jpg"), 16)
 
 
+_CHANGES = ("graph", "XLA", "without validation", "without CSVLogger", "batch ×2")
+_DIAGNOSED = diagnosis(
+    causes=[cause("eager", change, 2.0) for change in (*_CHANGES, "not unrolled")],
+    facts={"callbacks": ["CSVLogger"], "data": "arrays", "batch": 32},
+)
+
+
 def _code(name):
     def read(data, folder):
         made_of = maker(_file(data, folder, name))
-        hints.hints(made_of)
-        hints.causes(made_of)
+        locate(_DIAGNOSED, made_of)
         digest(made_of)
         assigned(made_of)
 

@@ -247,6 +247,12 @@ def merged(batches: Sequence[Any]) -> Any:
 
 
 _WORTH_TRYING = ("faster", "open")
+# What a step of the user's own has to do besides.
+_SCALED = {
+    BFLOAT16: "",
+    FLOAT16: " A `train_step` of your own has to train on "
+    "`optimizer.scale_loss(loss)`, because its gradients are divided by that scale.",
+}
 
 
 def precisions(
@@ -272,7 +278,8 @@ def precisions(
             changes=f"The layers compute in {policy.removeprefix('mixed_')}, and their "
             "weights stay float32.",
             fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
-            'give its last layer dtype="float32", and watch the loss.',
+            'give its last layer dtype="float32", and watch the loss.'
+            f"{_SCALED[policy]}",
             before=functools.partial(use_policy, policy),
             combines=False,
         )

@@ -137,13 +137,6 @@ class Text:
         place = self._starts[min(lines) - 1]
         yield place, place, f"{self._indent(self.start(function))}{line}\n"
 
-    def below(self, statement: ast.stmt, line: str) -> Iterator[Splice]:
-        """A line of its own below a statement, indented as that is."""
-        start, end = self.start(statement), self.end(statement)
-        if self._begins_line(start) and self._ends_line(end):
-            place = self._line_end(end)
-            yield place, place, f"\n{self._indent(start)}{line}"
-
     def items(self, within: ast.expr) -> list[Item]:
         """What stands between the brackets of a call, a list, a dict or a tuple."""
         opened, closed = self._brackets(within)

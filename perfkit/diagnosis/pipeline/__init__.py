@@ -8,6 +8,9 @@ and all before it count as the source, which nobody takes apart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from perfkit.account.makers import Names, note_stages
+from perfkit.account.places import Places
+
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
 # the class, ours for the kind, the method that makes one, and its arguments.
 _BUILT = {
@@ -55,6 +58,21 @@ _SOURCES = {
     "_TensorSliceDataset": "slices in memory",
     "_ZipDataset": "zip",
 }
+
+
+# What holds the line that made a stage, as ``Names.told`` has it.
+_LINE = "_perfkit_line"
+
+
+def remember_lines(maker: Callable[[], Any]) -> None:
+    """Let each stage that is made in this process from now on keep its line."""
+    names = Names(maker)
+
+    def keep(dataset: Any, place: tuple[str, int]) -> None:
+        # TensorFlow would track an attribute that is set.
+        vars(dataset)[_LINE] = names.told(*place)
+
+    note_stages(Places(), keep)
 
 
 def chain(dataset: Any) -> list[Any]:
@@ -262,7 +280,8 @@ def stage(
         * ``"texts"``: whether strings are among the parts of an element, all of them
           scalars;
         * ``"function"``: the name of the user's function that it calls; "" where it has
-          none.
+          none;
+        * ``"line"``: file, cell and line that made it; empty where nobody noted that.
     """
     named, whole = kind(dataset), list(beneath(dataset)) if source else [dataset]
     does = _doing(function for one in whole for function in functions(one))
@@ -282,6 +301,7 @@ def stage(
         "bytes": _bytes(dataset.element_spec),
         "texts": _texts(dataset.element_spec),
         "function": _function(dataset),
+        "line": [*vars(dataset).get(_LINE, ())],
     }
 
 

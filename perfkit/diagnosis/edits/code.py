@@ -1,0 +1,377 @@
+"""The code of a training, parsed and never run: what can run, and what stands where.
+
+A place that is not certain is not returned: a wrong line costs a reader more than none.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from perfkit.diagnosis.edits.text import Text, nodes_in
+from perfkit.diagnosis.maker import Source
+from perfkit.diagnosis.source import (
+    Definition,
+    Function,
+    Names,
+    called,
+    dotted,
+    fit_calls,
+    keyword,
+    own,
+    receiver,
+)
+
+T = TypeVar("T")
+# Of Keras 3, in the order in which fit takes them without their names.
+FIT_ARGUMENTS = (
+    *("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split"),
+    *("validation_data", "shuffle", "class_weight", "sample_weight", "initial_epoch"),
+    *("steps_per_epoch", "validation_steps", "validation_batch_size"),
+    "validation_freq",
+)
+# The methods that make a stage, where they are not called as its kind is; see
+# ``diagnosis.pipeline``.
+_METHODS = {
+    "padded batch": "padded_batch",
+    "flat map": "flat_map",
+    "options": "with_options",
+    "slices in memory": "from_tensor_slices",
+    "one value": "from_tensors",
+    "Python generator": "from_generator",
+    "TFRecord files": "TFRecordDataset",
+    "lines of text files": "TextLineDataset",
+    "records of fixed length": "FixedLengthRecordDataset",
+}
+_DEEPEST = 8
+
+
+class Unsure(Exception):
+    """The place is not found, or another one may be meant as well.
+
+    With a sentence the place is certain, and the change as it was measured would break
+    what that sentence names.
+    """
+
+
+def require(value: T | None) -> T:
+    """The value; ``Unsure`` is raised where there is none."""
+    if value is None or value in ("", []):
+        raise Unsure
+    return value
+
+
+def only(values: Sequence[T]) -> T:
+    """The one value; ``Unsure`` is raised where there are none or several."""
+    if len(values) != 1:
+        raise Unsure
+    return values[0]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What gives a training its data and its arguments.
+
+    Attributes:
+        within: The call of ``fit``, or the tuple that a maker returns.
+        model: What is trained.
+        data: What it is trained on; None where that is not seen.
+        options: What holds the arguments: the call itself, or a maker's dict; None
+            where a maker returns none.
+    """
+
+    within: ast.Call | ast.Tuple
+    model: ast.expr
+    data: ast.expr | None
+    options: ast.expr | None
+
+
+class Code:
+    """The code of a training, with the facts that a diagnosis has of it.
+
+    Attributes:
+        tree: All of the file or the cell.
+        names: What binds each of its names.
+        text: The same to be changed.
+        nodes: What can run: what stands outside of functions, the maker, and all that
+            these name. Of a script, everything.
+        pipeline: The facts of its pipeline; nothing where there is none.
+
+    Raises:
+        SyntaxError: It is no Python.
+    """
+
+    def __init__(self, source: Source, facts: Mapping[str, Any]) -> None:
+        self.facts, self._source = facts, source
+        self.tree = ast.parse(source.text)
+        self.text = Text(source.text)
+        self.names = Names(self.tree)
+        self.pipeline: dict[str, Any] = facts.get("pipeline") or {}
+        self._stages: list[dict[str, Any]] = self.pipeline.get("stages", [])
+        makers = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, Definition) and node.name == source.function
+            if (
+                _first_line(node) == source.line
+                if source.line
+                else node in self.tree.body
+            )
+        ]
+        self._maker = makers[-1] if makers else None
+        reached = self._reached() if source.function else ast.walk(self.tree)
+        self.nodes = tuple(reached)
+
+    def _reached(self) -> Iterator[ast.AST]:
+        waiting: list[ast.AST] = [
+            node
+            for node in self.tree.body
+            if not isinstance(node, Definition) and not _is_main(node)
+        ]
+        waiting += [self._maker] if self._maker else []
+        seen: set[ast.AST] = set()
+        while waiting:
+            for node in ast.walk(waiting.pop()):
+                if node in seen:
+                    continue
+                seen.add(node)
+                yield node
+                bound = self.names.lookup(node) if isinstance(node, ast.Name) else ()
+                waiting += [one for one in bound if isinstance(one, Definition)]
+
+    @cached_property
+    def calls(self) -> tuple[ast.Call, ...]:
+        """Every call that can run."""
+        return tuple(node for node in self.nodes if isinstance(node, ast.Call))
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """Every function that can run."""
+        return tuple(node for node in self.nodes if isinstance(node, Function))
+
+    @cached_property
+    def classes(self) -> tuple[ast.ClassDef, ...]:
+        """Every class that is used."""
+        return tuple(node for node in self.nodes if isinstance(node, ast.ClassDef))
+
+    @cached_property
+    def assignments(self) -> tuple[tuple[ast.Assign, ast.expr], ...]:
+        """Every assignment that can run, with each of its targets."""
+        nodes = (node for node in self.nodes if isinstance(node, ast.Assign))
+        return tuple((node, target) for node in nodes for target in node.targets)
+
+    def calls_of(self, *names: str) -> list[ast.Call]:
+        """Every call that can run of what has one of these last words."""
+        return [call for call in self.calls if called(call) in names]
+
+    def bindings(self, node: ast.AST) -> list[ast.AST]:
+        """What binds a name that is read; nothing for all else."""
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+            return []
+        return self.names.lookup(node)
+
+    def resolve(self, node: ast.AST | None, deep: int = 0) -> ast.AST | None:
+        """What a name stands for, where that is one thing only; all else is itself."""
+        if not isinstance(node, ast.Name) or deep > _DEEPEST:
+            return node
+        bound = self.names.lookup(node)
+        value = bound[0] if len(bound) == 1 else None
+        # A statement, and a tuple that is unpacked, hide the value.
+        hidden = isinstance(getattr(value, "ctx", None), ast.Store)
+        if hidden or not isinstance(value, ast.expr | Definition):
+            return None
+        return self.resolve(value, deep + 1)
+
+    def number(self, node: ast.AST | None) -> float | None:
+        """The number that a node stands for."""
+        value = getattr(self.resolve(node), "value", None)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return value
+
+    def defines(self, method: str) -> bool:
+        """Whether a class of the file has a method of its own of this name."""
+        parts = (part for one in self.classes for part in one.body)
+        return any(getattr(part, "name", "") == method for part in parts)
+
+    # Where it trains.
+
+    @cached_property
+    def fit(self) -> Fit | None:
+        """Where ``fit`` is called, or what a maker returns in its place."""
+        if isinstance(self._maker, Function):
+            return self._returned(self._maker)
+        calls = fit_calls(self.tree)
+        if self._source.fit >= 0:
+            calls = calls[self._source.fit : self._source.fit + 1]
+        model = receiver(calls[0]) if len(calls) == 1 else None
+        # A class of the script's own that fits may take other arguments.
+        if model is None or self.defines("fit"):
+            return None
+        return Fit(calls[0], model, keyword(calls[0], "x", 0), calls[0])
+
+    def _returned(self, function: ast.AST, deep: int = 0) -> Fit | None:
+        """What a maker returns, itself or through another of the same file."""
+        returns = [one for one in own(function) if isinstance(one, ast.Return)]
+        if len(returns) != 1 or deep > _DEEPEST:
+            return None
+        value = self.resolve(returns[0].value)
+        if isinstance(value, ast.Call):
+            made = self.resolve(value.func)
+            return (
+                self._returned(made, deep + 1) if isinstance(made, Function) else None
+            )
+        if not isinstance(value, ast.Tuple) or len(value.elts) not in (2, 3):
+            return None
+        model, data, *rest = value.elts
+        if rest and not isinstance(rest[0], ast.Dict):
+            # Somebody may put more into a dict that has a name.
+            return None
+        return Fit(value, model, data, rest[0] if rest else None)
+
+    @cached_property
+    def compile(self) -> ast.Call | None:
+        """The one call that compiles the model, where it is made or beside ``fit``."""
+        if self.fit is None or self.defines("compile"):
+            return None
+        model = self.fit.model
+        maker = self.resolve(getattr(self.resolve(model), "func", None))
+        here = self.names.function_of(self.fit.within)
+        calls = [
+            call
+            for call in self.calls_of("compile")
+            if dotted(receiver(call) or call) not in ("", "re")
+            if maker in self.names.above(call)
+            or (
+                dotted(receiver(call) or call) == dotted(model)
+                and self.names.function_of(call) is here
+            )
+        ]
+        return calls[0] if len(calls) == 1 else None
+
+    @property
+    def data(self) -> ast.expr:
+        """What the training is given."""
+        return require(self.fit.data if self.fit else None)
+
+    def argument(self, name: str) -> tuple[ast.expr, int] | None:
+        """What holds an argument of ``fit``, and its place in there; None without."""
+        options = self.fit.options if self.fit else None
+        return place_of(options, name, FIT_ARGUMENTS) if options else None
+
+    def value(self, name: str) -> ast.expr | None:
+        """What ``fit`` is given for an argument."""
+        place = self.argument(name)
+        return value_at(*place) if place else None
+
+    # The stages of its pipeline, by the lines that made them when it ran.
+
+    def line_of(self, stage: Mapping[str, Any]) -> int:
+        """The line of this code that made a stage; 0 where another file did."""
+        file, cell, line = stage.get("line") or ("", 0, 0)
+        if Path(file).name != Path(self._source.path).name:
+            return 0
+        first = self._source.cells[cell - 1 : cell] if cell else (1,)
+        return first[0] + line - 1 if line and first else 0
+
+    def stages(self) -> Iterator[tuple[dict[str, Any], ast.Call | None]]:
+        """The stages that ran, with the call that made each; None where unsure."""
+        for place, stage in enumerate(self._stages):
+            same = [
+                at
+                for at, one in enumerate(self._stages)
+                if (one["kind"], self.line_of(one))
+                == (stage["kind"], self.line_of(stage))
+            ]
+            calls = self._calls_at(stage) if self.line_of(stage) else []
+            # A loop may have made several with one call.
+            sure = len(calls) == len(same)
+            yield stage, calls[same.index(place)] if sure else None
+
+    def _calls_at(self, stage: Mapping[str, Any]) -> list[ast.Call]:
+        """The calls in a stage's line that make one of its kind, the first first."""
+        method = _METHODS.get(stage["kind"], stage["kind"])
+        calls = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Call) and called(node) == method
+            if line_of(node) == self.line_of(stage)
+        ]
+        return sorted(calls, key=lambda one: (one.end_lineno, one.end_col_offset))
+
+    def result_of(self, place: int) -> ast.expr:
+        """The expression that gives what a stage of the pipeline makes."""
+        calls = [call for _, call in self.stages()]
+        if calls[place] is None and place + 1 < len(calls):
+            return require(receiver(require(calls[place + 1])))
+        return calls[place] or self.data
+
+    # What stands around a node.
+
+    def tensorflow(self, node: ast.AST) -> str:
+        """What TensorFlow is called where a node stands."""
+        for scope in self.names.above(node):
+            if not isinstance(scope, ast.Module | ast.FunctionDef):
+                continue
+            # A function runs when its module has been read.
+            whole = isinstance(scope, ast.Module) and self.names.function_of(node)
+            for one in scope.body:
+                early = whole or one.lineno < getattr(node, "lineno", 0)
+                for alias in one.names if isinstance(one, ast.Import) and early else ():
+                    if alias.name == "tensorflow":
+                        return alias.asname or alias.name
+        raise Unsure
+
+    def statement(self, node: ast.AST) -> tuple[ast.stmt, list[ast.stmt]]:
+        """The statement that a node is a part of, and the body that it stands in."""
+        inner = node
+        for above in (node, *self.names.above(node)):
+            for field in ("body", "orelse", "finalbody"):
+                body = getattr(above, field, None)
+                if isinstance(body, list) and inner in body:
+                    if isinstance(inner, ast.stmt):
+                        return inner, body
+                    raise Unsure
+            inner = above
+        raise Unsure
+
+
+def line_of(node: ast.AST) -> int:
+    """Where a reader looks for it: of a call, the line with what is called."""
+    line: int | None = getattr(getattr(node, "func", None), "end_lineno", None)
+    first: int = getattr(node, "lineno", 1)
+    return line or first
+
+
+def place_of(
+    within: ast.expr, name: str, positions: tuple[str, ...] = ()
+) -> tuple[ast.expr, int] | None:
+    """Where an argument stands in a call or in a dict of arguments."""
+    if isinstance(within, ast.Dict):
+        keys = [getattr(key, "value", None) for key in within.keys]
+        return (within, keys.index(name)) if name in keys else None
+    if not isinstance(within, ast.Call):
+        return None
+    for place, one in enumerate(nodes_in(within)):
+        if isinstance(one, ast.Starred):
+            positions = ()
+        named = (one.arg,) if isinstance(one, ast.keyword) else positions[place:][:1]
+        if named == (name,):
+            return within, place
+    return None
+
+
+def value_at(within: ast.expr, place: int) -> ast.expr:
+    """What stands at a place of a call or a dict: the value, without its name."""
+    one = nodes_in(within)[place]
+    return one.value if isinstance(one, ast.keyword) else one
+
+
+def _first_line(node: Definition) -> int:
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
+def _is_main(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
