@@ -15,7 +15,6 @@ Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Import = ast.Import | ast.ImportFrom
-LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _REBINDS = (ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension)
 _SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -113,10 +112,6 @@ class Names:
         while node in self._parents:
             node = self._parents[node]
             yield node
-
-    def nearest(self, node: ast.AST, kind: type[Node]) -> Node | None:
-        """The innermost node of a kind that a node stands in."""
-        return next((one for one in self.above(node) if isinstance(one, kind)), None)
 
     def function_of(self, node: ast.AST) -> Function | None:
         """The function that a node stands in; None outside of all."""

@@ -28,8 +28,7 @@ class Edit:
         cell: Of a notebook: which of its cells of code, from 1, and ``line`` counts in
             it; 0 for all else.
         line: The first of the old lines, from 1; 0 for code that is an example.
-        old: What stands there; where lines are only added, the one that they follow,
-            or precede where nothing is in front of them.
+        old: What stands there; where lines are only added, the one that they follow.
         new: What to write there; "" where lines are only deleted, and None where the
             place is known and what to write is not.
     """

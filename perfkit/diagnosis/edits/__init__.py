@@ -10,7 +10,7 @@ import functools
 import io
 import json
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -202,22 +202,11 @@ def _lines_between(source: Source, new: str) -> Iterator[Edit]:
     for tag, start, end, first, last in matcher.get_opcodes():
         if tag == "equal":
             continue
-        if start == end and _begins(source, start, old_lines):
-            end, last = end + 1, last + 1
-        elif start == end:
-            # What is added is told with the line that it follows.
+        if start == end:
+            # What is added is shown with the line that it follows.
             start, first = start - 1, first - 1
         old = "\n".join(old_lines[start:end])
         yield _edit(source, start + 1, old, "\n".join(new_lines[first:last]))
-
-
-def _begins(source: Source, place: int, lines: Sequence[str]) -> bool:
-    """Whether nothing is in front of a line: it begins the file, its cell, or a part.
-
-    What is added there is told with the line that follows it.
-    """
-    first = place == 0 or place + 1 in source.cells
-    return place < len(lines) and (first or not lines[place - 1].strip())
 
 
 def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:

@@ -23,7 +23,6 @@ from perfkit.diagnosis.edits.code import (
     value_at,
 )
 from perfkit.diagnosis.edits.text import Splice
-from perfkit.diagnosis.edits.traced import refuse_frozen, traced
 from perfkit.diagnosis.own_callbacks import STEP_HOOKS
 from perfkit.diagnosis.pipeline import is_serial
 from perfkit.diagnosis.source import (
@@ -32,7 +31,7 @@ from perfkit.diagnosis.source import (
     hides,
     is_literal,
     keyword,
-    of_kind,
+    names_in,
 )
 from perfkit.findings.diagnosis import Cause
 
@@ -45,6 +44,10 @@ _PARALLEL = {
 # As many arguments of compile stand in front of those that are set here.
 _COMPILED_BY_PLACE = 5
 _TO_GPU = '.apply({}.data.experimental.prefetch_to_device("/GPU:0"))'
+# The methods of a user's own that Keras calls in each step.
+_STEPS = ("train_step", "test_step", "call", "compute_loss", "update_state")
+# What may read the result of a validation.
+_VALUES = re.compile(r"""["'{]val_|\.history\b""")
 _FEWER_VALUES = (
     "Epochs without a validation then have no `val_...`: let what reads them know that "
     "first."
@@ -74,8 +77,23 @@ def splices_of(code: Code, change: str) -> list[Splice]:
 
 
 def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
+    """Take out what asks for eager steps, where these are Keras's own.
+
+    What code of the user's draws, counts or reads in Python a graph would do once.
+    """
+    names = {*_STEPS, *names_in(*code.calls_of("compile"))}
+    traced = code.calls_of("function") or any(
+        called(decorator) == "function"
+        for one in code.functions
+        for decorator in getattr(one, "decorator_list", ())
+    )
+    if traced or any(_name(one) in names for one in code.functions):
+        raise Unsure
+    yield from _without_eager(code)
+
+
+def _without_eager(code: Code) -> Iterator[Splice]:
     """Take out what asks for eager steps."""
-    refuse_frozen(code, traced(code))
     for call in code.calls:
         at = place_of(call, "run_eagerly")
         if at and called(call) == "compile" and _is_true(code, value_at(*at)):
@@ -90,17 +108,6 @@ def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     for node, target in code.assignments:
         if called(target) == "run_eagerly" and _is_true(code, node.value):
             yield from _deleted(code, node)
-
-
-def _as_graphs(code: Code, _: re.Match[str]) -> Iterator[Splice]:
-    """Put ``@tf.function`` above each function whose calls were seen to be eager."""
-    names = _names_in("eager_calls")(code, None)
-    functions = [only([f for f in code.functions if _name(f) == n]) for n in names]
-    refuse_frozen(code, [*functions, *traced(code)])
-    for function in functions:
-        if isinstance(function, ast.FunctionDef):
-            line = f"@{code.tensorflow(function)}.function"
-            yield from code.text.above(function, line)
 
 
 def _compiled(name: str, value: str) -> Row:
@@ -161,23 +168,10 @@ def _validate_seldom(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     epochs = code.number(asked) if asked is not None else 1
     if before is None or epochs is None or epochs <= before:
         raise Unsure
-    if any(_may_read_validations(node) for node in code.nodes):
+    if _VALUES.search(code.text.source):
         raise Unsure(_FEWER_VALUES)
     value = f"{min(_SELDOM * before, epochs):g}"
     yield from _fitted(code, "validation_freq", value)
-
-
-def _may_read_validations(node: ast.AST) -> bool:
-    """Whether it reads a history, or a result of a validation by its name."""
-    if isinstance(node, ast.Attribute):
-        return node.attr == "history" and isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.Constant):
-        return "{val_" in str(node.value)
-    keys = [node.slice] if isinstance(node, ast.Subscript) else []
-    if isinstance(node, ast.Call) and called(node) == "get":
-        keys = node.args[:1]
-    words = (str(one.value) for one in of_kind(ast.Constant, *keys))
-    return any(word.startswith("val_") for word in words)
 
 
 def _without_callback(code: Code, match: re.Match[str]) -> Iterator[Splice]:
@@ -262,7 +256,6 @@ def _copied_ahead(code: Code, _: re.Match[str]) -> Iterator[Splice]:
 
 _TABLE: tuple[tuple[str, Row], ...] = (
     ("graph", _graph),
-    (r"tf\.function", _as_graphs),
     ("XLA", _compiled("jit_compile", "True")),
     (r"(\d+) steps at a time", _many_steps),
     ("without progress bar", lambda code, _: _fitted(code, "verbose", "2")),
@@ -328,12 +321,15 @@ def _is_true(code: Code, node: ast.expr) -> bool:
 def line_shown(code: Code, cause: Cause) -> int:
     """The line that a cause is about; 0 where it is not certain."""
     try:
+        if cause.change == "graph":
+            first = min(start for start, *_ in _without_eager(code))
+            return code.text.source.count("\n", 0, first) + 1
         if cause.cause in _STAGES:
             return _line_of_stage(code, cause.cause)
         names = _NAMES[cause.cause](code, cause)
         defined = [o for o in (*code.classes, *code.functions) if _name(o) in names]
         return line_of(only(defined))
-    except (Unsure, LookupError):
+    except (Unsure, LookupError, ValueError):
         return 0
 
 
@@ -350,10 +346,11 @@ def _line_of_stage(code: Code, cause: str) -> int:
 
 
 def _name(node: ast.AST) -> str:
-    return getattr(node, "name", "")
+    name: str = getattr(node, "name", "")
+    return name
 
 
-def _names_in(fact: str) -> Callable[[Code, Cause | None], list[str]]:
+def _names_in(fact: str) -> Callable[[Code, Cause], list[str]]:
     """The last words of what a fact lists, such as ``"__main__:Trainer.step"``."""
     return lambda code, _: [re.split("[.:]", o)[-1] for o in code.facts.get(fact) or ()]
 
@@ -366,7 +363,7 @@ _STAGES: dict[str, Callable[[dict[str, Any]], Any] | None] = {
     "serial-map": is_serial,
     "slow-read": lambda stage: stage["records"],
 }
-_NAMES: dict[str, Callable[[Code, Cause | None], list[str]]] = {
+_NAMES: dict[str, Callable[[Code, Cause], list[str]]] = {
     "callback": lambda _, cause: [cause.change.removeprefix("without ")],
     "eager": _names_in("eager_calls"),
     "retracing": _names_in("retraced"),

@@ -131,12 +131,6 @@ class Text:
         place = self._line_end(end) if self._ends_line(end) else end
         yield place, place, "".join(f"\n{indent}{method}" for method in methods)
 
-    def above(self, function: ast.FunctionDef, line: str) -> Iterator[Splice]:
-        """A line of its own above a function and all that decorates it."""
-        lines = [function.lineno, *(one.lineno for one in function.decorator_list)]
-        place = self._starts[min(lines) - 1]
-        yield place, place, f"{self._indent(self.start(function))}{line}\n"
-
     def items(self, within: ast.expr) -> list[Item]:
         """What stands between the brackets of a call, a list, a dict or a tuple."""
         opened, closed = self._brackets(within)
