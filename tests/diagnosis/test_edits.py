@@ -272,7 +272,8 @@ CHANGES = {
     ),
     # What is not seen of the data is changed where fit is given them.
     "in the call of fit": case(
-        "model.fit({+(+}load() if big else other{+).prefetch(tf.data.AUTOTUNE)+})\n",
+        "model.fit({+(+}load() if big else other{+).prefetch(tf.data.AUTOTUNE)+}, "
+        "epochs=2)\n",
         "prefetch",
         stages=("whatever",),
     ),

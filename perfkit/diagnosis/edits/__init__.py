@@ -237,10 +237,11 @@ def _patch(path: Path, name: str, old: str, new: str) -> tuple[bytes, bytes]:
     if data.decode(encoding) != before:
         raise ValueError("The file has changed.")
     # Python's own lines: others are broken by a form feed as well.
-    lines = (io.StringIO(text, newline="\n").readlines() for text in (before, after))
+    old_lines = io.StringIO(before, newline="\n").readlines()
+    new_lines = io.StringIO(after, newline="\n").readlines()
     # A name with a space ends where the tab is.
     tab = "\t" if " " in name else ""
-    hunks = [*difflib.unified_diff(*lines, n=3)][2:]
+    hunks = [*difflib.unified_diff(old_lines, new_lines)][2:]
     marked = [h if h.endswith("\n") else h + _NO_NEWLINE for h in hunks]
     text = "".join([f"--- a/{name}{tab}\n+++ b/{name}{tab}\n", *marked])
     return text.encode(encoding), after.encode(encoding)

@@ -166,12 +166,6 @@ class Code:
         """Every call that can run of what has one of these last words."""
         return [call for call in self.calls if called(call) in names]
 
-    def bindings(self, node: ast.AST) -> list[ast.AST]:
-        """What binds a name that is read; nothing for all else."""
-        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
-            return []
-        return self.names.lookup(node)
-
     def resolve(self, node: ast.AST | None, deep: int = 0) -> ast.AST | None:
         """What a name stands for, where that is one thing only; all else is itself."""
         if not isinstance(node, ast.Name) or deep > _DEEPEST:
@@ -299,7 +293,7 @@ class Code:
             if isinstance(node, ast.Call) and called(node) == method
             if line_of(node) == self.line_of(stage)
         ]
-        return sorted(calls, key=lambda one: (one.end_lineno, one.end_col_offset))
+        return sorted(calls, key=self.text.end)
 
     def result_of(self, place: int) -> ast.expr:
         """The expression that gives what a stage of the pipeline makes."""

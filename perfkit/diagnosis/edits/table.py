@@ -341,8 +341,8 @@ def _line_of_stage(code: Code, cause: str) -> int:
     if cause == "late-shuffle":
         stages = [*itertools.dropwhile(lambda one: one["kind"] != "map", stages)]
     is_it = _STAGES[cause]
-    found = filter(is_it, stages) if is_it else iter(())
-    return code.line_of(next(found, stages[-1]))
+    about = [stage for stage in stages if is_it and is_it(stage)]
+    return code.line_of((about or stages[-1:])[0])
 
 
 def _name(node: ast.AST) -> str:

@@ -116,20 +116,20 @@ class Text:
         elif self._begins_line(start) and self._ends_line(end):
             yield self._starts[self._line_of(start)], self._line_end(end) + 1, ""
 
-    def call_on(self, node: ast.expr, *methods: str) -> Iterator[Splice]:
-        """Call more methods, such as ``".cache()"``, on what an expression gives."""
+    def call_on(self, node: ast.expr, method: str) -> Iterator[Splice]:
+        """Call one more method, such as ``".cache()"``, on what an expression gives."""
         start, end = self.start(node), self.end(node)
         if not isinstance(node, _PLAIN):
             yield start, start, "("
-            yield end, end, f"){''.join(methods)}"
+            yield end, end, f"){method}"
             return
         indent = self._indent_of_dot(node)
         if indent is None:
-            yield end, end, "".join(methods)
+            yield end, end, method
             return
         # A comment stays with the line that it belongs to.
         place = self._line_end(end) if self._ends_line(end) else end
-        yield place, place, "".join(f"\n{indent}{method}" for method in methods)
+        yield place, place, f"\n{indent}{method}"
 
     def items(self, within: ast.expr) -> list[Item]:
         """What stands between the brackets of a call, a list, a dict or a tuple."""

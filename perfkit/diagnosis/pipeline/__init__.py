@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from perfkit.account.makers import Names, note_stages
-from perfkit.account.places import Places
+from perfkit.account.places import Place, Places
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
 # the class, ours for the kind, the method that makes one, and its arguments.
@@ -68,9 +68,11 @@ def remember_lines(maker: Callable[[], Any]) -> None:
     """Let each stage that is made in this process from now on keep its line."""
     names = Names(maker)
 
-    def keep(dataset: Any, place: tuple[str, int]) -> None:
-        # TensorFlow would track an attribute that is set.
-        vars(dataset)[_LINE] = names.told(*place)
+    def keep(dataset: Any, place: Place) -> None:
+        # All cells of a kernel are called alike, and only one of them is edited.
+        if "ipykernel" not in place[0] or place[0] == names.of_cell:
+            # TensorFlow would track an attribute that is set.
+            vars(dataset)[_LINE] = names.told(*place)
 
     note_stages(Places(), keep)
 
