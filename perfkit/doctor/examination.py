@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,14 @@ class Examination(Shown):
         """The titles of the checks that are ok, each once."""
         titles = (check.title for check in self.checks if check.status == "ok")
         return tuple(dict.fromkeys(titles))
+
+    @property
+    def missing(self) -> str:
+        """Why no training can be run here, in a sentence; "" where one can."""
+        start = self.machine.start
+        if start is None:
+            return "TensorFlow was not started."
+        return start.problem
 
     def summary(self) -> str:
         """How many checks are well, and which the machine gives no answer to."""
@@ -118,11 +126,12 @@ def doctor(
     Args:
         prove: Also start TensorFlow in a process of its own and let every device
             compute, which takes 10 to 30 s.
-        probe: Do that, read the disk, and measure how fast each part of the machine is,
-            all in under 3 minutes. The measurement is saved as a finding.
+        probe: Do that, and measure how fast each part of the machine is, all in under
+            3 minutes. The measurement is saved as a finding.
         microbenchmarks: Take this measurement of the parts of the machine into account,
             a finding of ``machine-ladder`` made here; none is made then.
-        folder: Where the data lie, whose disk is then read in any case.
+        folder: Where the data lie; the file system there is checked, and a probe reads
+            from its disk.
         display: Where progress is shown; None for where this runs.
 
     Raises:
@@ -138,83 +147,52 @@ def doctor(
         raise BadParameterError(
             f"This is a finding of {asked!r}; give one of {MICROBENCHMARKS!r}."
         )
-    look = _Look(machine(), folder, display or display_here())
+    began, display = time.monotonic(), display or display_here()
+    here, missed, stopped = machine(), list[str](), False
+    measured: Finding | None = None
+    if folder:
+        here = replace(here, disk=disk(folder))
     try:
-        if folder or probe:
-            look.read_disk()
         if prove or probe:
-            look.start()
+            with display.showing("Starting TensorFlow"):
+                here = replace(here, start=started(_START_S))
         if microbenchmarks is not None and microbenchmarks.replayed:
-            told = microbenchmarks.stamp
-            look.missed.append(f"The microbenchmarks are not of this machine: {told}")
-        elif microbenchmarks is not None:
-            look.take(microbenchmarks)
-        elif probe:
-            look.climb()
+            stamp = microbenchmarks.stamp
+            missed.append(f"The microbenchmarks are not of this machine: {stamp}")
+        elif microbenchmarks is not None or probe:
+            finding = microbenchmarks or _measure(folder, display, began, missed)
+            # The finding is told which machine it was, and that what its GPUs did.
+            here = replace(here, gpus=observed(here.gpus, finding.samples))
+            measured, stopped = replace(finding, machine=here), finding.stopped
+            if microbenchmarks is None and finding.path:
+                store.save(measured, path=finding.path)
     except KeyboardInterrupt:
-        look.stopped = True
+        stopped = True
+    except PerfkitError as error:
+        missed.append(str(error))
     return Examination(
-        machine=look.machine,
-        checks=checks(look.machine),
-        microbenchmarks=look.microbenchmarks,
-        missed=tuple(look.missed),
-        stopped=look.stopped,
+        machine=here,
+        checks=checks(here),
+        microbenchmarks=measured,
+        missed=tuple(missed),
+        stopped=stopped,
     )
 
 
-@dataclass
-class _Look:
-    """What was seen so far; an interrupt may come at any moment."""
+def _measure(
+    folder: str | Path | None, display: Display, began: float, missed: list[str]
+) -> Finding:
+    """Measure how fast each part is, in the time that a probe has left."""
+    from perfkit import runs
 
-    machine: Machine
-    folder: str | Path | None
-    display: Display
-    microbenchmarks: Finding | None = None
-    missed: list[str] = field(default_factory=list)
-    stopped: bool = False
-    began: float = field(default_factory=time.monotonic)
-
-    def read_disk(self) -> None:
-        """Read the disk under the data."""
-        with self.display.showing("Reading the disk"):
-            found = disk(self.folder or ".")
-        self.machine = replace(self.machine, disk=found)
-
-    def start(self) -> None:
-        """Start TensorFlow, and let every device compute."""
-        with self.display.showing("Starting TensorFlow"):
-            found = started(_START_S)
-        self.machine = replace(self.machine, start=found)
-
-    def climb(self) -> None:
-        """Measure how fast each part is, and save that with all that is known."""
-        try:
-            measured = self._measured()
-            known = self.take(measured)
-            if measured.path:
-                store.save(known, path=measured.path)
-        except PerfkitError as error:
-            self.missed.append(str(error))
-
-    def _measured(self) -> Finding:
-        from perfkit import runs
-
-        spent = time.monotonic() - self.began
-        left = max(_MICROBENCHMARKS_S, _PROBE_S - _PREPARING_S - spent)
-        small = runs.BUDGET_VARIABLE in os.environ
-        microbenchmarks = experiment(MICROBENCHMARKS, data=os.fspath(self.folder or ""))
-        session = runs.open_session(microbenchmarks, None if small else left)
-        finding = runs.watch(session, self.display)
-        if session.unsaved:
-            # A command has no memory from which it could be saved again.
-            why, _, _ = session.unsaved.partition(" In a notebook")
-            self.missed.append(f"Microbenchmarks are shown here and not kept: {why}")
-        return finding
-
-    def take(self, microbenchmarks: Finding) -> Finding:
-        """Tell the machine what its GPUs did, and the finding which machine it was."""
-        self.stopped = microbenchmarks.stopped
-        gpus = observed(self.machine.gpus, microbenchmarks.samples)
-        self.machine = replace(self.machine, gpus=gpus)
-        self.microbenchmarks = replace(microbenchmarks, machine=self.machine)
-        return self.microbenchmarks
+    spent = time.monotonic() - began
+    left = max(_MICROBENCHMARKS_S, _PROBE_S - _PREPARING_S - spent)
+    small = runs.BUDGET_VARIABLE in os.environ
+    microbenchmarks = experiment(MICROBENCHMARKS, data=os.fspath(folder or ""))
+    session = runs.open_session(microbenchmarks, None if small else left)
+    finding = runs.watch(session, display)
+    if session.unsaved:
+        # A command has no memory from which it could be saved again.
+        why, _, _ = session.unsaved.partition(" In a notebook")
+        missed.append(f"Microbenchmarks are shown here and not kept: {why}")
+    return finding

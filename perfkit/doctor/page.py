@@ -9,20 +9,12 @@ from perfkit.findings.report import TO_TYPE, Fold, Report, Table
 from perfkit.machine.checks import base
 from perfkit.machine.checks.base import Check, first_way
 from perfkit.machine.checks.cores import limiting
+from perfkit.machine.checks.software import SILENCES
 from perfkit.machine.checks.started import meaning
-from perfkit.machine.gpu import Gpu, Link
-from perfkit.machine.record import Disk, Load, Machine, Processor, Software, Start
+from perfkit.machine.gpu import Gpu
+from perfkit.machine.record import Load, Machine, Start
 from perfkit.machine.starting.child import is_right
 
-# Instructions that tell how fast a core can multiply, by the name that people use.
-_SPOKEN = {
-    "avx2": "AVX2",
-    "avx512f": "AVX-512",
-    "avx512_bf16": "AVX-512 bf16",
-    "amx_bf16": "AMX bf16",
-    "asimd": "NEON",
-    "sve": "SVE",
-}
 _BUILDS = {
     "cpu": "build for CPUs",
     "metal": "with Apple's plugin for its GPUs",
@@ -32,27 +24,29 @@ _BUILDS = {
 
 def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     """Name every part of a machine that is known, with a line about it."""
-    return tuple((name, ", ".join(line) or "unknown") for name, line in _lines(machine))
-
-
-def _lines(machine: Machine) -> Iterator[tuple[str, Iterator[str]]]:
-    yield "Processor", _processor(machine)
-    yield "Memory", _memory(machine)
+    rows: dict[str, list[str]] = {
+        "Processor": [*_processor(machine)],
+        "Memory": [*_memory(machine)],
+    }
     for number, gpu in enumerate(machine.gpus):
-        name = f"GPU {number}" if len(machine.gpus) > 1 else "GPU"
-        yield name, _gpu(gpu)
+        rows[f"GPU {number}" if len(machine.gpus) > 1 else "GPU"] = [*_gpu(gpu)]
     if not machine.gpus:
-        yield "GPU", iter((machine.no_gpu or "None.",))
+        rows["GPU"] = [machine.no_gpu or "None."]
     if machine.driver and machine.driver.version:
-        yield "Driver", _driver(machine.driver.version, machine.driver.cuda)
-    yield "TensorFlow", _tensorflow(machine)
+        cuda = machine.driver.cuda
+        rows["Driver"] = [f"NVIDIA {machine.driver.version}"]
+        rows["Driver"] += [f"for CUDA up to {cuda}"] if cuda else []
+    rows["TensorFlow"] = [*_tensorflow(machine)]
     if machine.start:
-        yield "Its start", _start(machine.start)
-    yield "System", _system(machine)
+        rows["Start-up"] = [*_start(machine.start)]
+    inside = machine.software is not None and machine.software.container
+    rows["System"] = [machine.system, *(["in a container"] if inside else [])]
+    rows["System"] += [f"Python {machine.python}"]
     if machine.load:
-        yield "Load", _load(machine.load, machine.cores)
+        rows["Load"] = [*_load(machine.load, machine.cores)]
     if machine.disk:
-        yield "Disk", _disk(machine.disk)
+        rows["Disk"] = [machine.disk.filesystem or "unknown"]
+    return tuple((name, ", ".join(line) or "unknown") for name, line in rows.items())
 
 
 def _processor(machine: Machine) -> Iterator[str]:
@@ -60,25 +54,13 @@ def _processor(machine: Machine) -> Iterator[str]:
     granted = units.significant(machine.cores_granted)
     by = " and ".join(limiting(machine))
     yield f"{granted} of {machine.cores} cores{f' ({by})' if by else ''}"
-    if machine.processor:
-        yield from _cores(machine.processor)
-
-
-def _cores(processor: Processor) -> Iterator[str]:
-    if processor.frequency:
-        yield units.rate(processor.frequency, "Hz")
-    known = processor.instructions or ()
-    yield from (spoken for name, spoken in _SPOKEN.items() if name in known)
-    if processor.governor:
-        yield f"governor {processor.governor}"
-    if processor.virtual:
-        yield "in a virtual machine"
+    if machine.processor and machine.processor.governor:
+        yield f"governor {machine.processor.governor}"
 
 
 def _memory(machine: Machine) -> Iterator[str]:
-    present = machine.memory_present
-    limited = present is not None and present != machine.memory
-    of = f" of {units.size(present)}" if limited and present else ""
+    present = machine.memory_present or machine.memory
+    of = f" of {units.size(present)}" if present != machine.memory else ""
     yield f"{units.size(machine.memory)}{of}"
     if machine.load and machine.load.memory_free is not None:
         yield f"{units.size(machine.load.memory_free)} free"
@@ -90,57 +72,34 @@ def _gpu(gpu: Gpu) -> Iterator[str]:
         yield units.size(gpu.memory)
     if gpu.compute_capability:
         yield f"compute capability {gpu.compute_capability}"
-    yield from _link(gpu.link)
-    if gpu.power.limit is not None:
-        yield f"{units.significant(gpu.power.limit)} W"
-    if gpu.power.temperature is not None:
-        yield f"{units.significant(gpu.power.temperature)} °C"
-
-
-def _link(link: Link) -> Iterator[str]:
-    """What is in use, and what is possible; an idle link says nothing of its speed."""
-    best = (link.generation_max, link.width_max)
+    # An idle link says nothing of its speed.
+    link, best = gpu.link, (gpu.link.generation_max, gpu.link.width_max)
     generation = link.busy_generation or link.generation_max
     width = link.busy_width or link.width or link.width_max
     if generation and width:
-        of = f" of {best[0]} ×{best[1]}" if all(best) else ""
-        in_use = (generation, width)
-        yield f"PCIe {generation} ×{width}{of if in_use != best else ''}"
-
-
-def _driver(version: str, cuda: str | None) -> Iterator[str]:
-    yield f"NVIDIA {version}"
-    if cuda:
-        yield f"for CUDA up to {cuda}"
+        slower = all(best) and (generation, width) != best
+        of = f" of {best[0]} ×{best[1]}" if slower else ""
+        yield f"PCIe {generation} ×{width}{of}"
 
 
 def _tensorflow(machine: Machine) -> Iterator[str]:
-    software, versions = machine.software, machine.versions
-    if software and software.build == "none":
+    build, versions = machine.software and machine.software.build, machine.versions
+    if build == "none":
         yield "not installed"
         return
     name = base.distribution(machine)
     package = f" ({name})" if name not in ("", "tensorflow") else ""
     yield f"{versions.get(name, 'unknown')}{package}"
-    if software and software.build == "cuda":
-        yield _cuda(machine, software)
-    elif software and software.build in _BUILDS:
-        yield _BUILDS[software.build]
+    cuda, cudnn = base.cuda_libraries(machine), base.cudnn(machine)
+    if build in _BUILDS:
+        yield _BUILDS[build]
+    elif build == "cuda" and cuda:
+        yield f"with CUDA {cuda}{f' and cuDNN {cudnn}' if cudnn else ''}"
+    elif build == "cuda":
+        # The same wheel is installed with what a GPU needs and without.
+        yield "without packages of CUDA"
     if "keras" in versions:
         yield f"Keras {versions['keras']}"
-
-
-def _cuda(machine: Machine, software: Software) -> str:
-    """What there is for a GPU: the same wheel is installed with it and without."""
-    cuda, cudnn = base.cuda_libraries(machine), base.cudnn(machine)
-    if cuda:
-        return f"with CUDA {cuda}" + (f" and cuDNN {cudnn}" if cudnn else "")
-    found = [one for one in software.libraries if not one.name.startswith("libcuda.")]
-    if not found:
-        return "without packages of CUDA"
-    if any(library.problem for library in found):
-        return "without the CUDA libraries that a GPU needs"
-    return "with CUDA libraries that are no packages of pip"
 
 
 def _start(start: Start) -> Iterator[str]:
@@ -158,34 +117,12 @@ def _start(start: Start) -> Iterator[str]:
             yield f"{device} does not compute right: {' and '.join(wrong)}"
 
 
-def _system(machine: Machine) -> Iterator[str]:
-    yield machine.system
-    if machine.software and machine.software.container:
-        yield "in a container"
-    yield f"Python {machine.python}"
-
-
 def _load(load: Load, cores: int) -> Iterator[str]:
     if load.others is not None:
         busy = units.significant(load.others, 2)
         yield f"other programs keep {busy} of {cores} cores busy"
-    if load.steal:
-        yield f"{units.percent(load.steal)} of the time goes to other machines"
-    if load.swap:
-        yield f"{units.size(load.swap)} in swap"
     if load.on_battery is not None:
         yield "on battery" if load.on_battery else "on mains power"
-
-
-def _disk(disk: Disk) -> Iterator[str]:
-    if disk.filesystem:
-        yield disk.filesystem
-    if disk.cold is not None:
-        yield f"reads {units.rate(disk.cold, 'B')}"
-    if disk.cached is not None:
-        yield f"{units.rate(disk.cached, 'B')} from memory"
-    if disk.cold is disk.cached is None:
-        yield "too few files there to time it"
 
 
 _WEIGHTS = ("fatal", "matters", "unexplained")
@@ -303,7 +240,7 @@ def _seen(machine: Machine) -> str:
 
 
 def _without(machine: Machine, fails: Sequence[Check]) -> str:
-    if any("driver" in check.id or check.id == "no-reader" for check in fails):
+    if any(check.id in SILENCES.values() for check in fails):
         return f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}."
     return f"{base.without_gpu(machine)}."
 

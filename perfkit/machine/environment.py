@@ -68,16 +68,6 @@ def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[st
     }
 
 
-def set_inside(environment: Mapping[str, str], at_start: str) -> tuple[str, ...]:
-    """The variables that matter and are not as they were when this process began.
-
-    That is what ``/proc/self/environ`` holds; "" where nothing tells.
-    """
-    pairs = (pair.partition("=") for pair in at_start.split("\0") if pair)
-    before = {name: value for name, _, value in pairs}
-    return changed(environment, before) if before else ()
-
-
 def changed(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
     """The variables that matter and are not the same."""
     names = {name for name in (*now, *before) if _matters(name)}

@@ -1,7 +1,4 @@
-"""What is this GPU, and what does its driver let it do?
-
-Every reading is None where the driver gives none, and ``refused`` then has its word.
-"""
+"""What is this GPU? Every reading is None where the driver gives none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,79 +66,37 @@ class Link:
     Attributes:
         generation: In use at the moment of asking; it falls while the GPU idles.
         width: Lanes in use.
-        generation_max: What card and slot can do together, and so ``width_max``.
-        generation_card: What the card alone can do.
+        generation_max: The highest that card and slot can use together, and so
+            ``width_max``.
         busy_generation: The highest seen while the GPU worked, and so
-            ``busy_width``; None until that was looked at.
-        replays: Packets that had to be sent again.
-        nvlinks: Connections to other GPUs that are up, past PCI Express.
+            ``busy_width``; None until a run observed it.
     """
 
     generation: int | None = None
     width: int | None = None
     generation_max: int | None = None
     width_max: int | None = None
-    generation_card: int | None = None
     busy_generation: int | None = None
     busy_width: int | None = None
-    replays: int | None = None
-    nvlinks: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clocks:
-    """How fast a GPU runs, in hertz, and what holds it back.
+    """How fast a GPU may run, in hertz, and what holds it back.
 
     Attributes:
-        sm: The multiprocessors' clock now; ``sm_max`` is the highest.
-        sm_set: The clock that applications are given, where somebody set another than
-            the card's own; None where nobody did.
-        memory: The memory's clock now; ``memory_max`` is the highest.
+        sm_max: The highest clock of the multiprocessors; ``memory_max`` is that of the
+            memory.
         throttle: What slows it at the moment of asking, in words; idling and clocks
             that somebody set are not among them.
-        throttle_known: All that this card would tell of.
         busy_throttle: What slowed it in a tenth of the time or more while it worked;
-            None until that was looked at.
-        slowed_power: Seconds that its power slowed it since the driver was loaded, and
-            so ``slowed_heat``.
+            None until a run observed it.
     """
 
-    sm: float | None = None
     sm_max: float | None = None
-    sm_set: float | None = None
-    memory: float | None = None
     memory_max: float | None = None
     throttle: tuple[str, ...] | None = None
-    throttle_known: tuple[str, ...] | None = None
     busy_throttle: tuple[str, ...] | None = None
-    slowed_power: float | None = None
-    slowed_heat: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Power:
-    """Power in watts and heat in degrees Celsius.
-
-    Attributes:
-        draw: Now.
-        limit: In force, whoever set it; ``limit_set`` is the one that was asked for.
-        limit_default: The card's own; ``limit_min`` and ``limit_max`` are the lowest
-            and the highest that may be set.
-        energy: Joules used since the driver was loaded.
-        temperature: Now; ``slowdown`` is where the hardware slows down.
-        fan: Share of the fan's full speed.
-    """
-
-    draw: float | None = None
-    limit: float | None = None
-    limit_set: float | None = None
-    limit_default: float | None = None
-    limit_min: float | None = None
-    limit_max: float | None = None
-    energy: float | None = None
-    temperature: float | None = None
-    slowdown: float | None = None
-    fan: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,53 +107,13 @@ class Holder:
         program: ``"unknown program"`` where it is out of sight, as in a container that
             does not see the programs outside.
         memory: Bytes; None where the driver hides it.
-        busy: Share of the time in which its kernels ran; None where not told.
-        computes: Whether it computes; others draw on a screen.
         own: Whether it is this process or one that it started; None where it is out
             of sight: in a container one's own has another number than on the host.
     """
 
     program: str
     memory: int | None = None
-    busy: float | None = None
-    computes: bool = True
     own: bool | None = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """How a GPU is set.
-
-    Attributes:
-        persistence: Whether the driver stays loaded while nobody uses the GPU.
-        compute_mode: ``"default"``, ``"exclusive process"``, ``"prohibited"``.
-        ecc: Whether memory errors are corrected.
-        mig: Whether the card is divided into instances; ``instance`` where this is
-            one of them.
-        performance: ``"P0"`` is the fastest state.
-        driver_model: On Windows: ``"WDDM"``, ``"TCC"``, ``"MCDM"``.
-        accounting: Whether the driver keeps a record of every process.
-        errors: Uncorrected memory errors since the driver was loaded.
-        rows_remapped: Rows of memory that were replaced for errors; ``remap_pending``:
-            more will be at the next start, ``remap_failed``: one could not be.
-        numa_node: The group of cores that it is attached to, where it is one.
-        cores_near: Those cores, such as ``"0-15,32-47"``.
-    """
-
-    persistence: bool | None = None
-    compute_mode: str | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
-    instance: bool = False
-    performance: str | None = None
-    driver_model: str | None = None
-    accounting: bool | None = None
-    errors: int | None = None
-    rows_remapped: int | None = None
-    remap_pending: bool | None = None
-    remap_failed: bool | None = None
-    numa_node: int | None = None
-    cores_near: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,39 +122,30 @@ class Gpu:
 
     Attributes:
         memory: Bytes; ``memory_used`` is what is taken, by anybody.
+        driver: The version of the driver.
         compute_capability: Such as ``"8.9"``.
-        cores: CUDA cores, which stand in ``multiprocessors``.
+        cores: CUDA cores.
         memory_bus: Width of the memory's bus in bits.
-        memory_window: Bytes of its memory that the processor can reach at once.
-        pci_bus: Where it is plugged in, such as ``"0000:01:00.0"``.
         busy: Share of the time in which at least one kernel ran.
-        tells_fill: Whether it can tell how full it is while kernels run.
+        instance: Whether this is one of the instances of a divided card (MIG).
         holders: Programs that hold it, those with most memory first; None where the
             driver does not say.
-        refused: The driver's word for every reading that it refused, by name, such as
-            ``{"link.width": "Not Supported"}``; by ``"card"`` where it gives no access
-            to the card, or does no more.
+        lost: The driver's word where it gives no access to the card; "" where it does.
     """
 
     name: str
     memory: int | None = None
     driver: str | None = None
     compute_capability: str | None = None
-    architecture: str | None = None
     cores: int | None = None
-    multiprocessors: int | None = None
     memory_bus: int | None = None
     memory_used: int | None = None
-    memory_window: int | None = None
-    pci_bus: str | None = None
     busy: float | None = None
-    tells_fill: bool | None = None
+    instance: bool = False
     link: Link = field(default_factory=Link)
     clocks: Clocks = field(default_factory=Clocks)
-    power: Power = field(default_factory=Power)
-    state: State = field(default_factory=State)
     holders: tuple[Holder, ...] | None = None
-    refused: dict[str, str] = field(default_factory=dict)
+    lost: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,20 +154,15 @@ class Driver:
 
     Attributes:
         version: Such as ``"570.133.20"``.
-        library: Version of the library that speaks for it, such as
-            ``"12.570.133.20"``; it ends in the version of the driver that it fits.
         cuda: The highest CUDA version it supports, such as ``"12.8"``.
         topology: How the GPUs are joined, a sentence for each pair.
         problem: What keeps it from answering; "" where it answers.
-        refused: Its word for every reading that it refused, by name.
     """
 
     version: str | None = None
-    library: str | None = None
     cuda: str | None = None
     topology: tuple[str, ...] = ()
     problem: Problem = ""
-    refused: dict[str, str] = field(default_factory=dict)
 
 
 def chosen(

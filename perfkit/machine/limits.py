@@ -1,7 +1,6 @@
 """How much of this machine may be used? Cores and memory after affinity and cgroups.
 
-Everywhere in this package ``root`` is the folder that holds ``proc`` and ``sys``, and
-``system`` what answers where there are none, as psutil does.
+Everywhere in this package ``root`` is the folder that holds ``proc`` and ``sys``.
 """
 
 import re
@@ -129,17 +128,6 @@ def free_bytes() -> int:
     return memory_free(Path("/"), psutil.virtual_memory().available)
 
 
-def swap_used(root: Path, present: int | None, of_all: float | None) -> float | None:
-    """Bytes in swap of the tightest group that limits this process.
-
-    Where none grants less than is present, ``of_all``: those of the whole machine.
-    """
-    tightest = min(_memory_groups(root), key=lambda group: group.limit, default=None)
-    if tightest is None or (present is not None and tightest.limit >= present):
-        return of_all
-    return tightest.swap
-
-
 def _quotas_v1(root: Path) -> Iterator[float]:
     for folder in _groups(root, "cpu"):
         quota = number_of(folder / "cpu.cfs_quota_us")
@@ -158,11 +146,10 @@ def _quotas_v2(root: Path) -> Iterator[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """Bytes that a group may use, does use, and has in swap; None if not told."""
+    """Bytes that a group may use, and that it does; None if not known."""
 
     limit: int
     used: int | None
-    swap: int | None
 
 
 def _memory_groups(root: Path) -> Iterator[_Group]:
@@ -175,16 +162,12 @@ def _memory_groups(root: Path) -> Iterator[_Group]:
         for folder in _groups(root, controller):
             limit, used = number_of(folder / limit_file), number_of(folder / used_file)
             if limit:
-                told = amounts_of(folder / "memory.stat")
+                amounts = amounts_of(folder / "memory.stat")
                 kinds = (f"{prefix}inactive_file", f"{prefix}active_file")
-                cached = sum(told.get(kind, 0) for kind in kinds)
+                cached = sum(amounts.get(kind, 0) for kind in kinds)
                 yield _Group(
                     limit=limit,
                     used=None if used is None else max(0, used - cached),
-                    # The stat of the newer version does not tell it.
-                    swap=told.get("total_swap")
-                    if prefix
-                    else number_of(folder / "memory.swap.current"),
                 )
 
 

@@ -1,14 +1,13 @@
 """NVIDIA's management library: asking it, what it refuses, and readings of a moment.
 
 On WSL, in containers and on consumer cards the driver refuses some of the readings.
-Each is asked on its own and either answers or is refused with the driver's word: none
-takes another with it, and what is unknown is never 0.
+Each is asked for by itself, so none takes another with it; an unknown one is never 0.
 """
 
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,8 +15,7 @@ from typing import Any
 from perfkit.machine.gpu import Problem
 
 # The library's own numbers; they have never changed.
-INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND = 2, 3, 6
-FUNCTION_NOT_FOUND, GPU_IS_LOST = 13, 15
+_NOT_SUPPORTED, _FUNCTION_NOT_FOUND, _GPU_IS_LOST = 3, 13, 15
 _NO_PERMISSION, _DRIVER_NOT_LOADED, _LIBRARY_NOT_FOUND, _MISMATCH = 4, 9, 12, 18
 # What the library fills in where it has no value: all bits set, in 32 or 64 of them.
 _NO_VALUE = (2**32 - 1, 2**64 - 1)
@@ -84,7 +82,7 @@ class Nvml:
         """
         function = getattr(self._module, call, None)
         if function is None:
-            raise RefusedError("Function Not Found", FUNCTION_NOT_FOUND)
+            raise RefusedError("Function Not Found", _FUNCTION_NOT_FOUND)
         try:
             return function(*arguments)
         except self._module.NVMLError as error:
@@ -133,7 +131,7 @@ class Device:
         return self.nvml.ask(call, self.part if part else self.card, *arguments)
 
 
-def found(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
+def devices(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
     """All GPUs in the driver's order; where there are none, why, in a sentence.
 
     A divided card is as many as it has instances that this process may see.
@@ -141,14 +139,14 @@ def found(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
     if nvml.problem:
         return (), nvml.why
     try:
-        count = int(given(nvml.ask("nvmlDeviceGetCount")))
+        count = int(_value(nvml.ask("nvmlDeviceGetCount")))
     except RefusedError as error:
         return (), f"The NVIDIA driver does not say which GPUs there are: {error}."
-    devices = [device for number in range(count) for device in _devices(nvml, number)]
-    return tuple(devices), "" if devices else "The NVIDIA driver reports no GPU."
+    every = tuple(device for number in range(count) for device in _parts(nvml, number))
+    return every, "" if every else "The NVIDIA driver reports no GPU."
 
 
-def given(value: Any) -> Any:
+def _value(value: Any) -> Any:
     """A number that is not the library's mark for "no value".
 
     Raises:
@@ -170,7 +168,7 @@ def not_zero(value: Any) -> Any:
     return value
 
 
-def lost(device: Device) -> str:
+def loss(device: Device) -> str:
     """The driver's word where it gives no access to the card any more, else ""."""
     try:
         device.nvml.ask("nvmlDeviceGetHandleByIndex", device.number)
@@ -179,17 +177,18 @@ def lost(device: Device) -> str:
     return ""
 
 
-def _devices(nvml: Nvml, number: int) -> Iterator[Device]:
+def _parts(nvml: Nvml, number: int) -> Iterator[Device]:
+    """A card, or its instances where it is divided."""
     try:
         card = nvml.ask("nvmlDeviceGetHandleByIndex", number)
     except RefusedError as error:
         yield Device(nvml, number, refused=str(error))
         return
-    parts = tuple(_parts(nvml, card)) or (card,)
+    parts = tuple(_instances(nvml, card)) or (card,)
     yield from (Device(nvml, number, card, part) for part in parts)
 
 
-def _parts(nvml: Nvml, card: Any) -> Iterator[Any]:
+def _instances(nvml: Nvml, card: Any) -> Iterator[Any]:
     """The instances of a divided card that this process may see."""
     try:
         divided = nvml.ask("nvmlDeviceGetMigMode", card)[0]
@@ -241,29 +240,10 @@ def ask(
         answer = device.ask(call, *arguments, part=part)
         if of is not None:
             answer = getattr(answer, of) if isinstance(of, str) else answer[of]
-        value = given(answer) if zero else not_zero(given(answer))
+        value = _value(answer) if zero else not_zero(_value(answer))
         return value if times == per == 1 else value * times / per
 
     return read
-
-
-def flag(call: str, *, of: int | str | None = None) -> Read:
-    """Whether something is on."""
-    read = ask(call, of=of)
-    return lambda device: bool(read(device))
-
-
-def word(
-    call: str, words: Mapping[int, str], other: str, *, of: int | None = None
-) -> Read:
-    """A number as its word; ``other`` with the number where it has none."""
-    read = ask(call, of=of)
-
-    def as_word(device: Device) -> str:
-        value = read(device)
-        return words.get(value, other.format(value))
-
-    return as_word
 
 
 def either(first: Read, second: Read, *, when: int | None = None) -> Read:
@@ -283,7 +263,7 @@ def either(first: Read, second: Read, *, when: int | None = None) -> Read:
 def renamed(now: str, before: str, *, part: bool = False) -> Read:
     """What a call answers that older drivers know by another name."""
     names = ask(now, part=part), ask(before, part=part)
-    return either(*names, when=FUNCTION_NOT_FOUND)
+    return either(*names, when=_FUNCTION_NOT_FOUND)
 
 
 # The older record counts what the driver keeps for itself as taken.
@@ -300,14 +280,14 @@ throttle_mask = renamed(
 
 def memory_total(device: Device) -> int:
     """Bytes of memory that the GPU has."""
-    return int(not_zero(given(_memory(device).total)))
+    return int(not_zero(_value(_memory(device).total)))
 
 
 def memory_used(device: Device) -> int:
     """Bytes that are taken, by anybody."""
     memory = _memory(device)
-    not_zero(given(memory.total))
-    return int(given(memory.used))
+    not_zero(_value(memory.total))
+    return int(_value(memory.used))
 
 
 # What two cards have in common, by the library's numbers.
@@ -319,46 +299,26 @@ _LINKS = {
     40: "over PCI Express, through one processor",
     50: "over PCI Express, through two processors",
 }
-_READ, _NVLINK = 0, 2
-_CAN = 0
+_NVLINK, _CAN = 2, 0
 
 
 def topology(gpus: Sequence[Device]) -> tuple[str, ...]:
-    """Say of each pair of cards how data go from one to the other.
-
-    Raises:
-        RefusedError: The driver says it of no pair.
-    """
-    said, refused = list[str](), list[RefusedError]()
+    """Say of each pair of cards how data go from one to the other, where known."""
+    sentences = []
     for (a, one), (b, other) in combinations(enumerate(gpus), 2):
         if one.refused or other.refused or one.card is other.card:
             continue
-        try:
-            said.append(f"GPU {a} and GPU {b}: {_joined(one, other)}.")
-        except RefusedError as error:
-            refused.append(error)
-    if refused and not said:
-        raise refused[0]
-    return tuple(said)
+        with contextlib.suppress(RefusedError):
+            sentences.append(f"GPU {a} and GPU {b}: {_way(one, other)}.")
+    return tuple(sentences)
 
 
-def _joined(one: Device, other: Device) -> str:
-    if _can(one, other, _NVLINK):
-        return "joined by NVLink"
-    common = given(one.ask("nvmlDeviceGetTopologyCommonAncestor", other.card))
-    way = _LINKS.get(common, f"in a way that the driver numbers {common}")
-    direct = _can(one, other, _READ)
-    if direct is None:
-        return way
-    return f"{way}, {'directly' if direct else 'by way of main memory'}"
-
-
-def _can(one: Device, other: Device, what: int) -> bool | None:
-    """Whether two cards can reach each other so; None where the driver hides it."""
-    try:
-        return bool(one.ask("nvmlDeviceGetP2PStatus", other.card, what) == _CAN)
-    except RefusedError:
-        return None
+def _way(one: Device, other: Device) -> str:
+    with contextlib.suppress(RefusedError):
+        if one.ask("nvmlDeviceGetP2PStatus", other.card, _NVLINK) == _CAN:
+            return "joined by NVLink"
+    common = _value(one.ask("nvmlDeviceGetTopologyCommonAncestor", other.card))
+    return _LINKS.get(common, f"in a way that the driver numbers {common}")
 
 
 # The driver measures PCIe traffic over 20 ms while the caller waits.
@@ -426,10 +386,10 @@ class GpuReader:
         if self._nvml is not None:
             return
         self._nvml = Nvml()
-        devices, self.why = found(self._nvml)
-        self._gpus = {n: gpu for n, gpu in enumerate(devices) if not gpu.refused}
-        if devices and not self._gpus:
-            self.why = f"The NVIDIA driver gives no access: {devices[0].refused}."
+        every, self.why = devices(self._nvml)
+        self._gpus = {n: gpu for n, gpu in enumerate(every) if not gpu.refused}
+        if every and not self._gpus:
+            self.why = f"The NVIDIA driver gives no access: {every[0].refused}."
 
     def _read(self, index: int, wanted: dict[str, Read]) -> dict[str, float]:
         values = dict[str, float]()
@@ -444,9 +404,9 @@ class GpuReader:
 
     def _note(self, index: int, name: str, code: int) -> None:
         """Never ask again for what this driver lacks, nor a card that is gone."""
-        if code in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
+        if code in (_NOT_SUPPORTED, _FUNCTION_NOT_FOUND):
             self._refused.add((index, name))
-        elif code == GPU_IS_LOST:
+        elif code == _GPU_IS_LOST:
             del self._gpus[index]
 
     def _due_for_pcie(self) -> int | None:

@@ -24,38 +24,26 @@ _ONEDNN = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Processor:
-    """What the cores are.
+    """What the cores are, and whether they save power.
 
     Attributes:
         instructions: Those that matter for speed, as Linux spells them: ``"avx2"``,
             ``"fma"``, ``"avx512f"``, ``"avx512_bf16"``, ``"amx_bf16"``.
         physical_cores: Cores without their second threads.
-        numa_nodes: Groups of cores that have their own memory.
-        frequency: Hertz, the mean over the cores at the moment of asking; cores that
-            idle are slow. Where a hypervisor shares them out it is what they nominally
-            have.
-        frequency_max: Hertz that a core can reach.
-        frequency_allowed: Hertz that the settings let it reach.
-        boost: Whether cores may go beyond the frequency that all can hold together.
+        frequency_max: Hertz that a core may reach.
         governor: How Linux picks the frequency, such as ``"powersave"``.
         frequency_driver: What sets it, such as ``"intel_pstate"``: there
             ``"powersave"`` follows the load, with others it is the lowest frequency.
-        preference: Whether such a driver leans to speed or to saving, such as
+        preference: Whether such a driver prefers speed or saving power, such as
             ``"balance_performance"`` or ``"power"``.
-        virtual: Whether a hypervisor shares them out.
     """
 
     instructions: tuple[str, ...] | None = None
     physical_cores: int | None = None
-    numa_nodes: int | None = None
-    frequency: float | None = None
     frequency_max: float | None = None
-    frequency_allowed: float | None = None
-    boost: bool | None = None
     governor: str | None = None
     frequency_driver: str | None = None
     preference: str | None = None
-    virtual: bool | None = None
 
     @property
     def uses_onednn(self) -> bool:
@@ -76,44 +64,17 @@ class Load:
     """What else the machine did while it was described.
 
     Attributes:
-        seconds: How long was looked; None where the system counts no time.
         others: Cores that other programs kept busy: all but this process and those
             that it started.
-        steal: Share of the time that the hypervisor gave to other machines.
-        swap: Bytes that lie in swap, of the container where its memory is limited;
-            ``swap_present`` are the bytes that the machine has.
         memory_free: Bytes of RAM that this process could still take.
         on_battery: Whether a laptop runs on its battery; None without a battery.
         top: The programs that took most, most first.
     """
 
-    seconds: float | None = None
     others: float | None = None
-    steal: float | None = None
-    swap: int | None = None
-    swap_present: int | None = None
     memory_free: int | None = None
     on_battery: bool | None = None
     top: tuple[Busy, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Library:
-    """A library that TensorFlow needs for a GPU, and whether it can be loaded.
-
-    Attributes:
-        name: As TensorFlow asks for it, such as ``"libcudnn.so.9"``.
-        version: Of the package it came from, or of the file.
-        origin: ``"package"`` (a pip package of this environment), ``"system"``,
-            ``"search path"`` (LD_LIBRARY_PATH); None where it was not found.
-        problem: Why it does not load, without paths; "" where it loads. One that is
-            there as a package may have a problem all the same.
-    """
-
-    name: str
-    version: str | None = None
-    origin: str | None = None
-    problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,14 +89,7 @@ class Software:
         cuda: Version that the build was made with, and so ``cudnn``.
         capabilities: Compute capabilities that the build has kernels for, as it spells
             them: ``"sm_80"`` is native, ``"compute_90"`` is compiled at first use.
-        keras_backend: As Keras will choose it.
-        libraries: Those that TensorFlow loads for a GPU, each tried by its own loader;
-            () where the build needs none or its loader could not be asked.
-        set_inside: Variables that matter and that this process set itself, where it has
-            loaded TensorFlow: whether before or after, the system does not tell.
         set_late: Variables that were seen to change when TensorFlow had been loaded.
-        elsewhere: Why this Python is not the one of the environment that is active, in
-            a sentence; "" where it is.
     """
 
     platform: Platform
@@ -145,11 +99,7 @@ class Software:
     cuda: str | None = None
     cudnn: str | None = None
     capabilities: tuple[str, ...] | None = None
-    keras_backend: str | None = None
-    libraries: tuple[Library, ...] = ()
-    set_inside: tuple[str, ...] = ()
     set_late: tuple[str, ...] = ()
-    elsewhere: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,18 +107,12 @@ class Disk:
     """The disk under a folder.
 
     Attributes:
-        cold: Bytes per second read from the disk itself.
-        cached: Bytes per second read again, from memory.
         filesystem: As the system names it, such as ``"ext4"``, ``"9p"``, ``"nfs4"``.
         windows: Whether it is a Windows drive seen from WSL, such as ``/mnt/c``.
-        file_size: Bytes of the folder's files, the median; None if it is not known.
     """
 
-    cold: float | None = None
-    cached: float | None = None
     filesystem: str | None = None
     windows: bool = False
-    file_size: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +161,6 @@ class Start:
         said: Its log, line by line, each explained where it can be.
         devices: Those it can use, such as ``("CPU:0", "GPU:0")``.
         proofs: What each of them computed.
-        loaded: Libraries for a GPU that were really loaded, and from where.
         problem: Why it could not be started, in a sentence; "" where it could.
     """
 
@@ -225,7 +168,6 @@ class Start:
     said: tuple[Said, ...] = ()
     devices: tuple[str, ...] = ()
     proofs: tuple[Proof, ...] = ()
-    loaded: tuple[Library, ...] = ()
     problem: str = ""
 
 
@@ -255,7 +197,7 @@ class Machine:
         processor: What the cores are.
         load: What else the machine did meanwhile.
         software: What TensorFlow is here.
-        disk: Under the folder that holds the data; None until it was read.
+        disk: Under the folder that holds the data; None where nobody asked.
         start: What TensorFlow did when it was started; None until it was.
     """
 

@@ -67,7 +67,6 @@ _OF_GPU = (
     _Reading("GPU memory", "memory", "GPU memory", write=units.size),
     _Reading("link lanes under load", "link.busy_width", LINK, ("transfer",)),
     _Reading("link generation under load", "link.busy_generation", LINK, ("transfer",)),
-    _Reading("GPU power limit in watts", "power.limit", GPU, ("compute",)),
     _Reading("highest GPU clock in Hz", "clocks.sm_max", GPU, ("compute",)),
 )
 _DRIVER = _Reading("NVIDIA driver", "driver.version", "driver", ("compute",))
@@ -149,13 +148,6 @@ def _memory(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
     parts = ("input", "compute") if least < _ENOUGH_MEMORY else ()
     memory = a.memory, b.memory
     yield from _unlike("memory granted", memory, MEMORY, parts, write=units.size)
-    one, other = (m.load.swap if m.load else None for m in (a, b))
-    if one is not None and other is not None and max(one, other) > _SAME * least:
-        slower: Side = "B" if other > one else "A"
-        swap, write = (one, other), units.size
-        yield from _unlike(
-            "bytes in swap", swap, MEMORY, parts, slower=slower, write=write
-        )
 
 
 def _battery(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
@@ -241,18 +233,9 @@ _IN_ORDER: tuple[
         write=_per_second("Hz"),
     ),
     _memory,
-    _Reading(
-        *("disk of the data, cold", "disk.cold", DISK, ("input",)),
-        write=_per_second("B"),
-    ),
     _Reading("file system of the data", "disk.filesystem", DISK, ("input",)),
     _Reading("governor", "processor.governor", _CLOCKS, _PROCESSOR, SPEED),
     _Reading("energy preference", "processor.preference", _CLOCKS, _PROCESSOR, SPEED),
-    _Reading("boost", "processor.boost", _CLOCKS, _PROCESSOR, SPEED),
-    _Reading(
-        *("frequency allowed", "processor.frequency_allowed", _CLOCKS, _PROCESSOR),
-        *(SPEED, _per_second("Hz")),
-    ),
     _battery,
     _variables,
     _libraries,

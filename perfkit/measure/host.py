@@ -117,13 +117,13 @@ def environment_of(place: Place) -> Environment:
             f"{name} lacks {missing}, which this Python's would not fit: "
             f"`{name} -m pip install {missing.replace(' and', '')}` brings it."
         )
-    keras = software.keras_version(told["path"]) or "3"
+    versions = software.versions([folder for folder in told["path"] if folder])
+    keras = versions.get("keras", "3")
     if keras.startswith(("0.", "1.", "2.")):
         raise MissingPartError(
             f"{name} has Keras {keras}, and perfkit measures Keras 3: give an "
             "environment with TensorFlow 2.16 or later."
         )
-    versions = software.versions([folder for folder in told["path"] if folder])
     return Environment(".".join(map(str, python)), versions, lacks)
 
 

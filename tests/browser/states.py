@@ -55,7 +55,7 @@ WELL = replace(
     processor=replace(
         looked.FULL.processor, governor="performance", frequency_driver="acpi-cpufreq"
     ),
-    load=Load(seconds=0.3, others=0.2, swap=0, memory_free=50 * 10**9),
+    load=Load(others=0.2, memory_free=50 * 10**9),
     start=replace(looked.FULL.start, said=_SAID),
 )
 ILL = replace(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from perfkit.doctor.examination import Examination
 from perfkit.machine import record
 from perfkit.machine.checks.base import Check, fine
-from perfkit.machine.gpu import Driver, Gpu, Link, Power
+from perfkit.machine.gpu import Driver, Gpu, Link
 from perfkit.machine.record import Machine, Proof, Said
 from tests.findings.made import MACHINE
 
@@ -17,7 +17,6 @@ CARD = Gpu(
     memory=24 * 10**9,
     compute_capability="8.9",
     link=Link(generation_max=4, width_max=16),
-    power=Power(limit=450.0),
 )
 RIGHT = {"ran_on": "GPU:0", "error": 1e-6, "allowed": 1e-3}
 FULL = Machine(
@@ -37,9 +36,9 @@ FULL = Machine(
     gpus=(CARD,),
     driver=Driver(version="570.133.20", cuda="12.8"),
     processor=record.Processor(instructions=("avx2", "fma"), governor="powersave"),
-    load=record.Load(seconds=0.3, others=1.25, memory_free=50 * 10**9, on_battery=True),
+    load=record.Load(others=1.25, memory_free=50 * 10**9, on_battery=True),
     software=record.Software(platform="linux", build="cuda", cuda="12.5.1", cudnn="9"),
-    disk=record.Disk(cold=1.5e9, cached=6e9, filesystem="ext4"),
+    disk=record.Disk(filesystem="ext4"),
     start=record.Start(
         seconds=4.2,
         said=(
@@ -55,7 +54,7 @@ FULL = Machine(
     ),
 )
 SLOW = Check(
-    id="governor",
+    id="saving-power",
     status="warn",
     title="The cores save power",
     evidence="The governor is powersave.",

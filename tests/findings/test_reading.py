@@ -110,14 +110,14 @@ def test_what_an_older_file_calls_otherwise_has_the_names_of_today():
     made["notes"] = {"rungs": {"GPU rungs": {"unit": "calls"}}}
     made["unavailable"] = {"GPU rungs": "none here"}
     made["samples"]["pulse"] = made["samples"].pop("core_speed")
-    made["machine"]["load"] = {"seconds": 0.3, "swap": 7}
+    made["machine"]["load"] = {"seconds": 0.3, "memory_free": 7}
     found = parse(json.dumps(made).encode(), "x")
     assert found.parameters == {"variants": "cache", "side": 64}
     assert found.trials[0].variant == CONTROL
     assert standing.microbenchmarks(found.notes)["GPU microbenchmarks"].unit == "calls"
     assert found.unavailable == {"GPU microbenchmarks": "none here"}
     assert "core_speed" in found.samples
-    assert found.machine.load.swap == 7
+    assert found.machine.load.memory_free == 7
     made = document(parameters={"arms": "two"})
     assert parse(json.dumps(made).encode(), "x").parameters == {"arms": "two"}
 

@@ -49,7 +49,7 @@ def make_training():
 
 
 def test_the_doctor():
-    """The card, its driver and libraries are found, and what it computes is right."""
+    """The card and its driver are found, and what it computes is right."""
     found = perfkit.doctor(prove=True)
     KEPT.mkdir(parents=True, exist_ok=True)
     (KEPT / "doctor.json").write_text(found.to_json())

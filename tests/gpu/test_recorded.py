@@ -42,9 +42,9 @@ def test_every_reading_is_one_that_a_card_can_give(path):
     most = {
         "busy": 1,
         "memory": gpu.memory,
-        "power": gpu.power.limit,
+        "power": 700,
         "sm_clock": gpu.clocks.sm_max,
-        "temperature": gpu.power.slowdown,
+        "temperature": 90,
         "link_generation": gpu.link.generation_max,
         "link_width": gpu.link.width_max,
     }
@@ -108,7 +108,6 @@ def test_no_part_of_the_card_was_faster_than_theory_allows():
     assert not [part.name for part in timed if part.limit and part.low > part.limit]
 
 
-def test_the_doctor_warns_of_the_libraries_that_stood_in_and_of_nothing_else():
+def test_the_doctor_warns_of_nothing():
     machine = perfkit.load(PASSPORT).machine
-    warned = {check.id for check in checks(machine) if check.status != "ok"}
-    assert warned == {"shadowed-libraries"}
+    assert not [check for check in checks(machine) if check.status != "ok"]

@@ -122,8 +122,8 @@ def _computer(data, folder):
     to_json(dataclasses.replace(made.finding(), machine=seen))
 
 
-_COMPUTER = trees.computer(2) | trees.scaling(2) | trees.quota_v2(1, 2)
-_COMPUTER |= trees.battery() | trees.nvidia_card() | trees.container()
+_COMPUTER = trees.computer(2) | trees.scaling() | trees.quota_v2(1, 2)
+_COMPUTER |= trees.nvidia_card() | trees.container()
 
 
 class _Answer(tuple):
@@ -136,10 +136,7 @@ class _Answer(tuple):
 
 
 # Calls with such an answer; all others give a number.
-_IN_PARTS = (
-    *("MemoryInfo", "UtilizationRates", "Attributes", "Violation", "Constraints"),
-    *("MigMode", "EccMode", "DriverModel", "Rows", "Affinity", "Capability", "Gpm"),
-)
+_IN_PARTS = (*("MemoryInfo", "UtilizationRates", "MigMode", "Capability"),)
 
 
 class _Driver(types.ModuleType):
@@ -165,16 +162,12 @@ class _Driver(types.ModuleType):
         number = next(self._numbers)
         if number % 7 == 5:
             raise self.NVMLError(next(self._texts))
-        if name.endswith(("GetName", "GetDriverVersion", "GetNVMLVersion")):
+        if name.endswith(("GetName", "GetDriverVersion")):
             return next(self._texts)
-        if name.endswith("PciInfo"):
-            return types.SimpleNamespace(busId=next(self._texts))
         if name.endswith(("GetCount", "MigDeviceCount")):
             return number % 3
-        if "Processes" in name or "ProcessUtilization" in name:
-            known = {"pid": number % 2**32, "usedGpuMemory": number}
-            known |= {"timeStamp": number, "smUtil": number % 2**32}
-            return [types.SimpleNamespace(**known)]
+        if "Processes" in name:
+            return [types.SimpleNamespace(pid=number % 2**32, usedGpuMemory=number)]
         if any(word in name for word in _IN_PARTS):
             many = 2 if "Capability" in name else 4
             return _Answer(next(self._numbers) for _ in range(many))

@@ -69,13 +69,6 @@ int nvmlSystemGetDriverVersion(char *out, Number length) {
     return text(answer, users ? code : UNINITIALIZED, out, length);
 }
 
-/* The one call that a library answers without its driver. */
-int nvmlSystemGetNVMLVersion(char *out, Number length) {
-    int code;
-    const char *answer = ask(__func__, &code);
-    return text(answer, code, out, length);
-}
-
 int nvmlSystemGetCudaDriverVersion(int *out) {
     int code;
     const char *answer = ask(__func__, &code);
@@ -113,14 +106,6 @@ int nvmlDeviceGetMigDeviceHandleByIndex(Handle *gpu, Number place, Handle **out)
     return NOT_FOUND;
 }
 
-typedef struct { Number multiprocessors, shared[7]; Long megabytes; } Attributes;
-
-/* "multiprocessors" */
-int nvmlDeviceGetAttributes_v2(Handle *gpu, Attributes *out) {
-    ASK;
-    return pick_number(answer, code, 0, &out->multiprocessors);
-}
-
 int nvmlDeviceGetName(Handle *gpu, char *out, Number length) {
     ASK;
     return text(answer, code, out, length);
@@ -156,40 +141,20 @@ int nvmlDeviceGetName(Handle *gpu, char *out, Number length) {
 
 NUMBER(nvmlDeviceGetNumGpuCores)
 NUMBER(nvmlDeviceGetMemoryBusWidth)
-NUMBER(nvmlDeviceGetArchitecture)
 NUMBER(nvmlDeviceGetCurrPcieLinkGeneration)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth)
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth)
-NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration)
-NUMBER(nvmlDeviceGetPcieReplayCounter)
 NUMBER(nvmlDeviceGetPowerUsage)
-NUMBER(nvmlDeviceGetPowerManagementLimit)
-NUMBER(nvmlDeviceGetPowerManagementDefaultLimit)
-NUMBER(nvmlDeviceGetEnforcedPowerLimit)
-NUMBER(nvmlDeviceGetFanSpeed)
-NUMBER(nvmlDeviceGetPersistenceMode)
-NUMBER(nvmlDeviceGetComputeMode)
-NUMBER(nvmlDeviceGetPerformanceState)
-NUMBER(nvmlDeviceGetAccountingMode)
 NUMBER(nvmlDeviceGetMaxMigDeviceCount)
-LONG(nvmlDeviceGetTotalEnergyConsumption)
 LONG(nvmlDeviceGetCurrentClocksThrottleReasons)
-LONG(nvmlDeviceGetSupportedClocksThrottleReasons)
-TWO_NUMBERS(nvmlDeviceGetEccMode)
 TWO_NUMBERS(nvmlDeviceGetMigMode)
-TWO_NUMBERS(nvmlDeviceGetDriverModel_v2)
-TWO_NUMBERS(nvmlDeviceGetPowerManagementLimitConstraints)
 PICKED(nvmlDeviceGetClockInfo, 1)                 /* "SM memory" */
 PICKED(nvmlDeviceGetMaxClockInfo, 1)
-PICKED(nvmlDeviceGetApplicationsClock, 1)
-PICKED(nvmlDeviceGetDefaultApplicationsClock, 1)
 PICKED(nvmlDeviceGetTemperature, 0)
-PICKED(nvmlDeviceGetTemperatureThreshold, 0)      /* "shutdown slowdown" */
 PICKED(nvmlDeviceGetPcieThroughput, 0)            /* "sent received" */
 #ifndef DRIVER_470
 LONG(nvmlDeviceGetCurrentClocksEventReasons)
-LONG(nvmlDeviceGetSupportedClocksEventReasons)
 #endif
 
 /* "9.0" */
@@ -197,25 +162,6 @@ int nvmlDeviceGetCudaComputeCapability(Handle *gpu, int *major, int *minor) {
     ASK;
     if (!code) sscanf(answer, "%d.%d", major, minor);
     return code;
-}
-
-typedef struct {
-    char short_bus[16];
-    Number domain, bus, device, id, subsystem;
-    char long_bus[32];
-} PciInfo;
-
-/* "00000000:01:00.0" */
-int nvmlDeviceGetPciInfo_v3(Handle *gpu, PciInfo *out) {
-    ASK;
-    return text(answer, code, out->long_bus, sizeof out->long_bus);
-}
-
-typedef struct { Number version, is_supported; } GpmSupport;
-
-int nvmlGpmQueryDeviceSupport(Handle *gpu, GpmSupport *out) {
-    ASK;
-    return pick_number(answer, code, 0, &out->is_supported);
 }
 
 typedef struct { Number gpu, memory; } Utilization;
@@ -246,69 +192,6 @@ int nvmlDeviceGetMemoryInfo_v2(Handle *gpu, MemoryV2 *out) {
     pick(answer, code, 2, &out->reserved);
     pick(answer, code, 1, &out->used);
     return pick(answer, code, 0, &out->total);
-}
-
-int nvmlDeviceGetBAR1MemoryInfo(Handle *gpu, Memory *out) {
-    ASK;
-    return pick(answer, code, 0, &out->total);
-}
-
-typedef struct { Long reference, violation; } ViolationTime;
-
-/* "lost to power, lost to heat", in nanoseconds */
-int nvmlDeviceGetViolationStatus(Handle *gpu, int by, ViolationTime *out) {
-    ASK;
-    return pick(answer, code, by, &out->violation);
-}
-
-/* "corrected uncorrected" */
-int nvmlDeviceGetTotalEccErrors(Handle *gpu, int kind, int since, Long *out) {
-    ASK;
-    (void)since;
-    return pick(answer, code, kind, out);
-}
-
-int nvmlDeviceGetMemoryErrorCounter(Handle *gpu, int kind, int since, int place,
-                                    Long *out) {
-    ASK;
-    (void)since, (void)place;
-    return pick(answer, code, kind, out);
-}
-
-/* "corrected uncorrected pending failed" */
-int nvmlDeviceGetRemappedRows(Handle *gpu, Number *corrected, Number *uncorrected,
-                              Number *pending, Number *failed) {
-    ASK;
-    pick_number(answer, code, 0, corrected);
-    pick_number(answer, code, 1, uncorrected);
-    pick_number(answer, code, 2, pending);
-    return pick_number(answer, code, 3, failed);
-}
-
-/* One mask for each 64 cores or nodes. */
-static int masks(const char *answer, int code, Number size, Long *out) {
-    int first = pick(answer, code, 0, out);
-    for (Number i = 1; i < size; i++)
-        if (pick(answer, code, (int)i, &out[i])) out[i] = 0;
-    return first;
-}
-
-int nvmlDeviceGetMemoryAffinity(Handle *gpu, Number size, Long *out, int scope) {
-    ASK;
-    (void)scope;
-    return masks(answer, code, size, out);
-}
-
-int nvmlDeviceGetCpuAffinity(Handle *gpu, Number size, Long *out) {
-    ASK;
-    return masks(answer, code, size, out);
-}
-
-/* "1 1 0 1": each link that the card has, up or not. */
-int nvmlDeviceGetNvLinkState(Handle *gpu, Number link, Number *out) {
-    ASK;
-    int picked = pick_number(answer, code, (int)link, out);
-    return code || !picked || !link ? picked : INVALID_ARGUMENT;
 }
 
 /* "- 30 50": the way to each GPU. */
@@ -354,20 +237,3 @@ PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
 #endif
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2)
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
-
-typedef struct { Number pid; Long time; Number sm, memory, encoder, decoder; } Used;
-
-/* "pid:percent pid:percent" */
-int nvmlDeviceGetProcessUtilization(Handle *gpu, Used *out, Number *count, Long since) {
-    ASK;
-    Process found[PARTS] = {0};
-    Number room = out ? *count : 0;
-    (void)since;
-    *count = PARTS;
-    if ((code = processes(answer, code, count, found))) return code;
-    if (!*count) return NOT_FOUND;
-    if (*count > room) return INSUFFICIENT_SIZE;
-    for (Number i = 0; i < *count; i++)
-        out[i] = (Used){ found[i].pid, i + 1, (Number)found[i].memory, 0, 0, 0 };
-    return OK;
-}

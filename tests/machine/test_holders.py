@@ -2,42 +2,33 @@ from perfkit.machine.cards import UNKNOWN_HOLDER as UNKNOWN
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
 GRAPHICS = "nvmlDeviceGetGraphicsRunningProcesses"
-USED = "nvmlDeviceGetProcessUtilization"
 # Above the highest number that Linux gives a process.
 NOBODY = 4194305
 
 
-def held(compute="none", graphics="none", used="!6"):
+def held(compute="none", graphics="none"):
     """A machine with a card that processes hold, as pid:bytes."""
-    calls = {COMPUTE: compute, GRAPHICS: graphics, USED: used}
+    calls = {COMPUTE: compute, GRAPHICS: graphics}
     lines = "".join(f"{call} 0 {answer}\n" for call, answer in calls.items())
     return f"nvmlDeviceGetCount * 1\n{lines}"
 
 
-def words(gpu):
-    """Those that the driver has for holders that it does not tell."""
-    told = gpu.refused.items()
-    return {name: word for name, word in told if name.startswith("holders")}
-
-
 def test_own_programs_are_told_from_others(describe):
     found = describe(
-        held("self:1000 parent:2000", used="self:40 parent:60"),
+        held("self:1000 parent:2000"),
         held("self:10", "self:10 parent:5"),
         held(),
         held("!3", "parent:5"),
+        held("self:10", "!4"),
     )
-    shared, drawn_on, free, hidden = (gpu for _, (gpu,), _ in found)
-    both = [(False, 2000, 0.6), (True, 1000, 0.4)]
-    assert [(h.own, h.memory, h.busy) for h in shared.holders] == both
-    # One that draws is told from one that computes.
-    kinds = [(True, True), (False, False)]
-    assert [(h.own, h.computes) for h in drawn_on.holders] == kinds
-    # A card that nobody holds has no holders.
-    assert (free.holders, words(free)) == ((), {})
-    # They are unknown where those that compute are.
-    assert hidden.holders is None
-    assert words(hidden)["holders"] == "Not Supported"
+    shared, drawn_on, free, hidden, unseen = (gpu for _, (gpu,), _ in found)
+    assert [(h.own, h.memory) for h in shared.holders] == [(False, 2000), (True, 1000)]
+    # One that draws and computes is told once.
+    assert [(h.own, h.memory) for h in drawn_on.holders] == [(True, 10), (False, 5)]
+    # A card that nobody holds has no holders; they are unknown where those that
+    # compute are, and not where those that draw are.
+    assert (free.holders, hidden.holders) == ((), None)
+    assert [h.own for h in unseen.holders] == [True]
 
 
 def test_a_program_that_one_of_ours_started_is_our_own(ask):
@@ -60,25 +51,18 @@ answer = [[holder.program, holder.own] for holder in gpus()[1][0].holders]
 
 HIDDEN = (
     # A program out of sight has no name, and may be ours: a container's have others.
-    *[({"compute": f"{pid}:7"}, {"program": UNKNOWN, "own": None}, {})
+    *[(f"{pid}:7", {"program": UNKNOWN, "own": None})
       for pid in (NOBODY, 0, 2**32 - 1)],
     # Memory that the driver hides is not 0.
-    *[({"compute": f"self:{hidden}"}, {"memory": None}, {})
-      for hidden in (0, 2**64 - 1)],
-    # How busy each is may be refused alone, and those that draw.
-    ({"compute": "self:1", "used": "!3"}, {"busy": None},
-     {"holders.busy": "Not Supported"}),
-    ({"compute": "self:1", "graphics": "!4"}, {"computes": True},
-     {"holders.drawing": "Insufficient Permissions"}),
+    *[(f"self:{hidden}", {"memory": None}) for hidden in (0, 2**64 - 1)],
 )  # fmt: skip
 
 
 def test_what_the_driver_hides_of_a_holder_is_not_made_up(describe):
-    found = describe(*(held(**asked) for asked, _, _ in HIDDEN))
-    for (asked, told, refused), (_, (gpu,), _) in zip(HIDDEN, found, strict=True):
+    found = describe(*(held(compute) for compute, _ in HIDDEN))
+    for (compute, told), (_, (gpu,), _) in zip(HIDDEN, found, strict=True):
         (holder,) = gpu.holders
-        assert {name: getattr(holder, name) for name in told} == told, asked
-        assert words(gpu) == refused, asked
+        assert {name: getattr(holder, name) for name in told} == told, compute
 
 
 NAMES = {

@@ -1,5 +1,4 @@
 import os
-import types
 from operator import attrgetter
 from pathlib import Path
 from unittest.mock import Mock
@@ -11,175 +10,121 @@ from perfkit.machine.gpu import Clocks, Gpu, Link, throttle_reasons
 from perfkit.machine.load import load, look, observed
 from perfkit.machine.record import Busy
 from tests.machine import trees
-from tests.machine.trees import (
-    battery,
-    busy,
-    computer,
-    counters,
-    grow,
-    meminfo,
-    process,
-)
-
-ANY = counters()
+from tests.machine.trees import System, Times, computer, grow, program
 
 
-def between(root, before, after=None):
-    """The load between two states of the files."""
-    first = look(grow(root, before), ANY)
-    return load(first, look(grow(root, after or {}), ANY), root, ANY)
+def between(root, system):
+    """The load between two looks at a system."""
+    first = look(system)
+    return load(first, look(system), root, system)
 
 
-CHILDREN = busy(others=[("python", 60), ("python", 30), ("cc", 15)]) | {
-    "proc/500/stat": process(500, "python", parent=trees.ME, used=60),
-    "proc/501/stat": process(501, "python", parent=500, used=30),
-}
-ENDED = {f"proc/{trees.ME}/stat": process(trees.ME, "python", used=6, ended=24)}
-OLD_CHILD = "proc/600/stat"
-AT_WORK = {OLD_CHILD: process(600, "python", parent=trees.ME, used=9000)}
-# Its 9,000 ticks of before come with the 24 of between.
-REAPED = {f"proc/{trees.ME}/stat": process(trees.ME, "python", used=6, ended=9024)}
-MAKE = {"proc/500/stat": process(500, "make", used=15, ended=3000)}
-OLD = {"proc/500/stat": process(500, "old", used=9000)}
-NEW = {"proc/500/stat": process(500, "new", used=30, started=77)}
+ME = os.getpid()
 
 
-KIB = 1024 * 10**6
-OLD_KERNEL = "cpu  {} 0 0 100\ncpu0 1 0 0 1\n"
-MOUSE = {path: text for path, text in battery().items() if "hidpp" in path}
+def of(*programs):
+    """A system with these programs: number, name, parent and the seconds at each look.
+
+    A third number after the seconds is the time of the start.
+    """
+    system = System()
+    busy = [sum(one[3][at] for one in programs) for at in (0, 1)]
+    system.cpu_times = lambda: Times(
+        busy[system.looks], 8.0 * system.looks + 100 - busy[system.looks]
+    )
+
+    def process_iter(_):
+        at, system.looks = system.looks, system.looks + 1
+        return [
+            program(pid, name, parent, seconds[at], *started)
+            for pid, name, parent, seconds, *started in programs
+        ]
+
+    system.process_iter = process_iter
+    return system
 
 
-def stat(text):
-    return {"proc/stat": text}
+SELF = (ME, "python", 1, (1.0, 3.0))
+CHILD, GRANDCHILD = (50, "python", ME, (0.0, 1.0)), (51, "cc", 50, (0.0, 0.5))
 
 
-def others(cores, *top):
-    """What is told of other programs, after 30 ticks: 90 of them are three cores."""
-    named = tuple(Busy(program=name, cores=used) for name, used in top)
-    return {"seconds": 0.3, "others": cores, "top": named}
+def top(*programs):
+    return tuple(Busy(program=name, cores=cores) for name, cores in programs)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("system", "others", "busiest"),
     [
         # Other programs are counted in cores.
-        ({}, busy(mine=100, others=[("chrome", 90), ("backup", 45)]),
-         others(4.5, ("chrome", 3.0), ("backup", 1.5))),
-        # What this process started is not others, nor is a child that ended.
-        ({}, CHILDREN, others(0.5, ("cc", 0.5))),
-        ({}, busy(mine=30, others=[("chrome", 30)]) | ENDED,
-         others(1.0, ("chrome", 1.0))),
-        (AT_WORK, busy(mine=30, others=[("chrome", 30)]) | REAPED | {OLD_CHILD: ""},
-         others(1.0, ("chrome", 1.0))),
-        # Children that others ended are not counted twice.
-        ({}, busy(others=[("make", 15)]) | MAKE, others(0.5, ("make", 0.5))),
-        # A number that was given again is another program.
-        (OLD, busy(others=[("new", 30)]) | NEW, others(1.0, ("new", 1.0))),
-        # Programs of one name are told together.
-        ({}, busy(others=[("python3", 12)] * 5), others(2.0, ("python3", 2.0))),
-        # Only the busiest are named, and none that hardly works.
-        ({}, busy(others=[*((f"p{n}", 30 - 3 * n) for n in range(7)), ("clock", 2)]),
-         others(4.967, *((f"p{n}", round(1 - n / 10, 1)) for n in range(5)))),
-        ({}, busy(others=[("clock", 2)]), others(0.067)),
-        # A program may call itself anything.
-        ({}, busy(others=[("x) R 1 (y", 30)]), others(1.0, ("x) R 1 (y", 1.0))),
-        # What a hypervisor gave to others is a share of the time; an old kernel does
-        # not tell of it.
-        (computer(cores=4), busy(cores=4, steal=3 * trees.WINDOW),
-         {"steal": 0.75, "others": 0}),
-        (stat(OLD_KERNEL.format(10)), stat(OLD_KERNEL.format(40)),
-         {"steal": None, "seconds": 0.3, "others": 1.0}),
-        # Without counters nothing is claimed, nor where they were set back.
-        *[(stat(text), stat(text), {"seconds": None, "others": None, "steal": None,
-           "top": (), "swap_present": 2 * KIB})
-          for text in ("", "cpu  0 0 0 0 0 0 0 0\n", "cpu  1 2\n", "\0\xff")],
-        (busy(others=[("x", 60)]), computer(),
-         {"seconds": None, "others": None, "top": ()}),
+        (System(programs={"chrome": 3.0, "backup": 1.5}, mine=2.0), 4.5,
+         top(("chrome", 3.0), ("backup", 1.5))),
+        # What this process started is not others.
+        (of(SELF, CHILD, GRANDCHILD, (60, "chrome", 1, (0.0, 1.0))), 1.0,
+         top(("chrome", 1.0))),
+        # Programs of one name are told together; the clock that ticks is not named.
+        (of(SELF, *((n, "python3", 1, (0.0, 0.4)) for n in range(70, 75)),
+            (80, "clock", 1, (0.0, 0.05))), 2.05, top(("python3", 2.0))),
+        # Only the busiest are named.
+        (System(programs={f"p{n}": 1 - n / 10 for n in range(7)}), 4.9,
+         top(*((f"p{n}", round(1 - n / 10, 1)) for n in range(5)))),
+        # One whose counter is set back used nothing; one that is hidden is unknown.
+        (of(SELF, (60, "old", 1, (9.0, 0.0))), 0.0, ()),
         # Where this process is not seen others are unknown.
-        ({"proc/self/stat": process(9999, "python")}, busy(others=[("chrome", 60)]),
-         {"seconds": 0.3, "others": None, "top": ()}),
-        # Memory is what the system and the limits leave; no swap is known to be none.
-        ({"proc/meminfo": meminfo(16, swap=8, swap_free=5)}, {},
-         {"swap": 3 * KIB, "swap_present": 8 * KIB}),
-        ({"proc/meminfo": meminfo(16, swap=0)}, {}, {"swap": 0, "swap_present": 0}),
-        ({"proc/meminfo": meminfo(16, available=6)}, {}, {"memory_free": 6 * KIB}),
-        # Of the 2 GB in use a quarter is files that were read, and can be let go.
-        *[(quota(cores=2, gigabytes=3, used=2), {}, {"memory_free": 1.5e9})
-          for quota in (trees.quota_v1, trees.quota_v2)],
-        # The swap of a container is its own, where a limit cuts its memory.
-        *[(quota(cores=2, gigabytes=gigabytes, swap=7) | {"proc/meminfo":
-           meminfo(16, swap=8, swap_free=5)}, {}, {"swap": swap})
-          for quota in (trees.quota_v1, trees.quota_v2)
-          for gigabytes, swap in ((3, 7), (20, 3 * KIB))],
-        (trees.quota_v2(2, 3, swap="hidden"), {}, {"swap": None}),
-        # A laptop on its battery is told.
-        *[(files, {}, {"on_battery": on_battery}) for files, on_battery in (
-            ({}, None), (battery(), True), (battery(plugged=True), False),
-            (battery("Charging", plugged=True), False),
-            (battery("Not charging", plugged=True), False), (battery("Full"), False),
-            (MOUSE, None))],
+        (of((60, "chrome", 1, (0.0, 1.0))), None, ()),
+        # Without counters nothing is claimed, nor where no time passed.
+        (System(cpu_times=lambda: Times(0, 0)), None, ()),
+        (System(cpu_times=lambda: Times(5, 95)), None, ()),
     ],
 )  # fmt: skip
-def test_what_changes_between_two_looks_is_told(tmp_path, before, after, told):
-    found = between(tmp_path, computer() | before, after)
+def test_what_other_programs_take_is_told(tmp_path, system, others, busiest):
+    found = between(tmp_path, system)
+    assert found.others == (others if others is None else pytest.approx(others))
+    assert found.top == busiest
+
+
+def test_guests_are_counted_once_and_stolen_time_is_no_programs():
+    system = System(cpu_times=lambda: Times(8, 80, guest=3, iowait=1, steal=4))
+    found = look(system)
+    assert (found.total, found.busy) == (93, 8)
+
+
+@pytest.mark.parametrize(
+    ("files", "system", "told"),
+    [
+        ({}, System(free=6), {"memory_free": 6 * 10**9, "on_battery": None}),
+        # Of the 2 GB in use a quarter is files that were read, and can be let go.
+        *[(quota(cores=2, gigabytes=3, used=2), System(), {"memory_free": 1.5e9})
+          for quota in (trees.quota_v1, trees.quota_v2)],
+        *[({}, System(on_battery=on), {"on_battery": on}) for on in (True, False)],
+    ],
+)  # fmt: skip
+def test_memory_and_power_are_told(tmp_path, files, system, told):
+    found = between(grow(tmp_path, computer() | files), system)
     assert {name: getattr(found, name) for name in told} == told
-
-
-def test_a_system_without_proc_is_asked(tmp_path):
-    def program(pid, name, parent, seconds):
-        info = {
-            "name": name,
-            "ppid": parent,
-            "cpu_times": None if seconds is None else (seconds, 0.0),
-            "create_time": 5.0,
-        }
-        return types.SimpleNamespace(pid=pid, info=info)
-
-    def told(mine, other, idle):
-        return counters(
-            cpu_times=lambda: trees.Times(mine + other, 0, idle),
-            process_iter=lambda _: [
-                program(os.getpid(), "python", 1, mine),
-                program(77, "Xcode", 1, other),
-                program(78, None, None, None),
-            ],
-            sensors_battery=lambda: types.SimpleNamespace(power_plugged=False),
-        )
-
-    before, after = told(1.0, 2.0, 100.0), told(1.5, 3.5, 102.0)
-    found = load(look(tmp_path, before), look(tmp_path, after), tmp_path, after)
-    # 4 s of 4 cores passed: one second, in which Xcode used one and a half.
-    assert (found.seconds, found.others) == (1.0, 1.5)
-    assert [(b.program, b.cores) for b in found.top] == [("Xcode", 1.5)]
-    assert (found.swap, found.memory_free, found.on_battery) == (10**8, 5 * 10**9, True)
 
 
 @pytest.mark.parametrize(
     ("call", "lost"),
     [
-        ("cpu_times", set()),
-        ("process_iter", set()),
+        ("cpu_times", {"others"}),
+        ("process_iter", {"others"}),
         ("virtual_memory", {"memory_free"}),
-        ("swap_memory", {"swap", "swap_present"}),
         ("sensors_battery", set()),
     ],
 )
 @pytest.mark.parametrize("error", [OSError, RuntimeError, psutil.AccessDenied])
-def test_what_such_a_system_refuses_is_unknown(tmp_path, call, lost, error):
-    system = counters(**{call: Mock(side_effect=error)})
-    found = load(look(tmp_path, system), look(tmp_path, system), tmp_path, system)
+def test_what_a_system_refuses_is_unknown(tmp_path, call, lost, error):
+    found = between(tmp_path, System(**{call: Mock(side_effect=error)}))
     told = {n for n in found.__dataclass_fields__ if getattr(found, n) is not None}
-    assert told == {"memory_free", "swap", "swap_present", "top"} - lost
+    assert told == {"memory_free", "others", "top"} - lost
 
 
 def test_this_computer_is_looked_at():
-    first = look(Path("/"), psutil)
+    first = look(psutil)
     # Work of our own between the looks, until the counters have moved.
-    while (second := look(Path("/"), psutil)).total < first.total + 0.2:
+    while (second := look(psutil)).total < first.total + 0.2:
         sum(range(10_000))
     found = load(first, second, Path("/"), psutil)
-    seconds = (second.total - first.total) / second.cores
-    assert found.seconds == pytest.approx(seconds, abs=2e-3)
     assert 0 <= found.others <= psutil.cpu_count()
     free = psutil.virtual_memory().available
     assert found.memory_free == pytest.approx(free, rel=0.2)
@@ -188,7 +133,7 @@ def test_this_computer_is_looked_at():
 CARD = Gpu(
     name="NVIDIA RTX A4000",
     link=Link(generation=1, width=16, generation_max=4, width_max=16),
-    clocks=Clocks(sm=210e6, throttle=()),
+    clocks=Clocks(sm_max=2e9, throttle=()),
 )
 IDLE, POWER, HOT = 0x1, 0x4, 0x40
 

@@ -52,7 +52,7 @@ MACHINE = Machine(
     processor=Processor(
         instructions=("avx", "avx2", "avx512_vnni", "fma"), physical_cores=2
     ),
-    load=Load(seconds=0.3, others=0.1, steal=0.0, swap=0, memory_free=24 * 10**9),
+    load=Load(others=0.1, memory_free=24 * 10**9),
     software=Software(platform="linux", build="cpu"),
 )
 # Name, network, batch, weights, and what it is fed from.

@@ -3,7 +3,7 @@ import pytest
 from perfkit.machine import checks
 from perfkit.machine.checks.base import statements
 from perfkit.machine.gpu import Gpu, Link
-from perfkit.machine.record import Disk, Processor, Software
+from perfkit.machine.record import Processor, Software
 from perfkit.machines.compare import _BEARS, _OF_GPUS, compare
 from perfkit.machines.sides import differences
 from tests.machines import pairs
@@ -59,14 +59,13 @@ def test_what_matters_most_comes_first():
         *("cores granted", "GPUs", "memory granted"),
         *("TF_ENABLE_ONEDNN_OPTS", "A_COLOUR", "absl-py"),
     ]
-    # Disks and links are compared where both are known.
+    # Links are compared where both are known.
     one, other = (
-        pairs.changed(gpus=(Gpu(name="T4", link=Link(busy_width=width)),), disk=disk)
-        for width, disk in ((16, Disk(cold=2e9)), (4, Disk(cold=1e8)))
+        pairs.changed(gpus=(Gpu(name="T4", link=Link(busy_width=width)),))
+        for width in (16, 4)
     )
     assert {d.what: (d.a, d.b) for d in differences(one, other)} == {
         "link lanes under load": ("16", "4"),
-        "disk of the data, cold": ("2 GB/s", "100 MB/s"),
     }
 
 

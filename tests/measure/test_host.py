@@ -19,7 +19,7 @@ import pytest
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.measure.host import Environment, Host, Launchers, Place, environment_of
 from perfkit.measure.trial import Limits
-from tests.machine.trees import grow
+from tests.machine.trees import grow, package
 from tests.measure import trials, workloads
 
 HERE = Environment("3.11.7")
@@ -186,7 +186,7 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path, monkeypatch, name
 
 
 def test_an_environment_with_an_old_keras_is_refused(tmp_path):
-    packages = grow(tmp_path / "a", {"keras/__init__.py": '__version__ = "2.15.0"\n'})
+    packages = grow(tmp_path / "a", package("keras", "2.15.0"))
     name = python(tmp_path, told(path=[str(packages)]))
     assert " has Keras 2.15.0, and perfkit meas" in refused(name, MissingPartError)
 

@@ -157,7 +157,7 @@ def gpu_memory(machine: Hardware) -> Peak | None:
     if gpu is None or not gpu.memory_bus or not gpu.clocks.memory_max:
         return None
     # An instance has a part of the bus that the driver tells of.
-    if gpu.state.instance:
+    if gpu.instance:
         return None
     clock = units.rate(gpu.clocks.memory_max, "Hz")
     return Peak(

@@ -19,17 +19,12 @@ RULES: tuple[Rule, ...] = (
     *software.LIBRARIES,
     *card.CARD,
     *started.RULES,
-    *card.SHARING,
-    *card.CLOCKS,
-    *card.LINK,
-    *cores.CORES,
-    *cores.FREQUENCY,
-    *cores.MEMORY,
-    *cores.DISK,
+    *card.USE,
+    *cores.RULES,
     *software.SETTINGS,
 )
 # What cannot be so where a GPU was seen to compute: a newer part came from elsewhere.
-_REFUTED = ("driver-too-old", "no-libcuda", "missing-library", "wrong-cudnn")
+_REFUTED = ("driver-too-old", "wrong-cudnn")
 
 
 def checks(machine: Machine) -> tuple[Check, ...]:

@@ -63,7 +63,7 @@ def say(
     *,
     status: Status | None = None,
     cost: float | None = None,
-    **given: object,
+    **blanks: object,
 ) -> Check:
     """Say what is wrong, in the words that ``statements.toml`` has for it.
 
@@ -73,12 +73,12 @@ def say(
         evidence: The values it rests on, in a sentence.
         status: In place of the entry's.
         cost: In place of the entry's.
-        given: What its words leave open.
+        blanks: What its words leave open.
     """
     entry = statements()[key]
-    words = Words(machine, entry, given)
+    words = Words(machine, entry, blanks)
     return Check(
-        id=entry.get("id") or entry.get("like", key),
+        id=key,
         status=status or entry.get("status", "warn"),
         title=words["title"],
         evidence=evidence,
@@ -91,25 +91,24 @@ def say(
 class Words:
     """Words by name, for one kind of system; each may hold others by their names.
 
-    Those of the entry go before what all statements share, and before both what is
-    given, as it is: nothing is filled into it.
+    The entry's own words go before what all statements share, and the blanks before
+    both. What fills a blank is no template: braces in it stay.
     """
 
     def __init__(
         self,
         machine: Machine,
         entry: Mapping[str, Any] | None = None,
-        given: Mapping[str, object] | None = None,
+        blanks: Mapping[str, object] | None = None,
     ) -> None:
         self._platform = platform(machine)
-        # What a machine says is no template, whatever braces are in it.
-        self._given = {"install": install(machine)} | dict(given or {})
+        self._blanks = {"install": install(machine)} | dict(blanks or {})
         shared: dict[str, Any] = {"why": "", "remedy": ""} | statements()["words"]
         self._words = shared | dict(entry or {})
 
     def __getitem__(self, name: str) -> str:
-        if name in self._given:
-            return str(self._given[name])
+        if name in self._blanks:
+            return str(self._blanks[name])
         words = self._words[name]
         if isinstance(words, dict):
             words = words.get(self._platform, words["else"])
@@ -121,8 +120,6 @@ def statements() -> dict[str, Any]:
     """All that the rules say in words; where one is like another, with its fields."""
     text = files(__package__).joinpath("statements.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
-    settings = table["settings"]
-    table |= {key: table["setting"] | entry for key, entry in settings.items()}
     for entry in table.values():
         if "like" in entry:
             entry |= {n: v for n, v in table[entry["like"]].items() if n not in entry}
@@ -132,25 +129,10 @@ def statements() -> dict[str, Any]:
 Kernels = Literal["native", "partly native", "compiled", "none"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Build:
-    """A release of TensorFlow and what it was tested with; Python from and to."""
-
-    python: tuple[str, str]
-    cuda: str
-    cudnn: str
-
-
-def build(tensorflow: str) -> Build | None:
-    """The tested build of a version such as ``"2.21.0"``; None if it is not listed."""
-    found = _table()["builds"].get(minor(tensorflow))
-    return found and Build(**found)
-
-
-def newest() -> str:
-    """The newest version of TensorFlow that the table knows."""
-    versions: dict[str, Any] = _table()["builds"]
-    return max(versions, key=numbers)
+def cudnn_of(tensorflow: str) -> str | None:
+    """The cuDNN that a version such as ``"2.21.0"`` was built with; None if unknown."""
+    version: str | None = _table()["cudnn"].get(minor(tensorflow))
+    return version
 
 
 def lowest_driver(cuda: str, system: str) -> str | None:
@@ -158,14 +140,14 @@ def lowest_driver(cuda: str, system: str) -> str | None:
 
     Systems are ``"linux"`` and ``"wsl2"``.
     """
-    found: str | None = _table()["drivers"].get(cuda.split(".")[0], {}).get(system)
-    return found
+    version: str | None = _table()["drivers"].get(cuda.split(".")[0], {}).get(system)
+    return version
 
 
 def capabilities(tensorflow: str) -> tuple[str, ...] | None:
     """What the Linux GPU wheel of a version holds kernels for; None if unknown."""
-    found = _table()["capabilities"].get(minor(tensorflow))
-    return found and tuple(found)
+    held = _table()["capabilities"].get(minor(tensorflow))
+    return held and tuple(held)
 
 
 def kernels(held: tuple[str, ...], card: str) -> Kernels:
@@ -186,9 +168,7 @@ def kernels(held: tuple[str, ...], card: str) -> Kernels:
     if any(has[0] == wanted[0] and has <= wanted for has in of_kind["sm"]):
         return "native"
     if wanted in of_kind["compute"]:
-        # The 2.21 wheel was looked into: 289 of its 1,438 bundles of kernels hold
-        # machine code for 9.0 beside the portable code; 1,149 hold the portable code
-        # only, in the language of CUDA 12.5, which older drivers do not read.
+        # In the 2.21 wheel a fifth of the bundles hold machine code for 9.0 as well.
         return "partly native"
     return "compiled" if any(has < wanted for has in of_kind["compute"]) else "none"
 
@@ -215,19 +195,9 @@ def _table() -> dict[str, Any]:
     return table
 
 
-_TENSORFLOWS = ("tensorflow", "tensorflow-cpu", "tf-nightly")
-
-
 def platform(machine: Machine) -> Platform:
-    """What kind of system this is, from its name where nothing better is known."""
-    if machine.software is not None:
-        inside = machine.software.container and machine.software.platform == "linux"
-        return "container" if inside else machine.software.platform
-    system = machine.system
-    if "WSL" in system:
-        return "wsl2" if "WSL2" in system else "wsl1"
-    kinds: dict[str, Platform] = {"Linux": "linux", "macOS": "macos"}
-    return kinds.get(system.split(" ")[0], "other")
+    """What kind of system this is."""
+    return machine.software.platform if machine.software else "other"
 
 
 def tensorflow(machine: Machine) -> str | None:
@@ -238,7 +208,7 @@ def tensorflow(machine: Machine) -> str | None:
 def distribution(machine: Machine) -> str:
     """The package that it came in, such as ``"tensorflow-cpu"``; "" if not known."""
     packages = machine.software.packages if machine.software else ()
-    names = (*packages, *_TENSORFLOWS)
+    names = (*packages, "tensorflow", "tensorflow-cpu")
     return next((name for name in names if name in machine.versions), "")
 
 
@@ -271,8 +241,7 @@ def cudnn(machine: Machine) -> str | None:
 
 
 def _of_package(machine: Machine, begins: str) -> str | None:
-    found = (v for name, v in machine.versions.items() if name.startswith(begins))
-    return next(found, None)
+    return next((v for n, v in machine.versions.items() if n.startswith(begins)), None)
 
 
 def visible(machine: Machine) -> tuple[int, ...]:
@@ -282,14 +251,11 @@ def visible(machine: Machine) -> tuple[int, ...]:
 
 
 def seen(machine: Machine) -> Iterator[tuple[str, str, Gpu]]:
-    """Every GPU that programs see: its place for a command, its name, and itself."""
-    divided = any(gpu.state.instance for gpu in machine.gpus)
+    """Every GPU that programs see: its number for a command, its name, and itself."""
     several = len(machine.gpus) > 1
     for index in visible(machine):
         gpu = machine.gpus[index]
-        # Instances have numbers of their own; the card they are on has its bus.
-        place = gpu.pci_bus if divided and gpu.pci_bus else str(index)
-        yield place, f"GPU {index} ({gpu.name})" if several else gpu.name, gpu
+        yield str(index), f"GPU {index} ({gpu.name})" if several else gpu.name, gpu
 
 
 def gpu_computes(machine: Machine) -> bool:

@@ -110,8 +110,10 @@ def _gpu_left_out(machine: Machine, start: Start) -> bool:
 def _fix(machine: Machine, lines: Iterable[Said]) -> str:
     """What fixes the first of these lines that has a remedy of its own."""
     for said in lines:
-        for fix in base.statements()["fixes"]:
-            if re.search(fix["line"], said.line):
+        if "dlopen" in said.line and base.cuda_libraries(machine):
+            return Words(machine)["name_libraries"]
+        for line, fix in base.statements()["fixes"].items():
+            if re.search(line, said.line):
                 return Words(machine, fix)["remedy"]
     return base.install(machine)
 

@@ -17,13 +17,12 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from perfkit import units
 from perfkit.errors import installing
-from perfkit.machine import environment, software
-from perfkit.machine.record import Library, Proof, Said, Start, Weight
+from perfkit.machine import environment
+from perfkit.machine.record import Proof, Said, Start, Weight
 from perfkit.machine.starting import child
 
 # Importing takes 3 to 20 s. A card that is newer than its TensorFlow may take half an
@@ -89,7 +88,6 @@ def started(
         said=said(ended.log, names),
         devices=tuple(facts.get("devices", ())),
         proofs=tuple(_proof(proof, names) for proof in proofs),
-        loaded=loaded(facts.get("maps", ()), variables),
         problem=_problem(ended, facts, names, limit),
     )
 
@@ -237,9 +235,9 @@ def explained(message: str) -> Pattern | None:
 def patterns() -> tuple[Pattern, ...]:
     """All kinds of line that are known, in the order in which they are looked for."""
     table = files(__package__).joinpath("patterns.toml").read_text(encoding="utf-8")
-    rows = tomllib.loads(table)["pattern"]
     return tuple(
-        Pattern(re.compile(row["text"]), row["weight"], row["meaning"]) for row in rows
+        Pattern(re.compile(text), weight, meaning)
+        for text, (weight, meaning) in tomllib.loads(table).items()
     )
 
 
@@ -304,34 +302,3 @@ def _has_room(known: tuple[Said, ...], one: Said) -> bool:
     unexplained = one.weight == "unexplained"
     most = _MOST_UNEXPLAINED if unexplained else _MOST_EXPLAINED
     return sum((s.weight == "unexplained") == unexplained for s in known) < most
-
-
-# The parts of cuDNN (libcudnn_ops and so on) come with it and are not named.
-_FOR_GPU = re.compile(
-    r"/(libcu(?:da|blas|dnn|fft|rand|solver|sparse|pti)[A-Za-z]*"
-    r"|libnv(?:rtc|JitLink|idia-[\w-]+)|libnccl)\.so\.?([\d.]*)$"
-)
-_PACKAGES = re.compile(r".*/(?:site|dist)-packages(?=/)")
-# These belong to the driver and are numbered like it, but asked for as number 1.
-_OF_DRIVER = re.compile(r"libcuda$|libnvidia-")
-
-
-def loaded(paths: Iterable[str], variables: Mapping[str, str]) -> tuple[Library, ...]:
-    """Name the libraries for a GPU among the files that a process has loaded."""
-    found = (_library(path, variables) for path in sorted(set(paths)))
-    return tuple(library for library in found if library)
-
-
-def _library(path: str, variables: Mapping[str, str]) -> Library | None:
-    named = _FOR_GPU.search(path)
-    if not named:
-        return None
-    stem, number = named[1], named[2]
-    asked = "1" if _OF_DRIVER.match(stem) else number.partition(".")[0]
-    packages = _PACKAGES.match(path)
-    folder = Path(packages[0]) if packages else None
-    return Library(
-        name=".".join(filter(None, (f"{stem}.so", asked))),
-        version=software.library_version(path, folder),
-        origin=software.library_origin(path, folder, variables),
-    )

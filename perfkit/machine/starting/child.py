@@ -73,7 +73,6 @@ def _watch(tf: ModuleType, tell: Any) -> None:
     names = [device.name.rpartition("/device:")[2] for device in devices]
     tell(devices=names)
     _prove(tf, names, tell)
-    tell(maps=_mapped())
     # Last: XLA ends the process where it is given a flag that it does not know.
     tell(doing=COMPILING)
     _compile(tf)
@@ -118,16 +117,6 @@ def _computed(tf: ModuleType, problem: Problem, device: str) -> tuple[Any, str]:
             result = tf.linalg.matmul(left, right)
     # `backing_device` is where its memory is, `device` where the operation ran.
     return result.numpy(), result.device.rpartition("/device:")[2]
-
-
-def _mapped() -> list[str]:
-    """The files of shared libraries that this process has loaded; Linux tells them."""
-    try:
-        lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
-    except OSError:
-        return []
-    paths = {line.partition("/")[2] for line in lines if ".so" in line}
-    return sorted(f"/{path}" for path in paths if path)
 
 
 def _words(error: BaseException) -> str:

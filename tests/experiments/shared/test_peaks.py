@@ -2,11 +2,16 @@ import pytest
 
 from perfkit.experiments.shared import peaks
 from perfkit.experiments.shared.peaks import Hardware
-from perfkit.machine.gpu import Clocks, Gpu, Link, State
+from perfkit.machine.gpu import Clocks, Gpu, Link
 from tests.machine.trees import grow
 
 AVX512 = "fpu avx f16c fma avx2 avx512f avx512bw"
 INTEL = {"vendor_id": "GenuineIntel", "cpu family": 6, "model": 143, "flags": AVX512}
+
+
+@pytest.fixture(autouse=True)
+def two_whole_cores(monkeypatch):
+    monkeypatch.setattr("psutil.cpu_count", lambda logical=True: 4 if logical else 2)
 
 
 def described(tmp_path, told=None, *, cores=4, clock=3e9):
@@ -98,9 +103,8 @@ def test_memory_and_link_are_as_fast_as_known_or_have_no_limit():
     assert found.rate / 1e9 == pytest.approx(1555, rel=0.001)
     assert peaks.gpu_memory(card(memory_bus=5120)) is None
     # The driver tells of an instance the bus of the whole card.
-    part = State(instance=True)
     clocks = Clocks(memory_max=1.215e9)
-    assert peaks.gpu_memory(card(memory_bus=5120, clocks=clocks, state=part)) is None
+    assert peaks.gpu_memory(card(memory_bus=5120, clocks=clocks, instance=True)) is None
 
 
 def test_products_on_a_gpu_have_the_rates_of_its_data_sheet_or_float32_only():

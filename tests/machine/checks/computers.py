@@ -5,21 +5,11 @@ from dataclasses import replace
 import pytest
 
 from perfkit.machine import record
-from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
-from perfkit.machine.record import Library, Machine, Proof, Said, Start
+from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link
+from perfkit.machine.record import Machine, Proof, Said, Start
 
 GB = 10**9
 HELD = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
-NEEDED = (
-    "libcuda.so.1",
-    "libcudart.so.12",
-    "libcublas.so.12",
-    "libcublasLt.so.12",
-    "libcufft.so.11",
-    "libcusolver.so.11",
-    "libcusparse.so.12",
-    "libcudnn.so.9",
-)
 NO_DRIVER = Said(
     line="Could not find cuda drivers on your machine, GPU will not be used.",
     meaning="No NVIDIA driver was found.",
@@ -28,17 +18,6 @@ NO_DRIVER = Said(
 HARMLESS = Said(
     line="oneDNN custom operations are on.", meaning="Fast kernels.", weight="harmless"
 )
-
-
-def libraries(problem="", missing=NEEDED):
-    return tuple(
-        Library(
-            name=name,
-            origin="package" if not (problem and name in missing) else None,
-            problem=problem if name in missing else "",
-        )
-        for name in NEEDED
-    )
 
 
 def proved(*devices):
@@ -66,15 +45,10 @@ def card(name="NVIDIA RTX A4000", **facts):
         "memory": 16 * GB,
         "driver": "570.133.20",
         "compute_capability": "8.6",
-        "multiprocessors": 48,
         "memory_used": GB // 2,
         "busy": 0.0,
-        "link": Link(
-            generation=1, width=16, generation_max=4, width_max=16, generation_card=4
-        ),
-        "clocks": Clocks(sm=210e6, sm_max=2100e6, throttle=()),
-        "power": Power(draw=15, limit=140, limit_default=140, temperature=41),
-        "state": State(compute_mode="default", mig=False),
+        "link": Link(generation=1, width=16, generation_max=4, width_max=16),
+        "clocks": Clocks(sm_max=2100e6, throttle=()),
         "holders": (),
     }
     return Gpu(name=name, **ordinary | facts)
@@ -110,20 +84,11 @@ def workstation(*gpus, **facts):
         "processor": record.Processor(
             instructions=("avx2", "avx512_vnni", "fma"),
             frequency_max=5.4e9,
-            frequency_allowed=5.4e9,
             governor="powersave",
             frequency_driver="amd-pstate-epp",
             preference="balance_performance",
-            virtual=False,
         ),
-        "load": record.Load(
-            seconds=0.3,
-            others=0.7,
-            steal=0.0,
-            swap=GB // 3,
-            swap_present=8 * GB,
-            memory_free=48 * GB,
-        ),
+        "load": record.Load(others=0.7, memory_free=48 * GB),
         "software": record.Software(
             platform="linux",
             build="cuda",
@@ -131,10 +96,8 @@ def workstation(*gpus, **facts):
             cuda="12.5.1",
             cudnn="9",
             capabilities=HELD,
-            keras_backend="tensorflow",
-            libraries=libraries(),
         ),
-        "disk": record.Disk(cold=2.9e9, cached=9e9, filesystem="ext4"),
+        "disk": record.Disk(filesystem="ext4"),
         "start": started(*names),
     }
     return Machine(**ordinary | facts)
@@ -148,8 +111,7 @@ def without_card(**facts):
         no_gpu="No NVIDIA driver is installed.",
         start=started(said=(NO_DRIVER, HARMLESS)),
     )
-    machine = replace(machine, gpus=(), nvidia_cards=0)
-    return changed(machine, software={"libraries": libraries("not found")}, **facts)
+    return changed(replace(machine, gpus=(), nvidia_cards=0), **facts)
 
 
 def changed(machine, **facts):
@@ -172,8 +134,8 @@ def with_card(machine, **facts):
 def desktop():
     """What a desktop holds of a card."""
     return (
-        Holder(program="Xorg", memory=GB // 2, computes=False),
-        Holder(program="firefox", memory=GB // 3, computes=False),
+        Holder(program="Xorg", memory=GB // 2),
+        Holder(program="firefox", memory=GB // 3),
     )
 
 

@@ -1,9 +1,12 @@
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
 from perfkit.machine.checks import checks, started
+from perfkit.machine.checks.base import Words
 from perfkit.machine.record import Proof, Said
 from perfkit.machine.starting import child
 from perfkit.machine.starting import said as log_said
@@ -49,11 +52,11 @@ CASES = {
     started.computed: [
         (proving(*proved("CPU:0", "GPU:0")), "computes:ok", "convolution on CPU:0",
          "matrix product on GPU:0"),
-        *[(proving(replace(FIRST, error=error)), "wrong-result:fail",
+        *[(proving(replace(FIRST, error=error)), "wrong-on-gpu:fail",
            "rounding explains 0.001") for error in (0.1, math.nan, math.inf)],
         # An error as large as rounding explains is none.
         (proving(replace(FIRST, error=1e-3)), "computes:ok"),
-        (proving(replace(FIRST, ran_on="CPU:0")), "no-result:fail",
+        (proving(replace(FIRST, ran_on="CPU:0")), "passed-on:fail",
          " | GPU:0 leaves its work to another device | ",
          " | The convolution on GPU:0 ran on CPU:0. | "),
         (proving(replace(proved("CPU:0")[0], error=0.1)), "wrong-result:fail",
@@ -64,28 +67,28 @@ CASES = {
         # A fatal line counts only where a GPU is lost, or fails to compute.
         (saying(NO_DRIVER, machine=WITHOUT), ""),
         (LOST, ""),
-        (saying(NO_DRIVER), "start-log:fail", f" | {NO_DRIVER.meaning} | ",
+        (saying(NO_DRIVER), "fatal-start-log:fail", f" | {NO_DRIVER.meaning} | ",
          NO_DRIVER.line),
-        (saying(NO_DRIVER, gpus=("GPU:0",), proofs=(BROKEN,)), "start-log:fail"),
+        (saying(NO_DRIVER, gpus=("GPU:0",), proofs=(BROKEN,)), "fatal-start-log:fail"),
         # A line that matters is told once.
         (saying(SLOW, replace(SLOW, line="ptxas too old. 2"), gpus=("GPU:0",)),
          "start-log:warn", " | Slower. | ", "ptxas too old. 1"),
         # Each fatal line has a remedy of its own.
-        *[(fatal(line), "start-log:fail", remedy) for line, remedy in (
+        *[(fatal(line), "fatal-start-log:fail", remedy) for line, remedy in (
             ("set TF_MIN_GPU_MULTIPROCESSOR_COUNT",
              "TF_MIN_GPU_MULTIPROCESSOR_COUNT=1"),
             ("driver version is insufficient", "ubuntu-drivers"),
             ("does not match DSO version", "sudo reboot"),
             ("CUDA_ERROR_DEVICE_UNAVAILABLE", "-c DEFAULT"),
             ("ran out of memory", "nvidia-smi"),
-            ("Cannot dlopen some GPU libraries", "tensorflow[and-cuda]"))],
+            ("Cannot dlopen some GPU libraries", "export LD_LIBRARY_PATH=$("))],
     ],
     # A start that fails is told in its words.
     started.broken: [
         (ended("It was ended."), "no-start:fail", " | It was ended. | "),
         # One that the system killed wants memory and no new install.
         (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | Close what takes much"),
-        (ended(XLA), "no-xla:fail", " | unset XLA_FLAGS", "--no_such"),
+        (ended(XLA), "flagged-xla:fail", " | unset XLA_FLAGS", "--no_such"),
         # XLA may fail without a flag.
         (failing(XLA), "no-xla:fail", " | python -m pip install"),
         # One that takes long is not known to fail.
@@ -139,3 +142,13 @@ def test_only_a_machine_without_a_gpu_is_told_that_none_is_needed(line):
         assert started.meaning(machine, said).endswith(".")
     (found,) = started.log(saying(said))
     assert (found.status, found.why) == ("fail", started.meaning(WITH, said))
+
+
+def test_the_folders_of_installed_libraries_are_printed(tmp_path):
+    folder = tmp_path / "nvidia/cufft/lib"
+    folder.mkdir(parents=True)
+    code = Words(WITH)["name_libraries"].split('"')[1]
+    path = "__import__('sysconfig').get_path('purelib')"
+    code = code.replace(path, repr(str(tmp_path)))
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.strip() == str(folder)
