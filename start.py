@@ -86,7 +86,7 @@ perfkit, for machines without a network
        python3 start.py setup --from ..
        .venv/bin/perfkit doctor --workshop
 
-   The second line prints a code: send it to whoever gave you this.
+   The second line says `Ready`, or what is missing and what to type.
 3. To begin: python3 start.py
 
 Here is what is needed on {}.

@@ -102,21 +102,20 @@ def _workshop() -> int:
     from perfkit.doctor.examination import doctor
     from perfkit.errors import need
     from perfkit.findings.report import sayer
-    from perfkit.machines.classroom import can_run, held_back, unable
-    from perfkit.machines.room import END, kept_busy, laptop
 
     need("anywidget", "A workshop", "lab")
-    found, say = doctor(prove=True, display=_display()), sayer(_console())
-    if found.stopped:
+    examination, say = doctor(prove=True, display=_display()), sayer(_console())
+    if examination.stopped:
         return INTERRUPTED
-    told = laptop(found.machine)
-    say(f"This machine {can_run(found.machine)}: {told}.")
-    if busy := kept_busy(found.machine):
-        say(f"{busy.rstrip('.')}; {END}.")
-    for sentence in held_back(found.checks):
-        say(f"To fix before: {sentence}")
-    say(f"Send this code to whoever teaches: {told.code}", style="bold")
-    return FAILED if unable(found.machine) else DONE
+    missing = examination.missing
+    say(
+        f"Not ready: {missing}" if missing else "Ready for the notebooks.", style="bold"
+    )
+    say(examination.machine.summary)
+    for check in examination.wrong:
+        way = f" Do: {check.remedy}" if check.remedy else ""
+        say(f"{check.status.upper()}: {check.title}. {check.evidence}{way}")
+    return FAILED if missing else DONE
 
 
 def _list(_: Namespace) -> int:

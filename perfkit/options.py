@@ -159,13 +159,13 @@ def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _DOCTORS_CODES
     _add(parser, "--json", None, "write the machine and the checks as JSON")
     probe = (
-        "also start TensorFlow, let every device compute, read the disk and measure "
-        "how fast each part is; under 3 minutes, saved as a finding"
+        "also start TensorFlow, let every device compute and measure how fast each "
+        "part is; under 3 minutes, saved as a finding"
     )
     _add(parser, "--probe", None, probe)
-    code = "say in a line and a short code whether the notebooks can be run here"
-    _add(parser, "--workshop", None, code)
-    _add(parser, "--folder", "FOLDER", "where your data lie: read its disk as well")
+    ready = "say whether the notebooks can be run here, and what is missing otherwise"
+    _add(parser, "--workshop", None, ready)
+    _add(parser, "--folder", "FOLDER", "where your data lie: check that disk as well")
 
 
 def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ import pty
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -15,6 +16,7 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.findings import store
+from perfkit.machine.record import Start
 from tests.doctor import looked
 
 ROOT = Path(__file__).parent.parent
@@ -101,6 +103,30 @@ def test_the_code_of_the_doctor_tells_what_fails(
     assert "AMD Ryzen 9" in capsys.readouterr().out
     assert cli.main(["doctor", "--json"]) == code
     assert capsys.readouterr().out == found.to_json() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "told"),
+    [
+        ("", 0, "Ready for the notebooks."),
+        ("It needs AVX.", 1, "Not ready: It needs AVX."),
+    ],
+)
+def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(
+    monkeypatch, capsys, problem, code, told
+):
+    start = Start(problem=problem)
+    machine = replace(looked.FULL, start=start)
+    found = looked.examination(looked.SLOW, looked.WELL, machine=machine)
+    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert cli.main(["doctor", "--workshop"]) == code
+    assert capsys.readouterr().out.splitlines() == [
+        told,
+        machine.summary,
+        "WARN: The cores save power. The governor is powersave. Do: sudo cpupower "
+        "frequency-set -g performance",
+    ]
 
 
 def test_what_a_probe_missed_is_said_beside_the_json(monkeypatch, capsys):

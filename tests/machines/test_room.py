@@ -3,14 +3,13 @@
 import random
 import re
 from dataclasses import fields, replace
-from types import SimpleNamespace
 
 import pytest
 
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.machine.record import Busy, Load, Proof, Start
+from perfkit.machine.record import Proof, Start
 from perfkit.machines.room import Laptop, answers, laptop, read_code
 from perfkit.panel.class_panel import who_cannot
 from perfkit.passports.passport import save
@@ -211,33 +210,3 @@ def test_a_list_of_attackers_is_harmless_and_one_without_an_end_refused(tmp_path
     (tmp_path / "codes.txt").write_text("x\n" * 1_000_000)
     with pytest.raises(BadFileError, match="too long for a list"):
         perfkit.classroom(tmp_path)
-
-
-ONLY = "This machine can run only 01_gpu_verification: TensorFlow does not start: It"
-RENDERING = Load(seconds=0.3, others=1.7, top=(Busy(program="renderer", cores=1.7),))
-KEPT = "Other programs kept 1.7 of 2 cores busy: renderer 1.7"
-
-
-@pytest.mark.parametrize(
-    ("facts", "code", "told"),
-    [
-        ({}, 0, ["This machine can run every notebook"]),
-        ({"start": Start(problem="It needs AVX.")}, 1, [ONLY]),
-        # It says which cores are taken and by what.
-        ({"cores": 2, "load": RENDERING}, 0,
-         ["This machine can run every", f"{KEPT}; end them before the lesson."]),
-    ],
-    ids=["starts", "does not start", "busy"],
-)  # fmt: skip
-def test_the_doctor_gives_a_line_and_a_code(monkeypatch, capsys, facts, code, told):
-    machine = replace(MACHINE, **{"start": Start()} | facts)
-    monkeypatch.setenv("COLUMNS", "200")
-    found = SimpleNamespace(machine=machine, stopped=False, checks=())
-    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
-    assert cli.main(["doctor", "--workshop"]) == code
-    *lines, last = capsys.readouterr().out.splitlines()
-    for line, words in zip(lines, told, strict=True):
-        assert line.startswith(words)
-    sent = read_code(last.rpartition(" ")[2])
-    assert sent == laptop(machine)
-    assert sent.busy == ("load" in facts)
