@@ -32,8 +32,8 @@ _SM, _MEMORY = 1, 2
 
 
 def _cores(device: Device) -> int:
-    """CUDA cores; of an instance the driver tells only those of its whole card."""
-    if device.is_instance:
+    """CUDA cores; those of an instance are not told."""
+    if device.is_divided:
         raise RefusedError
     return int(ask("nvmlDeviceGetNumGpuCores", zero=False)(device))
 
@@ -49,7 +49,7 @@ def _cuda(library: Nvml) -> str:
 
 
 _GPU: dict[str, Read] = {
-    "name": ask("nvmlDeviceGetName", part=True, zero=False),
+    "name": ask("nvmlDeviceGetName", zero=False),
     "memory": nvml.memory_total,
     "memory_used": nvml.memory_used,
     "memory_bus": ask("nvmlDeviceGetMemoryBusWidth", zero=False),
@@ -111,7 +111,7 @@ def _gpu(device: Device, driver: str | None) -> Gpu:
         return Gpu(name=UNKNOWN, driver=driver, lost=device.refused)
     gpu = Gpu(
         driver=driver,
-        instance=device.is_instance,
+        divided=device.is_divided,
         link=Link(**_answers(_LINK, device)),
         clocks=Clocks(**_answers(_CLOCKS, device)),
         holders=_holders(device),
@@ -125,13 +125,11 @@ def _gpu(device: Device, driver: str | None) -> Gpu:
 _COMPUTING = renamed(
     "nvmlDeviceGetComputeRunningProcesses_v3",
     "nvmlDeviceGetComputeRunningProcesses_v2",
-    part=True,
 )
 _DRAWING = either(
     renamed(
         "nvmlDeviceGetGraphicsRunningProcesses_v3",
         "nvmlDeviceGetGraphicsRunningProcesses_v2",
-        part=True,
     ),
     lambda _: (),
 )

@@ -127,7 +127,7 @@ class Gpu:
         cores: CUDA cores.
         memory_bus: Width of the memory's bus in bits.
         busy: Share of the time in which at least one kernel ran.
-        instance: Whether this is one of the instances of a divided card (MIG).
+        divided: Whether the card is divided (MIG), so that a program sees a part of it.
         holders: Programs that hold it, those with most memory first; None where the
             driver does not say.
         lost: The driver's word where it gives no access to the card; "" where it does.
@@ -141,7 +141,7 @@ class Gpu:
     memory_bus: int | None = None
     memory_used: int | None = None
     busy: float | None = None
-    instance: bool = False
+    divided: bool = False
     link: Link = field(default_factory=Link)
     clocks: Clocks = field(default_factory=Clocks)
     holders: tuple[Holder, ...] | None = None

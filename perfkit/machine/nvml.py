@@ -7,7 +7,7 @@ Each is asked for by itself, so none takes another with it; an unknown one is ne
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -106,44 +106,48 @@ class Nvml:
 
 @dataclass(frozen=True)
 class Device:
-    """A card to ask, or one instance of a card that is divided.
+    """A card to ask.
 
     Attributes:
-        number: Of the card, as the driver counts.
-        card: The library's handle of the card; None where it gives none.
-        part: That of the instance; that of the card where it is whole.
+        number: As the driver counts.
+        handle: The library's; None where it gives none.
         refused: The driver's word where it gives no access to the card.
     """
 
     nvml: Nvml
     number: int
-    card: Any = None
-    part: Any = None
+    handle: Any = None
     refused: str = ""
 
-    @property
-    def is_instance(self) -> bool:
-        """Whether this is one of the instances of a divided card."""
-        return self.part is not self.card
+    def ask(self, call: str, *arguments: Any) -> Any:
+        """The answer of the card to one call."""
+        return self.nvml.ask(call, self.handle, *arguments)
 
-    def ask(self, call: str, *arguments: Any, part: bool = False) -> Any:
-        """The answer of the card to one call, or of the instance alone."""
-        return self.nvml.ask(call, self.part if part else self.card, *arguments)
+    @property
+    def is_divided(self) -> bool:
+        """Whether it is divided into instances (MIG), of which a program sees one."""
+        with contextlib.suppress(RefusedError):
+            return bool(self.ask("nvmlDeviceGetMigMode")[0])
+        return False
 
 
 def devices(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
-    """All GPUs in the driver's order; where there are none, why, in a sentence.
-
-    A divided card is as many as it has instances that this process may see.
-    """
+    """All cards in the driver's order; where there are none, why, in a sentence."""
     if nvml.problem:
         return (), nvml.why
     try:
         count = int(_value(nvml.ask("nvmlDeviceGetCount")))
     except RefusedError as error:
         return (), f"The NVIDIA driver does not say which GPUs there are: {error}."
-    every = tuple(device for number in range(count) for device in _parts(nvml, number))
+    every = tuple(_device(nvml, number) for number in range(count))
     return every, "" if every else "The NVIDIA driver reports no GPU."
+
+
+def _device(nvml: Nvml, number: int) -> Device:
+    try:
+        return Device(nvml, number, nvml.ask("nvmlDeviceGetHandleByIndex", number))
+    except RefusedError as error:
+        return Device(nvml, number, refused=str(error))
 
 
 def _value(value: Any) -> Any:
@@ -177,31 +181,6 @@ def loss(device: Device) -> str:
     return ""
 
 
-def _parts(nvml: Nvml, number: int) -> Iterator[Device]:
-    """A card, or its instances where it is divided."""
-    try:
-        card = nvml.ask("nvmlDeviceGetHandleByIndex", number)
-    except RefusedError as error:
-        yield Device(nvml, number, refused=str(error))
-        return
-    parts = tuple(_instances(nvml, card)) or (card,)
-    yield from (Device(nvml, number, card, part) for part in parts)
-
-
-def _instances(nvml: Nvml, card: Any) -> Iterator[Any]:
-    """The instances of a divided card that this process may see."""
-    try:
-        divided = nvml.ask("nvmlDeviceGetMigMode", card)[0]
-        places = nvml.ask("nvmlDeviceGetMaxMigDeviceCount", card) if divided else 0
-    except RefusedError:
-        return
-    for place in range(places):
-        try:
-            yield nvml.ask("nvmlDeviceGetMigDeviceHandleByIndex", card, place)
-        except RefusedError:
-            continue
-
-
 def _word(error: Any) -> str:
     """The driver's word; a number where it has none that can be read."""
     try:
@@ -219,7 +198,6 @@ def ask(
     call: str,
     *arguments: int,
     of: int | str | None = None,
-    part: bool = False,
     zero: bool = True,
     times: float = 1,
     per: float = 1,
@@ -230,14 +208,13 @@ def ask(
         call: By its name in the library.
         arguments: That it takes besides the card.
         of: The place or the field of the answer that counts.
-        part: Whether the instance is asked, and not its card.
         zero: Whether 0 is an answer; else it means that the driver does not know.
         times: Makes our unit of the driver's.
         per: The same, dividing.
     """
 
     def read(device: Device) -> Any:
-        answer = device.ask(call, *arguments, part=part)
+        answer = device.ask(call, *arguments)
         if of is not None:
             answer = getattr(answer, of) if isinstance(of, str) else answer[of]
         value = _value(answer) if zero else not_zero(_value(answer))
@@ -260,18 +237,16 @@ def either(first: Read, second: Read, *, when: int | None = None) -> Read:
     return read
 
 
-def renamed(now: str, before: str, *, part: bool = False) -> Read:
+def renamed(now: str, before: str) -> Read:
     """What a call answers that older drivers know by another name."""
-    names = ask(now, part=part), ask(before, part=part)
-    return either(*names, when=_FUNCTION_NOT_FOUND)
+    return either(ask(now), ask(before), when=_FUNCTION_NOT_FOUND)
 
 
 # The older record counts what the driver keeps for itself as taken.
-_memory = either(
-    ask("nvmlDeviceGetMemoryInfo", _MEMORY_V2, part=True),
-    ask("nvmlDeviceGetMemoryInfo", part=True),
+_memory_record = either(
+    ask("nvmlDeviceGetMemoryInfo", _MEMORY_V2), ask("nvmlDeviceGetMemoryInfo")
 )
-busy = ask("nvmlDeviceGetUtilizationRates", of="gpu", part=True, per=100)
+busy = ask("nvmlDeviceGetUtilizationRates", of="gpu", per=100)
 throttle_mask = renamed(
     "nvmlDeviceGetCurrentClocksEventReasons",
     "nvmlDeviceGetCurrentClocksThrottleReasons",
@@ -280,14 +255,21 @@ throttle_mask = renamed(
 
 def memory_total(device: Device) -> int:
     """Bytes of memory that the GPU has."""
-    return int(not_zero(_value(_memory(device).total)))
+    return int(_memory(device).total)
 
 
 def memory_used(device: Device) -> int:
     """Bytes that are taken, by anybody."""
-    memory = _memory(device)
+    return int(_value(_memory(device).used))
+
+
+def _memory(device: Device) -> Any:
+    """The memory's record; refused for a divided card: a program has a part of it."""
+    if device.is_divided:
+        raise RefusedError
+    memory = _memory_record(device)
     not_zero(_value(memory.total))
-    return int(_value(memory.used))
+    return memory
 
 
 # What two cards have in common, by the library's numbers.
@@ -306,7 +288,7 @@ def topology(gpus: Sequence[Device]) -> tuple[str, ...]:
     """Say of each pair of cards how data go from one to the other, where known."""
     sentences = []
     for (a, one), (b, other) in combinations(enumerate(gpus), 2):
-        if one.refused or other.refused or one.card is other.card:
+        if one.refused or other.refused:
             continue
         with contextlib.suppress(RefusedError):
             sentences.append(f"GPU {a} and GPU {b}: {_way(one, other)}.")
@@ -315,9 +297,9 @@ def topology(gpus: Sequence[Device]) -> tuple[str, ...]:
 
 def _way(one: Device, other: Device) -> str:
     with contextlib.suppress(RefusedError):
-        if one.ask("nvmlDeviceGetP2PStatus", other.card, _NVLINK) == _CAN:
+        if one.ask("nvmlDeviceGetP2PStatus", other.handle, _NVLINK) == _CAN:
             return "joined by NVLink"
-    common = _value(one.ask("nvmlDeviceGetTopologyCommonAncestor", other.card))
+    common = _value(one.ask("nvmlDeviceGetTopologyCommonAncestor", other.handle))
     return _LINKS.get(common, f"in a way that the driver numbers {common}")
 
 

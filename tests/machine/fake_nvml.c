@@ -17,8 +17,6 @@
  * - Numbers are NVML's own, in its units: milliwatts, megahertz, kilobytes per second.
  *   Where a call picks one of several (a clock, a sensor, a kind of error, another GPU),
  *   the answer lists them in NVML's order; "-" or a place past the end is refused.
- * - "0:1" is the second instance of card 0; it is there if a line is about it. What a
- *   line says of a card it does not say of the card's instances.
  * - Processes are "pid:bytes pid:bytes", with self, parent or a number as pid; "none"
  *   is no process.
  *
@@ -85,25 +83,11 @@ int nvmlDeviceGetHandleByIndex_v2(Number index, Handle **out) {
     int code;
     const char *answer;
     if (index >= GPUS) return INVALID_ARGUMENT;
-    handles[index][0].gpu = (int)index;
-    answer = ask_gpu(__func__, &handles[index][0], &code);
-    handles[index][0].readings--;
-    *out = &handles[index][0];
+    handles[index].gpu = (int)index;
+    answer = ask_gpu(__func__, &handles[index], &code);
+    handles[index].readings--;
+    *out = &handles[index];
     return code == GPU_IS_LOST ? code : well_unless(answer, code);
-}
-
-int nvmlDeviceGetMigDeviceHandleByIndex(Handle *gpu, Number place, Handle **out) {
-    ASK;
-    Handle *part = &handles[gpu->gpu][place % PARTS + 1];
-    if (well_unless(answer, code)) return code;
-    part->gpu = gpu->gpu;
-    part->part = (int)place + 1;
-    for (int i = 0; i < line_count; i++)
-        if (!strcmp(lines[i].gpu, name_of(part))) {
-            *out = part;
-            return OK;
-        }
-    return NOT_FOUND;
 }
 
 int nvmlDeviceGetName(Handle *gpu, char *out, Number length) {
@@ -146,7 +130,6 @@ NUMBER(nvmlDeviceGetCurrPcieLinkWidth)
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth)
 NUMBER(nvmlDeviceGetPowerUsage)
-NUMBER(nvmlDeviceGetMaxMigDeviceCount)
 LONG(nvmlDeviceGetCurrentClocksThrottleReasons)
 TWO_NUMBERS(nvmlDeviceGetMigMode)
 PICKED(nvmlDeviceGetClockInfo, 1)                 /* "SM memory" */

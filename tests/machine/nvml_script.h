@@ -5,18 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OK, UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND = 6,
-       INSUFFICIENT_SIZE, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25 };
-enum { LINES = 512, GPUS = 16, PARTS = 8, WORD = 64, ANSWER = 256 };
+enum { OK, UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, INSUFFICIENT_SIZE = 7,
+       GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25 };
+enum { LINES = 512, GPUS = 16, WORD = 64, ANSWER = 256 };
 
 typedef unsigned int Number;
 typedef unsigned long long Long;
 typedef struct { char call[WORD], gpu[8], answer[ANSWER]; } Line;
-typedef struct { int gpu, part, readings; } Handle;
+typedef struct { int gpu, readings; } Handle;
 
 static Line lines[LINES];
 static int line_count, users;
-static Handle handles[GPUS][PARTS + 1];
+static Handle handles[GPUS];
 
 static void read_machine(void) {
     char text[512];
@@ -42,16 +42,14 @@ static int same_call(const char *written, const char *call) {
 static const char *line_for(const char *call, const char *gpu) {
     for (int i = 0; i < line_count; i++)
         if (same_call(lines[i].call, call)
-            && (!strcmp(lines[i].gpu, gpu)
-                || (!strcmp(lines[i].gpu, "*") && !strchr(gpu, ':'))))
+            && (!strcmp(lines[i].gpu, gpu) || !strcmp(lines[i].gpu, "*")))
             return lines[i].answer;
     return NULL;
 }
 
 static const char *name_of(const Handle *handle) {
     static _Thread_local char name[32];
-    if (handle->part) snprintf(name, sizeof name, "%d:%d", handle->gpu, handle->part - 1);
-    else snprintf(name, sizeof name, "%d", handle->gpu);
+    snprintf(name, sizeof name, "%d", handle->gpu);
     return name;
 }
 
@@ -69,13 +67,12 @@ static const char *ask(const char *call, int *code) {
 
 /* The same about one GPU, which may have fallen off the bus by now. */
 static const char *ask_gpu(const char *call, Handle *handle, int *code) {
-    Handle *card = &handles[handle->gpu][0];
-    const char *lost = line_for("lost", name_of(card));
+    const char *lost = line_for("lost", name_of(handle));
     const char *answer = line_for(call, name_of(handle));
-    card->readings++;
+    handle->readings++;
     *code = !answer ? NOT_SUPPORTED : answer[0] == '!' ? atoi(answer + 1) : OK;
     if (!users) *code = UNINITIALIZED;
-    if (lost && card->readings >= atoi(lost)) *code = GPU_IS_LOST;
+    if (lost && handle->readings >= atoi(lost)) *code = GPU_IS_LOST;
     return answer;
 }
 

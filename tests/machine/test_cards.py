@@ -69,10 +69,9 @@ CARDS = (
     ("idle_link", {"link.generation": 1, "link.generation_max": 4,
      "clocks.throttle": ()}),
     ("laptop_throttled", {"clocks.throttle": (KNOWN[0], KNOWN[2], KNOWN[3])}),
-    # An instance has its own memory, its card's link, and cores that nobody counts.
-    ("mig_slice", {"name": "NVIDIA A100-SXM4-80GB MIG 1g.10gb", "instance": True,
-     "memory": 9856 * 2**20, "memory_used": 13 * 2**20, "cores": None,
-     "link.width": 16, "busy": None}),
+    # Of a divided card nobody tells which part of it is ours.
+    ("mig_slice", {"name": "NVIDIA A100-SXM4-80GB", "divided": True, "memory": None,
+     "memory_used": None, "cores": None, "link.width": 16, "busy": None}),
     ("wsl", {"memory_used": 2**30, "busy": None, "holders": None}),
 )  # fmt: skip
 
@@ -88,16 +87,6 @@ def test_those_who_hold_a_card_are_told(described):
     (holder,) = gpu.holders
     assert holder.own is False
     assert holder.memory / gpu.memory > 0.8
-
-
-def test_a_divided_card_is_as_many_gpus_as_it_has_instances(describe):
-    divided = script("mig_slice")
-    more = f"{divided}nvmlDeviceGetName 0:4 NVIDIA A100-SXM4-80GB MIG 2g.20gb\n"
-    none = "\n".join(line for line in divided.splitlines() if "0:1" not in line)
-    (_, found, _), (_, (gpu,), _) = describe(more, none)
-    assert [gpu.name[-7:] for gpu in found] == ["1g.10gb", "2g.20gb"]
-    # Without any it is told of whole.
-    assert gpu.instance is False
 
 
 def test_a_card_that_is_gone_is_still_told_of_beside_the_other(described):
@@ -172,12 +161,6 @@ ANCESTOR = "nvmlDeviceGetTopologyCommonAncestor"
 REACH = "nvmlDeviceGetP2PStatus"
 COUNT = "nvmlDeviceGetCount *"
 GONE = "nvmlDeviceGetHandleByIndex 1 !15"
-DIVIDED = """
-nvmlDeviceGetMigMode 0 1 1
-nvmlDeviceGetMaxMigDeviceCount 0 7
-nvmlDeviceGetName 0:0 A
-nvmlDeviceGetName 0:1 B
-"""
 EXPRESS = "over PCI Express, through"
 PAIRS = (
     (f"{COUNT} 3\n{ANCESTOR} 0 - 10 50\n{ANCESTOR} 1 10 - 40\n{REACH} * 0 0 5 0 0",
@@ -193,10 +176,9 @@ PAIRS = (
      ("GPU 0 and GPU 1: in a way that the driver numbers 37.",)),
     # Where the driver tells of no pair, nothing is said.
     *((f"{COUNT} {few}", ()) for few in (0, 1, 2)),
-    # A card that is gone is joined to none, nor are instances of one card.
+    # A card that is gone is joined to none.
     (f"{COUNT} 3\n{GONE}\n{ANCESTOR} 0 - 0 0",
      ("GPU 0 and GPU 2: on one board.",)),
-    (f"{COUNT} 1{DIVIDED}", ()),
 )  # fmt: skip
 
 

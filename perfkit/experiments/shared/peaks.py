@@ -139,7 +139,9 @@ def link(machine: Hardware) -> Peak | None:
 def on_gpu(machine: Hardware, *, kind: str) -> Peak | None:
     """FLOP per second of a GPU's products: float32, TF32, float16 or bfloat16."""
     gpu = machine.gpu
-    if gpu is None or (kind == "bfloat16" and gpu.name.startswith(_NO_BFLOAT16)):
+    if gpu is None or gpu.divided:
+        return None
+    if kind == "bfloat16" and gpu.name.startswith(_NO_BFLOAT16):
         return None
     rate = _DATA_SHEETS.get(gpu.name, (None, None, None))[_COLUMNS[kind]]
     if rate is not None:
@@ -156,8 +158,8 @@ def gpu_memory(machine: Hardware) -> Peak | None:
     gpu = machine.gpu
     if gpu is None or not gpu.memory_bus or not gpu.clocks.memory_max:
         return None
-    # An instance has a part of the bus that the driver tells of.
-    if gpu.instance:
+    # A program has a part of the bus that the driver tells of.
+    if gpu.divided:
         return None
     clock = units.rate(gpu.clocks.memory_max, "Hz")
     return Peak(

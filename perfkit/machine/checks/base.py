@@ -1,6 +1,5 @@
 """What a check is, and what the rules ask of a machine again and again."""
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -129,25 +128,25 @@ def statements() -> dict[str, Any]:
 Kernels = Literal["native", "partly native", "compiled", "none"]
 
 
+# The cuDNN that TensorFlow was built with, by the first two numbers of its version.
+_CUDNN = {"2.16": "8.9", "2.17": "8.9", "2.18": "9.3", "2.19": "9.3", "2.20": "9.3"}
+_CUDNN |= {"2.21": "9.3"}
+# The oldest driver that runs programs of a CUDA version, by system.
+_DRIVERS = {
+    "11": {"linux": "450.80.02"},
+    "12": {"linux": "525.60.13", "wsl2": "528.33"},
+    "13": {"linux": "580"},
+}
+
+
 def cudnn_of(tensorflow: str) -> str | None:
     """The cuDNN that a version such as ``"2.21.0"`` was built with; None if unknown."""
-    version: str | None = _table()["cudnn"].get(minor(tensorflow))
-    return version
+    return _CUDNN.get(minor(tensorflow))
 
 
 def lowest_driver(cuda: str, system: str) -> str | None:
-    """The oldest driver that runs programs made for a CUDA version; None if unknown.
-
-    Systems are ``"linux"`` and ``"wsl2"``.
-    """
-    version: str | None = _table()["drivers"].get(cuda.split(".")[0], {}).get(system)
-    return version
-
-
-def capabilities(tensorflow: str) -> tuple[str, ...] | None:
-    """What the Linux GPU wheel of a version holds kernels for; None if unknown."""
-    held = _table()["capabilities"].get(minor(tensorflow))
-    return held and tuple(held)
+    """The oldest driver that runs programs made for a CUDA version; None if unknown."""
+    return _DRIVERS.get(cuda.split(".")[0], {}).get(system)
 
 
 def kernels(held: tuple[str, ...], card: str) -> Kernels:
@@ -186,13 +185,6 @@ def minor(version: str) -> str:
 def at_least(version: str | None, lowest: str) -> bool:
     """Whether a version is known and not older than ``lowest``."""
     return version is not None and numbers(version) >= numbers(lowest)
-
-
-@cache
-def _table() -> dict[str, Any]:
-    text = files(__package__).joinpath("compatibility.json").read_text(encoding="utf-8")
-    table: dict[str, Any] = json.loads(text)
-    return table
 
 
 def platform(machine: Machine) -> Platform:

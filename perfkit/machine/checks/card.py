@@ -36,8 +36,6 @@ def kernels(machine: Machine) -> Iterator[Check]:
     """Machine code for this card, code that the driver must compile first, or none."""
     version = base.tensorflow(machine)
     held = machine.software.capabilities if machine.software else None
-    if held is None:
-        held = base.capabilities(version) if version else None
     if held is None or base.built_for(machine) is None:
         return
     cards = [
@@ -125,7 +123,7 @@ def narrow(machine: Machine) -> Iterator[Check]:
         if now == (None, None) and _works(gpu):
             now, when = (link.generation, link.width), "now"
         # An idle link runs slowly, and on fewer lanes, to save power.
-        if not all(best) or now == (None, None) or gpu.instance:
+        if not all(best) or now == (None, None) or gpu.divided:
             continue
         now = now[0] or best[0], now[1] or best[1]
         here, there = machine_gpu.rate(*now), machine_gpu.rate(*best)

@@ -102,9 +102,9 @@ def test_memory_and_link_are_as_fast_as_known_or_have_no_limit():
     found = peaks.gpu_memory(card(memory_bus=5120, clocks=Clocks(memory_max=1.215e9)))
     assert found.rate / 1e9 == pytest.approx(1555, rel=0.001)
     assert peaks.gpu_memory(card(memory_bus=5120)) is None
-    # The driver tells of an instance the bus of the whole card.
+    # Of a divided card the driver tells the bus of the whole.
     clocks = Clocks(memory_max=1.215e9)
-    assert peaks.gpu_memory(card(memory_bus=5120, clocks=clocks, instance=True)) is None
+    assert peaks.gpu_memory(card(memory_bus=5120, clocks=clocks, divided=True)) is None
 
 
 def test_products_on_a_gpu_have_the_rates_of_its_data_sheet_or_float32_only():

@@ -68,9 +68,8 @@ CASES = {
         (of_capability("9.0"), "kernels:ok", "capability 9.0"),
         (of_capability("12.0"), "compiled-kernels:warn", "capability 12.0",
          'install "tensorflow[and-cuda]>=2.21"'),
-        # A build that does not tell is looked up by its version.
-        (of_capability("12.0", **UNTOLD), "compiled-kernels:warn"),
-        (of_capability("12.0", **UNTOLD, versions={"tensorflow": "2.19.0"}), ""),
+        # Of a build that does not tell nothing is said.
+        (of_capability("12.0", **UNTOLD), ""),
         # A driver that may not compile leaves the card without kernels.
         (of_capability("9.0", driver={"cuda": "12.2"}), "uncompiled-kernels:fail"),
         (of_capability("9.0", **compiling("1")), "uncompiled-kernels:fail"),
@@ -125,8 +124,8 @@ CASES = {
         # A slot that is older than the card is no fault.
         (linked(generation_max=3, width=16, busy_generation=3), "link:ok"),
         (with_card(WITH, link=Link()), ""),
-        # An instance has no link of its own.
-        (with_card(linked(busy_generation=1, busy_width=1), instance=True), ""),
+        # A part of a divided card has no link of its own.
+        (with_card(linked(busy_generation=1, busy_width=1), divided=True), ""),
     ],
     # A card at rest shows neither.
     cards.unwatched: [

@@ -71,7 +71,7 @@ CASES = {
     # Memory is short where little is granted or left.
     cores.memory: [
         (memory(64, 48 * GB), "memory:ok", " | There is memory to work with | "),
-        (memory(64, GB), "little-memory:warn", " | Little memory is left | "),
+        (memory(64, GB), "little-memory-left:warn", " | Little memory is left | "),
         (memory(2, 1.9 * GB), "little-memory:warn", " | There is little memory | ",
          "2 GB of RAM may be used of 64 GB", "docker update --memory"),
         (memory(8, None), "memory:ok", " | There is memory to work with | "),
