@@ -81,9 +81,8 @@ class Page(HTMLParser):
 
 def assert_stamped(html, stamp, *, charts):
     """A page says in a notice, and of each chart in words and picture, what it is."""
-    # A chart is drawn once, or for much and for little room, where its line is broken.
     pictures = html.count("<svg")
-    assert pictures >= charts
+    assert pictures == charts
     assert html.count(f'aria-label="{stamp}') == pictures
     assert html.count(f">{stamp.split(',')[0]}") == 1 + pictures
 

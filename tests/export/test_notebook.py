@@ -176,8 +176,7 @@ def test_charts_stand_in_the_page_with_their_words_and_it_stays_small(page):
     ]
     cards = [code("finding", result(f)) for f in found]
     shown = page("# T", *cells, *cards)
-    # Half of them are drawn for a phone as well.
-    assert len(shown.all("svg")) == 12
+    assert len(shown.all("svg")) == 8
     assert len(shown.html.encode()) <= 400_000
 
 

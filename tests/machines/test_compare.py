@@ -54,8 +54,7 @@ def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
     assert "Written: " in said
     written = out.read_text(encoding="utf-8")
     assert problems(written) == []
-    # The first of the three is drawn for a phone as well.
-    assert written.count("<svg") == 4
+    assert written.count("<svg") == 3
     assert "<script" not in written
 
 

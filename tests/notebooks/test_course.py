@@ -263,7 +263,7 @@ def test_an_answer_is_a_training_that_can_be_raced(name):
 
 @pytest.mark.parametrize("name", [*EXPERIMENTS, *RACED])
 def test_what_is_still_to_be_written_gives_back_none(name):
-    (source,) = [one for one in written(name, "code") if one.endswith("return None")]
+    (source,) = [one for one in written(name, "code") if "return None" in one]
     scope = {}
     exec(source, scope)
     (function,) = (v for k, v in scope.items() if k in ("mine", "make_mine"))

@@ -41,8 +41,7 @@ def test_what_is_shown_is_what_compare_says(panel):
     assert "1.7 times as long on B as on A" in found.headline
     assert found.headline in panel.view.found.value
     assert len(said.charts) == 3
-    # Two of them are drawn for a phone as well.
-    assert panel.view.found.value.count("<svg") == 5
+    assert panel.view.found.value.count("<svg") == 3
 
 
 def test_a_machine_alone_is_held_against_a_recorded_one(here):

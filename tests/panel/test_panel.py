@@ -104,8 +104,7 @@ def test_what_was_found_is_shown_and_is_the_result_without_another_run(house, pa
     finding = panel.result()
     assert state(panel) == f"Finished. {finding.verdict.headline}"
     assert finding.verdict.headline in panel.view.card.value
-    # Two of the four are drawn for a phone as well.
-    assert panel.view.card.value.count("<svg") == 6
+    assert panel.view.card.value.count("<svg") == 4
     # What is seen in the report is not said a second time.
     assert "perfkit-answered" in panel.view.box._dom_classes
     assert panel.view.chart.total > 0
@@ -452,8 +451,8 @@ def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
     finding = panel.result()
     assert state(panel) == f"{finding.stamp} {finding.verdict.headline}"
     assert finding.stamp in panel.view.card.value
-    # The report, and its four charts, of which two are drawn for a phone as well.
-    assert panel.view.card.value.count(">Recorded on 2025-03-14") == 7
+    # The report, and its four charts.
+    assert panel.view.card.value.count(">Recorded on 2025-03-14") == 5
     # The whole run stands in the live chart, though it was never drawn on the way.
     assert panel.view.chart.total > 20
     assert finding.stamp in panel.view.chart.words
