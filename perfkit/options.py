@@ -60,8 +60,8 @@ _DOCTORS_CODES = (
 _FLEETS_CODES = (
     "exit code: 0 at least one host sent a file; 1 none did; 2 bad usage; 130 stopped "
     "by Ctrl-C (files that came home by then stay). Every worker needs the same "
-    "perfkit in its environment. Who reaches the scheduler can run code on every host: "
-    "see docs/fleet.md"
+    "perfkit in its environment. Whoever reaches the scheduler can run code on every "
+    "host: see docs/fleet.md"
 )
 
 
