@@ -85,8 +85,10 @@ perfkit, for machines without a network
 
        python3 start.py setup --from ..
        .venv/bin/perfkit doctor --workshop
+       .venv/bin/perfkit passport -o NAME.json
 
-   The second line says `Ready`, or what is missing and what to type.
+   The second line says Ready, or what is missing and what to type. The third
+   writes a small file about this machine: send it to whoever gave you this.
 3. To begin: python3 start.py
 
 Here is what is needed on {}.

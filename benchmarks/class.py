@@ -41,7 +41,7 @@ def main():
 
 def write(folder, machines):
     """Write so many passports, each of another machine; give their bytes."""
-    from perfkit.passports.passport import save
+    from perfkit.machines.record import save
     from tests.machines.passports import passport, training
 
     for number in range(machines):

@@ -27,7 +27,6 @@ import numpy as np
 import psutil
 from rich.console import Console
 from rich.table import Table
-from two_machines import group
 
 from perfkit.experiments.contention.loads import CPU, LOADS, at_work
 from perfkit.measure.launcher import launcher
@@ -51,6 +50,42 @@ ROW = tuple[tuple[Trial, ...], list[float]]
 # A neighbour that comes and goes is there for so many seconds, and then is not.
 GUEST_S = (1.0, 8.0)
 LONGEST_S = 7200.0
+GROUPS = Path("/sys/fs/cgroup")
+
+
+@contextlib.contextmanager
+def group(controller, file, value):
+    """Give a control group with one limit; root alone can make one, and only in v1."""
+    folder = GROUPS / controller / own_group(controller) / f"perfkit-{os.getpid()}"
+    folder.mkdir()
+    try:
+        (folder / file).write_text(value)
+        yield folder
+    finally:
+        emptied(folder)
+
+
+def emptied(folder):
+    """Take a control group away; what is left in it goes back to where it came from."""
+    for _ in range(50):
+        for pid in (folder / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):
+                (folder.parent / "cgroup.procs").write_text(pid)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+            return
+        # A process that is ending leaves its group a moment later.
+        time.sleep(0.1)
+    print(f"{folder} is left over; take it away with rmdir.", file=sys.stderr)
+
+
+def own_group(controller):
+    """The group that this process is in already, relative to the controller's root."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return path.lstrip("/")
+    return ""
 
 
 def products(count):

@@ -8,7 +8,7 @@ perfkit.diagnose(make_training)         what slows a training of your own, by ho
 perfkit.race(make_a, make_b)            whether one training is faster than another
 perfkit.findings(), .load(path)         all that was found so far; one of them again
 perfkit.chart(finding), .export(finding)  its chart; one HTML file of all of it
-perfkit.compare(a, b)                   why two machines differ, from their passports
+perfkit.compare(a, b)                   how two machines differ, from their passports
 perfkit.doctor()                        what this computer is, and what slows it here
 
 A question of your own is an ``Experiment``: a frozen dataclass, whose ``@variant``
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from perfkit.machine.collect import machine
     from perfkit.machines.classroom import classroom
     from perfkit.machines.compare import compare
+    from perfkit.machines.record import recorded
     from perfkit.machines.recording import passport
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
-    from perfkit.passports.passport import recorded
     from perfkit.profiling.profile import profile
     from perfkit.race.learning import time_to_loss
     from perfkit.race.race import race
@@ -105,10 +105,10 @@ _NAMES = {
     "machine.collect": "machine",
     "machines.classroom": "classroom",
     "machines.compare": "compare",
+    "machines.record": "recorded",
     "machines.recording": "passport",
     "measure.tick": "READY Note Pause Tick every",
     "panel.panel": "panel",
-    "passports.passport": "recorded",
     "profiling.profile": "profile",
     "race.learning": "time_to_loss",
     "race.race": "race",

@@ -303,7 +303,7 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
 def _show(asked: Namespace) -> int:
     from perfkit.documents import load
     from perfkit.findings.account import Account
-    from perfkit.passports.passport import Passport
+    from perfkit.machines.record import Passport
 
     found = load(asked.file)
     _show_report(found, asked)
@@ -326,7 +326,7 @@ def _show(asked: Namespace) -> int:
 def _passport(asked: Namespace) -> int:
     from perfkit.findings.report import sayer
     from perfkit.machines.recording import ready
-    from perfkit.passports import words as passport_words
+    from perfkit.machines.report import preview
 
     making = ready(
         asked.out,
@@ -340,7 +340,7 @@ def _passport(asked: Namespace) -> int:
     if making.unsaved or made.path is None:
         raise RunError(making.unsaved)
     say()
-    say(passport_words.preview(made, made.path.stat().st_size))
+    say(preview(made, made.path.stat().st_size))
     say(f"Written: {made.path}")
     if made.stopped:
         return INTERRUPTED
@@ -354,7 +354,7 @@ def _class(asked: Namespace) -> int:
     _show_report(room, asked)
     if asked.out:
         _say_written(room.export(asked.out))
-    return DONE if room.passports or room.answers else FAILED
+    return DONE if room.passports else FAILED
 
 
 def _compare(asked: Namespace) -> int:
@@ -364,9 +364,7 @@ def _compare(asked: Namespace) -> int:
     _show_report(found, asked)
     if asked.out:
         _say_written(found.export(asked.out))
-    known = any(one.speed for one in found.microbenchmarks)
-    nothing = found.verdict == "not measured" and not known
-    return FAILED if nothing else DONE
+    return DONE if any(row.speed for row in found.rows) else FAILED
 
 
 def _fleet(asked: Namespace) -> int:

@@ -9,8 +9,8 @@ from perfkit.findings import store
 from perfkit.findings.account import Account
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import kind_of
-from perfkit.passports import passport
-from perfkit.passports.passport import Passport
+from perfkit.machines import record
+from perfkit.machines.record import Passport
 from perfkit.profiling import profile
 
 Document: TypeAlias = store.Recorded | Account | Profile | Passport
@@ -18,7 +18,7 @@ Document: TypeAlias = store.Recorded | Account | Profile | Passport
 _OTHERS: dict[str, Callable[[bytes, str], Account | Profile | Passport]] = {
     "account": account.parse,
     "profile": profile.parse,
-    "passport": passport.parse,
+    "passport": record.parse,
 }
 
 

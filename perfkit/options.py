@@ -34,8 +34,8 @@ _COMMANDS = {
     "profile": "trace a few steps of a training of yours, to explain what was measured",
     "show": "show a saved finding, account, diagnosis, profile or passport",
     "passport": "record this machine in one small file, to compare it with others",
-    "compare": "say why the same training runs differently on two machines",
-    "class": "hold the machines of a folder of passports against each other",
+    "compare": "show where the same training differs on two machines",
+    "class": "show the machines of a folder of passports on one page",
     "fleet": "measure on each host of a Dask cluster, and bring the files home",
     "export": "make one HTML file of findings, or of a notebook, to send to others",
     "lab": "open JupyterLab on the first notebook",
@@ -304,17 +304,13 @@ def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    folder = (
-        "where the passports lie, and codes.txt: a name and the code of `perfkit "
-        "doctor --workshop` per line"
-    )
-    _add(parser, "folder", "FOLDER", folder)
+    _add(parser, "folder", "FOLDER", "where the passports lie")
     _add(parser, "-o --out", "FILE", "the page, NAME.html")
     _add(parser, "--you", "FILE", "your own passport, which the chart then marks")
 
 
 def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    passport = "a passport, as `perfkit passport` wrote it, or a finding"
+    passport = "a passport, as `perfkit passport` wrote it, or a diagnosis"
     _add(parser, "a", "A.json", f"the one machine: {passport}")
     _add(parser, "b", "B.json", "the other, of the same kind")
     _add(parser, "-o --out", "FILE", "the page, NAME.html")

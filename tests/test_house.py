@@ -15,14 +15,15 @@ CODE = ("perfkit", "tests", "notebooks", "benchmarks", "start.py")
 OURS = (*CODE, ".ci", "binder", "docs", "locks")
 ORDER = (
     *({"units", "errors"}, {"machine"}, {"measure"}, {"findings"}, {"charts"}),
-    {"account", "experiments", "diagnosis", "passports", "profiling"},
+    {"account", "experiments", "diagnosis", "profiling"},
     {
-        *("accounts", "gallery", "runs", "diagnoses", "documents"),
+        *("accounts", "gallery", "runs", "diagnoses"),
         *("elsewhere",),
         *("progress", "doctor", "race", "_verbs"),
     },
     {
         *("panel", "export", "lab", "fleet", "machines", "cli", "options"),
+        *("documents",),
         *("__init__", "__main__"),
     },
 )

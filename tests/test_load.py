@@ -6,7 +6,7 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
-from perfkit.passports import passport as machines_passport
+from perfkit.machines import record as machines_passport
 from perfkit.profiling import profile as profiling_profile
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings.made import finding
@@ -39,9 +39,9 @@ def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
     chart = ["--chart", str(tmp_path / "a.svg")]
     assert cli.main(["show", str(tmp_path / "a.json"), *chart]) == 2
     assert "perfkit compare A.json B.json" in capsys.readouterr().err
-    # A profile is held against nothing.
+    # A profile is compared with nothing.
     path = profiling_profile.save(profile(), tmp_path / "it.json")
-    said = r"it\.json is a profile, which explains one"
+    said = r"it\.json holds no machine's parts of a step"
     with pytest.raises(BadFileError, match=said):
         perfkit.compare(path, path)
 
@@ -49,7 +49,6 @@ def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ('{"kind": "explanation", "schema": 1}', "compare makes it anew from the two"),
         ('{"kind": "letter", "schema": 1, "to": "profile"}', "but a letter."),
         ('{"kind": "profile", "schema": 1}', "is not a sound profile: "),
         ('{"kind": "passport", "schema": 9}', "newer perfkit (schema 9"),

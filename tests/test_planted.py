@@ -17,9 +17,8 @@ from perfkit.findings import store
 from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
 from perfkit.machine.collect import machine
-from perfkit.machines import room
-from perfkit.passports import passport as passports
-from perfkit.passports.words import preview
+from perfkit.machines import record as passports
+from perfkit.machines.report import preview
 from perfkit.race.entrants import Asked, entrants
 from tests.experiments.conftest import ended
 from tests.experiments.toy import Leaky
@@ -148,7 +147,6 @@ def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
     texts = [
         ("passport", passports.to_json(made)),
         ("preview", preview(made, 1)),
-        ("code", room.laptop(seen).code),
         *(("terminal", in_text(one.report, whole=True)) for one in (made, compared)),
         *((path.name, path.read_text(encoding="utf-8")) for path in pages),
     ]

@@ -11,10 +11,10 @@ from perfkit.experiments.shared import cache
 from perfkit.export import export
 from perfkit.findings import store
 from perfkit.lab import launch
+from perfkit.machines import record as passports
 from perfkit.measure import alone, spread
 from perfkit.measure import launcher as launchers
 from perfkit.measure.tick import Note
-from perfkit.passports import passport as passports
 from perfkit.race import commits
 from tests.findings.made import finding
 from tests.machines.passports import passport

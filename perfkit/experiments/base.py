@@ -33,7 +33,6 @@ class Experiment:
         in_turns: Whether the trials of a round may take turns; False where they would
             be in each other's way, because they fill the memory, say.
         choices: The ``Choice`` of each variant that may be chosen, by name.
-        notebooks: Those that ask it first, or that need the same of a machine.
     """
 
     name: ClassVar[str]
@@ -41,7 +40,6 @@ class Experiment:
     needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
     in_turns: ClassVar[bool] = True
     choices: ClassVar[Mapping[str, Any]] = {}
-    notebooks: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Refuse a bad parameter before anything runs."""

@@ -99,7 +99,7 @@ class Measurer(Keeper[Found]):
         alone = self._alone()
         try:
             for held in alone.wait(self._stopped):
-                yield Preparing(held)
+                yield Preparing(held, waiting=True)
             yield from self._measure()
         finally:
             alone.let_go()

@@ -78,7 +78,6 @@ class SmallFiles(Experiment):
     size: Annotated[int, Range(1, 1000, unit="kB", help="Of each example")] = 8
 
     name = "small-files"
-    notebooks = ("08_busy_machine", "10_claims")
     baseline = FILES
     choices = _CHOICES
 

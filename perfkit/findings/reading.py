@@ -37,7 +37,7 @@ _MOST_STAGES, _FEW_ELEMENTS = 40, 30
 # What is said of a kind of document that was given for another.
 _READ_BY = dict.fromkeys(
     ("finding", "account", "diagnosis", "profile", "passport"), "perfkit show reads it"
-) | {"explanation": "perfkit compare makes it anew from the two files"}
+)
 # What older files call it: variants and values, and keys by what holds them.
 _OLD_NAMES = {
     "GPU rungs": "GPU microbenchmarks",

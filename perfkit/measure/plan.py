@@ -60,9 +60,15 @@ def following(asking: Tries, ended: Trial | None) -> Try | None:
 
 @dataclass(frozen=True)
 class Preparing:
-    """Something is made ready before the first trial; the budget has not begun."""
+    """Something is made ready before the first trial; the budget has not begun.
+
+    Attributes:
+        message: What is done, in a few words.
+        waiting: Whether nothing is done because another run has to end first.
+    """
 
     message: str
+    waiting: bool = False
 
 
 @dataclass(frozen=True)

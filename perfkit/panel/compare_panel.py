@@ -1,23 +1,45 @@
-"""The panel of two machines: pick two files, press Compare, read, download."""
+"""The panel of two machines: pick two passports, press Compare, read, download."""
 
-import itertools
-from collections.abc import Callable, Iterable
+import os
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
-from perfkit.errors import BadFileError, BadParameterError
-from perfkit.machines.compare import compare
-from perfkit.machines.comparison import Document, Explanation
-from perfkit.machines.comparison_report import page
-from perfkit.panel import documents
+from perfkit.findings.text import plain
+from perfkit.machines.compare import TwoMachines, compare
+from perfkit.machines.record import Passport, recorded
+from perfkit.machines.report import page
+from perfkit.machines.sides import Document
 from perfkit.panel.controls import boxed, guess_control, labelled
-from perfkit.panel.documents import Source, Upload
 from perfkit.panel.view import StatusView, button, download, file_stem
 from perfkit.panel.worker import Working
 
-_SIDES = ("A", "B")
+Source = Document | str | Path
+# A passport says that it is one at its beginning; longer lists are searched by nobody.
+_HEAD, _MOST = 512, 200
+
+
+def offered() -> dict[str, Source]:
+    """What can be compared, by label: passports here, the newest first, then recorded.
+
+    Whether a file is sound shows when it is read, so a broken one is not passed over.
+    """
+    files = [path for path in Path().glob("*.json") if _says_passport(path)]
+    files.sort(key=os.path.getmtime, reverse=True)
+    found: dict[str, Source] = {plain(path.name, 90): path for path in files[:_MOST]}
+    return found | {f"recorded: {name}": one for name, one in recorded().items()}
+
+
+def _says_passport(path: Path) -> bool:
+    try:
+        # To open a pipe is to wait for who writes into it.
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return b'"passport"' in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 class CompareView(StatusView):
@@ -25,82 +47,44 @@ class CompareView(StatusView):
 
     Attributes:
         pickers: The list of machines for ``"A"`` and that for ``"B"``.
-        uploads: The button beside each that takes a file from elsewhere.
-        compare: Holds the two against each other.
+        compare: Compares the two.
         guess: What the reader expects.
-        refresh: Looks again which files there are.
-        found: The comparison, as HTML.
+        card: The comparison, as HTML.
         page: A link to its page.
     """
 
-    def __init__(
-        self, heard: Callable[[str, str, float, bytes | None], None], guess: str
-    ) -> None:
+    def __init__(self, labels: dict[str, str], options: list[str], guess: str) -> None:
         super().__init__()
-        self.pickers = {side: _picker(side) for side in _SIDES}
-        self.uploads = {side: _upload(side, heard) for side in _SIDES}
-        self.compare = button("Compare", "Hold A and B against each other", "primary")
-        self.refresh = button("Refresh", "Look again which files lie here")
+        self.pickers = {}
+        for side, label in labels.items():
+            about = labelled(
+                f"machine {side}", f"The passport of machine {side}", "6em", "40em"
+            )
+            picker: Any = widgets.Dropdown(options=options, value=label, **about)
+            self.pickers[side] = picker
+        self.compare = button("Compare", "Compare A with B", "primary")
         self.guess = guess_control(guess, "such as B, 2x, most of it compute")
-        self.found, self.page = widgets.HTML(), widgets.HTML()
-        picked = [(self.pickers[side], self.uploads[side]) for side in _SIDES]
-        rows = (*picked, (self.compare, self.refresh, self.guess))
-        self._waiting = tuple(itertools.chain(*rows))
-        said = (self.chart, self.found, self.page)
-        self.found.add_class("perfkit-found")
-        self.box.children = (*(boxed("perfkit-buttons", *row) for row in rows), *said)
+        self.card, self.page = widgets.HTML(), widgets.HTML()
+        self.card.add_class("perfkit-found")
+        row = boxed("perfkit-buttons", self.compare, self.guess)
+        self._waiting = (*self.pickers.values(), self.compare, self.guess)
+        shown = (self.chart, self.card, self.page)
+        self.box.children = (*self.pickers.values(), row, *shown)
         self.enable(running=False)
 
-    def offer(self, labels: Iterable[str]) -> None:
-        """Offer these to be picked; what is picked stays."""
-        options = tuple(labels)
-        for picker in self.pickers.values():
-            kept = picker.value
-            picker.options = options
-            picker.value = kept if kept in options else None
 
-
-def _picker(side: str) -> Any:
-    what = f"The passport or finding of machine {side}"
-    told = labelled(f"machine {side}", what, "6em", "40em")
-    return widgets.Dropdown(options=(), **told)
-
-
-def _upload(side: str, heard: Callable[[str, str, float, bytes | None], None]) -> Any:
-    return Upload(
-        lambda name, size, data: heard(side, name, size, data),
-        description=f"Upload {side}…",
-        tooltip=f"Take a file from elsewhere for machine {side}",
-    )
-
-
-_QUESTION = "Why does the same training run differently on two machines?"
-_READY = "Ready: pick two machines, then press Compare."
-_ALONE = (
-    'No passport lies here yet: make one with perfkit.panel("passport"), or upload one.'
-)
-_DONE = "Compared: read it below; the page to send is at its end."
-_GONE = "A file that was picked is gone: pick another."
-_CHANGED = "Another pair is picked: press Compare."
-
-
-class ComparePanel(Working[Explanation]):
-    """Two lists of machines, uploads, Compare, the explanation, and its page.
+class ComparePanel(Working[TwoMachines]):
+    """Two lists of machines, Compare, the table, and its page.
 
     Args:
-        a: Machine A at first: a passport, a finding, its file, or the name of a
-            machine that perfkit brings along; None for the newest passport here.
-        b: The same for machine B; None for the first recorded machine.
-        folder: Where findings are looked for; None for ``perfkit-findings`` here.
+        a: Machine A at first: a passport, its file, or the name of a machine that
+            perfkit brings along; None for the newest passport here.
+        b: The same for machine B; None for another one.
         guess: The guess that is set at first.
 
     Attributes:
         view: The widgets.
-        found: The last comparison; None if there is none.
-
-    Raises:
-        BadFileError: A file is none that can be compared.
-        BadParameterError: ``a`` or ``b`` is nothing to compare.
+        compared: The last comparison; None if there is none.
     """
 
     nothing = "Nothing was compared."
@@ -108,104 +92,51 @@ class ComparePanel(Working[Explanation]):
     def __init__(
         self,
         *,
-        a: Document | str | Path | None = None,
-        b: Document | str | Path | None = None,
-        folder: str | Path | None = None,
+        a: Source | None = None,
+        b: Source | None = None,
         guess: str = "",
     ) -> None:
-        self.view = CompareView(self._heard, guess)
-        self.found: Explanation | None = None
-        self._folder = folder
-        self._added: dict[str, Source] = {}
-        self._sources: dict[str, Source] = {}
-        self._compared: tuple[str | None, ...] = ()
-        self._seen: tuple[str | None, ...] = ()
-        self._pick(a, b)
-        super().__init__("compare", self.view, _QUESTION)
+        self.compared: TwoMachines | None = None
+        self._sources = offered()
+        one = self._label(a) or next(iter(self._sources))
+        known = [f"recorded: {name}" for name in recorded()]
+        other = next(label for label in known if label != one)
+        labels = {"A": one, "B": self._label(b) or other}
+        self.view = CompareView(labels, list(self._sources), guess)
+        self.view.say("Ready: pick two machines, then press Compare.")
+        question = "How does the same training differ on two machines?"
+        super().__init__("compare", self.view, question)
         self.view.compare.on_click(lambda _: self.start())
-        self.view.refresh.on_click(lambda _: self._soon(self._refresh))
-        for picker in self.view.pickers.values():
-            picker.observe(lambda _: self._soon(self._changed), "value")
 
-    def _known(self) -> Explanation | None:
-        return self.found
+    def _label(self, source: Source | None) -> str:
+        """Offer what was given; "" where nothing was."""
+        if source is None:
+            return ""
+        label = f"recorded: {source}"
+        if isinstance(source, str) and label in self._sources:
+            return label
+        if isinstance(source, Passport):
+            label = f"as given: {plain(source.label, 90)}"
+        elif isinstance(source, str | Path):
+            label = plain(str(source), 90)
+        else:
+            label = f"as given: {plain(getattr(source, 'training', ''), 90)}"
+        self._sources[label] = source
+        return label
 
-    @property
-    def picked(self) -> tuple[str | None, ...]:
-        """The labels of A and B."""
-        return tuple(picker.value for picker in self.view.pickers.values())
-
-    def _pick(
-        self, a: Document | str | Path | None, b: Document | str | Path | None
-    ) -> None:
-        """Set what is picked at first."""
-        first, second = (
-            "" if what is None else self._add(*documents.given(what)) for what in (a, b)
-        )
-        self._look()
-        offered = [label for label in self._sources if label not in self._added]
-        recorded = [
-            label for label, of in self._sources.items() if documents.is_recorded(of)
-        ]
-        one = first or next(iter(offered or self._sources))
-        other = next((label for label in recorded if label != one), one)
-        both = (one, second or other)
-        for picker, label in zip(self.view.pickers.values(), both, strict=True):
-            picker.value = label
-        self._seen = self.picked
-        self.view.say(_ALONE if not first and one in recorded else _READY)
-
-    def _add(self, label: str, source: Source) -> str:
-        return documents.add(self._added, source, label)
+    def _known(self) -> TwoMachines | None:
+        return self.compared
 
     # What the worker does; only here are widgets changed.
 
-    def _look(self) -> None:
-        self._sources = dict(self._added)
-        for label, source in documents.offered(self._folder).items():
-            documents.add(self._sources, source, label)
-        self.view.offer(self._sources)
-
-    def _refresh(self) -> None:
-        self._look()
-        self._seen = self.picked
-        gone = None in self.picked
-        self.view.say(_GONE if gone else f"{len(self._sources)} files can be picked.")
-
-    def _heard(self, side: str, name: str, size: float, data: bytes | None) -> None:
-        self._soon(lambda: self._take(side, name, size, data))
-
-    def _take(self, side: str, name: str, size: float, data: bytes | None) -> None:
-        """Add a file that the page sent, and pick it."""
-        if data is None:
-            raise BadFileError(documents.too_large(name, size))
-        label = self._add(*documents.uploaded(name, data))
-        self._look()
-        self.view.pickers[side].value = label
-
-    def _changed(self) -> None:
-        # A list that is filled anew comes back to what was picked.
-        if self.running or self.picked == self._seen:
-            return
-        self._seen = self.picked
-        again = _DONE if self.picked == self._compared else _CHANGED
-        self.view.say(again if self.found else _READY)
-
     def _run(self) -> None:
-        picked = self.picked
-        if None in picked:
-            raise BadParameterError("Pick a machine A and a machine B first.")
         self.view.say("Comparing.")
-        a, b = (self._sources[str(label)] for label in picked)
-        self._forget()
-        guess = self.view.guess.value.strip()
-        found = compare(a, b, guess=guess)
-        self.view.found.value = found._repr_html_()
-        self.found, self._compared = found, picked
-        self.view.say(_DONE)
-        labels = " and ".join(filter(None, (found.a.label, found.b.label)))
-        name = f"{file_stem('compare', labels)}.html"
-        self.view.page.value = f"<p>{download(name, page(found))}</p>"
-
-    def _forget(self) -> None:
-        self.found, self.view.found.value, self.view.page.value = None, "", ""
+        self.compared, self.view.card.value, self.view.page.value = None, "", ""
+        a, b = (self._sources[picker.value] for picker in self.view.pickers.values())
+        two = compare(a, b, guess=self.view.guess.value.strip())
+        self.view.card.value = two._repr_html_()
+        self.compared = two
+        labels = " and ".join(filter(None, (two.a.label, two.b.label)))
+        link = download(f"{file_stem('compare', labels)}.html", page(two))
+        self.view.page.value = f"<p>{link}</p>"
+        self.view.say("Compared: read it below; the page to send is at its end.")

@@ -77,9 +77,9 @@ def panel(
     It is that of an experiment or, given a function that makes a training of your own,
     that of its diagnosis, with a button that applies what the report says; given two,
     or what a side has besides (``env="TF_A=1"``), that of their race. Three more are
-    about machines: ``"passport"`` makes that of this one, ``"compare"`` holds two
-    against each other, and ``"class"`` shows a folder of them. They take what
-    ``perfkit.passport``, ``perfkit.compare`` and ``perfkit.classroom`` take.
+    about machines: ``"passport"`` makes that of this one, ``"compare"`` compares two,
+    and ``"class"`` shows a folder of them. They take what ``perfkit.passport``,
+    ``perfkit.compare`` and ``perfkit.classroom`` take.
 
     Nothing runs before Run is pressed. ``panel.result()`` in a later cell gives what
     was found, and runs with what is set if nothing was found yet.

@@ -1,18 +1,18 @@
 """The panel of a machine's passport: press Run, look through the file, save it."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import ipywidgets as widgets
 
 from perfkit import units
 from perfkit.errors import RunError
 from perfkit.findings.text import with_code
+from perfkit.machines import record
+from perfkit.machines.record import Passport, to_json
 from perfkit.machines.recording import LONGEST_LABEL, Making, ready
+from perfkit.machines.report import preview
 from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import boxed, budget_control, labelled, text_control
 from perfkit.panel.live_chart import LiveChart
@@ -25,9 +25,6 @@ from perfkit.panel.view import (
     download,
 )
 from perfkit.panel.worker import Measuring
-from perfkit.passports import passport as machines_passport
-from perfkit.passports import words as passport_words
-from perfkit.passports.passport import Passport, to_json
 from perfkit.progress import Board, Display
 
 _BOX = "`host and user name`"
@@ -63,9 +60,9 @@ class PassportView(RunView):
         self._waiting = (self.budget, self.label, self.file, self.names)
         controls = boxed("perfkit-controls", *self._waiting)
         row = boxed("perfkit-buttons", self.run, self.stop, self.save)
-        said = (self.chart, self.saved, self.preview, self.card)
+        shown = (self.chart, self.saved, self.preview, self.card)
         self.preview.add_class("perfkit-found")
-        self.box.children = (controls, row, *said)
+        self.box.children = (controls, row, *shown)
         self.can_save = False
         self.enable(running=False)
 
@@ -85,38 +82,14 @@ class PassportView(RunView):
 def previewed(passport: Passport) -> str:
     """What is in the file: in words, and folded away below, letter by letter."""
     text = to_json(passport)
-    said = passport_words.preview(passport, len(text.encode()), f"the box {_BOX}")
-    whole = "\n".join(_lines(json.loads(text)))
+    lines = preview(passport, len(text.encode()), f"the box {_BOX}").splitlines()
+    words = "<br>".join(with_code(escape(line)) for line in lines)
     return (
-        f"{''.join(map(_line, said.splitlines())).removeprefix('</ul>')}</ul>"
-        "<details><summary>Every letter of the file</summary>"
+        f"<p>{words}</p><details><summary>Every letter of the file</summary>"
         '<div tabindex="0" style="max-height:30em;overflow:auto">'
-        f"<pre>{escape(whole)}</pre></div></details>"
+        f'<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</pre>'
+        "</div></details>"
     )
-
-
-def _line(line: str) -> str:
-    """A line of the preview: a heading that begins a list, or an item of it."""
-    item = line.removeprefix("  - ")
-    told = with_code(escape(item))
-    return f"</ul><p><b>{told}</b></p><ul>" if item == line else f"<li>{told}</li>"
-
-
-def _lines(document: dict[str, Any]) -> Iterator[str]:
-    """A field per line; those that hold others, a line for each of these."""
-    for name, value in document.items():
-        if isinstance(value, dict):
-            yield f"{name}:"
-            yield from (f"  {key}: {_short(inner)}" for key, inner in value.items())
-        elif isinstance(value, list):
-            yield f"{name}:"
-            yield from (f"  {_short(inner)}" for inner in value)
-        else:
-            yield f"{name}: {_short(value)}"
-
-
-def _short(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 class _Progress(Display):
@@ -175,8 +148,8 @@ class PassportPanel(Measuring[Passport]):
         self.view.say(_READY)
         super().__init__("passport", self.view, _QUESTION)
         self.view.save.on_click(lambda _: self._ask(self._save))
-        for told in (self.view.label, self.view.names):
-            told.observe(lambda _: self._soon(self._told_again), "value")
+        for control in (self.view.label, self.view.names):
+            control.observe(lambda _: self._soon(self._show_again), "value")
 
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
@@ -214,16 +187,16 @@ class PassportPanel(Measuring[Passport]):
             self.view.chart.doing = {}
         made = making.passport()
         if not made.has_rates:
-            told = [f"Nothing was measured in {units.seconds(made.budget_s)}."]
-            if made.visits and not made.stopped:
-                told.append("Give it a larger budget.")
-            raise RunError(" ".join((*told, *made.missed)))
+            nothing = f"Nothing was measured in {units.seconds(made.budget_s)}."
+            begun = making.findings and not made.stopped
+            more = ["Give it a larger budget."] if begun else []
+            raise RunError(" ".join([nothing, *more, *made.missed]))
         self._made, self.view.can_save = made, True
         self.view.show(self.passport)
         few = not any(one.seconds for one in made.trainings)
         self.view.say(_STOPPED if made.stopped else _FEW if few else _WHOLE)
 
-    def _told_again(self) -> None:
+    def _show_again(self) -> None:
         """Show the file anew where the label or the names were changed."""
         if self._made is not None and not self.running:
             self.view.show(self.passport)
@@ -234,7 +207,7 @@ class PassportPanel(Measuring[Passport]):
         if passport is None:
             return
         ready(path if path != self._saved else None, label=self.view.label.value)
-        self._saved = machines_passport.save(passport, path)
+        self._saved = record.save(passport, path)
         self.view.say(f"Saved as {self._saved.resolve()}")
         link = download(f"{path.stem}.json", to_json(passport), "passport")
         self.view.saved.value = f"<p>{link}</p>"

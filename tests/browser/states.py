@@ -25,10 +25,10 @@ from perfkit.findings.record import Edit
 from perfkit.findings.standing import measurement
 from perfkit.machine.checks import checks
 from perfkit.machine.record import Busy, Load
+from perfkit.machines import record as passports
 from perfkit.machines.compare import compare
 from perfkit.measure.plan import Finished, Progress, Ticked, TrialEnded
 from perfkit.panel import panel as panel_panel
-from perfkit.passports import passport as passports
 from tests.browser.conftest import FLAGS, REPOSITORY, write_notebook
 from tests.diagnosis.diagnosed import LOGGER, RATES, SLOW_MAP, cause, diagnosis
 from tests.doctor import looked

@@ -6,7 +6,7 @@ from functools import cache
 from perfkit.account import files
 from perfkit.findings import reading
 from perfkit.findings.store import to_json
-from perfkit.passports import passport as machines_passport
+from perfkit.machines import record as machines_passport
 from perfkit.profiling import profile as profiling_profile
 from tests.account.accounts import whole
 from tests.diagnosis.diagnosed import diagnosis

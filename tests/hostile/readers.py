@@ -28,7 +28,6 @@ from perfkit.export import export
 from perfkit.findings.store import to_json
 from perfkit.lab import copies, launch
 from perfkit.machine import cards, starting
-from perfkit.machines import room
 from perfkit.measure import spread
 from perfkit.profiling import traces
 from tests.diagnosis.diagnosed import cause, diagnosis
@@ -186,11 +185,6 @@ def _log(data, folder):
     starting.said(data.decode(errors="replace"), ("ada",))
 
 
-def _answers(data, folder):
-    _file(data, folder, room.LIST)
-    room.answers(folder)
-
-
 def _small_files(data, folder):
     """What perfkit wrote itself, where anybody may have changed it since."""
     kept = _file(data, folder, "spread.json")
@@ -264,7 +258,6 @@ READERS = {
             for path in (_ROOT / "tests/machine/starting").glob("*.log")
         ],
     ),
-    "class": Reader(_answers, lambda: [b"Ada K4M2-8FQZ-1A2B\nBob\n"]),
     "small files": Reader(
         _small_files, lambda: [b"[[[1.0, 3]]]", b'{"a.ipynb": "x"}', b"40"]
     ),

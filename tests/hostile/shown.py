@@ -9,9 +9,9 @@ from perfkit.findings import reading
 from perfkit.findings.reading import parse
 from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
+from perfkit.machines import record as machines_passport
+from perfkit.machines.report import preview
 from perfkit.panel import view
-from perfkit.passports import passport as machines_passport
-from perfkit.passports.words import preview
 from perfkit.profiling import profile as profiling_profile
 from tests.export.pages import POLICY, Page, problems
 

@@ -3,7 +3,7 @@
 import itertools
 import json
 
-from perfkit.passports.passport import PARTS
+from perfkit.findings.training import PARTS
 
 # Of the values of a document, those that its reader holds against a list of words.
 _KEPT = {

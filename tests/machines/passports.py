@@ -1,7 +1,8 @@
 """Passports made by hand: machines that differ by a factor that is known."""
 
+from perfkit.findings.training import PARTS, Part, Training
 from perfkit.machine.checks.base import Check
-from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Passport, Training
+from perfkit.machines.record import BenchmarkRate, Passport
 from tests.findings.made import MACHINE
 from tests.findings.parts import RATES
 
@@ -59,7 +60,6 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
             "cpu_trial": (1.5,) * SAMPLES,
             "cpu_other": (None,) * SAMPLES,
         },
-        "phases": {"machine-ladder": (0.0, 30.0)},
         "noise_floors": {"machine-ladder": 1.03},
         "parameters": {"machine-ladder": {"side": 256.0, "quick": True, "folder": ""}},
         "budget_s": 180.0,

@@ -1,147 +1,252 @@
 import json
+import math
+from collections import Counter
 
 import pytest
 
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.machine.gpu import Gpu
-from perfkit.machines.comparison import held
-from perfkit.machines.comparison_report import page
-from perfkit.passports import passport
+from perfkit.findings.report import in_text
+from perfkit.machine.gpu import Clocks, Gpu, Link
+from perfkit.machine.record import Disk, Processor
+from perfkit.machines import record
+from perfkit.machines.compare import Row, add_speed, compare
+from perfkit.machines.facts import differing_facts, remedies
+from perfkit.machines.report import page
+from perfkit.machines.sides import BETWEEN_RUNS, HALF, Value, side_of
 from tests.diagnosis.diagnosed import diagnosis
 from tests.export.pages import problems
-from tests.findings import made, parts
+from tests.findings import made
 from tests.hostile import shown
 from tests.hostile.texts import ATTACKS, attacked
 from tests.machines import pairs
 
+DRAWS = 200
 
-def show(found):
-    """Look at an explanation in every way it can be shown."""
-    figures = found.charts.values()
-    texts = [repr(found), *(figure.alt for figure in figures)]
-    parts = [found._repr_html_(), *(figure.svg for figure in figures)]
-    shown.check(texts, parts, [page(found)])
-    json.loads(found.to_json())
-    assert len(found.table()) >= len(found.works)
+
+def show(two):
+    """Look at two machines in every way they can be shown."""
+    texts = [in_text(two.report, whole=True), two.chart.alt]
+    shown.check(texts, [two._repr_html_(), two.chart.svg], [page(two)])
+    assert len(two.table()) == len(two.rows)
+
+
+def row(two, training, part):
+    return next(r for r in two.rows if (r.training, r.part) == (training, part))
 
 
 @pytest.fixture
-def files(tmp_path):
+def files(tmp_path, monkeypatch):
+    # A guess is kept there.
+    monkeypatch.chdir(tmp_path)
     one, other = tmp_path / "a.json", tmp_path / "b.json"
-    passport.save(pairs.passport(), one)
-    passport.save(pairs.one_core(), other)
+    record.save(pairs.passport(), one)
+    record.save(pairs.one_core(), other)
     return one, other
 
 
-def test_a_guess_stands_in_the_report_in_the_chart_and_on_the_page(files):
-    found = perfkit.compare(*files, guess="B, 2x, compute")
-    assert found.verdict == "slower"
-    assert found.headline == perfkit.compare(str(files[0]), files[1]).headline
-    assert "Your guess: B, 2x, compute" in repr(found)
-    assert "your guess: B, 2x, compute" in found.charts["waterfall"].alt
-    assert "Your guess: B, 2x, compute" in page(found)
-    show(perfkit.compare(*files, guess=ATTACKS["script"]))
-
-
-def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
-    out = tmp_path / "two.html"
-    assert cli.main(["compare", *map(str, files), "-o", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("On B, give the process all cores; that can explain ")
-    assert "Small CNN from JPEG takes 1.7 times as long on B as on A. Sure: 1.7" in said
-    assert "Written: " in said
-    written = out.read_text(encoding="utf-8")
-    assert problems(written) == []
-    assert written.count("<svg") == 3
-    assert "<script" not in written
-
-
-def test_what_is_no_passport_is_one_sentence(files, tmp_path, capsys):
-    odd = tmp_path / "odd.json"
-    odd.write_bytes(b'{"kind": "recipe", "schema": 1}')
-    with pytest.raises(BadFileError, match="not a finding but a recipe"):
-        perfkit.compare(files[0], odd)
-    assert cli.main(["compare", str(files[0]), str(odd)]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
-    # Nor are two of different kinds.
-    with pytest.raises(BadParameterError, match="give two of a kind"):
-        perfkit.compare(files[0], made.finding())
-    with pytest.raises(BadParameterError, match="nothing to compare"):
-        perfkit.compare(files[0], 7)
-    # Two passports that share nothing are no success.
-    empty = files[0].with_name("empty.json")
-    passport.save(pairs.passport(trainings=(), microbenchmarks=()), empty)
-    assert cli.main(["compare", str(files[0]), str(empty)]) == 1
-    assert "No training was measured on both" in capsys.readouterr().out
-
-
-NOTHING = {"trainings": (), "microbenchmarks": (), "samples": {}, "label": ""}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"trainings": ()},
-        {"microbenchmarks": ()},
-        {"samples": {}, "phases": {}},
-        {"noise_floors": {}},
-        NOTHING | {"recorded": ""},
-    ],
-    ids=lambda fields: " ".join(fields),
-)
-def test_an_incomplete_passport_is_compared_as_far_as_it_goes(fields):
-    odd = pairs.changed(pairs.one_core(), **fields)
-    for both in ((pairs.passport(), odd), (odd, pairs.passport()), (odd, odd)):
-        show(perfkit.compare(*both))
-
-
-def test_what_nobody_watched_is_no_load_of_nothing():
-    slow = pairs.changed(pairs.one_core(), samples={}, phases={})
-    for both in ((pairs.passport(), slow), (slow, pairs.passport())):
-        main = perfkit.compare(*both).main
-        assert main.change("background load") is None
-        assert main.change("throttling") is None
-    main = perfkit.compare(pairs.passport(), pairs.one_core()).main
-    assert main.change("background load").change == 0
-
-
-def test_a_training_without_a_split_is_compared_as_a_whole():
-    slow = pairs.one_core()
-    bare = pairs.each(slow.trainings, parts=())
-    found = perfkit.compare(pairs.passport(), pairs.changed(slow, trainings=bare))
-    assert found.verdict == "slower"
-    assert "not taken apart on both" in repr(found)
-    assert found.advice == ()
-    show(found)
-    # Advice may be for another job than the one that differs most.
-    odd = (
-        pairs.changed(one, parts=()) if one.name == "small CNN from JPEG" else one
-        for one in slow.trainings
+def test_the_largest_difference_is_told_with_the_part_that_holds_most_of_it():
+    two = compare(pairs.passport(), pairs.one_core())
+    assert two.verdict == "slower"
+    assert (two.main.training, two.largest.part) == ("small CNN from JPEG", "input")
+    said = two.report.verdict
+    assert said.headline == (
+        "Small CNN from JPEG takes 1.9 times as long on B as on A."
     )
-    found = perfkit.compare(pairs.passport(), pairs.changed(slow, trainings=tuple(odd)))
-    assert found.advice
-    assert found.main.changes == found.report.besides == ()
-    # What was not measured is said.
-    slow = pairs.one_core()
-    first, *rest = slow.trainings
-    gone = pairs.changed(first, seconds=None, parts=(), missing="It crashed.")
-    slow = pairs.changed(slow, trainings=(gone, *rest))
-    found = perfkit.compare(pairs.passport(), slow)
-    assert "tiny dense: Not measured on B: It crashed." in found.because
+    assert "Most of the difference is input: " in said.much
+    assert (said.sure, said.next[:27]) == ("sure", "`perfkit run data-pipeline`")
+    # The other way round it is the same part.
+    turned = compare(pairs.one_core(), pairs.passport())
+    assert (turned.verdict, turned.largest.part) == ("faster", "input")
+    assert "runs 1.9 times as fast on B" in turned.report.verdict.headline
+    assert compare(pairs.passport(), pairs.onednn_off()).largest.part == "compute"
+
+
+def test_shares_are_plain_arithmetic_and_add_up_to_the_difference():
+    one, other = pairs.passport(), pairs.one_core()
+    two = compare(one, other)
+    parts = [r for r in two.rows if r.training == "small CNN from JPEG"][1:]
+    assert sum(part.share for part in parts) == pytest.approx(1)
+    step, a, b = two.main, *(p.trainings[2].part("input") for p in (one, other))
+    share = (b.seconds - a.seconds) / (step.b - step.a)
+    assert row(two, step.training, "input").share == pytest.approx(share)
+    # Where no difference of a step is shown, no part has a share.
+    assert all(part.share is None for part in compare(one, one).rows)
+
+
+def test_a_part_whose_change_the_intervals_leave_open_holds_nothing():
+    one, slow = pairs.passport(), pairs.onednn_off()
+    vague = tuple(
+        pairs.changed(t, parts=pairs.each(t.parts, low=-1.0, high=1.0))
+        for t in slow.trainings
+    )
+    two = compare(one, pairs.changed(slow, trainings=vague))
+    assert two.verdict == "slower"
+    assert two.largest is None
+    assert "no single part is shown" in two.report.verdict.much
+    # Nor does a step that was not taken apart.
+    bare = compare(one, pairs.changed(slow, trainings=pairs.each(vague, parts=())))
+    assert bare.largest is None
+    show(bare)
+
+
+def test_a_machine_against_itself_is_no_difference():
+    """Measured twice, each time with noise of 1 % in all that is measured."""
+    said = Counter(
+        compare(
+            pairs.passport(seed=seed, noise=0.01, width=0.02),
+            pairs.passport(seed=seed + DRAWS, noise=0.01, width=0.02),
+        ).verdict
+        for seed in range(DRAWS)
+    )
+    assert said["slower"] + said["faster"] + said["depends on the training"] == 0
+    one = pairs.passport(width=0.3)
+    two = compare(one, one)
+    assert two.verdict == "too noisy to say"
+    assert two.report.verdict.sure == "not known yet"
+    assert "A difference above 10 % is left open in: tiny dense" in repr(two)
+    # One trial claims nothing.
+    slow = pairs.onednn_off()
+    once = pairs.each(slow.trainings, trials=1)
+    two = compare(pairs.passport(), pairs.changed(slow, trainings=once))
+    assert two.verdict == "too noisy to say"
+
+
+def value(ratio, half, trials=3):
+    ends = {"low": ratio * math.exp(-half), "high": ratio * math.exp(half)}
+    return Value(value=ratio, unit="B", trials=trials, **ends)
+
+
+def test_a_claim_needs_a_ratio_beyond_its_interval_and_the_noise_floors():
+    empty = Row(training="", part="a", unit="B")
+    a, b = value(1.0, 0.01), value(0.86, 0.01)
+    told = add_speed(empty, a, b)
+    half = math.hypot(0.01, 0.01, HALF * BETWEEN_RUNS, HALF * BETWEEN_RUNS)
+    assert told.verdict == "slower"
+    assert told.low == pytest.approx(0.86 * math.exp(-half), rel=1e-4)
+    assert told.high == pytest.approx(0.86 * math.exp(half), rel=1e-4)
+    assert add_speed(empty, a, b, floor=0.2).verdict == "too noisy to say"
+    assert add_speed(empty, a, value(0.99, 0.01)).verdict == "no difference shown"
+    assert add_speed(empty, value(1.0, 0.2), b).verdict == "too noisy to say"
+    assert add_speed(empty, a, value(0.5, 0.01, trials=1)).verdict == "too noisy to say"
+    # More looks widen every interval; the normal distribution's 0.975 and 0.995.
+    five = add_speed(empty, a, b, looks=5)
+    ratio = math.log(five.high / five.low) / math.log(told.high / told.low)
+    assert ratio == pytest.approx(2.57583 / 1.95996, rel=1e-3)
+    assert add_speed(empty, a, Value(unit="B")) == empty
+
+
+def test_trainings_that_differ_both_ways_depend_on_the_training():
+    rates = {"JPEG decode": 0.3, "TensorFlow product, float32": 2.0}
+    two = compare(pairs.passport(), pairs.passport(rates))
+    assert two.verdict == "depends on the training"
+    assert "Wide dense runs 1.8 times as fast on B as on A." in repr(two)
+
+
+@pytest.mark.parametrize("others", [1.0, 1.7])
+def test_a_machine_that_others_kept_busy_is_named_and_nothing_else_is_claimed(others):
+    slow = pairs.busy(others)
+    for both in ((pairs.passport(), slow), (slow, pairs.passport())):
+        two = compare(*both)
+        assert two.verdict == "busy"
+        said, side = two.report.verdict, "B" if both[1] is slow else "A"
+        assert said.headline == (
+            f"{side} was busy while it was recorded: other programs kept {others:g} of "
+            "its 2 cores busy (renderer)."
+        )
+        assert said.sure == "not known yet"
+        assert said.next == f"End them, record {side} again, and compare again."
+        show(two)
+    # Two that were as busy are compared.
+    assert compare(slow, slow).verdict != "busy"
+
+
+def test_a_load_takes_nothing_while_cores_stand_idle_or_are_free():
+    def sampled(passport, **columns):
+        every = {name: (one,) * pairs.SAMPLES for name, one in columns.items()}
+        return pairs.changed(passport, samples=passport.samples | every)
+
+    idle = sampled(pairs.passport(), cpu_trial=0.3, cpu_other=0.5)
+    assert side_of(idle).taken == 0
+    beside = pairs.passport({}, pairs.changed(cores=32))
+    assert side_of(sampled(beside, cpu_trial=1.9, cpu_other=4.0)).taken == 0
+    # A machine that is faster although others kept it busy is faster.
+    fast = pairs.passport(dict.fromkeys(pairs.RATES, 4.0), others=1.0)
+    assert compare(pairs.passport(), fast).verdict == "faster"
+    # What nobody watched is no load of nothing.
+    unwatched = pairs.changed(pairs.busy(), samples={})
+    assert side_of(unwatched).taken is None
+    assert compare(pairs.passport(), unwatched).verdict == "slower"
+
+
+def told(**fields):
+    other = pairs.passport({}, pairs.changed(**fields))
+    facts = differing_facts(side_of(pairs.passport()), side_of(other))
+    return {fact.name: (fact.a, fact.b) for fact in facts}
+
+
+def test_facts_that_differ_have_their_units_and_equal_machines_have_none():
+    found = told(
+        cores_granted=1.0,
+        memory=2 * 10**9,
+        environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
+        versions=pairs.MACHINE.versions | {"absl-py": "1.0", "keras": "3.0"},
+        processor=Processor(instructions=("avx",), governor="powersave"),
+    )
+    assert found == {
+        "cores granted": ("2", "1"),
+        "instruction sets": ("avx2 avx512_vnni fma", "no more"),
+        "memory granted": ("25 GB", "2 GB"),
+        "TF_ENABLE_ONEDNN_OPTS": ("not set", "0"),
+        "keras": ("3.15.1", "3.0"),
+        "absl-py": ("not installed", "1.0"),
+    }
+    assert next(iter(found)) == "cores granted"
+    assert told() == {}
+    # A reading that one does not give is no difference.
+    assert told(processor=None, load=None, software=None, disk=None) == {}
+
+
+def test_facts_of_cards_and_disks_are_compared_where_both_are_known():
+    sides = [
+        side_of(
+            pairs.passport(
+                {},
+                pairs.changed(
+                    gpus=(Gpu(name="T4", link=Link(busy_width=width), clocks=clocks),),
+                    disk=Disk(cold=cold),
+                ),
+            )
+        )
+        for width, cold, clocks in (
+            (16, 2e9, Clocks(busy_throttle=())),
+            (4, 1e8, Clocks(busy_throttle=("heat",))),
+        )
+    ]
+    facts = {fact.name: (fact.a, fact.b) for fact in differing_facts(*sides)}
+    assert facts == {
+        "link lanes under load": ("16", "4"),
+        "GPU slowed by": ("no more", "heat"),
+        "disk of the data, cold": ("2 GB/s", "100 MB/s"),
+    }
+
+
+def test_what_the_doctor_says_of_one_alone_comes_with_its_remedy():
+    sides = side_of(pairs.passport()), side_of(pairs.one_core())
+    (said,) = remedies(*sides)
+    assert said.startswith("On B: Only 1 of 2 cores may be used. ")
+    assert list(remedies(sides[1], sides[1])) == []
 
 
 @pytest.mark.parametrize("word", ["recipe", "seed", "data", "model"])
 def test_another_job_gets_no_word_on_speed(word):
     one = pairs.passport()
     trainings = tuple(pairs.changed(t, job=t.job | {word: 7}) for t in one.trainings)
-    found = perfkit.compare(one, pairs.changed(pairs.one_core(), trainings=trainings))
-    assert found.verdict == "not the same job"
-    assert f"{word}: " in found.headline
-    assert not any(w in found.headline for w in ("slower", "faster", "×"))
-    assert all(work.speed is None and not work.changes for work in found.works)
-    assert found.advice == ()
+    two = compare(one, pairs.changed(pairs.one_core(), trainings=trainings))
+    assert two.verdict == "not the same job"
+    assert f"{word}: " in two.report.verdict.headline
+    assert all(row.speed is row.change is None for row in two.rows if row.training)
 
 
 @pytest.mark.parametrize(
@@ -152,91 +257,112 @@ def test_another_job_gets_no_word_on_speed(word):
     ],
 )
 def test_one_training_that_is_another_job_leaves_the_others(field, value, said):
-    slow = pairs.onednn_off()
-    first, *rest = slow.trainings
-    odd = pairs.changed(first, **{field: value})
-    slow = pairs.changed(slow, trainings=(odd, *rest))
-    found = perfkit.compare(pairs.passport(), slow)
-    assert found.verdict == "slower"
-    assert found.works[0].speed is None
-    assert any(said in sentence for sentence in found.because)
+    first, *rest = pairs.onednn_off().trainings
+    odd = (pairs.changed(first, **{field: value}), *rest)
+    two = compare(pairs.passport(), pairs.changed(pairs.onednn_off(), trainings=odd))
+    assert two.verdict == "slower"
+    assert said in row(two, "tiny dense", "step").missing
+    # Weights that only one of them tells are no other job.
+    unknown = pairs.each(pairs.passport().trainings, weights=None)
+    two = compare(pairs.passport(), pairs.changed(pairs.passport(), trainings=unknown))
+    assert two.verdict == "no difference shown"
 
 
-def test_another_tensorflow_is_the_machine_and_is_said():
+def test_another_tensorflow_is_a_fact_of_the_machine():
     versions = pairs.MACHINE.versions | {"tensorflow": "2.16.1"}
-    other = pairs.passport({}, pairs.changed(versions=versions))
-    found = perfkit.compare(pairs.passport(), other)
-    assert found.verdict == "no difference shown"
-    assert "TensorFlow 2.21.0 on A, 2.16.1 on B" in found.because[0]
-    assert "tensorflow" in [one.what for one in found.differences]
-    # Another precision is another training and weights that one tells are not.
-    one = pairs.passport()
-    mixed = pairs.each(one.trainings, dtype="mixed_bfloat16")
-    found = perfkit.compare(one, pairs.changed(one, trainings=mixed))
-    assert all(work.speed is None for work in found.works)
-    assert "No training was measured on both" in found.headline
-    unknown = pairs.each(one.trainings, weights=None)
-    found = perfkit.compare(one, pairs.changed(one, trainings=unknown))
-    assert found.verdict == "no difference shown"
-
-
-def test_two_findings_of_one_experiment_are_compared_by_variant():
-    rates = {"naive": 1000.0, "prefetched": 1900.0}
-    slow = {name: rate / 2 for name, rate in rates.items()}
-    found = perfkit.compare(made.finding(rates, rounds=5), made.finding(slow, rounds=5))
-    assert found.verdict == "slower"
-    assert [work.name for work in found.works] == ["naive", "prefetched"]
-    assert all(abs(work.speed.ratio - 0.5) < 0.03 for work in found.works)
-    assert " an example; its time was not taken apart on both." in repr(found)
-    assert " an example on A, " in found.because[0]
-    assert "`perfkit passport`" in found.next[0]
-
-
-@pytest.mark.parametrize(
-    "fields", [{"experiment": "convolution"}, {"parameters": {"image_side": 512}}]
-)
-def test_findings_of_other_questions_are_not_the_same_job(fields):
-    found = perfkit.compare(made.finding(), made.finding(**fields))
-    assert found.verdict == "not the same job"
-    assert found.works == ()
-
-
-def test_two_machines_are_compared_microbenchmark_by_microbenchmark():
-    fast = {n: (2 * rate, *rest) for n, (rate, *rest) in parts.RATES.items()}
-    found = perfkit.compare(parts.finding(rounds=5), parts.finding(fast, rounds=5))
-    assert [one.name for one in found.microbenchmarks] == list(parts.RATES)
-    assert all(abs(one.speed.ratio - 2) < 0.1 for one in found.microbenchmarks)
-    assert found.verdict == "not measured"
-    assert f"of {len(fast)} parts B is faster in {len(fast)}" in found.headline
+    two = compare(
+        pairs.passport(), pairs.passport({}, pairs.changed(versions=versions))
+    )
+    assert two.verdict == "no difference shown"
+    assert "tensorflow 2.21.0 on A, 2.16.1 on B" in repr(two)
+    # Another precision is another training.
+    mixed = pairs.each(pairs.passport().trainings, dtype="mixed_bfloat16")
+    two = compare(pairs.passport(), pairs.changed(pairs.passport(), trainings=mixed))
+    assert two.verdict == "not measured"
 
 
 def test_two_diagnoses_of_one_training_are_compared():
     one = diagnosis()
-    found = perfkit.compare(one, one)
-    assert found.works[0].speed.ratio == 1
-    assert found.verdict in ("no difference shown", "too noisy to say")
+    assert compare(one, one).verdict in ("no difference shown", "too noisy to say")
     names = ("median_s", "low", "high")
     step = {name: 3 * getattr(one.step, name) for name in names}
     slow = pairs.changed(one, step=pairs.changed(one.step, **step))
-    assert perfkit.compare(one, slow).verdict == "slower"
-    assert perfkit.compare(one, pairs.changed(one, training="another")).verdict == (
-        "not the same job"
-    )
+    assert compare(one, slow).verdict == "slower"
+    show(compare(one, slow))
+    assert compare(one, pairs.changed(one, step=None)).verdict == "not measured"
+    other = pairs.changed(one, training="another")
+    assert compare(one, other).verdict == "not measured"
+
+
+NOTHING = {"trainings": (), "microbenchmarks": (), "samples": {}, "label": ""}
 
 
 @pytest.mark.parametrize(
-    ("gpus", "facts", "device"),
+    "fields",
     [
-        ((), {}, ""),
-        ((Gpu(name="T4"),), {}, "GPU:0"),
-        ((Gpu(name="T4"),), {"pipeline": {"gpus": 0}}, "CPU:0"),
+        {"trainings": ()},
+        {"microbenchmarks": ()},
+        {"samples": {}},
+        {"noise_floors": {}},
+        NOTHING | {"recorded": ""},
     ],
-    ids=["no GPU", "a GPU", "a GPU that TensorFlow does not see"],
+    ids=lambda fields: " ".join(fields),
 )
-def test_a_diagnosis_computed_on_the_gpu_that_there_was(gpus, facts, device):
-    found = diagnosis(machine=pairs.changed(gpus=gpus), facts=facts)
-    (work,) = held(found).works.values()
-    assert work.device == device
+def test_an_incomplete_passport_is_compared_as_far_as_it_goes(fields):
+    odd = pairs.changed(pairs.one_core(), **fields)
+    for both in ((pairs.passport(), odd), (odd, pairs.passport()), (odd, odd)):
+        show(compare(*both))
+
+
+def test_what_was_not_measured_says_why():
+    first, *rest = pairs.one_core().trainings
+    gone = pairs.changed(first, seconds=None, parts=(), missing="It crashed.")
+    slow = pairs.changed(pairs.one_core(), trainings=(gone, *rest))
+    two = compare(pairs.passport(), slow)
+    assert row(two, "tiny dense", "step").missing == "Not measured on B: It crashed."
+    assert "tiny dense, step" in in_text(two.report, whole=True)
+
+
+def test_a_guess_stands_in_the_report_in_the_chart_and_on_the_page(files):
+    two = perfkit.compare(*files, guess="B, 2x, input")
+    assert "Your guess: B, 2x, input" in repr(two)
+    assert "your guess: B, 2x, input" in two.chart.alt
+    assert "Your guess: B, 2x, input" in page(two)
+    (kept,) = perfkit.guesses().all
+    assert kept.measured == two.report.verdict.headline
+    show(perfkit.compare(*files, guess=ATTACKS["script"]))
+
+
+def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
+    out = tmp_path / "two.html"
+    assert cli.main(["compare", *map(str, files), "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Small CNN from JPEG takes 1.9 times as long on B as on A.")
+    assert "They differ in: cores granted 2 on A, 1 on B" in said
+    assert "Written: " in said
+    written = out.read_text(encoding="utf-8")
+    assert problems(written) == []
+    assert "<svg" in written
+    assert "<script" not in written
+
+
+def test_what_cannot_be_compared_is_one_sentence(files, capsys):
+    odd = files[0].with_name("odd.json")
+    odd.write_bytes(b'{"kind": "recipe", "schema": 1}')
+    with pytest.raises(BadFileError, match="not a finding but a recipe"):
+        perfkit.compare(files[0], odd)
+    assert cli.main(["compare", str(files[0]), str(odd)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(BadParameterError, match="give two of a kind"):
+        perfkit.compare(files[0], diagnosis())
+    for nothing in (7, made.finding()):
+        with pytest.raises(BadParameterError, match="nothing to compare"):
+            perfkit.compare(files[0], nothing)
+    # Two passports that share nothing are no success.
+    empty = files[0].with_name("empty.json")
+    record.save(pairs.passport(trainings=(), microbenchmarks=()), empty)
+    assert cli.main(["compare", str(files[0]), str(empty)]) == 1
+    assert "No training was measured on both" in capsys.readouterr().out
 
 
 # Charts take their time: several attacks share a passport, each in its turn first.
@@ -246,11 +372,11 @@ _TOGETHER = 8
 @pytest.mark.parametrize("start", range(0, len(ATTACKS), _TOGETHER))
 def test_a_passport_full_of_attacks_does_no_harm(start):
     texts = [text[:200] for text in ATTACKS.values()]
-    sound = passport.to_json(pairs.one_core()).encode()
+    sound = record.to_json(pairs.one_core()).encode()
     data = attacked(sound, *texts[start:], *texts[:start])
-    odd = shown.machines_passport.parse(data, "x.json")
-    show(perfkit.compare(odd, odd))
-    show(perfkit.compare(pairs.passport(), odd))
+    odd = record.parse(data, "x.json")
+    show(compare(odd, odd))
+    show(compare(pairs.passport(), odd))
 
 
 @pytest.mark.parametrize("value", [5e-324, 1e29])
@@ -266,23 +392,22 @@ def test_numbers_that_no_machine_has_do_no_harm(where, value):
         "part": {"trainings": pairs.each(odd.trainings, parts=parts)},
         "sample": {"samples": dict.fromkeys(odd.samples, (value,) * pairs.SAMPLES)},
     }
-    odd = pairs.changed(odd, **fields[where])
-    show(perfkit.compare(pairs.passport(), odd))
+    show(compare(pairs.passport(), pairs.changed(odd, **fields[where])))
 
 
-def test_the_table_and_the_json_hold_the_same_numbers():
-    found = perfkit.compare(pairs.passport(), pairs.one_core())
-    table, told = found.table(), json.loads(found.to_json())
-    assert told["headline"] == found.headline
-    assert list(table.part[:3]) == ["all", "input", "dispatch"]
-    first = table[(table.work == "wide dense") & (table.part == "compute")].iloc[0]
-    (work,) = (one for one in told["works"] if one["name"] == "wide dense")
-    (part,) = (one for one in work["changes"] if one["name"] == "compute")
-    assert part["change"] == pytest.approx(first.change, rel=1e-4)
+def test_the_table_holds_the_numbers_of_the_rows():
+    two = compare(pairs.passport(), pairs.one_core())
+    table = two.table()
+    assert list(table.part[:3]) == ["step", "input", "dispatch"]
+    first = table[(table.training == "wide dense") & (table.part == "compute")].iloc[0]
+    assert first.change == row(two, "wide dense", "compute").change
 
 
-def test_the_recorded_machine_is_no_other_than_itself():
-    one = perfkit.recorded()["epyc-2-cores"]
-    found = perfkit.compare(one, one)
-    assert found.verdict not in ("faster", "slower", "not the same job")
-    show(found)
+def test_a_recorded_machine_is_no_other_than_itself_and_one_core_is_slower():
+    one, other = perfkit.recorded().values()
+    assert compare(one, one).verdict in ("no difference shown", "too noisy to say")
+    two = compare(one, other)
+    assert two.verdict == "slower"
+    assert two.largest.part == "input"
+    show(two)
+    json.loads(two.table().to_json())

@@ -12,9 +12,9 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.machines import recording
+from perfkit.machines.record import load
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS, Making, ready
 from perfkit.measure import plan
-from perfkit.passports import passport
 from perfkit.progress import Display
 from tests.experiments import references
 from tests.findings import made, parts
@@ -86,39 +86,18 @@ def test_a_passport_holds_what_both_measurements_found(machine, tmp_path):
         *("small CNN from disk", "wide dense"),
     ]
     assert found.noise_floors[MICROBENCHMARKS] >= 1
-    assert found.visits.keys() == {MICROBENCHMARKS, TRAININGS}
+    assert found.parameters.keys() == {MICROBENCHMARKS, TRAININGS}
+    # The load is that while the trainings ran.
+    assert found.samples == SHORT
     assert not found.unfinished
     assert not found.stopped
-    assert passport.load(path).trainings == passport.load(found.path).trainings
-
-
-def test_both_measurements_lie_on_one_clock(machine):
-    machine.now = 100.0
-    found = record(machine).passport()
-    # The first trial began 0.5 s after its clock, and a second had passed.
-    assert found.phases[MICROBENCHMARKS][0] == pytest.approx(0.5)
-    assert found.phases[TRAININGS][0] == pytest.approx(2.5)
-    assert found.samples["t"] == (0.5, 0.7, 0.9, 2.5, 2.7, 2.9)
+    assert load(path).trainings == load(found.path).trainings
 
 
 def test_the_trainings_get_what_the_microbenchmarks_leave(machine):
     record(machine)
     assert machine.asked[MICROBENCHMARKS] < 0.6 * 60
     assert machine.asked[TRAININGS] == pytest.approx(60 - 2 - 3)
-
-
-@pytest.mark.parametrize(("outcome", "visits"), [("completed", 4), ("stopped", 2)])
-def test_where_no_training_is_ready_the_next_has_the_rest(
-    machine, monkeypatch, outcome, visits
-):
-    monkeypatch.setattr("perfkit.machines.recording.started", lambda _: None)
-    found = machine.scripts[TRAININGS].finding
-    trials = tuple(replace(trial, outcome=outcome) for trial in found.trials)
-    machine.script(TRAININGS, replace(found, trials=trials), STEP)
-    being = record(machine, budget=200.0)
-    assert len(being.visits[TRAININGS]) == visits
-    left = 200 - sum(len(told) for told in being.visits.values())
-    assert machine.asked[TRAININGS] == pytest.approx(left, abs=10)
 
 
 def test_a_measurement_that_takes_too_long_is_ended(machine):
@@ -130,7 +109,7 @@ def test_a_measurement_that_takes_too_long_is_ended(machine):
 
 
 def test_waiting_for_another_run_is_not_in_the_budget(machine):
-    waiting = plan.Preparing("Waiting for another run")
+    waiting = plan.Preparing("Waiting for another run", waiting=True)
     machine.script(MICROBENCHMARKS, climbed(), *[waiting] * 500, STEP)
     record(machine)
     assert not machine.scripts[MICROBENCHMARKS].stopped
@@ -142,7 +121,7 @@ def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
     found = record(machine, tmp_path / "a.json").passport()
     assert machine.scripts[MICROBENCHMARKS].stopped
     assert TRAININGS not in machine.asked
-    kept = passport.load(tmp_path / "a.json")
+    kept = load(tmp_path / "a.json")
     assert kept.stopped
     rates = [r.rate for r in found.microbenchmarks]
     assert [r.rate for r in kept.microbenchmarks] == pytest.approx(rates, rel=1e-5)
@@ -166,7 +145,7 @@ def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
     machine.script(TRAININGS, None, SystemExit())
     with pytest.raises(SystemExit):
         record(machine, tmp_path / "a.json")
-    kept = passport.load(tmp_path / "a.json")
+    kept = load(tmp_path / "a.json")
     assert kept.unfinished
     assert kept.microbenchmarks
     assert not kept.trainings
@@ -176,8 +155,7 @@ def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
     fell = RunError("It fell in /home/ada/x.")
     machine.script(MICROBENCHMARKS, None, fell)
     machine.scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
-    # Long enough for two visits, and each thing is said once.
-    found = record(machine, budget=85.0).passport()
+    found = record(machine).passport()
     assert len(found.missed) == 3
     said = '"machine-ladder" was not measured to its end: It fell in <path>'
     assert said in str(found.missed)
@@ -269,3 +247,57 @@ def test_the_command_shows_what_is_in_the_file(machine, tmp_path, capsys, monkey
     assert "In this file (" in said
     assert "Not in it:" in said
     assert f"Written: {path}" in said
+
+
+def test_a_worker_without_a_terminal_gets_a_passport(machine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made_there = recording.make_passport(60.0, label="node 7")
+    assert made_there.label == "node 7"
+    assert made_there.trainings
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_microbenchmarks_of_a_finding_are_taken_with_their_limits():
+    rates = {one.name: one for one in recording.benchmark_rates(parts.finding())}
+    assert list(rates) == list(parts.RATES)
+    product = rates[parts.PRODUCT]
+    assert (product.unit, product.trials) == ("FLOP", 3)
+    assert product.low < product.rate < product.high
+    assert product.share == pytest.approx(product.rate / 5e11)
+    assert rates["memory copy"].share is None
+
+
+def test_a_microbenchmark_without_a_rate_says_why_without_names_and_paths():
+    failed = made.failed(
+        "memory copy", "crashed", "cannot write /home/ada/x: it is full"
+    )
+    # A trial that was cut short did not fail.
+    cut = made.failed("graph call", "stopped", "was at work when the run was stopped")
+    finding = parts.finding(
+        {parts.PRODUCT: parts.RATES[parts.PRODUCT]},
+        notes={"microbenchmarks": parts.note()},
+        unavailable={"Python loop": "ada may not"},
+    )
+    finding = replace(finding, trials=(*finding.trials, failed, cut))
+    rates = recording.benchmark_rates(finding, ("ada",))
+    assert {one.name: one.missing for one in rates} == {
+        parts.PRODUCT: "",
+        "memory copy": "It cannot write <path>: it is full.",
+        "Python loop": "<name> may not.",
+        "graph call": "The run ended before it.",
+    }
+
+
+def test_samples_are_thinned_to_means_with_the_time_of_the_last():
+    columns = {"t": (1.0, 2.0, 3.0, 4.0, 5.0), "cpu": (1.0, 3.0, None, 5.0, None)}
+    # States have no mean, and are left out.
+    columns |= {"gpu0_throttle": (4.0,) * 5, "gpu0_busy": (0.5,) * 5}
+    assert recording.thinned(columns, 3) == {
+        "t": (2.0, 4.0, 5.0),
+        "cpu": (2.0, 5.0, None),
+        "gpu0_busy": (0.5, 0.5, 0.5),
+    }
+    for count in (0, 1, 149, 150, 151, 1000):
+        thin = recording.thinned({"t": tuple(float(at) for at in range(count))})
+        assert len(thin["t"]) <= recording.SAMPLES
+        assert not count or thin["t"][-1] == count - 1

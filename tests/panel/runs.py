@@ -4,6 +4,7 @@ import base64
 import re
 import threading
 
+from perfkit.machines.record import save
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.plan import (
     Finished,
@@ -13,7 +14,6 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
-from perfkit.passports.passport import save
 from tests.findings import made
 from tests.machines.pairs import passport
 

@@ -1,19 +1,12 @@
-from dataclasses import replace
-
 import pytest
 
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.machine.record import Software
-from perfkit.machines.classroom import notebooks
-from perfkit.passports.passport import save
+from perfkit.machines.record import save
 from tests.export.pages import POLICY, problems
-from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
 from tests.machines.passports import passport
-from tests.panel.runs import finished, links, settle, state
-
-WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
+from tests.panel.runs import finished, links, state
 
 
 @pytest.fixture
@@ -38,55 +31,29 @@ def test_nothing_is_read_before_show_is_pressed(panel):
 
 def test_it_shows_the_picture_and_every_machine_and_has_a_page(panel):
     panel.view.show.click()
-    room = panel.result()
+    room = finished(panel)
     assert state(panel) == "A class of 3 machines."
-    assert room.chart.alt in panel.view.found.value
-    assert all(name in panel.view.found.value for name in ("ada", "bob", "eve"))
-    assert "Every machine can run every notebook" in panel.view.told.value
+    assert room.chart.alt in panel.view.card.value
+    assert all(name in panel.view.card.value for name in ("ada", "bob", "eve"))
     ((name, page),) = links(panel.view.page.value)
     assert name == "class-lab-7.html"
     assert problems(page) == []
 
 
-def test_you_are_marked_without_reading_the_folder_again(panel, folder):
-    panel.result()
-    for path in folder.iterdir():
-        path.unlink()
-    settle(panel)
-    assert "you are here" not in panel.view.found.value
-    panel.view.you.value = "eve"
-    settle(panel)
-    assert "eve (you are here)" in panel.view.found.value
-    panel.view.you.value = "nobody"
-    settle(panel)
-    assert "you are here" not in panel.view.found.value
-
-
-def test_your_own_passport_from_elsewhere_joins_the_class(folder):
+def test_your_own_passport_joins_the_class_and_is_marked(folder):
     panel = perfkit.panel("class", folder=folder, you=passport("zoe", 4.0))
-    room = finished(panel)
-    assert len(room.passports) == 4
-    assert panel.view.you.value == "zoe"
-    assert "zoe (you are here)" in panel.view.found.value
-
-
-def test_who_cannot_run_which_notebook_is_said_with_the_reason(panel, folder):
-    for name in ("old", "older"):
-        save(passport(name, machine=WITHOUT), folder / f"{name}.json")
-    finished(panel)
-    told = panel.view.told.value
-    # Only the notebook that looks at the machine needs no TensorFlow.
-    said = "can run only 01_gpu_verification: TensorFlow is not installed."
-    assert f"old, older {said}" in told
-    assert "ada" not in told
+    assert len(finished(panel).passports) == 4
+    assert "zoe (you are here)" in panel.view.card.value
+    with pytest.raises(BadFileError, match="There is no file"):
+        perfkit.panel("class", folder=folder, you="mine.json")
 
 
 def test_a_broken_file_is_counted_and_the_rest_is_shown(panel, folder):
     (folder / "broken.json").write_text("{")
-    panel.result()
-    said = "A class of 3 machines. 1 file cannot be read: see the last table."
+    finished(panel)
+    said = "A class of 3 machines. 1 of its files cannot be read: see the last table."
     assert state(panel) == said
-    assert "broken.json" in panel.view.found.value
+    assert "broken.json" in panel.view.card.value
 
 
 def test_a_folder_that_is_none_gets_a_sentence_and_another_can_be_given(panel, folder):
@@ -98,42 +65,20 @@ def test_a_folder_that_is_none_gets_a_sentence_and_another_can_be_given(panel, f
     assert len(panel.result().passports) == 3
 
 
-def test_another_folder_waits_for_show(panel, folder):
-    panel.result()
-    panel.view.folder.value = "."
-    assert state(panel) == "Another folder is set: press Show."
-    panel.view.folder.value = str(folder)
-    assert state(panel) == "A class of 3 machines."
-
-
 def test_an_empty_folder_says_what_to_do(folder):
     (folder.parent / "empty").mkdir()
     panel = perfkit.panel("class", folder="empty")
-    panel.result()
-    assert state(panel) == (
-        "A class of 0 machines. Give a folder that passports lie in."
-    )
+    finished(panel)
+    assert state(panel) == "A class of 0 machines."
+    assert "`perfkit passport" not in panel.view.card.value
+    assert "perfkit passport -o NAME.json" in panel.view.card.value
     assert panel.view.page.value == ""
 
 
-def test_names_that_two_machines_share_or_that_attack_are_harmless(folder):
+def test_names_that_attack_are_harmless(folder):
     attacks = [one for one in ATTACKS.values() if "/" not in one and one.isascii()]
-    for name in ("nobody", *attacks[:4]):
-        save(passport(machine=WITHOUT), folder / f"{name[:80]}.json")
-    later = passport("nobody", recorded="2025-03-14T10:26:53+01:00")
-    panel = perfkit.panel("class", folder=folder, you=later)
+    for name in attacks[:4]:
+        save(passport(), folder / f"{name[:80]}.json")
+    panel = perfkit.panel("class", folder=folder)
     finished(panel)
-    options = panel.view.you.options
-    assert len(set(options)) == len(options) == 10
-    assert problems(POLICY + panel.view.told.value + panel.view.found.value) == []
-
-
-def test_your_passport_has_to_be_one(folder):
-    with pytest.raises(BadFileError, match="There is no file"):
-        perfkit.panel("class", folder=folder, you="mine.json")
-
-
-def test_every_notebook_of_the_sequence_is_known():
-    from tests.notebooks.test_notebooks import NOTEBOOKS as THERE
-
-    assert {path.stem for path in THERE} <= set(notebooks())
+    assert problems(POLICY + panel.view.card.value) == []

@@ -7,10 +7,9 @@ import pytest
 import perfkit
 from perfkit.errors import PerfkitError
 from perfkit.machines import recording
+from perfkit.machines.record import load, to_json
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
 from perfkit.measure.plan import Progress, TrialStarted
-from perfkit.passports import passport
-from perfkit.passports.passport import to_json
 from tests.findings import parts
 from tests.findings.made import MACHINE
 from tests.machines.test_recording import climbed, trained
@@ -120,7 +119,7 @@ def test_a_label_can_be_changed_after_the_run(house, panel):
 def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
     house.on = True
     # However long this machine halts, the time is not what ends the run.
-    monkeypatch.setattr(recording.Making, "_longest", lambda *_: float("inf"))
+    monkeypatch.setattr(recording, "_LATEST", float("inf"))
     panel.view.run.click()
     assert house.began.wait(30)
     panel.view.stop.click()
@@ -161,7 +160,7 @@ def test_save_never_takes_the_place_of_another_file(panel, tmp_path):
     settle(panel)
     panel.view.save.click()
     assert state(panel).startswith("Saved as")
-    assert passport.load(tmp_path / "new.json").label == "again"
+    assert load(tmp_path / "new.json").label == "again"
 
 
 def test_a_new_run_saves_over_no_earlier_passport(panel, tmp_path):

@@ -52,7 +52,6 @@ class BatchSize(Experiment):
     ] = 256
 
     name = "batch-size"
-    notebooks = ("03_batch_size",)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked."""

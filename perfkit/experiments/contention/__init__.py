@@ -111,7 +111,6 @@ class Contention(Experiment):
     ] = 0
 
     name = "contention"
-    notebooks = ("08_busy_machine",)
     baseline = QUIET
     # A load shows in the counters for as long as a trial works in one go.
     in_turns = False

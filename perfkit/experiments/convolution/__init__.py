@@ -68,7 +68,6 @@ class Convolution(Experiment):
     ] = "variants"
 
     name = "convolution"
-    notebooks = ("04_convolution",)
     baseline = BASELINE
     choices = CHOICES
     function: ClassVar[Function | None] = None

@@ -79,7 +79,6 @@ class CpuOrGpu(Experiment):
     ] = 0
 
     name = "cpu-or-gpu"
-    notebooks = ("07_cpu_or_gpu",)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked."""

@@ -88,7 +88,6 @@ class DataPipeline(Experiment):
     ] = "training"
 
     name = "data-pipeline"
-    notebooks = ("00_start_here", "02_data_pipelines")
     baseline = BASELINE
     choices = CHOICES
     function: ClassVar[Function | None] = None

@@ -55,7 +55,6 @@ class ExecutionMode(Experiment):
     name = "execution-mode"
     choices = CHOICES
     function: ClassVar[Function | None] = None
-    notebooks = ("06_eager_graph_xla",)
 
     @property
     def baseline(self) -> str:  # type: ignore[override]

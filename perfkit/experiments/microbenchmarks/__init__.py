@@ -94,7 +94,6 @@ class Microbenchmarks(Experiment):
     ] = ""
 
     name = "machine-ladder"
-    notebooks = ("01_gpu_verification",)
     baseline = benchmark.BASELINE
     needs = ("numpy",)
     # No ratio is wanted that turns would keep clear of the machine's moods, and what

@@ -57,7 +57,6 @@ class MixedPrecision(Experiment):
     ] = 3
 
     name = "mixed-precision"
-    notebooks = ("05_mixed_precision",)
     baseline = FLOAT32
     choices = CHOICES
 

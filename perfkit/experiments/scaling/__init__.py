@@ -95,7 +95,6 @@ class Scaling(Experiment):
     ] = 96
 
     name = "scaling"
-    notebooks = ("12_many_gpus",)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be shared out."""

@@ -31,22 +31,10 @@ CALLS = 32
 # so that a file of theirs holds a whole number of images.
 SIDE_ON_DISK, DEPTH_ON_DISK = 256, 4
 BYTES_ON_DISK = SIDE_ON_DISK**2 * DEPTH_ON_DISK
-FORGOTTEN = "that memory forgot"
 _RESIDENT = ", resident"
 # Steps on one example in a call, at most, and as a multiple of those on a batch: they
 # have to end within a turn.
 _MOST_AT_ONCE, _AT_ONCE = 64, 8
-# Multiplications and additions to train on an example: twice a product's in the first
-# layer, whose input has no gradient, three times in the others. What starts operations
-# and multiplies next to nothing has none.
-FLOP = {
-    "small-cnn": 2
-    * (
-        2 * 32**2 * 3**2 * 3 * 32
-        + 3 * (16**2 * 3**2 * 32 * 64 + 8**2 * 64 * 128 + 128 * 10)
-    ),
-    "wide-dense": 2 * (2 * 1024**2 + 3 * (2 * 1024**2 + 1024 * 10)),
-}
 
 
 @dataclass(frozen=True)
@@ -91,7 +79,7 @@ class Reference:
         fed = {
             "memory": "arrays in memory",
             "JPEG": f"{PHOTOGRAPHS} JPEG files of {WIDTH} by {HEIGHT} px",
-            "disk": f"images of {BYTES_ON_DISK:,} bytes in a file {FORGOTTEN}",
+            "disk": f"images of {BYTES_ON_DISK:,} bytes in a file that memory forgot",
         }
         return f"{MODELS[self.model].what}, fed from {fed[self.feed]}"
 

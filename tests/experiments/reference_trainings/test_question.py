@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import pytest
@@ -6,16 +5,14 @@ import pytest
 import perfkit
 from perfkit.experiments import experiment
 from perfkit.experiments.reference_trainings import trainings, trainings_of, work
-from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import Hardware
 from perfkit.experiments.shared.reference_jobs import (
-    FLOP,
     REFERENCES,
     RESIDENTS,
     not_eligible,
 )
+from perfkit.findings.training import PARTS
 from perfkit.measure.measurement import Variant
-from perfkit.passports.passport import PARTS
 from tests.experiments.references import ALONE, CALL, FED, measured
 from tests.findings import made
 
@@ -77,7 +74,9 @@ def test_parts_add_up_to_the_step_whatever_the_noise_and_however_few_the_changes
         replace(t, pauses={label: spent[:1] for label, spent in t.pauses.items()})
         for t in run.trials
     )
-    assert trainings(replace(run, trials=few)) == trainings(run)
+    both = (trainings(one) for one in (replace(run, trials=few), run))
+    for one, other in zip(*both, strict=True):
+        assert seconds(one) == pytest.approx(seconds(other))
     for training in trainings(measured(noise=0.1, extra=0.003)):
         if training.seconds:
             assert sum(seconds(training).values()) == pytest.approx(training.seconds)
@@ -104,10 +103,10 @@ def test_a_processor_copies_nothing_and_says_why():
 
 def test_noise_widens_the_parts_and_leaves_the_truth_within():
     quiet = named(trainings(measured(noise=0.001)), "small CNN from JPEG")
-    noisy = named(trainings(measured(noise=0.03)), "small CNN from JPEG")
+    noisy = named(trainings(measured(noise=0.1)), "small CNN from JPEG")
     for name in ("input", "compute"):
         one, other = quiet.part(name), noisy.part(name)
-        assert other.high - other.low > 3 * (one.high - one.low)
+        assert other.high - other.low > 2 * (one.high - one.low)
     share = FED["JPEG"] / (ALONE + CALL + FED["JPEG"]) * noisy.seconds
     assert noisy.part("input").low < share < noisy.part("input").high
 
@@ -204,16 +203,3 @@ def test_a_resident_training_ticks_and_changes_in_turn():
     assert {kind for kind, _ in fed[2:]} == {"Tick"}
     labels = [label for kind, label in resident if kind == "Pause"]
     assert labels[1:] == [work.TOGETHER, work.ONE, work.ONE_TOGETHER]
-
-
-@pytest.mark.parametrize("name", FLOP)
-def test_the_arithmetic_of_an_example_is_that_of_its_layers(name):
-    network = MODELS[name].build()
-    layers = [layer for layer in network.layers if hasattr(layer, "kernel")]
-    forward = [
-        # Every number of a kernel is used at every place of what comes out.
-        2 * math.prod(layer.output.shape[1:-1]) * math.prod(layer.kernel.shape)
-        for layer in layers
-    ]
-    # Backward each goes once to the kernel, and but for the first once to the input.
-    assert FLOP[name] == 3 * sum(forward) - forward[0]

@@ -1,11 +1,13 @@
-"""What one machine is, on one page: the record, read and written as a file."""
+"""A machine in one small file: the passport, written and read again.
 
-import itertools
+A passport may come from anybody, so it is read as data and held against its types.
+"""
+
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
@@ -17,17 +19,13 @@ from perfkit.findings.reading import (
 )
 from perfkit.findings.report import Report, Saved
 from perfkit.findings.text import plain
+from perfkit.findings.training import PARTS, Training
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
 SCHEMA: Final = 2
 # Seconds in which both measurements have two rounds or more on two cores.
 BUDGET_S: Final = 180.0
-# Why a thing was not measured for which the budget was too small.
-ENDED: Final = "The run ended before it."
-PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
-# In the order in which a step goes through them; what is left comes last.
-PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,72 +65,6 @@ class BenchmarkRate:
         return self.rate / self.limit
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """Seconds of a training's step that one thing takes.
-
-    Attributes:
-        name: Which thing.
-        seconds: Per step; below 0 where the change made the step slower, which noise
-            may do, or where things overlap. None where it was not measured.
-        low: Lower end of the 95 % interval of ``seconds``; ``high`` is the upper end.
-            It comes from rounds in which both ways met the same moments of the machine:
-            it is that of the part's share, at the usual length of a step.
-        how: By which change it was measured, or why it is 0 or None, in a sentence.
-    """
-
-    name: PartName
-    seconds: float | None = None
-    low: float | None = None
-    high: float | None = None
-    how: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    """One reference training: the same job on every machine, and its time taken apart.
-
-    Attributes:
-        name: Such as ``"small CNN from JPEG"``.
-        what: It in a line.
-        dtype: ``"float32"``, or a mixed precision as Keras names it.
-        job: What has to be equal for two machines to have done the same: the network,
-            the data, how they are fed, the seed and the number of the recipe.
-        batch: Examples in a step.
-        weights: Numbers that are learnt; None where no trial told.
-        seconds: Per step, steadily; None where it was not measured.
-        low: Lower end of the 95 % interval of ``seconds``; ``high`` is the upper end.
-        trials: How many trials that rests on.
-        parts: The split of ``seconds``, in the order of ``PARTS``; () where there is
-            none.
-        device: Where the step computed, such as ``"CPU:0"``; "" if unknown.
-        missing: Why it was not measured, in a sentence; "" where it was.
-    """
-
-    name: str
-    what: str = ""
-    dtype: str = "float32"
-    job: dict[str, str | int] = field(default_factory=dict)
-    batch: int
-    weights: int | None = None
-    seconds: float | None = None
-    low: float | None = None
-    high: float | None = None
-    trials: int = 0
-    parts: tuple[Part, ...] = ()
-    device: str = ""
-    missing: str = ""
-
-    @property
-    def rate(self) -> float | None:
-        """Examples per second; None where it was not measured."""
-        return self.batch / self.seconds if self.seconds else None
-
-    def part(self, name: PartName) -> Part | None:
-        """One part of the split; None where the training has no split."""
-        return next((part for part in self.parts if part.name == name), None)
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Passport(Saved):
     """A machine with its checks, the rates of its parts and the reference trainings.
@@ -141,22 +73,15 @@ class Passport(Saved):
         label: What its maker calls the machine.
         recorded: When it was begun, ISO 8601 with the offset from UTC.
         perfkit: The version that made it.
-        machine: What was measured on.
-        checks: What is to be said of it, what costs most first.
+        machine: The computer, its software and its settings.
+        checks: What the doctor says of it, what costs most first.
         microbenchmarks: In their usual order.
         trainings: In the order of the reference trainings.
-        samples: The machine's load on one clock: ``"t"`` in seconds from the start,
-            then one list per reading; None where the driver gave none. Thinned out.
-        phases: From when to when on that clock each measurement went, by its
-            experiment's name; from its first visit to its last.
-        visits: From when to when each of its visits went: a machine changes, so that
-            each thing is measured several times with others in between. Older passports
-            have none.
+        samples: The machine's load while the trainings ran, or without them the
+            microbenchmarks: ``"t"`` in seconds, then one list per reading; None where
+            the driver gave none. Thinned out.
         noise_floors: By an experiment's name, the ratio that two runs of the same thing
             reached in it, at most; none where that is unknown.
-        drift: By an experiment's name, by how much all of its rates may be off together
-            because the machine rises and falls: half of the 95 % interval of the
-            logarithm, which the intervals hold already. Older passports have none.
         parameters: By an experiment's name, the parameters it was run with.
         missed: Why a part of it is missing, a sentence each.
         budget_s: Seconds it was given.
@@ -176,10 +101,7 @@ class Passport(Saved):
     microbenchmarks: tuple[BenchmarkRate, ...] = ()
     trainings: tuple[Training, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
-    phases: dict[str, tuple[float, float]] = field(default_factory=dict)
-    visits: dict[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     noise_floors: dict[str, float] = field(default_factory=dict)
-    drift: dict[str, float] = field(default_factory=dict)
     parameters: dict[str, dict[str, str | bool | int | float | None]] = field(
         default_factory=dict
     )
@@ -193,26 +115,26 @@ class Passport(Saved):
     @property
     def has_rates(self) -> bool:
         """Whether anything was measured."""
-        return any(p.rate for p in self.microbenchmarks) or any(
-            t.rate for t in self.trainings
-        )
+        rates = [one.rate for one in self.microbenchmarks]
+        return any((*rates, *(training.rate for training in self.trainings)))
 
     @property
     def report(self) -> Report:
         """What a person reads of it."""
-        from perfkit.passports.words import report
+        from perfkit.machines.report import passport_report
 
-        return report(self)
+        return passport_report(self)
 
 
 # One takes 20 to 40 KB.
 LARGEST_BYTES = 10**6
-# Of the samples; more cannot be told apart on a chart.
+# More cannot be told apart on a chart.
 MOST_SAMPLES = 300
 _MOST = {"checks": 500, "microbenchmarks": 300}
 _MOST |= {"trainings": 100, "samples": 200, "missed": 100}
 _LONGEST_LABEL = 200
-_MOST_VISITS = 100
+# No reading has more of them.
+_DIGITS = 6
 
 
 def load(path: str | Path) -> Passport:
@@ -260,13 +182,6 @@ def faults(passport: Passport) -> Iterator[str]:
             yield f"a part of {name} lies outside its interval"
     if min(passport.noise_floors.values(), default=1.0) <= 0:
         yield "a noise floor is not above 0"
-    if max(map(len, (passport.visits, *passport.visits.values()))) > _MOST_VISITS:
-        yield f"it has more than {_MOST_VISITS} visits"
-    if min(passport.drift.values(), default=0.0) < 0:
-        yield "a drift is below 0"
-    spans = (*passport.phases.values(), *itertools.chain(*passport.visits.values()))
-    if any(end < began for began, end in spans):
-        yield "a measurement ends before it begins"
     if max(map(len, passport.samples.values()), default=0) > MOST_SAMPLES:
         yield f"it has more than {MOST_SAMPLES} samples"
     yield from faults_of_samples(passport.samples)
@@ -299,13 +214,18 @@ def recorded() -> dict[str, Passport]:
     }
 
 
-# No reading has more of them.
-_DIGITS = 6
-
-
 def to_json(passport: Passport) -> str:
     """Write a passport as JSON: what is not known is left out, numbers are short."""
-    return in_short(passport, nulls=False)
+    document = _shortened(json.loads(encode(passport)))
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {n: _shortened(one) for n, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_shortened(item) for item in value]
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 def save(passport: Passport, path: str | Path) -> Path:
@@ -324,18 +244,3 @@ def save(passport: Passport, path: str | Path) -> Path:
     saved = store.write_as(path, data, passport.kind)
     store.remember(passport, saved)
     return saved
-
-
-def in_short(record: object, *, nulls: bool = True) -> str:
-    """Write a record as JSON with short numbers, without what is null if so asked."""
-    told = _short_numbers(json.loads(encode(record)), nulls=nulls)
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
-
-
-def _short_numbers(value: Any, *, nulls: bool) -> Any:
-    if isinstance(value, dict):
-        kept = {n: one for n, one in value.items() if nulls or one is not None}
-        return {n: _short_numbers(one, nulls=nulls) for n, one in kept.items()}
-    if isinstance(value, list):
-        return [_short_numbers(item, nulls=nulls) for item in value]
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

@@ -1,0 +1,120 @@
+"""The charts of two machines and of a class: a row for each step and each part."""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from perfkit import units
+from perfkit.charts import canvas, curves, rows, scale
+from perfkit.charts.canvas import BLUE, RED
+from perfkit.charts.figure import INK, Figure
+from perfkit.findings.text import plain
+from perfkit.machines.classroom import Classroom, Measure
+from perfkit.machines.compare import Row, TwoMachines
+from perfkit.machines.report import speed_in_words
+
+_HEIGHT = 0.8
+# Longer charts are read by nobody; the table has all rows.
+_MOST = 60
+# Beyond, a ratio stands at the edge: one broken file must not flatten all others.
+_FARTHEST = 1000.0
+# Dots that the eye cannot tell apart are one: so many fit between 1 and e.
+_APART = 80
+
+
+@canvas.fitting
+def speeds(two: TwoMachines) -> Figure:
+    """Draw B's speed over A's with its interval; 1 is neither faster nor slower."""
+    title, main = "How fast B is, against A", two.main.training if two.main else ""
+    shown = [row for row in two.rows if row.is_step or row.training in ("", main)]
+    shown = [row for row in shown if row.speed][:_MOST]
+    if not shown:
+        return canvas.message(title, "Nothing was measured on both machines.")
+    guess = [f"your guess: {plain(two.guess, 80)}"] if two.guess else []
+    legend = ["line: 95 % interval", "arrow: faster or slower is shown"]
+    legend = canvas.caption_lines([*legend, "ring: too noisy to say", *guess])
+
+    def draw(axes: Axes) -> None:
+        ratios = [1.0, *(_within(row.speed or 1.0) for row in shown)]
+        ends = scale.limits(ratios, [row.low for row in shown])
+        _ratio_axis(axes, *ends, "B's speed over A's")
+        for place, row in enumerate(shown):
+            _draw_speed(axes, place, row)
+
+    words = [(row.title, (speed_in_words(row), "")) for row in shown]
+    alt = "; ".join(
+        f"{row.title} {speed_in_words(row)}, {row.verdict}" for row in shown
+    )
+    alt = f"{'. '.join([title, alt, *guess])}."
+    return rows.picture(title, words, legend, draw, alt=alt, height=_HEIGHT)
+
+
+def _draw_speed(axes: Axes, place: int, row: Row) -> None:
+    if row.speed is None or not row.verdict:
+        return
+    mark, filled, colour = canvas.MARKS[row.verdict]
+    first, last = axes.get_xlim()
+    ends = (row.low, row.speed, row.high)
+    low, at, high = (min(max(value, first), last) for value in ends)
+    axes.hlines(place, low, high, colors=colour, lw=2.2)
+    face = colour if filled else "none"
+    axes.plot(at, place, mark, ms=8, color=colour, mfc=face, mew=1.6, clip_on=False)
+
+
+@canvas.fitting
+def strips(room: Classroom) -> Figure:
+    """Draw a dot for each machine in the row of each step and part."""
+    title = "Every machine against the median one"
+    shown = [one for one in room.measures if one.median is not None][:_MOST]
+    if not shown:
+        return canvas.message(title, "Nothing was measured on three machines.")
+    legend = [
+        "dot: a machine, or several at the same place",
+        "dashed line: the median machine, whose value is to the right",
+        *(["\u25c6 you are here"] if room.you is not None else []),
+    ]
+
+    def draw(axes: Axes) -> None:
+        ratios = [_within(ratio) for one in shown for ratio in one.ratios]
+        _ratio_axis(axes, min(ratios), max(ratios), "speed over the median machine's")
+        for place, one in enumerate(shown):
+            dots = _told_apart(one.ratios)
+            axes.plot(
+                dots, [place] * len(dots), "o", color=BLUE, ms=6, alpha=0.7, mew=0
+            )
+            if yours := one.ratio(room.you):
+                axes.plot(_within(yours), place, "D", color=RED, ms=8, mec=INK, mew=0.8)
+
+    words = [(one.name, (one.in_words, "")) for one in shown]
+    alt = f"{'. '.join([title, *(_sentence(one, room.you) for one in shown)])}."
+    lines = canvas.caption_lines(legend)
+    return rows.picture(title, words, lines, draw, alt=alt, height=_HEIGHT)
+
+
+def _told_apart(ratios: Sequence[float]) -> list[float]:
+    places = {round(math.log(_within(ratio)) * _APART) for ratio in ratios}
+    return [math.exp(place / _APART) for place in sorted(places)]
+
+
+def _sentence(measure: Measure, you: int | None) -> str:
+    low, high = units.ratio(min(measure.ratios)), units.ratio(max(measure.ratios))
+    yours = measure.ratio(you)
+    here = f", you at {units.ratio(yours)}" if yours else ""
+    return f"{measure.name}: {len(measure.speeds)} machines from {low} to {high}{here}"
+
+
+def _ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:
+    """Ratios on a logarithmic axis; a dashed line marks 1."""
+    # Machines that are alike shall look alike.
+    low, high = min(0.5, low) / 1.15, max(2.0, high) * 1.15
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    curves.put(axes, scale.log_ticks(low, high), units.ratio)
+    axes.set_xlabel(f"{label} (logarithmic)")
+    axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
+
+
+def _within(ratio: float) -> float:
+    """A ratio as far away as an axis shows it."""
+    return min(max(ratio, 1 / _FARTHEST), _FARTHEST)

@@ -1,1 +1,0 @@
-"""What is one machine on one page?"""
