@@ -23,7 +23,6 @@ _FARTHEST = 1000.0
 _APART = 80
 
 
-@canvas.fitting
 def speeds(two: TwoMachines) -> Figure:
     """Draw B's speed over A's with its interval; 1 is neither faster nor slower."""
     title, main = "How fast B is, against A", two.main.training if two.main else ""
@@ -62,7 +61,6 @@ def _draw_speed(axes: Axes, place: int, row: Row) -> None:
     axes.plot(at, place, mark, ms=8, color=colour, mfc=face, mew=1.6, clip_on=False)
 
 
-@canvas.fitting
 def strips(room: Classroom) -> Figure:
     """Draw a dot for each machine in the row of each step and part."""
     title = "Every machine against the median one"

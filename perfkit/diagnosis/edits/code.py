@@ -237,7 +237,7 @@ class Code:
             call
             for call in self.calls_of("compile")
             if dotted(receiver(call) or call) not in ("", "re")
-            if maker in self.names.above(call)
+            if maker in [*self.names.above(call)]
             or (
                 dotted(receiver(call) or call) == dotted(model)
                 and self.names.function_of(call) is here
