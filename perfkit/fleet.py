@@ -118,7 +118,7 @@ def measure(
         folder.mkdir(parents=True, exist_ok=True)
         runs = pending = list(_start(client, command, folder))
         hosts = ", ".join(plain(run.host) for run in runs)
-        say(f"Measuring on {len(runs)} hosts, for {limit:.0f} s at most: {hosts}.")
+        say(f"Measuring for {limit:.0f} s at most on {hosts}.")
         deadline = time.monotonic() + limit
         while pending:
             time.sleep(_POLL_S)
