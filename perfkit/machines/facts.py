@@ -1,7 +1,7 @@
 """In what two machines differ: hardware, software, settings, load."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,8 @@ class Fact:
     b: str
 
 
-def _per_second(unit: str) -> Callable[[float], str]:
-    return lambda value: units.rate(value, unit)
+def _hertz(value: float) -> str:
+    return units.rate(value, "Hz")
 
 
 # Where it stands in a record, by what it is called; "gpu" is the card that computes.
@@ -39,20 +39,15 @@ _READINGS = {
     "GPU memory": "gpu.memory",
     "link lanes under load": "gpu.link.busy_width",
     "link generation under load": "gpu.link.busy_generation",
-    "GPU power limit in watts": "gpu.power.limit",
     "highest GPU clock": "gpu.clocks.sm_max",
     "GPU slowed by": "gpu.clocks.busy_throttle",
     "instruction sets": "machine.processor.instructions",
     "highest frequency": "machine.processor.frequency_max",
     "memory granted": "machine.memory",
-    "bytes in swap": "machine.load.swap",
-    "disk of the data, cold": "machine.disk.cold",
     "file system of the data": "machine.disk.filesystem",
     "cores that other programs kept busy": "others",
     "governor": "machine.processor.governor",
     "energy preference": "machine.processor.preference",
-    "boost": "machine.processor.boost",
-    "frequency allowed": "machine.processor.frequency_allowed",
     "on battery": "machine.load.on_battery",
     "TensorFlow build": "machine.software.build",
     "Python": "machine.python",
@@ -60,12 +55,8 @@ _READINGS = {
     "system": "machine.system",
 }
 _WRITERS = {
-    **dict.fromkeys(("GPU memory", "memory granted", "bytes in swap"), units.size),
-    "disk of the data, cold": _per_second("B"),
-    **dict.fromkeys(
-        ("highest GPU clock", "highest frequency", "frequency allowed"),
-        _per_second("Hz"),
-    ),
+    **dict.fromkeys(("GPU memory", "memory granted"), units.size),
+    **dict.fromkeys(("highest GPU clock", "highest frequency"), _hertz),
 }
 
 

@@ -62,7 +62,7 @@ def test_it_is_not_compared(tmp_path, capsys):
     said = capsys.readouterr().err.removesuffix("\n")
     assert said.startswith("perfkit: ")
     assert "\n" not in said
-    assert "is an account, which explains one training" in said
+    assert "holds no machine's parts of a step" in said
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_other_code_is_another_training(folder):
     with pytest.raises(MissingPartError) as caught:
         perfkit.diagnose(another, replay=folder)
     assert str(caught.value).startswith(
-        "recordings holds no recording of another as it is written here: record one"
+        "recordings holds no diagnosis of another as it is written here: record one"
     )
 
 
@@ -86,7 +86,7 @@ def test_comments_and_layout_are_no_other_code_and_a_word_is(tmp_path):
 def test_code_that_cannot_be_read_has_no_recording(tmp_path):
     store.save(diagnosis(training="len"), tmp_path)
     assert digest(len) == diagnosis().code == ""
-    with pytest.raises(MissingPartError, match="no recording of len"):
+    with pytest.raises(MissingPartError, match="no diagnosis of len"):
         perfkit.diagnose(len, replay=tmp_path)
 
 
@@ -102,4 +102,4 @@ def test_an_environment_variable_turns_every_diagnosis_into_a_replay(
         open_diagnosis(make_training, only=("XLA",))
     (tmp_path / "train.py").write_text("def make_training():\n    return 1, 2\n")
     assert cli.main(["diagnose", str(tmp_path / "train.py")]) == 1
-    assert "holds no recording of train.py:make_training" in capsys.readouterr().err
+    assert "holds no diagnosis of train.py:make_training" in capsys.readouterr().err
