@@ -82,11 +82,7 @@ def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     What code of the user's draws, counts or reads in Python a graph would do once.
     """
     names = {*_STEPS, *names_in(*code.calls_of("compile"))}
-    traced = code.calls_of("function") or any(
-        called(decorator) == "function"
-        for one in code.functions
-        for decorator in getattr(one, "decorator_list", ())
-    )
+    traced = any(dotted(node).endswith(".function") for node in code.nodes)
     if traced or any(_name(one) in names for one in code.functions):
         raise Unsure
     yield from _without_eager(code)
@@ -324,6 +320,10 @@ def line_shown(code: Code, cause: Cause) -> int:
         if cause.change == "graph":
             first = min(start for start, *_ in _without_eager(code))
             return code.text.source.count("\n", 0, first) + 1
+        if cause.cause in ("xla", "step-overhead"):
+            return line_of(require(code.compile))
+        if cause.cause == "validation":
+            return line_of(require(code.fit).within)
         if cause.cause in _STAGES:
             return _line_of_stage(code, cause.cause)
         names = _NAMES[cause.cause](code, cause)
