@@ -46,7 +46,7 @@ REFUSED = {
     "a class without a folder": "class {folder}/nowhere",
     "a machine that is not there": "compare {folder}/a.json {folder}/b.json",
     "a passport without a file": "passport",
-    "a fleet with an unknown question": "fleet run vectoris",
+    "a fleet with an unknown question": "fleet tcp://127.0.0.1:1 run vectoris",
     "a lab without a folder": "lab {folder}/nowhere",
     "a doctor without a folder": "doctor --folder {folder}/nowhere",
 }
