@@ -35,7 +35,6 @@ REFUSED = {
     "a file that is no JSON": "show {folder}/broken.json",
     "a page of nothing": "export {folder}/nothing.json",
     "a script that is not there": "diagnose {folder}/train.py",
-    "a function that is not there": "diagnose {folder}/empty.py:make_training",
     "a script's argument in front of --": "diagnose {folder}/empty.py --epochs 2",
     "lines of a script that is not there": "lines {folder}/train.py",
     "a race of one": "race {folder}/empty.py",
