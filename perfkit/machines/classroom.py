@@ -15,13 +15,13 @@ from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold, Report, Shown, Table, in_html
+from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.tables import frame
 from perfkit.findings.text import minute, plain
 from perfkit.findings.training import seconds
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
-from perfkit.machines.compare import BUSY, widened
+from perfkit.machines.compare import BUSY, Pictured, widened
 from perfkit.machines.record import Passport, load, parse, to_json
 from perfkit.machines.report import too_short
 from perfkit.machines.sides import STEP, Key, side_of
@@ -126,7 +126,7 @@ class Measure:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Classroom(Shown):
+class Classroom(Pictured):
     """Many machines, each with its passport.
 
     Attributes:
@@ -215,18 +215,10 @@ class Classroom(Shown):
             "problem": "",
         }
 
-    def export(self, path: str | Path) -> Path:
-        """Write all of it as one HTML page that needs no network.
-
-        Raises:
-            BadFileError: It cannot be written.
-            BadParameterError: ``path`` is no place for a page.
-        """
-        from perfkit.export.page import save
-        from perfkit.machines.report import page
-
-        sources = [passport.path for passport in self.passports if passport.path]
-        return save(path, lambda: page(self), sources)
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The files of the passports."""
+        return tuple(one.path for one in self.passports if one.path)
 
     @property
     def report(self) -> Report:
@@ -239,9 +231,6 @@ class Classroom(Shown):
             besides=tuple(_remarks(self)),
             folds=tuple(Fold(table.title, tables=(table,)) for table in tables[1:]),
         )
-
-    def _repr_html_(self) -> str:
-        return in_html(self.report, figure=self.chart.in_page())
 
 
 def classroom(

@@ -85,8 +85,37 @@ class Row:
         return "A" if self.verdict == "faster" else ""
 
 
+class Pictured(Shown):
+    """What has a report, a chart and a page."""
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The files it is made from, which no page may take the place of."""
+        return ()
+
+    @property
+    def chart(self) -> Figure:
+        """Its picture."""
+        raise NotImplementedError(f"{type(self).__name__} has no chart")
+
+    def export(self, path: str | Path) -> Path:
+        """Write all of it as one HTML page that needs no network.
+
+        Raises:
+            BadFileError: It cannot be written.
+            BadParameterError: ``path`` is no place for a page.
+        """
+        from perfkit.export.page import save
+        from perfkit.machines.report import page
+
+        return save(path, lambda: page(self), self.sources)
+
+    def _repr_html_(self) -> str:
+        return in_html(self.report, figure=self.chart.in_page())
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TwoMachines(Shown):
+class TwoMachines(Pictured):
     """How two machines differ, and which part of a step holds the difference.
 
     Attributes:
@@ -142,11 +171,12 @@ class TwoMachines(Shown):
     def verdict(self) -> Outcome:
         """What is shown over all trainings, as a word."""
         counts = Counter(row.verdict for row in self.steps if row.verdict)
-        if not counts:
-            both = any(row.a and row.b for row in self.steps)
-            return "not the same job" if both else "not measured"
+        if not counts and any(row.a and row.b for row in self.steps):
+            return "not the same job"
         if self.busy:
             return "busy"
+        if not counts:
+            return "not measured"
         if counts["faster"] and counts["slower"]:
             return "depends on the training"
         # Without a claim, one step that may hide a difference leaves all of it open.
@@ -170,21 +200,6 @@ class TwoMachines(Shown):
     def table(self) -> "DataFrame":
         """One row per step, part and microbenchmark."""
         return frame([vars(row) for row in self.rows], [f.name for f in fields(Row)])
-
-    def export(self, path: str | Path) -> Path:
-        """Write all of it as one HTML page that needs no network.
-
-        Raises:
-            BadFileError: It cannot be written.
-            BadParameterError: ``path`` is no place for a page.
-        """
-        from perfkit.export.page import save
-        from perfkit.machines.report import page
-
-        return save(path, lambda: page(self))
-
-    def _repr_html_(self) -> str:
-        return in_html(self.report, figure=self.chart.in_page())
 
 
 def compare(

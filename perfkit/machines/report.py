@@ -245,11 +245,14 @@ def _busy(two: TwoMachines) -> Verdict:
     cores = units.significant(side.cores_of_others or 0.0, 2)
     load = side.machine.load
     top = ", ".join(plain(one.program, 40) for one in load.top[:3]) if load else ""
-    claim = f"{_claim(two.main, _times(two.main)[0])} " if two.main else ""
+    much = "How fast it is by itself is not known yet."
+    if two.main:
+        claim = _claim(two.main, _times(two.main)[0])
+        much = f"{claim} How much of that is the load is not known yet."
     return Verdict(
         headline=f"{two.busy} was busy while it was recorded: other programs kept "
         f"{cores} of its {side.machine.cores} cores busy{f' ({top})' if top else ''}.",
-        much=f"{claim}How much of a difference is the machine's is not known yet.",
+        much=much,
         sure="not known yet",
         next=f"End them, record {two.busy} again, and compare again.",
     )
