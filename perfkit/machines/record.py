@@ -1,6 +1,6 @@
 """A machine in one small file: the passport, written and read again.
 
-A passport may come from anybody, so it is read as data and held against its types.
+A passport may come from anybody, so it is read as data and checked against its types.
 """
 
 import json
