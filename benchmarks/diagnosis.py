@@ -27,6 +27,7 @@ from pathlib import Path
 import by_hand
 from engine import BESIDE
 
+from perfkit.account.causes import CAUSES
 from perfkit.diagnosis.changes.resident import PARTS
 from perfkit.diagnosis.edits import patch
 from perfkit.diagnosis.maker import InFile, maker
@@ -164,6 +165,7 @@ def row_of(path, options):
         "noise_floor": found.noise_floor,
         "others": mean(found.samples.get("cpu_other", ())),
         "causes": [plain(cause) for cause in found.causes],
+        "profiled": profiled(found),
         "all": {c.variant: [c.ratio, c.low, c.high] for c in found.comparisons},
     }
     if options.diff:
@@ -192,6 +194,14 @@ def diagnosed(path, budget):
             if told is None and session.finding and tells(session.finding):
                 told = time.perf_counter() - began - session.finding.facts["ready_s"]
         return session.finding, time.perf_counter() - began, told
+
+
+def profiled(found):
+    """The cause that the account alone names first; "" where an A/B test leads."""
+    for tip in found.account.tips if found.account else ():
+        if found.verdict.headline == f"{tip.do}.":
+            return next(one.swap or one.id for one in CAUSES if one.id == tip.cause)
+    return ""
 
 
 def proved(path, found):
@@ -278,13 +288,13 @@ def named(row):
     causes = row.get("causes", ())
     own = [c["speedup"] for c in causes if c["cause"] in row["planted"]]
     if not own:
-        return False
+        return row.get("profiled", "") in row["planted"]
     best = causes[0]["speedup"]
     return own[0][0] >= best[1] or own[0][2] >= best[0]
 
 
 def accusations(row):
-    """The defects that are claimed of a healthy training."""
+    """The defects that are claimed of a healthy training, by A/B test or profile."""
     large = (c for c in row.get("causes", ()) if c["speedup"][0] > ACCUSED)
     return [
         c for c in large if c["kind"] == "defect" and c["cause"] not in OF_THE_MACHINE
@@ -303,6 +313,7 @@ def totals(rows):
     fixes = [check for row in guilty for check in row.get("checks", ())]
     chances = [check for row in healthy for check in row.get("checks", ())]
     clean = [row for row in healthy if "causes" in row and not accusations(row)]
+    clean = [row for row in clean if not row.get("profiled")]
     yield "planted cause first, or equal", sum(map(named, guilty)), len(guilty), 0.95
     yield "fix as fast as claimed", good(fixes), len(guilty), 0.9
     yield "healthy without a defect", len(clean), len(healthy), 1.0
@@ -326,6 +337,8 @@ def show(row):
     print("\r", end="", file=sys.stderr)
     top = row.get("causes", ())[:1]
     first = f"{top[0]['cause']} ({top[0]['change']})" if top else "nothing"
+    if row.get("profiled"):
+        first = f"{row['profiled']} (profiled)"
     mark = "" if not row["planted"] else "+ " if named(row) else "- "
     claim = in_text(top[0]["speedup"]) if top else ""
     checks = row.get("checks", ())
@@ -345,6 +358,8 @@ def show(row):
         print(f"  {row['patch']['says']}")
     for cause in accusations(row) if not row["planted"] else ():
         print(f"  FALSELY ACCUSED: {cause['cause']} {in_text(cause['speedup'])}")
+    if row.get("profiled") and not row["planted"]:
+        print(f"  FALSELY ACCUSED: {row['profiled']} (profiled)")
     for problem in filter(None, (one.get("problem") for one in (row, *checks))):
         print(f"  {problem}")
 
