@@ -38,7 +38,6 @@ ALLOWED = {
     ("perfkit/measure/launcher.py", "self._messages.recv"): OWN_PIPE,
     ("perfkit/measure/host.py", "self._connection.recv"): OWN_PIPE,
     ("perfkit/measure/server.py", "asking.recv"): OWN_PIPE,
-    ("perfkit/experiments/scaling/agreement.py", "told.recv"): OWN_PIPE,
     ("perfkit/charts/canvas.py", "ElementTree.fromstring"): DRAWN,
     ("perfkit/charts/figure.py", "ElementTree.fromstring"): DRAWN,
 }

@@ -3,11 +3,11 @@ import re
 import pytest
 
 from perfkit import gallery
-from perfkit.experiments.scaling.numbers import SHARED
+from perfkit.experiments.scaling.verdict import SHARED
 from perfkit.experiments.scaling.work import LOGICAL
 from perfkit.findings import store
 from tests.charts.test_any_finding import check
-from tests.experiments.scalings import linked, measured, steps
+from tests.experiments.scalings import measured, steps
 from tests.findings.made import finding as made
 from tests.findings.made import of_run
 
@@ -23,15 +23,14 @@ def test_it_comes_first_for_several_devices_and_never_for_one():
 
 
 def test_it_tells_rate_and_efficiency_of_every_number_of_devices():
-    figure = check(gallery.chart(finding(measured(linked(steps()))), "scaling"))
+    figure = check(gallery.chart(finding(measured(steps())), "scaling"))
     assert "what several GPUs bring" in figure.alt
     # 32 examples in 10 ms, and 128 in 14.5 ms.
     assert re.search(r"1 GPU: 3,[12]\d0 examples/s \(3,", figure.alt)
     assert re.search(r"4 GPUs: 8,[789]\d0 examples/s \(8,", figure.alt)
-    assert "efficiency 69 % (" in figure.alt
-    assert "4 GPUs, own gradients: " in figure.alt
-    assert "ideal" in figure.svg
-    assert ">1/n<" not in figure.svg
+    assert "Efficiency of 4 GPUs: 69 % (" in figure.alt
+    assert ">ideal<" in figure.svg
+    assert ">69 %<" in figure.svg
     assert SHARED not in figure.alt
 
 
@@ -40,38 +39,16 @@ def test_logical_devices_are_drawn_with_what_they_cannot_show(tmp_path):
     figure = check(gallery.chart(store.load(path), "scaling"))
     assert SHARED in figure.alt
     assert "what more GPUs" in figure.svg
-    assert ">1/n<" in figure.svg
 
 
-def test_the_sum_is_drawn_as_computed_and_as_seen_or_as_seen_alone():
-    figure = check(gallery.chart(finding(measured(linked(steps()))), "sums"))
-    # 4 MB at 4 GB/s, and 4 ms in the steps.
-    told = r"2 GPUs: seen ([\d.]+) ms .*?, computed ([\d.]+) m?s"
-    seen, computed = re.search(told, figure.alt).groups()
-    assert float(seen) == pytest.approx(4, rel=0.1)
-    assert float(computed) == pytest.approx(1, rel=0.1)
-    assert "not measured" in figure.svg
-    assert "which the link does not explain and nothing measured" in figure.svg
-    assert SHARED not in figure.alt
-    shared = finding(measured(linked(steps(kind=LOGICAL))))
-    assert SHARED in check(gallery.chart(shared, "sums")).alt
-    assert "sums" in gallery.kinds(shared)
-    figure = check(gallery.chart(finding(measured(steps())), "sums"))
-    assert "nothing was predicted" in figure.alt
-
-
-@pytest.mark.parametrize("kind", ["scaling", "sums"])
 @pytest.mark.parametrize("rounds", [1, 4])
 @pytest.mark.parametrize("noise", [0.002, 0.9])
 @pytest.mark.parametrize("more", [{}, {"notes": {"scaling": [7]}}])
-def test_however_noisy_it_is_a_picture(kind, rounds, noise, more):
-    run = measured(linked(steps()), rounds=rounds, noise=noise, **more)
-    check(gallery.chart(finding(run), kind))
+def test_however_noisy_it_is_a_picture(rounds, noise, more):
+    run = measured(steps(), rounds=rounds, noise=noise, **more)
+    check(gallery.chart(finding(run), "scaling"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "said"), [("scaling", "Fewer than two"), ("sums", "No sum was timed")]
-)
-def test_too_little_is_a_picture_that_says_so(kind, said):
-    assert said in check(gallery.chart(made(experiment="scaling"), kind)).alt
-    check(gallery.chart(finding(measured(steps((1,)))), kind))
+def test_too_little_is_a_picture_that_says_so():
+    for little in (made(experiment="scaling"), finding(measured(steps((1,))))):
+        assert "Fewer than two" in check(gallery.chart(little, "scaling")).alt

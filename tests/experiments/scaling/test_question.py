@@ -4,18 +4,18 @@ import re
 import pytest
 
 import perfkit
-from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments import experiment, scaling
-from perfkit.experiments.scaling import ONE_GPU, Scaling
-from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
-from perfkit.experiments.scaling.numbers import LINK, SHARED
+from perfkit.errors import BadParameterError
+from perfkit.experiments import experiment
+from perfkit.experiments.scaling import Scaling
+from perfkit.experiments.scaling.verdict import NOTE, SHARED, result
 from perfkit.experiments.scaling.work import GPU, LOGICAL
-from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Pause, Tick
+from tests.experiments import scalings
 from tests.experiments.races import sayings
-from tests.experiments.scalings import linked, measured, note, steps
+from tests.experiments.scalings import STEP, SUM_S, measured, steps
 
 SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
+WHOLE = STEP + scalings.STRATEGY_S + SUM_S
 
 
 verdict, said = sayings("scaling")
@@ -25,10 +25,12 @@ def variants_of(**asked):
     return experiment("scaling", **asked).make_variants()
 
 
-def test_without_a_gpu_devices_are_logical_and_every_name_says_so(gpus):
+@pytest.mark.parametrize("present", [0, 1])
+def test_without_several_gpus_devices_are_logical_and_every_name_says_so(gpus, present):
+    gpus(present)
     variants = variants_of()
     assert [(one.name, one.against) for one in variants.values()] == [
-        ("1 logical device", ""),
+        ("1 logical device", "1 logical device"),
         ("1 logical device, strategy", "1 logical device"),
         ("1 logical device, fed", "1 logical device"),
         ("2 logical devices", "1 logical device"),
@@ -37,7 +39,6 @@ def test_without_a_gpu_devices_are_logical_and_every_name_says_so(gpus):
         ("4 logical devices", "1 logical device"),
         ("4 logical devices, own gradients", "4 logical devices"),
         ("4 logical devices, fed", "4 logical devices"),
-        (LINK, ""),
     ]
     assert not any(one.unavailable for one in variants.values())
 
@@ -49,22 +50,18 @@ def test_a_few_logical_devices_are_usual(gpus, cores, most):
     assert f"{most + 1} logical devices" not in variants_of()
 
 
-def test_with_gpus_all_of_them_are_tried(gpus):
-    gpus(6)
+@pytest.mark.parametrize(
+    ("most", "tried"),
+    [(2, (1, 2)), (3, (1, 2, 3)), (6, (1, 2, 4, 6)), (8, (1, 2, 4, 8))],
+)
+def test_with_gpus_numbers_of_them_double_up_to_all(gpus, most, tried):
+    gpus(most)
     plain = [name for name in variants_of() if name.endswith(("GPU", "GPUs"))]
-    assert plain == ["1 GPU", "2 GPUs", "4 GPUs", "6 GPUs"]
+    assert plain == ["1 GPU", *(f"{count} GPUs" for count in tried[1:])]
     assert next(iter(variants_of(on="logical"))) == "1 logical device"
 
 
 def test_more_gpus_than_there_are_are_not_run_and_say_how_many_there_are(gpus):
-    gpus(1)
-    variants = variants_of()
-    assert list(variants) == ["1 GPU", "1 GPU, strategy", "1 GPU, fed", "2 GPUs"]
-    assert variants["2 GPUs"].unavailable == "one GPU is all there is"
-    four = variants_of(devices=4)
-    assert four["4 GPUs, fed"].unavailable == "one GPU is all there is"
-    assert four["1 GPU, fed"].unavailable == ""
-    assert four[LINK].unavailable
     gpus(2)
     variants = variants_of(devices=4)
     missing = {name for name, one in variants.items() if one.unavailable}
@@ -94,15 +91,29 @@ def test_what_cannot_be_shared_out_is_refused(gpus, asked, why):
         experiment("scaling", **asked)
 
 
-def test_gpus_that_cannot_be_used_are_said_before_anything_is_timed(gpus, monkeypatch):
-    gpus(4)
-    monkeypatch.setattr(scaling, "call_or_none", lambda function, longest_s: 1)
-    with pytest.raises(RunError, match=r"1 of 4 GPUs here.*on=logical"):
-        list(experiment("scaling").prepare())
+def test_efficiency_is_speed_up_over_one_device_by_their_number():
+    for point in result(measured(steps())).several:
+        # Each device makes its share in WHOLE seconds, where one alone takes STEP.
+        assert point.efficiency.value == pytest.approx(STEP / WHOLE, rel=0.02)
+        assert point.speed_up.ratio == pytest.approx(
+            point.count * STEP / WHOLE, rel=0.02
+        )
+        assert point.efficiency.low < point.efficiency.value < point.efficiency.high
+        assert point.step_s == pytest.approx(WHOLE, rel=0.02)
+    timed = steps()
+    del timed["1 GPU"]
+    assert result(measured(timed)).several == ()
+
+
+@pytest.mark.parametrize(
+    "note", [None, 7, {"batches": []}, {"batches": {"2": "x", "x": 2, "9999": 1}}]
+)
+def test_whatever_a_file_holds_nothing_is_raised(note):
+    assert result(measured(steps(), notes={NOTE: note})).several == ()
 
 
 def test_gpus_are_told_with_one_ratio_two_rates_and_what_to_type():
-    found = verdict(measured(linked(steps())))
+    found = verdict(measured(steps()))
     assert found.headline == "Train on 4 GPUs."
     # 4 x 10 / 14.5: 128 examples in 14.5 ms against 32 in 10.
     assert " train 2.8 times as fast as one: 8," in found.much
@@ -112,11 +123,10 @@ def test_gpus_are_told_with_one_ratio_two_rates_and_what_to_type():
     assert "give it 4 times as many examples" in warning
     places = '["GPU:0", "GPU:1", "GPU:2", "GPU:3"]'
     assert f"MirroredStrategy({places})" in found.edits[0].new
-    assert "4 GPUs 69 % (" in said(measured(linked(steps())))
-    assert "larger batch on each GPU" in found.next
+    assert "4 GPUs 69 % (" in said(measured(steps()))
     assert "--batch 128`" in found.next
-    found = experiment("scaling", batch=256).verdict(measured(linked(steps())))
-    assert "--batch 1024`" in found.next
+    found = experiment("scaling", batch=65_536).verdict(measured(steps()))
+    assert found.next == ""
     found = verdict(measured(steps(summing=0.1)))
     assert found.headline == "Train on one GPU: 4 GPUs are slower."
     assert " 0.36 times as fast" in found.much
@@ -134,7 +144,7 @@ def test_of_several_numbers_the_fastest_is_advised_and_of_equals_the_fewest():
 @pytest.mark.parametrize("noise", [0.002, 0.9])
 @pytest.mark.parametrize("counts", [(1, 2, 4), (1,)])
 def test_logical_devices_are_never_told_without_saying_so(noise, counts):
-    run = measured(linked(steps(counts, kind=LOGICAL)), noise=noise)
+    run = measured(steps(counts, kind=LOGICAL), noise=noise)
     found = verdict(run)
     assert found.warnings == (SHARED,)
     assert "GPUs" not in found.headline + found.much
@@ -149,53 +159,24 @@ def test_noise_is_a_verdict(kind):
     assert "times" not in found.much
 
 
-def test_the_sum_is_told_as_seen_and_as_computed_and_how_gpus_are_joined():
-    facts = said(measured(linked(steps())))
-    assert re.search(r"gradients of 4 GPUs takes [34](\.\d+)? ms \(", facts)
-    assert "copying 6 MB explains 1.5" in facts
-    assert "nothing was predicted" in said(measured(steps()))
-    hidden = said(measured(linked(steps(summing=0.0)), noise=0.2))
-    assert "none is shown for sure" in hidden
-    words = "GPU 0 and GPU 1: joined by NVLink."
-    assert words in said(measured(linked(steps()), notes=note(joined=[words])))
-
-
-def test_input_that_holds_gpus_up_is_what_to_do_next():
-    run = measured(linked(steps(feeding=0.01)))
-    found = verdict(run)
-    # How sure that is, is said of the headline alone.
-    assert found.headline == "Train on 4 GPUs."
-    assert "make the input faster before you add GPUs: `perfkit run" in found.next
-    # 30 ms of 44.5.
-    assert re.search(r"4 GPUs: input, 6[78] % of a step", said(run))
-    assert "1 GPU: nothing that is shown" in said(run)
+def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
+    # 4 ms of 14.5.
+    words = r"Summing the gradients of 4 GPUs takes 28 % \(2\d % to \d\d %\) of a step"
+    assert re.search(words + r" of 14\.[456] ms\.", said(measured(steps())))
+    hidden = said(measured(steps(summing=0.0), noise=0.2))
+    assert "is not shown to take any of a step" in hidden
 
 
 def test_what_is_to_be_done_next_follows_from_what_devices_bring():
+    found = verdict(measured(steps(feeding=0.01)))
+    # How sure that is, is said of the headline alone.
+    assert found.headline == "Train on 4 GPUs."
+    assert "make the input faster before you add GPUs: `perfkit run" in found.next
     quick = steps(summing=0.0, feeding=0.0)
-    assert verdict(measured(linked(quick))).next == ""
-    quick = steps(summing=0.0, feeding=0.0, kind=LOGICAL)
-    found = verdict(measured(linked(quick)))
+    assert verdict(measured(quick)).next == ""
+    found = verdict(measured(steps(summing=0.0, feeding=0.0, kind=LOGICAL)))
     assert found.headline.startswith("One device left cores idle")
-    assert "--batch" in found.next
-    most = experiment("scaling", batch=65_536).verdict(measured(linked(quick)))
-    assert most.next.startswith("Run this on a machine with several GPUs")
-
-
-def test_one_gpu_says_what_can_be_learnt():
-    missing = Variant("2 GPUs", list, unavailable=ONE_GPU)
-    found = verdict(measured(steps((1,)), variants=(missing,)))
-    assert found.headline.startswith("One GPU is all there is")
-    # 10 ms of 10.5.
-    assert re.search(r"one GPU with it reaches 0\.9[56]× \(", " ".join(found.because))
-    assert "--on logical" in found.next
-
-
-def test_where_all_were_refused_another_model_is_advised():
-    refused = Variant("2 GPUs", list, unavailable=f"{LEARNS_OTHERWISE}: after one step")
-    found = verdict(measured(steps((1,)), variants=(refused,)))
-    assert found.sure == "not known yet"
-    assert found.next.endswith("such as `wide-dense`.")
+    assert found.next.startswith("Run this on a machine with several GPUs")
 
 
 @pytest.mark.parametrize("name", list(SMALL.make_variants()))
@@ -208,15 +189,15 @@ def test_every_variant_trains(name):
     assert perfkit.fresh(look) == [Pause, Tick, Tick]
 
 
-def test_preparing_counts_what_is_summed_and_refuses_what_learns_otherwise(gpus):
+def test_preparing_notes_batches_and_refuses_what_learns_otherwise(gpus):
     notes = perfkit.fresh(lambda tf: {n.name: n.value for n in SMALL.prepare()})
-    # 784 by 128 and 128 by 10, each with a bias.
-    assert notes["scaling"]["weights"] == 785 * 128 + 129 * 10
-    assert notes["scaling"]["batches"] == {"1": 8, "2": 16}
+    assert notes[NOTE] == {"batches": {"1": 8, "2": 16}}
     assert notes[REFUSED] == {}
     asked = Scaling(devices=2, model="small-resnet", batch=4)
     notes = perfkit.fresh(lambda tf: {n.name: n.value for n in asked.prepare()})
     refused = notes[REFUSED]
     ways = ("", ", own gradients", ", fed")
     assert set(refused) == {f"2 logical devices{way}" for way in ways}
-    assert "BatchNormalization sees one device's share" in refused["2 logical devices"]
+    reason = refused["2 logical devices"]
+    assert "BatchNormalization sees one device's share" in reason
+    assert reason.endswith("such as `wide-dense`")
