@@ -2,18 +2,18 @@
 
 The suspect: each file is looked up and opened, and a disk that is asked for little at a
 time waits more than it reads.
-The test: read the same examples as files and as TFRecord shards, both from the disk
-and from the memory that the system keeps files in, and compare examples per second.
-What is read cold has copies of its own, and the system is asked to forget them before
-each pass; how much then came from the disk is counted, not taken for granted.
+The test: read the same examples as files and as TFRecord shards, from the disk and from
+memory, and compare examples per second. What is read cold has copies of its own, which
+the system is asked to forget before each pass; what came from the disk is counted.
 """
 
 import functools
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from perfkit import units
 from perfkit.errors import BadFileError
@@ -23,48 +23,32 @@ from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.later import tf
 from perfkit.experiments.shared.race import Choice, Race
+from perfkit.experiments.shared.words import brief
 from perfkit.findings.record import Verdict
+from perfkit.machine import disk, limits
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import READY, REFUSED, Note, Pause, Yielded, every
 
-_SHARDS, _BATCH, _IN_A_FOLDER = 8, 64, 1000
-# After so many batches it is told how much of them came from the disk.
-_TOLD = 8
-FILES, SHARDS, WARM_FILES, WARM_SHARDS = (
-    *("files, cold", "shards, cold"),
-    *("files, warm", "shards, warm"),
-)
-_VARIANTS = {
-    FILES: ("One file for each example, read from the disk.", FILES),
-    SHARDS: (f"The same examples packed into {_SHARDS} files, from the disk.", FILES),
-    WARM_FILES: ("The files once more, as the system keeps them in memory.", FILES),
-    WARM_SHARDS: ("The packed files once more, from memory.", WARM_FILES),
-}
-# The note of how much of what a cold pass read came from the disk, as a share.
-_FROM_DISK = "from the disk"
+_SHARDS, _BATCH = 8, 64
+_PLACES = {"cold": "from the disk", "warm": "from memory"}
+# The note of the share that came from the disk, written every so many batches.
+_FROM_DISK, _BATCHES_A_NOTE = "from the disk", 8
 # With less of it a cold pass was none, and with more of it no warm pass was warm.
 _COLD, _WARM = 0.5, 0.1
 
 
-def from_files(paths: list[str]) -> Any:
-    """Read a file for each example."""
+def _from_files(paths: list[str]) -> Any:
     files = tf.data.Dataset.from_tensor_slices(paths)
     return files.map(tf.io.read_file, num_parallel_calls=tf.data.AUTOTUNE)
 
 
-def from_shards(paths: list[str]) -> Any:
-    """Read the examples from a few files in turns."""
+def _from_shards(paths: list[str]) -> Any:
     return tf.data.TFRecordDataset(paths, num_parallel_reads=tf.data.AUTOTUNE)
 
 
-_CHOICES = {
-    FILES: Choice(
-        "Read a file for each example.", functools.partial(code_of, from_files)
-    ),
-    SHARDS: Choice(
-        "Pack the examples into TFRecord shards.",
-        functools.partial(code_of, from_shards),
-    ),
+_READERS = {
+    "files": (_from_files, "Read a file for each example."),
+    "shards": (_from_shards, "Pack the examples into TFRecord shards."),
 }
 
 
@@ -72,167 +56,115 @@ _CHOICES = {
 class SmallFiles(Experiment):
     """What does it cost to read many small files: cold, warm, or packed into a few?"""
 
-    count: Annotated[
-        int, Range(100, 200_000, unit="files", help="Examples, a file for each")
-    ] = 2_000
+    count: Annotated[int, Range(100, 200_000, unit="files", help="Examples")] = 2_000
     size: Annotated[int, Range(1, 1000, unit="kB", help="Of each example")] = 8
 
     name = "small-files"
-    baseline = FILES
-    choices = _CHOICES
+    baseline = "files, cold"
+    choices: ClassVar = {
+        f"{form}, cold": Choice(do, functools.partial(code_of, reader))
+        for form, (reader, do) in _READERS.items()
+    }
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Files and shards, each from the disk and from memory."""
         return {
-            name: Variant(
-                name,
-                functools.partial(self._read, name),
-                changes,
-                against,
-                code=code_of(from_shards if _packed(name) else from_files),
+            f"{form}, {state}": Variant(
+                f"{form}, {state}",
+                functools.partial(self._read, form, state),
+                f"The examples as {form}, {place}.",
+                f"files, {state}" if form == "shards" else self.baseline,
+                code=code_of(_READERS[form][0]),
             )
-            for name, (changes, against) in _VARIANTS.items()
+            for state, place in _PLACES.items()
+            for form in _READERS
         }
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files, once, and see whether the system can be asked to forget."""
         benchmark.without_gpus()
-        for name in _VARIANTS:
-            yield from cache.make(
-                self._folder(name).name,
-                functools.partial(_write, self.count, self.size, packed=_packed(name)),
-                size=self.count * self.size * 1000,
-                what=f"{self.count:,} examples as {name.partition(',')[0]}",
-            )
+        for form, state in itertools.product(_READERS, _PLACES):
+            write = functools.partial(_write, form, self.count, self.size)
+            size, name = self.count * self.size * 1000, self._folder(form, state).name
+            yield from cache.make(name, write, size=size, what=f"examples as {form}")
         if not hasattr(os, "posix_fadvise"):
             why = "this system cannot be asked to forget what it has read"
-            yield Note(REFUSED, {FILES: why, SHARDS: why})
+            yield Note(REFUSED, dict.fromkeys(self.choices, why))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say whether to pack, and whether what counts as cold came from the disk."""
-        because = []
-        warm = measured.compare(WARM_SHARDS, WARM_FILES)
-        from_disk = max(_from_disk_in(measured, WARM_FILES, WARM_SHARDS), default=0.0)
-        if from_disk > _WARM:
-            because.append(
-                f"What should come from memory came from the disk up to "
-                f"{units.percent(from_disk)}: of memory nothing is said."
-            )
-        elif warm:
-            because.append(
-                f"From memory the shards run at {warm.interval} the rate of the files "
-                f"({warm.judgement})."
-            )
-        shares = _from_disk_in(measured, FILES, SHARDS)
-        warnings: tuple[str, ...] = ()
-        if shares:
-            least = min(shares)
-            because.append(
-                f"Of what was read cold at least {units.percent(least)} came from the "
-                "disk."
-            )
-            if least < _COLD:
-                warnings = (
-                    "Not all that counts as cold was: the system kept files that it "
-                    "was asked to forget.",
-                )
-        else:
-            because.append("How much came from the disk is not known here.")
-        verdict = self.race(measured).verdict(because=tuple(because))
-        # Where all of it came from memory, no winner is what it would show.
-        return replace(verdict, warnings=warnings)
+        cold, warm = (_shares_from_disk(measured, state) for state in _PLACES)
+        facts = ["How much came from the disk is not known here."]
+        if cold:
+            least = units.percent(min(cold))
+            facts = [f"Of what was read cold at least {least} came from the disk."]
+        if packed := measured.compare("shards, warm", "files, warm"):
+            facts.append(f"From memory, shards against files: {brief(packed)}.")
+        if max(warm, default=0.0) > _WARM:
+            most = units.percent(max(warm))
+            facts[1:] = [f"Memory is not judged: {most} of it came from the disk."]
+        verdict = self.race(measured).verdict(because=tuple(facts))
+        warning = "Cold was not cold: the system kept files it was asked to forget."
+        is_warm = min(cold, default=1.0) < _COLD
+        # Passes that were all warm would show no winner, so this is said then too.
+        return replace(verdict, warnings=(warning,) if is_warm else ())
 
     def race(self, measured: Measurement) -> Race:
         """Whether to pack what is read from the disk."""
-        return Race(measured, _CHOICES, "examples", "Reading")
+        return Race(measured, self.choices, "examples", "Reading")
 
-    def _folder(self, name: str) -> Path:
-        what = name.replace(", ", "-")
-        return cache.folder() / f"small-{what}-{self.count}-{self.size}"
+    def _folder(self, form: str, state: str) -> Path:
+        return cache.folder() / f"examples-{form}-{state}-{self.count}-{self.size}"
 
-    def _paths(self, name: str) -> list[str]:
-        pattern = "*.tfrecord" if _packed(name) else "*/*.bin"
-        paths = sorted(map(str, self._folder(name).glob(pattern)))
-        if len(paths) != (_SHARDS if _packed(name) else self.count):
-            raise BadFileError(
-                f"Files in {cache.folder()} are gone; remove {self._folder(name).name} "
-                "there and run again."
-            )
-        return paths
-
-    def _read(self, name: str) -> Iterator[Yielded]:
-        paths = self._paths(name)
-        source = from_shards(paths) if _packed(name) else from_files(paths)
+    def _read(self, form: str, state: str) -> Iterator[Yielded]:
+        folder = self._folder(form, state)
+        paths = sorted(str(path) for path in folder.glob("*.*"))
+        if len(paths) != (_SHARDS if form == "shards" else self.count):
+            raise BadFileError(f"Files are gone: remove {folder} and run again.")
         # Which byte it is does not matter; without one, nothing would be read.
-        batches = source.map(tf.strings.length).batch(_BATCH)
+        batches = _READERS[form][0](paths).map(tf.strings.length).batch(_BATCH)
         yield READY
-        yield from every(self._passes(batches, paths, cold=name.endswith("cold")))
+        yield from every(self._passes(batches, paths if state == "cold" else []))
 
-    def _passes(
-        self, batches: Any, paths: list[str], *, cold: bool
-    ) -> Iterator[int | Pause | Note]:
+    def _passes(self, batches: Any, cold: list[str]) -> Iterator[int | Pause | Note]:
         while True:
+            for path in cold:
+                disk.forget(path)
             if cold:
-                _forget(paths)
                 yield Pause("forgetting")
-            before, read = _from_disk(), 0
+            before, read = _bytes_from_disk(), 0
             for number, lengths in enumerate(batches, start=1):
-                read += int(lengths.shape[0])
-                yield int(lengths.shape[0])
-                told = number % _TOLD == 0 or read == self.count
-                now = _from_disk() if told else None
+                read += len(lengths)
+                yield len(lengths)
+                if number % _BATCHES_A_NOTE and read < self.count:
+                    continue
+                now = _bytes_from_disk()
                 if before is not None and now is not None:
                     share = (now - before) / (read * self.size * 1000)
                     yield Note(_FROM_DISK, min(1.0, share))
 
 
-def _from_disk_in(measured: Measurement, *names: str) -> list[float]:
-    """The share that each trial of these variants had from the disk, where known."""
-    trials = (trial for name in names for trial in measured.of(name))
+def _shares_from_disk(measured: Measurement, state: str) -> list[float]:
+    trials = [trial for trial in measured.trials if trial.variant.endswith(state)]
     return [t.notes[_FROM_DISK] for t in trials if _FROM_DISK in t.notes]
 
 
-def _forget(paths: list[str]) -> None:
-    """Ask the system to drop what it keeps of files that are on the disk already."""
-    for path in paths:
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(file)
-
-
-def _packed(name: str) -> bool:
-    return name.startswith("shards")
-
-
-def _from_disk() -> int | None:
+def _bytes_from_disk() -> int | None:
     """Bytes that disks have given to this process; None where nobody counts."""
-    import psutil
-
-    try:
-        return int(psutil.Process().io_counters().read_bytes)
-    except (AttributeError, psutil.Error, OSError):
-        return None
+    return limits.amounts_of(Path("/proc/self/io")).get("read_bytes")
 
 
-def _write(count: int, size: int, into: Path, *, packed: bool) -> Iterator[Note]:
+def _write(form: str, count: int, size: int, into: Path) -> Iterator[Note]:
     """Write the examples: noise, so that no file system can make them smaller."""
-    shards = [str(into / f"{number}.tfrecord") for number in range(_SHARDS)]
-    writers = [tf.io.TFRecordWriter(name) for name in shards] if packed else []
-    try:
-        for number in range(count):
-            example = os.urandom(size * 1000)
-            if packed:
-                writers[number % _SHARDS].write(example)
-            else:
-                folder = into / f"{number // _IN_A_FOLDER:03d}"
-                folder.mkdir(exist_ok=True)
-                (folder / f"{number:06d}.bin").write_bytes(example)
-            if number % _IN_A_FOLDER == 0:
-                yield Note("progress", f"Writing examples, once: {number} of {count}")
-    finally:
-        for writer in writers:
-            writer.close()
+    for part in range(_SHARDS):
+        yield Note("progress", f"Writing {form}, once: part {part + 1} of {_SHARDS}")
+        examples = (os.urandom(size * 1000) for _ in range(part, count, _SHARDS))
+        if form == "shards":
+            with tf.io.TFRecordWriter(str(into / f"{part}.tfrecord")) as writer:
+                for example in examples:
+                    writer.write(example)
+        else:
+            for number, example in enumerate(examples):
+                (into / f"{number:06d}-{part}.bin").write_bytes(example)
     # What is not on the disk yet is not forgotten; asked file by file, it takes longer.
     os.sync()
