@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 from perfkit.diagnosis.training import Training
@@ -28,6 +29,20 @@ def of_data(change: Callable[[Any], Any]) -> Callable[[Training], None]:
         training.data = change(training.data)
 
     return apply
+
+
+def with_option(name: str, value: object) -> Callable[[Training], None]:
+    """What gives a pipeline an option, such as ``"autotune.enabled"``."""
+    outer, _, last = name.rpartition(".")
+
+    def given(dataset: Any) -> Any:
+        import tensorflow as tf
+
+        options = tf.data.Options()
+        setattr(attrgetter(outer)(options) if outer else options, last, value)
+        return dataset.with_options(options)
+
+    return of_data(given)
 
 
 @dataclass(frozen=True, kw_only=True)

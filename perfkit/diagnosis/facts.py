@@ -165,7 +165,6 @@ class Facts:
             graph or a GPU works on after such a call.
         late: Variables of the environment that it set after TensorFlow had been loaded.
         uncontained: Why it is not kept from the user's files; "" where it is.
-        unrolled: Names of its recurrent layers that are unrolled.
         padded: What is known of texts that were padded beforehand; see ``padded``.
         settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
         eager_calls: Functions that such a loop calls in each step and that compute
@@ -215,7 +214,6 @@ class Facts:
     flop: float | None = None
     late: tuple[str, ...] = ()
     uncontained: str = ""
-    unrolled: tuple[str, ...] = ()
     padded: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, list[str]] = field(default_factory=dict)
     eager_calls: tuple[str, ...] = ()
@@ -282,7 +280,6 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         policy=max(set(policies), key=policies.count, default="float32"),
         flop=flop_of(model, batch),
         padded=known(padded, model, batch, otherwise={}),
-        unrolled=known(lambda: tuple(o.name for o in unrolled(model)), otherwise=()),
         **_of_data(training, batch),
         **seen,
     )
@@ -347,17 +344,6 @@ def _seen_batch(training: Training) -> Any:
     batch = known(first_batch, training, otherwise=())
     parts = tf.nest.flatten(batch) if training.kind == "generator" else ()
     return batch if all(hasattr(part, "dtype") for part in parts) else ()
-
-
-def recurrent(model: Any) -> list[Any]:
-    """The layers that go through the steps of a sequence, inner ones too."""
-    every = model._flatten_layers(include_self=False)
-    return [layer for layer in every if "unroll" in vars(layer)]
-
-
-def unrolled(model: Any) -> list[Any]:
-    """The recurrent layers that make one graph of all their steps."""
-    return [layer for layer in recurrent(model) if layer.unroll]
 
 
 # Shorter rows are features, not texts; of less padding nobody would gain.

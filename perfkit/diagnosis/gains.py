@@ -28,7 +28,7 @@ _SHARES = 0.2
 _OVERHEAD = "step-overhead"
 _RETRACING = "retracing"
 # They slow all parts of a training, and so may be why a ceiling brings something.
-_ANYWHERE = (_RETRACING, "eager", "debugging", "threads", "determinism", "float64")
+_ANYWHERE = (_RETRACING, "eager", "debugging", "threads")
 
 
 def step_of(measured: Measurement, facts: Facts) -> Seconds | None:

@@ -28,7 +28,6 @@ from perfkit.diagnosis.facts import (
     Facts,
     facts_of,
     facts_of_loop,
-    recurrent,
     some_epochs,
 )
 from perfkit.diagnosis.failure import known
@@ -230,7 +229,6 @@ class _State:
     """How a model is run: its attributes, its layers', its callbacks', and eagerly."""
 
     model: dict[str, Any]
-    layers: list[tuple[Any, bool]]
     # What stands for ``call`` in each of its layers; nothing where that is its class's.
     calls: list[tuple[Any, dict[str, Any]]]
     callbacks: list[dict[str, Any]]
@@ -246,10 +244,9 @@ class _State:
         if _VALIDATED in found:
             found[_VALIDATED] = None
         own = [dict(vars(one)) for one in callbacks]
-        layers = [(layer, layer.unroll) for layer in recurrent(model)]
         every = model._flatten_layers(include_self=False)
         calls = [(o, {n: v for n, v in vars(o).items() if n == "call"}) for o in every]
-        return cls(found, layers, calls, own, tf.config.functions_run_eagerly())
+        return cls(found, calls, own, tf.config.functions_run_eagerly())
 
     def put(self, model: Any, callbacks: list[Any]) -> None:
         """Let a model be run so."""
@@ -263,8 +260,6 @@ class _State:
                 setattr(model, name, value)
             else:
                 vars(model)[name] = value
-        for layer, unroll in self.layers:
-            layer.unroll = unroll
         for layer, call in self.calls:
             vars(layer).pop("call", None)
             vars(layer).update(call)

@@ -1,8 +1,7 @@
 """Settings of TensorFlow that slow a training: which are on, and how one is left off.
 
-Some are for debugging, some were copied from another machine, some buy what nobody
-asked for. Those of TensorFlow's own that are kept for each thread apart are read in the
-thread that trains.
+Some are for debugging, some were copied from another machine. Those of TensorFlow's own
+that are kept for each thread apart are read in the thread that trains.
 """
 
 import contextlib
@@ -145,30 +144,6 @@ def _data_in_debug_mode() -> bool:
     return bool(debug_mode.DEBUG_MODE)
 
 
-def _deterministic() -> bool:
-    from tensorflow.python.framework import config
-
-    return bool(config.is_op_determinism_enabled()) and not _asks_for_determinism()
-
-
-def _asks_for_determinism() -> str:
-    asked = os.environ.get("TF_DETERMINISTIC_OPS", "")
-    return asked if asked.lower() in ("1", "true") else ""
-
-
-def _floatx() -> str:
-    import keras
-
-    return "float64" if keras.config.floatx() == "float64" else ""
-
-
-def _policy() -> str:
-    import keras
-
-    named = keras.config.dtype_policy().name
-    return "float64" if named == "float64" and not _floatx() else ""
-
-
 # ``eager`` is what fit is told by ``model.run_eagerly``, too; the rest stands alone.
 SETTINGS = (
     Setting(
@@ -208,32 +183,6 @@ SETTINGS = (
     *(
         Setting("threads", f'os.environ["{name}"] = "{{}}"', _thread_variable(name))
         for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
-    ),
-    Setting(
-        "determinism", "tf.config.experimental.enable_op_determinism()", _deterministic
-    ),
-    Setting(
-        "determinism",
-        'os.environ["TF_DETERMINISTIC_OPS"] = "{}"',
-        _asks_for_determinism,
-    ),
-    Setting(
-        "float64",
-        'tf.keras.backend.set_floatx("{}")',
-        _floatx,
-        ("keras.backend.set_floatx", "keras.config.set_floatx"),
-    ),
-    Setting(
-        "float64",
-        'keras.config.set_dtype_policy("{}")',
-        _policy,
-        (
-            "keras.mixed_precision.set_global_policy",
-            "keras.mixed_precision.set_dtype_policy",
-            "tf.keras.mixed_precision.set_global_policy",
-            "tf.keras.config.set_dtype_policy",
-            "tf.keras.config.set_floatx",
-        ),
     ),
 )
 

@@ -66,9 +66,6 @@ _TO_DO = {
     "precision": "Train with mixed precision",
     "debugging": "Switch off what is for debugging",
     "threads": "Let TensorFlow choose how many threads it takes",
-    "determinism": "Do without the same bits in each run",
-    "float64": "Use float32",
-    "unrolled": "Let the recurrent layers loop",
     "per-example-map": "Batch before the map",
     "late-shuffle": "Shuffle before the map",
     "padding": "Pad each batch to its longest example",
@@ -88,8 +85,6 @@ _TO_CHANGE = {
     r"epoch-boundary: one iterator": "Make one iterator before the loop",
     r"epoch-boundary: without AUTOTUNE": "Switch AUTOTUNE off",
     r"retracing: one shape": "Give all batches one shape",
-    r"determinism: any order": "Let the input give what is ready first",
-    r"float64: float32 data": "Hold the data as float32",
     r"python-input: (\d+) workers": r"Let \1 workers make the batches",
     r"padding: buckets .*": "Put examples of similar length into a batch",
 }
@@ -98,8 +93,6 @@ _MIND = {
     "small-batch": "A larger batch changes what is learnt: tune the learning rate "
     "anew, and watch the validation loss.",
     "precision": "Fewer bits may change what is learnt: watch the loss.",
-    "determinism": "Two runs then differ.",
-    "float32": "Results then have 7 digits instead of 16.",
     "buckets of similar length": "Examples of similar length are then learnt together.",
     "graph": "What a step counts, prints or draws by NumPy then happens only once.",
     "tf.function": "What it counts or prints in Python then happens only once.",

@@ -285,11 +285,6 @@ CHANGES = {
     "data without an end are more than one place": case(
         f"{RANGE}.batch(32)\n{FIT}", "one endless iterator"
     ),
-    "unrolled": case(
-        "model.add(keras.layers.LSTM(8, [-unroll=True, -]return_sequences=True))\n"
-        + FIT,
-        "not unrolled",
-    ),
     "batch": case("model.fit(x, y{+, batch_size=128+})\n", "batch ×4", data="arrays"),
     "batch by place": case(
         "model.fit(x, y, [-32-]{+128+})\n", "batch ×4", data="arrays"

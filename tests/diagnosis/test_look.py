@@ -5,7 +5,6 @@ import threading
 from unittest.mock import Mock
 
 import keras
-import numpy as np
 import pytest
 
 from perfkit.diagnosis import rounds as diagnosis_rounds
@@ -152,26 +151,6 @@ def test_how_the_model_is_run_is_that_of_the_variant_at_work():
     training.model.run_eagerly = True
     turns_of(training, 8, turns, step_s=0.001)
     assert (eager[AS_GIVEN], eager["graph"]) == ({True}, {False})
-
-
-def test_layers_are_unrolled_in_every_variant_but_the_one_without():
-    turns, unrolled = [], {}
-
-    class Look(keras.callbacks.Callback):
-        def on_train_begin(self, logs=None):
-            if turns:
-                seen = unrolled.setdefault(turns[-1][0], set())
-                seen.add(self.model.layers[0].unroll)
-
-    layers = [keras.layers.LSTM(2, unroll=True), keras.layers.Dense(1)]
-    network = keras.Sequential([keras.Input((3, 2)), *layers])
-    network.compile("sgd", "mse")
-    features = np.ones((STEPS * fits.BATCH, 3, 2), "float32")
-    training = fits.training((features, features[:, 0, 0]), callbacks=[Look()])
-    training.model = network
-    turns_of(training, 8, turns, step_s=0.001)
-    assert unrolled.pop("not unrolled") == {False}
-    assert set.union(*unrolled.values()) == {True}
 
 
 class Rows(keras.utils.PyDataset):

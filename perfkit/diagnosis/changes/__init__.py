@@ -10,14 +10,13 @@ from perfkit.diagnosis.changes import (
     padding,
     pipeline,
     resident,
-    settings,
 )
 from perfkit.diagnosis.facts import Facts
 
 # In the order in which they are tried where time is short.
 _KINDS: tuple[Callable[[Facts], Iterator[Change | Untested]], ...] = (
     resident.resident,
-    settings.left_off,
+    model.left_off,
     resident.loops,
     model.execution,
     observers.observers,
@@ -25,7 +24,6 @@ _KINDS: tuple[Callable[[Facts], Iterator[Change | Untested]], ...] = (
     lines.lines,
     # In the order in which they can be applied one after another.
     pipeline.untold,
-    model.wide_data,
     pipeline.per_example,
     pipeline.late_shuffle,
     pipeline.serial_map,
@@ -34,7 +32,6 @@ _KINDS: tuple[Callable[[Facts], Iterator[Change | Untested]], ...] = (
     pipeline.no_cache,
     padding.changes,
     pipeline.no_prefetch,
-    settings.any_order,
     pipeline.host_to_device,
     model.batch,
     model.precisions,

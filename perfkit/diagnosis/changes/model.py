@@ -1,4 +1,4 @@
-"""How steps are run: many at a time, compiled, in larger batches, in shorter floats."""
+"""How steps are run: several at once, compiled, larger, shorter; and their settings."""
 
 import functools
 import itertools
@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfkit import units
-from perfkit.diagnosis import tracing
-from perfkit.diagnosis.change import Change, Untested, of_data
+from perfkit.diagnosis import settings, tracing
+from perfkit.diagnosis.change import Change, Untested, nothing, with_option
 from perfkit.diagnosis.changes.resident import NAME as CEILING
-from perfkit.diagnosis.facts import Facts, unrolled
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.own_callbacks import see_every_step
-from perfkit.diagnosis.pipeline.facts import narrowed
 from perfkit.diagnosis.training import BATCH, Training, examples_in, steps_of
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared import precision
@@ -29,7 +28,6 @@ from perfkit.experiments.shared.precision import (
 _MANY = 16
 # The way back to Python takes a few milliseconds at most.
 _LONG_S = 0.1
-_MOST_NAMES = 3
 # The last execution of an epoch may hold fewer steps than it says.
 _UNCOUNTED = (
     "nobody knows how many steps an epoch has, and the optimizer of a train_step of "
@@ -41,18 +39,6 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
     """What ``compile`` offers and the training does not use."""
     if facts.loop:
         return
-    if facts.unrolled:
-        named = " and ".join(f"`{name}`" for name in facts.unrolled[:_MOST_NAMES])
-        yield Change(
-            name="not unrolled",
-            cause="unrolled",
-            kind="defect",
-            changes=f"{named} loops over the steps of a sequence, instead of one graph "
-            "that holds each of them.",
-            fix=f"Leave unroll=True out of {named}; on a GPU that also lets cuDNN run "
-            "it.",
-            apply=rolled,
-        )
     if facts.eager:
         yield Change(
             name="graph",
@@ -104,13 +90,6 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
             fix="model.compile(..., jit_compile=True)",
             apply=compiled,
         )
-
-
-def rolled(training: Training) -> None:
-    """Let recurrent layers loop; what they compute stays the same."""
-    for layer in unrolled(training.model):
-        layer.unroll = False
-    training.trace_anew()
 
 
 def as_graph(training: Training) -> None:
@@ -287,23 +266,6 @@ def precisions(
         yield Untested("precision", expectations[BFLOAT16].because)
 
 
-def wide_data(facts: Facts) -> Iterator[Change]:
-    """Numbers that lie in memory as float64, where the model computes in float32."""
-    # Nobody knows what a loop of one's own computes in.
-    if facts.loop or facts.policy != FLOAT32 or not facts.pipeline.get("float64"):
-        return
-    yield Change(
-        name="float32 data",
-        cause="float64",
-        kind="defect",
-        changes="The data lie in memory as float32, and are cast in no step.",
-        fix='data.astype("float32") before from_tensor_slices: NumPy makes float64 '
-        "unless it is told otherwise",
-        apply=of_data(narrowed),
-        after=CEILING,
-    )
-
-
 # The largest shape among so many batches is that of all.
 _SEEN = 32
 
@@ -394,3 +356,46 @@ def _fix(name: str, known: Mapping[str, Any]) -> str:
         f"@tf.function(reduce_retracing=True) on `{name}`, or batches of one "
         f"shape{because}."
     )
+
+
+# Leaving the settings of a cause off: what the change is called, and what it changes.
+_SETTINGS = {
+    "debugging": ("without debugging", "What is for debugging stays off: {}."),
+    "threads": (
+        "default threads",
+        "TensorFlow takes as many threads as it finds cores, without {}.",
+    ),
+    # In fit this is changed together with what the model was compiled with.
+    "eager": (
+        "graph",
+        "What is under @tf.function is traced once and run as a graph: without {}.",
+    ),
+}
+# The causes, by the names of the changes.
+LEFT_OFF = {name: cause for cause, (name, _) in _SETTINGS.items()}
+# What is about the pipeline alone explains an input that is slow.
+_OF_INPUT = ("tf.data.", "options.")
+_POOL = "threading.private_threadpool_size"
+
+
+def left_off(facts: Facts) -> Iterator[Change]:
+    """Every setting that is on and slows, those of a cause together."""
+    size = facts.pipeline.get("threads")
+    for cause, (name, changes) in _SETTINGS.items():
+        # An option of the pipeline has the same effect; it is told as it is typed.
+        own = [f"options.{_POOL} = {size}"] if size and cause == "threads" else []
+        lines = [*facts.settings.get(cause, ()), *own]
+        if not lines or (cause == "eager" and not facts.loop):
+            continue
+        listed = " and ".join(f"`{line}`" for line in lines)
+        yield Change(
+            name=name,
+            cause=cause,
+            kind="defect",
+            changes=changes.format(listed),
+            fix=f"Delete {listed}.",
+            # 0 stands for as many as there are cores.
+            apply=with_option(_POOL, 0) if own else nothing,
+            before=functools.partial(settings.leave_off, cause),
+            after=CEILING if all(o.startswith(_OF_INPUT) for o in lines) else "",
+        )

@@ -9,8 +9,7 @@ import functools
 import math
 from collections.abc import Iterator
 
-from perfkit.diagnosis.change import Change, Untested
-from perfkit.diagnosis.changes.settings import with_option
+from perfkit.diagnosis.change import Change, Untested, with_option
 from perfkit.diagnosis.epochs import SHORTENED
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.own_callbacks import LEFT_OUT

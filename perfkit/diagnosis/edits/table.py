@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from perfkit.diagnosis.changes.settings import LEFT_OFF
+from perfkit.diagnosis.changes.model import LEFT_OFF
 from perfkit.diagnosis.edits.code import (
     FIT_ARGUMENTS,
     Code,
@@ -148,14 +148,6 @@ def _sets(node: ast.expr, line: str) -> bool:
     return line.startswith(ast.unparse(node).replace("'", '"') + " = ")
 
 
-def _rolled(code: Code, _: re.Match[str]) -> Iterator[Splice]:
-    """Leave ``unroll=True`` out of the layers that have it."""
-    for call in code.calls:
-        at = place_of(call, "unroll")
-        if at and _is_true(code, value_at(*at)):
-            yield from code.text.remove(*at)
-
-
 def _validate_seldom(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     """Validate a fifth as often as now, or after the last epoch."""
     freq, asked = code.value("validation_freq"), code.value("epochs")
@@ -256,7 +248,6 @@ _TABLE: tuple[tuple[str, Row], ...] = (
     (r"(\d+) steps at a time", _many_steps),
     ("without progress bar", lambda code, _: _fitted(code, "verbose", "2")),
     ("|".join(LEFT_OFF), _left_off),
-    ("not unrolled", _rolled),
     (r"without validation|validation every \d+ epochs", _validate_seldom),
     (r"without (\w+)(?: \((\d+)\))?", _without_callback),
     ("parallel maps", _parallel_maps),

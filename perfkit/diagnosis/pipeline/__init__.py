@@ -251,12 +251,12 @@ _WORK = ("map", "filter", "flat map", "interleave")
 
 
 # Stages that can be told to work on several elements at a time.
-AT_ONCE = ("map", "interleave")
+_AT_ONCE = ("map", "interleave")
 
 
 def is_serial(stage: dict[str, Any]) -> bool:
     """Whether a stage that may work on several elements works on one at a time."""
-    return stage["kind"] in AT_ONCE and not stage["parallel"]
+    return stage["kind"] in _AT_ONCE and not stage["parallel"]
 
 
 def stage(

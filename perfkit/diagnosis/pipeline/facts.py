@@ -70,39 +70,6 @@ def _bytes(part: Any) -> int:
     return int(tf.size(part)) * int(part.dtype.size)
 
 
-_SLICES = "slices in memory"
-
-
-def narrows(dataset: Any) -> bool:
-    """Whether a pipeline begins with float64, and its stages take float32 as well."""
-    import tensorflow as tf
-
-    source = chain(dataset)[0]
-    parts = tf.nest.flatten(source.element_spec)
-    if kind(source) != _SLICES or all(one.dtype != tf.float64 for one in parts):
-        return False
-    try:
-        return len(list(narrowed(dataset).take(1))) == 1
-    except Exception:
-        # A function of the user's own may name float64, and refuse anything else.
-        return False
-
-
-def narrowed(dataset: Any) -> Any:
-    """The pipeline with what is float64 at its source cast once."""
-    import tensorflow as tf
-
-    source, *stages = chain(dataset)
-    if kind(source) != _SLICES:
-        return dataset
-    parts = [
-        tf.cast(part, tf.float32) if part.dtype == tf.float64 else part
-        for part in source._tensors
-    ]
-    packed = tf.nest.pack_sequence_as(source.element_spec, parts)
-    return stacked(stages, tf.data.Dataset.from_tensor_slices(packed))
-
-
 def live_plan() -> dict[str, Any]:
     """Describe the iterator that has given most; see ``shared.anatomy.plan``.
 
@@ -190,10 +157,8 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         * ``"gpus"``: how many there are;
         * ``"for batches"``: names of the functions of the maps that may follow the
           batch, the last one first;
-        * ``"float64"``: whether it begins with float64 that might as well be float32;
         * ``"padded too far"``: whether it pads further than its elements ask for;
         * ``"threads"``: of a pool of its own, where these are not as many as cores;
-        * ``"deterministic"``: whether its options keep the order; None where unsaid;
         * ``"rewrites"``: whether TensorFlow makes serial maps parallel by itself;
 
         or ``{"missing": why}`` where TensorFlow does not tell.
@@ -238,10 +203,8 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "memory": free_bytes(),
         "gpus": len(tf.config.list_physical_devices("GPU")),
         "for batches": [stage(one)["function"] for one in for_batches(objects)],
-        "float64": narrows(dataset),
         "padded too far": too_far(objects),
         "threads": other_than_cores(options.threading.private_threadpool_size),
-        "deterministic": options.deterministic,
         "rewrites": False not in asked,
     }
     return found | _cache(objects, cache_point(stages))

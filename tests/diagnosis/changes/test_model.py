@@ -13,10 +13,10 @@ from perfkit.diagnosis.changes import model, resident
 from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.facts import Facts, facts_of
 from perfkit.diagnosis.loop import in_loop
-from perfkit.diagnosis.training import Training, steps_of
+from perfkit.diagnosis.training import steps_of
 from perfkit.diagnosis.trial import epochs_for
 from perfkit.experiments.shared.precision import Hardware
-from tests.diagnosis.changes.offered import applied, named, offered, why
+from tests.diagnosis.changes.offered import named, why
 from tests.diagnosis.fits import BATCH, Costs, batches, rows, training, trial
 
 
@@ -167,20 +167,6 @@ def test_what_a_callback_predicts_is_all_of_it_however_many_steps_are_made_at_a_
     assert np.array_equal(made.model.predict(made.data, verbose=0), before)
 
 
-def test_unrolled_layers_are_seen_and_loop_with_the_same_result():
-    both_ways = keras.layers.Bidirectional(keras.layers.GRU(3, unroll=True))
-    network = keras.Sequential([keras.Input((5, 2)), both_ways, keras.layers.Dense(1)])
-    network.compile("sgd", "mse")
-    data = tf.data.Dataset.from_tensors((tf.ones((4, 5, 2)), tf.ones(4)))
-    made = Training(network, data)
-    assert len(facts_of(made).unrolled) == 2
-    before = made.model.predict(data, verbose=0)
-    change = named(model.execution, unrolled=facts_of(made).unrolled)["not unrolled"]
-    change.apply(made)
-    assert facts_of(made).unrolled == ()
-    assert abs(made.model(tf.ones((4, 5, 2))) - before).numpy().max() < 1e-6
-
-
 def found(machine, **known):
     return list(model.precisions(Facts(**known), machine))
 
@@ -217,24 +203,6 @@ def test_the_policy_is_set_before_the_model_is_made():
         assert keras.layers.Dense(1).compute_dtype == "bfloat16"
     finally:
         keras.config.set_dtype_policy("float32")
-
-
-def test_slices_of_float64_are_cast_once():
-    rows = np.random.default_rng(0).normal(size=(8, 3))
-    data = tf.data.Dataset.from_tensor_slices((rows, np.arange(8)))
-    given = data.map(lambda x, y: (x * 2, y)).batch(4)
-    (change,), made = applied(model.wide_data, given)
-    assert (change.cause, change.after) == ("float64", "without input")
-    assert [part.dtype.name for part in made.element_spec] == ["float32", "int64"]
-    seen = np.concatenate([x for x, _ in made.as_numpy_iterator()])
-    assert np.allclose(seen, rows * 2, 1e-5)
-
-
-def test_where_a_function_asks_for_float64_it_stays():
-    wide = tf.data.Dataset.from_tensor_slices(np.ones((8, 3)))
-    asks = wide.map(lambda x: x * tf.ones((3,), tf.float64)).batch(4)
-    narrow = tf.data.Dataset.from_tensor_slices(np.ones(3, "float32"))
-    assert offered(model.wide_data, asks) == offered(model.wide_data, narrow) == []
 
 
 def known(changed=None, *, made_anew=False, because=()):

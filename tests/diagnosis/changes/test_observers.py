@@ -3,8 +3,8 @@
 import keras
 import pytest
 
+from perfkit.diagnosis.change import with_option
 from perfkit.diagnosis.changes import observers
-from perfkit.diagnosis.changes.settings import with_option
 from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.training import steps_of

@@ -7,8 +7,7 @@ import tensorflow as tf
 import perfkit
 from perfkit.diagnosis import settings
 from perfkit.diagnosis.change import Change, Untested
-from perfkit.diagnosis.changes import resident
-from perfkit.diagnosis.changes import settings as changes
+from perfkit.diagnosis.changes import model, resident
 from perfkit.diagnosis.facts import Facts
 from tests.diagnosis.changes.offered import applied, named, offered
 
@@ -19,16 +18,12 @@ def set_wrong(tf):
     """Set what slows, with what others would have taken: all that can be set."""
     import os
 
-    import keras
-
     tf.config.threading.set_intra_op_parallelism_threads(77)
     os.environ["TF_NUM_INTEROP_THREADS"] = "78"
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "79")
     tf.config.run_functions_eagerly(True)
     tf.debugging.enable_check_numerics()
     tf.data.experimental.enable_debug_mode()
-    tf.config.experimental.enable_op_determinism()
-    keras.backend.set_floatx("float64")
 
 
 def seen_and_left_off(tf):
@@ -72,8 +67,6 @@ def test_what_is_set_is_seen_as_it_is_typed():
             'os.environ["TF_NUM_INTRAOP_THREADS"] = "79"',
             'os.environ["TF_NUM_INTEROP_THREADS"] = "78"',
         ],
-        "determinism": ["tf.config.experimental.enable_op_determinism()"],
-        "float64": ['tf.keras.backend.set_floatx("float64")'],
     }
 
 
@@ -92,20 +85,14 @@ def test_every_setter_has_a_name_that_this_tensorflow_has():
 
 def test_the_lines_to_delete_stand_in_the_fix():
     lines = ["tf.debugging.enable_check_numerics()", "f()"]
-    known = {"debugging": lines, "determinism": ["f()"], "float64": ["g()"]}
-    found = named(changes.left_off, settings=known)
-    # What changes a result is no defect.
-    assert {one.cause: one.kind for one in found.values()} == {
-        "debugging": "defect",
-        "determinism": "opportunity",
-        "float64": "by gain",
-    }
+    found = named(model.left_off, settings={"debugging": lines})
+    assert found["without debugging"].kind == "defect"
     assert found["without debugging"].fix == f"Delete `{lines[0]}` and `f()`."
 
 
 def test_what_is_about_the_pipeline_alone_explains_a_slow_input():
     def after(*lines):
-        (one,) = named(changes.left_off, settings={"debugging": lines}).values()
+        (one,) = named(model.left_off, settings={"debugging": lines}).values()
         return one.after
 
     data = "tf.data.experimental.enable_debug_mode()"
@@ -116,9 +103,9 @@ def test_what_is_about_the_pipeline_alone_explains_a_slow_input():
 def test_eager_functions_are_left_off_in_a_loop_alone():
     known = {"eager": ["tf.config.run_functions_eagerly(True)"]}
     # In fit the change of that name undoes both ways to be eager.
-    assert named(changes.left_off, settings=known) == {}
+    assert named(model.left_off, settings=known) == {}
     facts = Facts(settings=known, loop=True)
-    found = list(resident.without_fit(changes.left_off(facts), facts))
+    found = list(resident.without_fit(model.left_off(facts), facts))
     assert [one.name for one in found if isinstance(one, Change)] == ["graph"]
     assert "eager" not in {one.cause for one in found if isinstance(one, Untested)}
 
@@ -127,18 +114,8 @@ def test_threads_of_a_pipeline_are_as_many_as_cores():
     options = tf.data.Options()
     options.threading.private_threadpool_size = 77
     given = DATA.range(9).batch(3).with_options(options)
-    (change,), made = applied(changes.left_off, given)
+    (change,), made = applied(model.left_off, given)
     assert "private_threadpool_size = 77" in change.fix
     assert made.options().threading.private_threadpool_size == 0
     assert len(list(made)) == 3
-    assert offered(changes.left_off, DATA.range(9)) == []
-
-
-def test_only_what_is_parallel_may_come_in_any_order():
-    parallel = DATA.range(9).map(lambda x: x, num_parallel_calls=2)
-    (change,), made = applied(changes.any_order, parallel)
-    assert (change.kind, change.after) == ("opportunity", "without input")
-    assert made.options().deterministic is False
-    (said,) = offered(changes.any_order, made)
-    assert "any order" in said.why
-    assert offered(changes.any_order, DATA.range(9)) == []
+    assert offered(model.left_off, DATA.range(9)) == []
