@@ -16,7 +16,6 @@ import cloudpickle
 
 from perfkit.diagnosis import look
 from perfkit.diagnosis.rounds import AS_GIVEN
-from perfkit.diagnosis.trial import trial
 from perfkit.errors import RunError
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
@@ -51,8 +50,10 @@ def realised(given, changed, budget):
             pass
         facts = [looked(maker) for maker in (given, changed)]
         variants = (
-            Variant(AS_GIVEN, functools.partial(trial, given, facts[0])),
-            Variant(BY_HAND, functools.partial(trial, changed, facts[1]), "", AS_GIVEN),
+            Variant(AS_GIVEN, functools.partial(look.trial, given, facts[0])),
+            Variant(
+                BY_HAND, functools.partial(look.trial, changed, facts[1]), "", AS_GIVEN
+            ),
         )
         budget = max(budget, *(PER_FIRST_STEP * each.ready_s for each in facts))
         plan = Plan(variants=variants, baseline=AS_GIVEN, budget=budget)

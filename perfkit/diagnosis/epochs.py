@@ -7,20 +7,28 @@ that comes again once in a real epoch. A validation is a pause of its own.
 """
 
 import contextlib
+import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import own_callbacks
-from perfkit.diagnosis.training import Training, epochs_between, updates_once
+from perfkit.diagnosis.training import (
+    Training,
+    epochs_between,
+    list_callbacks,
+    prepare_callbacks,
+    updates_once,
+)
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
 
 if TYPE_CHECKING:
+    from perfkit.diagnosis.change import Change
+    from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.look import Turns
     from perfkit.diagnosis.loop import Looping
 
@@ -181,6 +189,58 @@ class Epochs:
     validated: float = 0
 
 
+# Steps of an epoch in a trial fill so many seconds, where real ones take longer.
+_EPOCH_S = 0.35
+_FEWEST = 4
+# Of steps that take longer than this fewer have to do.
+_LONG_S, _FEWEST_LONG = 0.4, 2
+_SHORTER = 1.5
+
+
+def _loop_epochs(facts: "Facts") -> Epochs:
+    # The one epoch of a loop that has no more never ends in a trial.
+    if facts.epochs == 1 or not facts.steps:
+        return Epochs(batch=facts.batch)
+    fitting = _steps_in(facts.step_s or _EPOCH_S)
+    whole = facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER
+    return Epochs(
+        batch=facts.batch,
+        steps=facts.steps,
+        trial_steps=None if whole else fitting,
+    )
+
+
+def _steps_in(step_s: float, at_a_time: int = 1) -> int:
+    """Steps of an epoch of a trial."""
+    fewest = _FEWEST if step_s < _LONG_S else _FEWEST_LONG
+    return max(fewest * at_a_time, round(_EPOCH_S / step_s))
+
+
+def epochs_for(facts: "Facts", changes: "Sequence[Change]" = ()) -> Epochs:
+    """How long the epochs of a trial are."""
+    if facts.loop:
+        return _loop_epochs(facts)
+    times = next((one.batches for one in changes if one.batches != 1), 1)
+    at_a_time = max([facts.steps_per_execution, *(one.steps for one in changes)])
+    steps = math.ceil(facts.steps / times) if facts.steps else None
+    epochs = Epochs(
+        batch=round(facts.batch * times),
+        steps=steps,
+        examples=(facts.steps or 0) * facts.batch,
+        validation=facts.validation_steps,
+        validated=facts.validated,
+    )
+    if not steps:
+        return epochs
+    step_s = facts.step_s * times or _EPOCH_S
+    fitting = _steps_in(step_s, at_a_time)
+    if facts.pipeline.get("hidden cache") or fitting >= steps / _SHORTER:
+        # An epoch of few executions has no ticks but its own.
+        whole = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time
+        return replace(epochs, whole=whole)
+    return replace(epochs, trial_steps=fitting)
+
+
 @dataclass
 class Block:
     """A stretch of ``fit`` that may end and be followed by another.
@@ -206,11 +266,11 @@ class Block:
         cls, training: Training, epochs: Epochs, over: Callable[[], bool] = bool
     ) -> "Block":
         """Make the first block of a training; its callbacks become fit for a trial."""
-        given = own_callbacks.listed(training.arguments.get("callbacks"))
+        given = list_callbacks(training.arguments.get("callbacks"))
         return cls(
             training=training,
             epochs=epochs,
-            own=own_callbacks.in_trial(given, training.epochs or 1),
+            own=prepare_callbacks(given, training.epochs or 1),
             over=over,
             validating=Validating(epochs.validation),
         )

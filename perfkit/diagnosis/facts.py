@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.loop import Looping
-from perfkit.diagnosis.own_callbacks import follows_validation, steers
 from perfkit.diagnosis.script import is_held_in_loop
 from perfkit.diagnosis.training import (
     Training,
     epochs_between,
     examples_in,
     first_batch,
+    follows_validation,
     metrics_of,
+    steers,
     steps_of,
     updates_once,
     validation_steps,

@@ -19,11 +19,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perfkit.diagnosis import changes, failure, own_callbacks, settings
+from perfkit.diagnosis import changes, failure, settings
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes.lines import remember
 from perfkit.diagnosis.changes.lines import seen as seen_lines
-from perfkit.diagnosis.epochs import EPOCH_END, Block, Epochs, fitted
+from perfkit.diagnosis.epochs import EPOCH_END, Block, Epochs, epochs_for, fitted
 from perfkit.diagnosis.facts import (
     Facts,
     facts_of,
@@ -41,7 +41,7 @@ from perfkit.diagnosis.pipeline.facts import (
     pipeline_facts,
     tells_too_little,
 )
-from perfkit.diagnosis.pipeline.memory import leave_files_alone
+from perfkit.diagnosis.pipeline.memory import Worth, fill_caches, leave_files_alone
 from perfkit.diagnosis.rounds import (
     AS_GIVEN,
     Screening,
@@ -50,8 +50,12 @@ from perfkit.diagnosis.rounds import (
     turn_s,
 )
 from perfkit.diagnosis.tracing import Tracing, noted
-from perfkit.diagnosis.training import Training, epochs_between, handed_over
-from perfkit.diagnosis.trial import apply, epochs_for
+from perfkit.diagnosis.training import (
+    Training,
+    epochs_between,
+    handed_over,
+    list_callbacks,
+)
 from perfkit.experiments.shared.loops import Told
 from perfkit.measure.launcher import read_early
 from perfkit.measure.measurement import CONTROL, Measurement
@@ -306,7 +310,7 @@ class Turns:
 
     def given(self, training: Training) -> Training:
         """Keep the training, and how it was made."""
-        given = own_callbacks.listed(training.arguments.get("callbacks"))
+        given = list_callbacks(training.arguments.get("callbacks"))
         self._callbacks = [one for one in given if one is not None]
         self._training = training
         self._unused = _State.of(training.model, self._callbacks)
@@ -448,3 +452,56 @@ class Turns:
             trials=self._record.trials(),
             baseline=AS_GIVEN,
         )
+
+
+# A training in a fresh process: as given, or with some things changed.
+
+# Steps for which a cache is filled where nobody knows how many an epoch has.
+_MANY = 64
+
+
+def trial(
+    maker: Callable[[], Any], facts: Facts, changes: Sequence[Change] = ()
+) -> Generator[Told]:
+    """Train as the maker has it, with these things changed, and touch nothing else."""
+    contain(maker)
+    yield from contained(maker, facts, changes)
+
+
+def contained(
+    maker: Callable[[], Any], facts: Facts, changes: Sequence[Change] = ()
+) -> Generator[Told]:
+    """Train so in a process that has no way to the user's files any more."""
+    epochs = epochs_for(facts, changes)
+    if facts.lines:
+        remember(maker)
+    looping = Looping(epochs, most=facts.epochs, changes=changes)
+
+    def making() -> Training | None:
+        for change in changes:
+            change.before()
+        returned = maker()
+        if looping.training:
+            return None
+        training = handed_over(returned)
+        apply(training, facts, changes, epochs)
+        return training
+
+    traces = Tracing()
+    traces.look()
+    with contextlib.closing(fitted(making, epochs, looping)) as ticks:
+        yield from noted(ticks, traces, epochs.batch)
+
+
+def apply(
+    training: Training, facts: Facts, changes: Sequence[Change], epochs: Epochs
+) -> None:
+    """Change these things in a training that has been made, and fill its caches.
+
+    Its epochs are those that it has with these things changed.
+    """
+    for change in changes:
+        change.apply(training)
+    if facts.pipeline.get("cached"):
+        steps = epochs.trial_steps or facts.steps or _MANY
+        fill_caches(training, Worth(steps, facts.steps))

@@ -28,9 +28,14 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from perfkit.diagnosis import source
-from perfkit.diagnosis.own_callbacks import listed
 from perfkit.diagnosis.source import FITS, called, fit_calls, parse
-from perfkit.diagnosis.training import KERAS_2, epochs_between, kind_of, metrics_of
+from perfkit.diagnosis.training import (
+    KERAS_2,
+    epochs_between,
+    kind_of,
+    list_callbacks,
+    metrics_of,
+)
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.text import plain
 
@@ -358,7 +363,7 @@ class Script:
 
     def _main(self) -> types.ModuleType:
         """Be what runs a script: its module, its arguments, its folder, no windows."""
-        from perfkit.diagnosis.steps import steps
+        from perfkit.diagnosis.loop import steps
 
         main = types.ModuleType("__main__")
         main.__dict__[MARK] = steps
@@ -566,7 +571,7 @@ def _passed_over(real: Any, given: dict[str, Any]) -> Any:
         short = {"epochs": 1, "steps_per_epoch": 1, "verbose": 0}
         data = {n: given[n] for n in ("x", "y", "batch_size") if n in given}
         real(model, **data, **short)
-    for one in listed(given.get("callbacks")):
+    for one in list_callbacks(given.get("callbacks")):
         if type(one).__module__.partition(".")[0] in _TUNERS:
             # A search goes on from the weights that it has kept of an epoch.
             one.set_model(model)

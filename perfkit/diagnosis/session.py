@@ -26,11 +26,9 @@ from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes import lines as left_out
 from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.inference import Others, inferred
 from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
 from perfkit.diagnosis.script import Script, WholeScript
-from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.replay import recordings_of
 from perfkit.experiments.session import Keeper, Measurer, check_budget
@@ -114,7 +112,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
         self._rounds: Rounds | None = None
-        self._others: Others | None = None
+        self._others: gains.Others | None = None
         self._account: Account | None = None
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -281,7 +279,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             # The process that looked has run since before.
             left += time.perf_counter() - self._opening.running.started_ns / 1e9
         longest = left + max(0.0, self._longest - self._budget)
-        self._others = Others()
+        self._others = gains.Others()
         kind = RoundsTogether if self._only else Rounds
         self._rounds = kind(
             self._changes,
@@ -311,7 +309,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         yield from self._run(plan, launcher())
 
     def _work(self, of: Sequence[Change]) -> Callable[[], Iterator[Yielded]]:
-        return functools.partial(trial, self._maker, self._facts, tuple(of))
+        return functools.partial(look.trial, self._maker, self._facts, tuple(of))
 
     def _keep(self, event: TrialEnded | Finished) -> None:
         measured, known = event.measurement, self.finding
@@ -339,7 +337,9 @@ class DiagnosisSession(Measurer[Diagnosis]):
         step = gains.step_of(measured, self._facts)
         busiest = self._others.busiest() if self._others else ""
         cores = self._machine.cores_granted
-        noted = inferred(self._changes, step, measured, self._facts, busiest, cores)
+        noted = gains.inferred(
+            self._changes, step, measured, self._facts, busiest, cores
+        )
         together = self._together(measured)
         at_once = together.changes if together else ()
         proved = gains.causes(self._changes, measured, noted, at_once)

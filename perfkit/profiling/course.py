@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfkit.diagnosis import failure, own_callbacks
+from perfkit.diagnosis import failure
+from perfkit.diagnosis.loop import listening
 from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.pipeline.memory import leave_files_alone
-from perfkit.diagnosis.steps import listening
-from perfkit.diagnosis.training import Training, handed_over
+from perfkit.diagnosis.training import Training, handed_over, prepare_callbacks
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Left, wait
 from perfkit.measure.tick import Note
@@ -329,7 +329,7 @@ def _fit(training: Training, course: Course) -> None:
     # Steps are looked at, and no validation: it has none of these marks.
     training.arguments["validation_freq"] = _ENDLESS
     epochs = training.epochs or 1
-    own = own_callbacks.in_trial(training.arguments["callbacks"], epochs)
+    own = prepare_callbacks(training.arguments["callbacks"], epochs)
     training.fit([first, *own, last], epochs=_ENDLESS)
 
 

@@ -9,9 +9,8 @@ from typing import Any
 from perfkit import units
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.look import look
+from perfkit.diagnosis.look import contained, look
 from perfkit.diagnosis.maker import contain
-from perfkit.diagnosis.trial import contained
 from perfkit.experiments.shared.loops import Told
 from perfkit.measure.host import Place
 from perfkit.measure.tick import Note, Yielded

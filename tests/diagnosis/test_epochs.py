@@ -4,9 +4,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.epochs import SHORTENED, UNKNOWN, Epochs
+from perfkit.diagnosis.epochs import SHORTENED, UNKNOWN, Epochs, epochs_for
 from perfkit.diagnosis.facts import Facts, facts_of
-from perfkit.diagnosis.trial import epochs_for
 from perfkit.measure.steady import steady
 from tests.diagnosis.fits import BATCH, Costs, batches, training, trial
 

@@ -1,7 +1,7 @@
 import pytest
 
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.inference import inferred
+from perfkit.diagnosis.gains import inferred
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
 from perfkit.measure.measurement import CONTROL, Measurement

@@ -5,11 +5,11 @@ import keras
 import pytest
 
 from perfkit.diagnosis.epochs import Epochs
-from perfkit.diagnosis.own_callbacks import (
+from perfkit.diagnosis.training import (
     follows_validation,
-    in_trial,
     left_out,
-    listed,
+    list_callbacks,
+    prepare_callbacks,
     steers,
 )
 from tests.diagnosis.fits import BATCH, Costs, batches, training, trial
@@ -140,7 +140,7 @@ def test_what_may_steer_the_training_is_known_by_its_code(made, expected):
     callback = made()
     assert steers(callback) is expected
     # In a trial its hooks are wrapped.
-    (inside,) = in_trial([callback], 3)
+    (inside,) = prepare_callbacks([callback], 3)
     assert steers(inside) is expected
 
 
@@ -174,14 +174,14 @@ def test_keras_own_ways_to_stop_do_not_end_a_trial(clock):
 
 def test_callbacks_are_listed_as_fit_takes_them():
     one, two = keras.callbacks.Callback(), keras.callbacks.Callback()
-    assert listed(None) == []
-    assert listed(one) == [one]
-    assert listed((one, [two])) == [one, two]
-    assert listed(keras.callbacks.CallbackList([one]))[0] is one
+    assert list_callbacks(None) == []
+    assert list_callbacks(one) == [one]
+    assert list_callbacks((one, [two])) == [one, two]
+    assert list_callbacks(keras.callbacks.CallbackList([one]))[0] is one
 
 
 def test_what_reaches_beyond_a_trial_is_left_out():
     monitor = keras.callbacks.RemoteMonitor()
     assert left_out(monitor)
-    assert in_trial([monitor, None], 1) == []
+    assert prepare_callbacks([monitor, None], 1) == []
     assert not left_out(keras.callbacks.CSVLogger(Path("x.csv")))

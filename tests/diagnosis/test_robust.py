@@ -13,9 +13,9 @@ from perfkit.diagnosis import look
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.failure import PROBLEM
+from perfkit.diagnosis.look import trial
 from perfkit.diagnosis.maker import InFile
 from perfkit.diagnosis.session import DiagnosisSession
-from perfkit.diagnosis.trial import trial
 from perfkit.errors import RunError
 from perfkit.measure import alone
 from perfkit.measure.launcher import launcher

@@ -11,8 +11,13 @@ from perfkit.diagnosis import settings, tracing
 from perfkit.diagnosis.change import Change, Untested, nothing, with_option
 from perfkit.diagnosis.changes.resident import NAME as CEILING
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.own_callbacks import see_every_step
-from perfkit.diagnosis.training import BATCH, Training, examples_in, steps_of
+from perfkit.diagnosis.training import (
+    BATCH,
+    Training,
+    examples_in,
+    see_every_step,
+    steps_of,
+)
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.precision import (

@@ -12,8 +12,13 @@ from collections.abc import Iterator
 from perfkit.diagnosis.change import Change, Untested, with_option
 from perfkit.diagnosis.epochs import SHORTENED
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.own_callbacks import LEFT_OUT
-from perfkit.diagnosis.training import Training, epochs_between, parted, steps_of
+from perfkit.diagnosis.training import (
+    LEFT_OUT,
+    Training,
+    epochs_between,
+    parted,
+    steps_of,
+)
 
 GROUP = "without observers"
 _CAUSE = "callback"

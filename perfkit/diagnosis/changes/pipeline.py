@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perfkit import units
-
-# A trial imports changes, and this module may be imported by that.
-from perfkit.diagnosis import trial
 from perfkit.diagnosis.change import Change, Untested, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
+from perfkit.diagnosis.epochs import epochs_for
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline import (
     again,
@@ -43,7 +41,7 @@ _FEWEST, _MOST = 4, 256
 
 def worth_of(facts: Facts) -> Worth:
     """As many steps as an epoch of a trial has."""
-    epochs = trial.epochs_for(facts)
+    epochs = epochs_for(facts)
     known = epochs.trial_steps or epochs.steps
     if known:
         return Worth(known, facts.steps)

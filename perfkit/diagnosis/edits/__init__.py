@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from perfkit.diagnosis.edits.code import Code, Unsure
+from perfkit.diagnosis.edits.code import Code, Splice, Unsure
 from perfkit.diagnosis.edits.table import line_shown, splices_of
-from perfkit.diagnosis.edits.text import Splice
 from perfkit.diagnosis.maker import Source, source_of
 from perfkit.diagnosis.source import UNREADABLE, in_one_cell
 from perfkit.findings.diagnosis import Cause, Diagnosis

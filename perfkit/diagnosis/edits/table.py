@@ -15,6 +15,7 @@ from perfkit.diagnosis.changes.model import LEFT_OFF
 from perfkit.diagnosis.edits.code import (
     FIT_ARGUMENTS,
     Code,
+    Splice,
     Unsure,
     line_of,
     only,
@@ -22,8 +23,6 @@ from perfkit.diagnosis.edits.code import (
     require,
     value_at,
 )
-from perfkit.diagnosis.edits.text import Splice
-from perfkit.diagnosis.own_callbacks import STEP_HOOKS
 from perfkit.diagnosis.pipeline import is_serial
 from perfkit.diagnosis.source import (
     called,
@@ -33,6 +32,7 @@ from perfkit.diagnosis.source import (
     keyword,
     names_in,
 )
+from perfkit.diagnosis.training import STEP_HOOKS
 from perfkit.findings.diagnosis import Cause
 
 Row = Callable[[Code, re.Match[str]], Iterator[Splice]]

@@ -10,11 +10,10 @@ import tensorflow as tf
 
 from perfkit.diagnosis.change import Change, Untested
 from perfkit.diagnosis.changes import model, resident
-from perfkit.diagnosis.epochs import Epochs
+from perfkit.diagnosis.epochs import Epochs, epochs_for
 from perfkit.diagnosis.facts import Facts, facts_of
 from perfkit.diagnosis.loop import in_loop
 from perfkit.diagnosis.training import steps_of
-from perfkit.diagnosis.trial import epochs_for
 from perfkit.experiments.shared.precision import Hardware
 from tests.diagnosis.changes.offered import named, why
 from tests.diagnosis.fits import BATCH, Costs, batches, rows, training, trial
