@@ -23,7 +23,7 @@ from perfkit import _verbs
 if TYPE_CHECKING:
     from perfkit.accounts import lines
     from perfkit.diagnoses import diagnose
-    from perfkit.diagnosis.loop import steps
+    from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examination import doctor
     from perfkit.documents import load
     from perfkit.elsewhere import fresh
@@ -90,7 +90,7 @@ __all__ = [
 _NAMES = {
     "accounts": "lines",
     "diagnoses": "diagnose",
-    "diagnosis.loop": "steps",
+    "diagnosis.steps": "steps",
     "doctor.examination": "doctor",
     "documents": "load",
     "elsewhere": "fresh",

@@ -363,7 +363,7 @@ class Script:
 
     def _main(self) -> types.ModuleType:
         """Be what runs a script: its module, its arguments, its folder, no windows."""
-        from perfkit.diagnosis.loop import steps
+        from perfkit.diagnosis.steps import steps
 
         main = types.ModuleType("__main__")
         main.__dict__[MARK] = steps

@@ -14,9 +14,7 @@ from typing import Any, TypeVar
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-Import = ast.Import | ast.ImportFrom
-_REBINDS = (ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension)
-_SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def dotted(node: ast.AST) -> str:
@@ -61,20 +59,9 @@ def of_kind(kind: type[Node], *within: ast.AST) -> Iterator[Node]:
     return (node for node in nodes if isinstance(node, kind))
 
 
-def calls_in(*within: ast.AST) -> set[str]:
-    """The last words of all that is called there."""
-    return {called(call) for call in of_kind(ast.Call, *within)}
-
-
 def names_in(*within: ast.AST) -> set[str]:
     """Every name that stands there, by itself or before a dot."""
     return {one.id for one in of_kind(ast.Name, *within)}
-
-
-def stored_in(*within: ast.AST) -> set[str]:
-    """Every name that is given a value there."""
-    names = of_kind(ast.Name, *within)
-    return {one.id for one in names if isinstance(one.ctx, ast.Store)}
 
 
 def is_literal(node: ast.AST | None, value: object) -> bool:
@@ -88,15 +75,15 @@ def own(scope: ast.AST) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.popleft()
         yield node
-        if not isinstance(node, (*_SCOPES, ast.ClassDef)):
+        if not isinstance(node, Scope | ast.ClassDef):
             waiting.extendleft([*ast.iter_child_nodes(node)][::-1])
 
 
 class Names:
     """The scopes of a tree, and what binds each name in them.
 
-    A name is bound by an expression, a definition, a parameter (``ast.arg``), or by a
-    statement that hides its value, such as a loop.
+    A name is bound by an expression, a definition, a parameter (``ast.arg``), an import
+    (``ast.alias``), or, where its value is hidden as in a loop, by the name itself.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -120,7 +107,7 @@ class Names:
     def lookup(self, name: ast.Name) -> list[ast.AST]:
         """All that binds a name in the innermost scope that knows it."""
         for scope in self.above(name):
-            if isinstance(scope, _SCOPES) and name.id in self.bound(scope):
+            if isinstance(scope, Scope) and name.id in self.bound(scope):
                 return self.bound(scope)[name.id]
         return []
 
@@ -128,47 +115,25 @@ class Names:
         """Every name that a scope binds, with what binds it."""
         if scope not in self._bound:
             found: dict[str, list[ast.AST]] = defaultdict(list)
-            for name, node in _bindings(scope):
-                found[name].append(node)
+            for node in own(scope):
+                if isinstance(node, Definition):
+                    found[node.name].append(node)
+                elif isinstance(node, ast.arg):
+                    found[node.arg].append(node)
+                elif isinstance(node, ast.alias):
+                    found[node.asname or node.name.split(".")[0]].append(node)
+                elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    found[node.id].append(self._value_of(node))
             self._bound[scope] = dict(found)
         return self._bound[scope]
 
-
-def _bindings(scope: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(scope, Function):
-        yield from ((one.arg, one) for one in of_kind(ast.arg, scope.args))
-    for node in own(scope):
-        if isinstance(node, Definition):
-            yield node.name, node
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from _paired(target, node.value)
-        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value:
-            yield from _paired(node.target, node.value)
-        elif isinstance(node, _REBINDS):
-            yield from _hidden(node.target, node)
-        elif isinstance(node, ast.withitem) and node.optional_vars:
-            yield from _hidden(node.optional_vars, node)
-        elif isinstance(node, Import):
-            for alias in node.names:
-                yield (alias.asname or alias.name.split(".")[0]), node
-
-
-def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
-    """Names with their values, as far as a tuple stands on both sides."""
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif not isinstance(target, ast.Tuple | ast.List):
-        return
-    elif isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
-        for one, its in zip(target.elts, value.elts, strict=True):
-            yield from _paired(one, its)
-    else:
-        yield from _hidden(target, target)
-
-
-def _hidden(target: ast.AST, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    return ((name, node) for name in stored_in(target))
+    def _value_of(self, name: ast.Name) -> ast.AST:
+        """What a name is assigned; the name itself where that is not seen."""
+        parent = self._parents[name]
+        value = None
+        if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+            value = parent.value
+        return value or name
 
 
 # Of a script or a notebook.
@@ -321,44 +286,43 @@ def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
     return max(calls, key=sooner)
 
 
-def spoken_in(path: Path, seen: set[Path], script: Path | None = None) -> Iterator[str]:
+def spoken_in(path: Path, seen: set[Path], folder: Path | None = None) -> Iterator[str]:
     """Every name that a file and those beside it that it imports speak of.
 
     Args:
         path: Of the file.
         seen: The files that were read; it is added to.
-        script: The one that runs, beside which Python looks; None for this file.
+        folder: Of the script that runs, where Python looks; None for that of this file.
     """
     if path in seen or len(seen) >= _MOST_FILES:
         return
     seen.add(path)
-    script = script or path
-    beside = [script.parent, path.parent]
+    folder = folder or path.parent
     for node in ast.walk(parse(str(path))):
         if isinstance(node, ast.Attribute | ast.Name):
             yield called(node)
         elif isinstance(node, ast.FunctionDef):
             yield node.name
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name.partition(".")[0]
-                yield from _in_any(beside, alias.name, seen, script)
-        elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            yield module.partition(".")[0]
-            # Each dot in front of a name leads one folder up.
-            up = [*path.parents][node.level - 1 : node.level]
-            folders = up if node.level else beside
-            yield from _in_any(folders, module, seen, script)
-            for alias in node.names:
-                yield alias.name
-                yield from _in_any(folders, f"{module}.{alias.name}", seen, script)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names, folders = [one.name for one in node.names], [folder, path.parent]
+            if isinstance(node, ast.ImportFrom):
+                yield from names
+                module = node.module or ""
+                names = [module, *(f"{module}.{name}" for name in names)]
+                # Each dot in front of a name leads one folder up.
+                if node.level:
+                    folders = [*path.parents][node.level - 1 : node.level]
+            yield from (name.partition(".")[0] for name in names)
+            for file in _files_of(names, folders):
+                yield from spoken_in(file, seen, folder)
 
 
-def in_one_cell(code: str) -> bytes:
-    """A notebook with nothing but this code in it."""
-    cell = {"cell_type": "code", "source": [code]}
-    return json.dumps({"cells": [cell]}).encode()
+def _files_of(modules: list[str], folders: list[Path]) -> Iterator[Path]:
+    """The files of modules, as far as these folders hold them."""
+    for parts in (list(filter(None, module.split("."))) for module in modules):
+        for place in (folder.joinpath(*parts) for folder in folders if parts):
+            files = place.with_suffix(".py"), place / "__init__.py"
+            yield from (file for file in files if file.is_file())
 
 
 def _code_cells(text: str) -> list[str]:
@@ -396,14 +360,3 @@ def _epochs(call: ast.Call, numbers: dict[str, int]) -> int:
     if isinstance(value, ast.Constant):
         return value.value if isinstance(value.value, int) else 1
     return numbers.get(called(value) if value else "", 1)
-
-
-def _in_any(
-    folders: list[Path], module: str, seen: set[Path], script: Path
-) -> Iterator[str]:
-    """The names that a module in any of these folders speaks of."""
-    names = [name for name in module.split(".") if name]
-    for place in (one.joinpath(*names) for one in folders if names):
-        for file in (place.with_suffix(".py"), place / "__init__.py"):
-            if file.is_file():
-                yield from spoken_in(file, seen, script)

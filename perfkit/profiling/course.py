@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.diagnosis import failure
-from perfkit.diagnosis.loop import listening
 from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.pipeline.memory import leave_files_alone
+from perfkit.diagnosis.steps import listening
 from perfkit.diagnosis.training import Training, handed_over, prepare_callbacks
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Left, wait

@@ -7,7 +7,8 @@ from perfkit.diagnosis.changes import applicable
 from perfkit.diagnosis.changes.resident import one_batch, one_iterator
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
 from perfkit.diagnosis.facts import facts_of_loop
-from perfkit.diagnosis.loop import LoopCalls, Looping, steps
+from perfkit.diagnosis.loop import LoopCalls, Looping
+from perfkit.diagnosis.steps import steps
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Left
 from perfkit.measure.tick import Pause, Tick

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from perfkit.diagnosis.loop import Steps, listening, steps
+from perfkit.diagnosis.steps import Steps, listening, steps
 from tests.measure.scripted import Seconds
 
 

@@ -1,18 +1,24 @@
-"""What to type for each change of one place: the table, and a function for its rows.
+"""What to type for each cause: file and line, the old lines and the new ones.
 
-A function yields what it does to the text. Where it is not sure of the place it raises
-``Unsure``, and the fix is shown without a new line. Below is the line to show for each
-cause whose fix is more than that.
+The code is parsed anew, and a new line is shown only where one place is certain. All
+such lines make a patch that ``git apply`` takes, as far as they are distinct.
 """
 
 import ast
+import difflib
+import functools
+import io
 import itertools
+import json
 import re
-from collections.abc import Callable, Iterator
+import tokenize
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from perfkit.diagnosis.changes.model import LEFT_OFF
-from perfkit.diagnosis.edits.code import (
+from perfkit.diagnosis.code import (
     FIT_ARGUMENTS,
     Code,
     Splice,
@@ -23,8 +29,11 @@ from perfkit.diagnosis.edits.code import (
     require,
     value_at,
 )
+from perfkit.diagnosis.maker import Source, source_of
 from perfkit.diagnosis.pipeline import is_serial
 from perfkit.diagnosis.source import (
+    UNREADABLE,
+    Function,
     called,
     dotted,
     hides,
@@ -33,7 +42,232 @@ from perfkit.diagnosis.source import (
     names_in,
 )
 from perfkit.diagnosis.training import STEP_HOOKS
-from perfkit.findings.diagnosis import Cause
+from perfkit.findings.diagnosis import Cause, Diagnosis
+from perfkit.findings.record import Edit
+
+# What does not change while a diagnosis runs.
+_FACTS = (
+    *("batch", "callbacks", "data", "eager_calls", "pipeline", "retraced", "settings"),
+    "steering",
+)
+# What to say of a change that does more than make the training faster.
+_LESS = ("callback", "validation")
+_BY_HAND = "It is a notebook: change these lines of its cells by hand."
+_NONE = "There is no patch: no cause was found."
+_UNSURE = (
+    "There is no patch: none of the changes is a line that is certain; see the report "
+    "for what to do."
+)
+_UNREAD = "The code cannot be read any more, so there is no patch."
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
+
+
+@dataclass(frozen=True)
+class Patch:
+    """What to write to standard output, and what to say of it.
+
+    Attributes:
+        text: The patch in the encoding of the file; of a notebook the lines in words;
+            empty where nothing is to be changed.
+        says: Sentences about it.
+        copy: The whole file with these changes.
+        retuned: Whether the training learns otherwise with them.
+    """
+
+    text: bytes
+    says: tuple[str, ...]
+    copy: bytes = b""
+    retuned: bool = False
+
+
+def locate(diagnosis: Diagnosis, maker: Callable[[], Any]) -> Diagnosis:
+    """The same diagnosis, each cause with the lines to change, as far as is certain.
+
+    And with what the change would break, where the code shows that.
+    """
+    code = _code_of(diagnosis, maker) if diagnosis.causes else None
+    if code is None:
+        return diagnosis
+    causes = []
+    for cause in diagnosis.causes:
+        splices, breaks = _splices(code, cause.change)
+        edits: tuple[Edit, ...] = ()
+        if splices:
+            edits = _edits_to(code, code.text.applied(splices))
+        elif line := line_shown(code, cause):
+            old = code.text.source.split("\n")[line - 1]
+            edits = (_edit(code.source, line, old, None),)
+        breaks = cause.caution or breaks
+        causes.append(replace(cause, edits=edits, caution=breaks))
+    return replace(diagnosis, causes=tuple(causes))
+
+
+def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
+    """Write all changes that are a matter of typing into one patch for a folder.
+
+    The file of the maker that was diagnosed must be as it was.
+    """
+    if not diagnosis.causes:
+        return Patch(b"", (_NONE,))
+    code = _code_of(diagnosis, maker)
+    if code is None:
+        return Patch(b"", (_UNREAD,))
+    new, causes, others = _combine(diagnosis.causes, code)
+    if not causes:
+        return Patch(b"", (_UNSURE,))
+    path = Path(code.source.path)
+    if code.source.cells:
+        outside = _BY_HAND
+        text = "".join(f"{edit}\n" for edit in _edits_to(code, new)).encode()
+        cell = {"cell_type": "code", "source": [new]}
+        copy = json.dumps({"cells": [cell]}).encode()
+    else:
+        name, outside = _name(path, folder)
+        try:
+            text, copy = _patch(path, name, code.text.source, new)
+        except UNREADABLE:
+            return Patch(b"", (_UNREAD,))
+    patched = {cause.cause for cause in causes}
+    rest = [c for c in diagnosis.best[:3] if c.change and c.cause not in patched]
+    sentences = {
+        "The patch makes {}.": causes,
+        "{} changes the same lines: diagnose again once the patch is applied.": [
+            cause for cause in rest if cause in others
+        ],
+        "{} is left to you: no lines for it are certain.": [
+            cause for cause in rest if cause not in others
+        ],
+        "For {} the training reports or saves less.": [
+            cause for cause in causes if cause.cause in _LESS
+        ],
+    }
+    first, *more = (
+        sentence.format(", ".join(f'"{cause.change}"' for cause in about))
+        for sentence, about in sentences.items()
+        if about
+    )
+    minds = (f'"{cause.change}": {cause.mind}' for cause in causes if cause.mind)
+    says = (first, *([outside] if outside else []), *more, *minds)
+    return Patch(text, says, copy, "small-batch" in patched)
+
+
+def _combine(
+    given: Iterable[Cause], code: Code
+) -> tuple[str, list[Cause], list[Cause]]:
+    """Make every change whose lines no better one changes.
+
+    Returns:
+        The new code, the causes that it is about, and those of the other changes.
+    """
+    changed, splices = set[int](), list[Splice]()
+    causes, others = list[Cause](), list[Cause]()
+    for cause in given:
+        more, _ = _splices(code, cause.change)
+        lines = {line for one in more for line in _lines_of(code, one)}
+        if not lines.isdisjoint(changed):
+            others.append(cause)
+        elif lines:
+            causes.append(cause)
+            splices += more
+            changed |= lines
+    return code.text.applied(splices), causes, others
+
+
+def _lines_of(code: Code, splice: Splice) -> range:
+    """The lines that a splice changes, from 0."""
+    start, end, _ = splice
+    first, last = (
+        code.text.source.count("\n", 0, at) for at in (start, max(start, end - 1))
+    )
+    return range(first, last + 1)
+
+
+# Asked for again after each trial, while the machine is being measured.
+@functools.lru_cache(maxsize=64)
+def _splices(code: Code, change: str) -> tuple[tuple[Splice, ...], str]:
+    """What a change does to the text, or why it would break something; else nothing."""
+    try:
+        splices = tuple(splices_of(code, change))
+        new = code.text.applied(splices)
+        ast.parse(new)
+    except Unsure as unsure:
+        return (), str(unsure)
+    except (LookupError, *UNREADABLE):
+        return (), ""
+    return (splices if new != code.text.source else ()), ""
+
+
+def _code_of(diagnosis: Diagnosis, maker: Callable[[], Any]) -> Code | None:
+    """The code that was diagnosed, with the facts that say what to change in it."""
+    facts = {name: diagnosis.facts.get(name) for name in _FACTS}
+    try:
+        return _code(source_of(maker), json.dumps(facts, default=str))
+    except UNREADABLE:
+        return None
+
+
+@functools.lru_cache(maxsize=2)
+def _code(source: Source, facts: str) -> Code:
+    return Code(source, json.loads(facts))
+
+
+def _edits_to(code: Code, new: str) -> tuple[Edit, ...]:
+    """The lines in which another code differs from this one, place by place."""
+    old_lines, new_lines = code.text.source.split("\n"), new.split("\n")
+    matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+    edits = []
+    for tag, start, end, first, last in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        if start == end:
+            # What is added is shown with the line that it follows.
+            start, first = start - 1, first - 1
+        old, instead = old_lines[start:end], new_lines[first:last]
+        edits.append(_edit(code.source, start + 1, "\n".join(old), "\n".join(instead)))
+    return tuple(edits)
+
+
+def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
+    cell, line = source.place(line)
+    return Edit(file=Path(source.path).name, cell=cell, line=line, old=old, new=new)
+
+
+def _name(path: Path, folder: Path) -> tuple[str, str]:
+    """What the patch calls the file, and where else than here it is to be applied."""
+    path, folder = path.resolve(), folder.resolve()
+    if path.is_relative_to(folder):
+        return path.relative_to(folder).as_posix(), ""
+    return path.name, f"Apply it in the folder of {path.name}."
+
+
+def _patch(path: Path, name: str, old: str, new: str) -> tuple[bytes, bytes]:
+    """A patch of a file in its encoding and with its ends of lines, and the new file.
+
+    Raises:
+        ValueError: The file is not what was read before, or mixes its ends of lines.
+    """
+    data = path.read_bytes()
+    with path.open("rb") as file:
+        encoding = tokenize.detect_encoding(file.readline)[0].removesuffix("-sig")
+    mark = "\ufeff" if data.startswith(b"\xef\xbb\xbf") else ""
+    end = "\r\n" if b"\r\n" in data else "\n"
+    before, after = ((mark + text).replace("\n", end) for text in (old, new))
+    if data.decode(encoding) != before:
+        raise ValueError("The file has changed.")
+    # Python's own lines: others are broken by a form feed as well.
+    old_lines = io.StringIO(before, newline="\n").readlines()
+    new_lines = io.StringIO(after, newline="\n").readlines()
+    # A name with a space ends where the tab is.
+    tab = "\t" if " " in name else ""
+    hunks = [*difflib.unified_diff(old_lines, new_lines)][2:]
+    marked = [h if h.endswith("\n") else h + _NO_NEWLINE for h in hunks]
+    text = "".join([f"--- a/{name}{tab}\n+++ b/{name}{tab}\n", *marked])
+    return text.encode(encoding), after.encode(encoding)
+
+
+# The table, with a function for each of its rows, which yields what it does to the
+# text. Where it is not sure of the place it raises ``Unsure``, and the fix is shown
+# without a new line.
 
 Row = Callable[[Code, re.Match[str]], Iterator[Splice]]
 _SELDOM = 5
@@ -83,7 +317,7 @@ def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     """
     names = {*_STEPS, *names_in(*code.calls_of("compile"))}
     traced = any(dotted(node).endswith(".function") for node in code.nodes)
-    if traced or any(_name(one) in names for one in code.functions):
+    if traced or any(_name_of(one) in names for one in code.of_kind(Function)):
         raise Unsure
     yield from _without_eager(code)
 
@@ -121,7 +355,7 @@ def _compiled(name: str, value: str) -> Row:
 def _many_steps(code: Code, match: re.Match[str]) -> Iterator[Splice]:
     """Let a call make several steps, where no callback steers each of them."""
     steering = code.facts.get("steering") or ()
-    for one in code.classes:
+    for one in code.of_kind(ast.ClassDef):
         hooks = {getattr(f, "name", "") for f in one.body} & {*STEP_HOOKS}
         if one.name in steering and hooks:
             raise Unsure(_STEERS_EACH.format(one.name, match[1]))
@@ -318,7 +552,11 @@ def line_shown(code: Code, cause: Cause) -> int:
         if cause.cause in _STAGES:
             return _line_of_stage(code, cause.cause)
         names = _NAMES[cause.cause](code, cause)
-        defined = [o for o in (*code.classes, *code.functions) if _name(o) in names]
+        defined = [
+            one
+            for one in code.of_kind(ast.ClassDef | Function)
+            if _name_of(one) in names
+        ]
         return line_of(only(defined))
     except (Unsure, LookupError, ValueError):
         return 0
@@ -336,7 +574,7 @@ def _line_of_stage(code: Code, cause: str) -> int:
     return code.line_of((about or stages[-1:])[0])
 
 
-def _name(node: ast.AST) -> str:
+def _name_of(node: ast.AST) -> str:
     name: str = getattr(node, "name", "")
     return name
 

@@ -4,8 +4,8 @@ A place that is not certain is not returned: a wrong line costs a reader more th
 """
 
 import ast
-import io
-import tokenize
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +17,7 @@ from perfkit.diagnosis.source import (
     Definition,
     Function,
     Names,
+    Scope,
     called,
     dotted,
     fit_calls,
@@ -93,6 +94,7 @@ class Code:
     """The code of a training, with the facts that a diagnosis has of it.
 
     Attributes:
+        source: Where it stands.
         tree: All of the file or the cell.
         names: What binds each of its names.
         text: The same to be changed.
@@ -105,7 +107,7 @@ class Code:
     """
 
     def __init__(self, source: Source, facts: Mapping[str, Any]) -> None:
-        self.facts, self._source = facts, source
+        self.facts, self.source = facts, source
         self.tree = ast.parse(source.text)
         self.text = Text(source.text)
         self.names = Names(self.tree)
@@ -145,22 +147,16 @@ class Code:
     @cached_property
     def calls(self) -> tuple[ast.Call, ...]:
         """Every call that can run."""
-        return tuple(node for node in self.nodes if isinstance(node, ast.Call))
+        return tuple(self.of_kind(ast.Call))
 
-    @cached_property
-    def functions(self) -> tuple[Function, ...]:
-        """Every function that can run."""
-        return tuple(node for node in self.nodes if isinstance(node, Function))
-
-    @cached_property
-    def classes(self) -> tuple[ast.ClassDef, ...]:
-        """Every class that is used."""
-        return tuple(node for node in self.nodes if isinstance(node, ast.ClassDef))
+    def of_kind(self, kind: Any) -> list[Any]:
+        """Every node of this kind, a class of ``ast`` or several, that can run."""
+        return [node for node in self.nodes if isinstance(node, kind)]
 
     @cached_property
     def assignments(self) -> tuple[tuple[ast.Assign, ast.expr], ...]:
         """Every assignment that can run, with each of its targets."""
-        nodes = (node for node in self.nodes if isinstance(node, ast.Assign))
+        nodes = self.of_kind(ast.Assign)
         return tuple((node, target) for node in nodes for target in node.targets)
 
     def calls_of(self, *names: str) -> list[ast.Call]:
@@ -188,7 +184,7 @@ class Code:
 
     def defines(self, method: str) -> bool:
         """Whether a class of the file has a method of its own of this name."""
-        parts = (part for one in self.classes for part in one.body)
+        parts = (part for one in self.of_kind(ast.ClassDef) for part in one.body)
         return any(getattr(part, "name", "") == method for part in parts)
 
     # Where it trains.
@@ -199,8 +195,8 @@ class Code:
         if isinstance(self._maker, Function):
             return self._returned(self._maker)
         calls = fit_calls(self.tree)
-        if self._source.fit >= 0:
-            calls = calls[self._source.fit : self._source.fit + 1]
+        if self.source.fit >= 0:
+            calls = calls[self.source.fit : self.source.fit + 1]
         model = receiver(calls[0]) if len(calls) == 1 else None
         # A class of the script's own that fits may take other arguments.
         if model is None or self.defines("fit"):
@@ -266,9 +262,9 @@ class Code:
     def line_of(self, stage: Mapping[str, Any]) -> int:
         """The line of this code that made a stage; 0 where another file did."""
         file, cell, line = stage.get("line") or ("", 0, 0)
-        if Path(file).name != Path(self._source.path).name:
+        if Path(file).name != Path(self.source.path).name:
             return 0
-        first = self._source.cells[cell - 1 : cell] if cell else (1,)
+        first = self.source.cells[cell - 1 : cell] if cell else (1,)
         return first[0] + line - 1 if line and first else 0
 
     def stages(self) -> Iterator[tuple[dict[str, Any], ast.Call | None]]:
@@ -308,28 +304,21 @@ class Code:
     def tensorflow(self, node: ast.AST) -> str:
         """What TensorFlow is called where a node stands."""
         for scope in self.names.above(node):
-            if not isinstance(scope, ast.Module | ast.FunctionDef):
-                continue
-            # A function runs when its module has been read.
-            whole = isinstance(scope, ast.Module) and self.names.function_of(node)
-            for one in scope.body:
-                early = whole or one.lineno < getattr(node, "lineno", 0)
-                for alias in one.names if isinstance(one, ast.Import) and early else ():
-                    if alias.name == "tensorflow":
-                        return alias.asname or alias.name
+            known = self.names.bound(scope) if isinstance(scope, Scope) else {}
+            for name, bound in known.items():
+                if any(getattr(one, "name", "") == "tensorflow" for one in bound):
+                    return name
         raise Unsure
 
     def statement(self, node: ast.AST) -> tuple[ast.stmt, list[ast.stmt]]:
         """The statement that a node is a part of, and the body that it stands in."""
-        inner = node
-        for above in (node, *self.names.above(node)):
-            for field in ("body", "orelse", "finalbody"):
-                body = getattr(above, field, None)
-                if isinstance(body, list) and inner in body:
-                    if isinstance(inner, ast.stmt):
-                        return inner, body
-                    raise Unsure
-            inner = above
+        for one in (node, *self.names.above(node)):
+            if isinstance(one, ast.stmt):
+                holder = next(self.names.above(one))
+                fields = ("body", "orelse", "finalbody")
+                bodies: list[list[ast.stmt]]
+                bodies = [getattr(holder, field, []) for field in fields]
+                return one, only([body for body in bodies if one in body])
         raise Unsure
 
 
@@ -377,25 +366,12 @@ def _is_main(node: ast.AST) -> bool:
 # From where to where, in characters of the source, and what goes there instead.
 Splice = tuple[int, int, str]
 Placed = ast.expr | ast.stmt | ast.keyword
-_LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-_OPENS, _CLOSES = frozenset("([{"), frozenset(")]}")
 # What a method can be called on without brackets around it.
 _PLAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
-
-
-@dataclass(frozen=True)
-class Item:
-    """One of several between brackets: where it begins and ends, and its comma.
-
-    Attributes:
-        start: Of its first character.
-        end: Behind its last one.
-        comma: Behind its comma; 0 where it has none.
-    """
-
-    start: int
-    end: int
-    comma: int = 0
+# What may follow in a line that is over, behind an item's own brackets, before a comma.
+_REST = re.compile(r"[^\S\n]*(#.*)?$", re.MULTILINE)
+_CLOSING = re.compile(r"((\s|#.*\n)*\))*")
+_COMMA = re.compile(r"(\s|#.*\n)*,")
 
 
 class Text:
@@ -408,23 +384,16 @@ class Text:
     def __init__(self, source: str) -> None:
         self.source = source
         self._lines = source.split("\n")
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line) + 1)
-        read = tokenize.generate_tokens(io.StringIO(source).readline)
-        self._tokens = [
-            (self._at(*one.start), self._at(*one.end), one.string)
-            for one in read
-            if one.type not in _LAYOUT and one.type != tokenize.COMMENT
-        ]
+        lengths = (len(line) + 1 for line in self._lines)
+        self._starts = [*itertools.accumulate(lengths, initial=0)]
 
     def start(self, node: Placed) -> int:
         """Where a node begins, in characters."""
-        return self._of_bytes(node.lineno, node.col_offset)
+        return self._place(node.lineno, node.col_offset)
 
     def end(self, node: Placed) -> int:
         """Where a node ends, in characters."""
-        return self._of_bytes(node.end_lineno or 1, node.end_col_offset or 0)
+        return self._place(node.end_lineno or 1, node.end_col_offset or 0)
 
     def applied(self, splices: Iterable[Splice]) -> str:
         """The source with all changes; those at one place in the order given.
@@ -442,47 +411,37 @@ class Text:
 
     def add(self, within: ast.expr, item: str) -> Iterator[Splice]:
         """One more item at the end of a call, a list, a dict or a tuple."""
-        items, (opened, closed) = self.items(within), self._brackets(within)
-        if not items:
-            yield opened, opened, item
-            return
-        last = items[-1]
-        if not (self._begins_line(last.start) and self._begins_line(closed)):
-            yield last.end, last.end, f", {item}"
-            return
-        if not last.comma:
-            yield last.end, last.end, ","
-        line_end = self._line_end(last.comma or last.end)
-        comma = "," * bool(last.comma)
-        yield line_end, line_end, f"\n{self._indent(last.start)}{item}{comma}"
+        items = self._items(within)
+        end = items[-1][1] if items else self._closed(within)
+        yield end, end, f", {item}" if items else item
 
     def replace(self, within: ast.expr, place: int, item: str) -> Iterator[Splice]:
         """Another item in the place of one."""
-        one = self.items(within)[place]
-        yield one.start, one.end, item
+        yield *self._items(within)[place], item
 
     def remove(self, within: ast.expr, place: int) -> Iterator[Splice]:
         """Leave an item out, with its comma, and with its lines if it has its own."""
-        items = self.items(within)
-        one = items[place]
-        behind = one.comma or one.end
+        items, closed = self._items(within), self._closed(within)
+        start, end = items[place]
+        comma = _COMMA.match(self.source, end, closed)
         if len(items) == 1:
-            opened, closed = self._brackets(within)
-            yield opened, closed, ""
-        elif self._begins_line(one.start) and self._ends_line(behind):
-            yield self._starts[self._line_of(one.start)], self._line_end(behind) + 1, ""
+            is_call = isinstance(within, ast.Call)
+            before = self.source.rindex("(", 0, start) if is_call else start - 1
+            yield before + 1, closed, ""
+        elif whole := self._lines_of(start, comma.end() if comma else end):
+            yield *whole, ""
         elif place + 1 < len(items):
-            yield one.start, items[place + 1].start, ""
+            yield start, items[place + 1][0], ""
         else:
-            yield items[place - 1].end, one.end, ""
+            yield items[place - 1][1], end, ""
 
     def delete(self, statement: ast.stmt, body: Sequence[ast.stmt]) -> Iterator[Splice]:
         """Leave a statement out of a body; nothing where it shares its line."""
         start, end = self.start(statement), self.end(statement)
         if len(body) == 1:
             yield start, end, "pass"
-        elif self._begins_line(start) and self._ends_line(end):
-            yield self._starts[self._line_of(start)], self._line_end(end) + 1, ""
+        elif whole := self._lines_of(start, end):
+            yield *whole, ""
 
     def call_on(self, node: ast.expr, method: str) -> Iterator[Splice]:
         """Call one more method, such as ``".cache()"``, on what an expression gives."""
@@ -491,71 +450,48 @@ class Text:
             yield start, start, "("
             yield end, end, f"){method}"
             return
-        indent = self._indent_of_dot(node)
-        if indent is None:
-            yield end, end, method
-            return
-        # A comment stays with the line that it belongs to.
-        place = self._line_end(end) if self._ends_line(end) else end
-        yield place, place, f"\n{indent}{method}"
+        function = getattr(node, "func", None)
+        if isinstance(function, ast.Attribute):
+            dot = self.source.rindex(".", 0, self.end(function) - len(function.attr))
+            indent = self.source[:dot].rpartition("\n")[2]
+            continued = self.source[: dot - len(indent)].endswith("\\\n")
+            if not (indent.strip() or continued):
+                # A comment stays with the line that it belongs to.
+                rest = _REST.match(self.source, end)
+                end = rest.end() if rest else end
+                method = f"\n{indent}{method}"
+        yield end, end, method
 
-    def items(self, within: ast.expr) -> list[Item]:
-        """What stands between the brackets of a call, a list, a dict or a tuple."""
-        opened, closed = self._brackets(within)
-        tokens = [one for one in self._tokens if opened <= one[0] < closed]
-        return list(_items(tokens, [self.end(one) for one in nodes_in(within)]))
+    def _items(self, within: ast.expr) -> list[tuple[int, int]]:
+        """Where each item of a call, a list, a dict or a tuple begins and ends."""
+        lasts = firsts = nodes_in(within)
+        if isinstance(within, ast.Dict):
+            firsts = [k or v for k, v in zip(within.keys, within.values, strict=True)]
+        closed, found = self._closed(within), []
+        for first, last in zip(firsts, lasts, strict=True):
+            behind = _CLOSING.match(self.source, self.end(last), closed)
+            found.append((self.start(first), behind.end() if behind else closed))
+        return found
 
-    def _brackets(self, node: ast.expr) -> tuple[int, int]:
-        """Where what stands between a node's last pair of brackets begins and ends."""
-        end, depth = self.end(node), 0
-        for start, behind, said in reversed(self._tokens):
-            if behind > end:
-                continue
-            depth += (said in _CLOSES) - (said in _OPENS)
-            if not depth:
-                own = isinstance(node, ast.Call) or start == self.start(node)
-                if own and said in _OPENS:
-                    return behind, end - 1
-                break
-        # A tuple may have none of its own.
-        return self.start(node), end
+    def _closed(self, within: ast.expr) -> int:
+        """Where the closing bracket of a node stands; a tuple may have none."""
+        first, end = self.source[self.start(within)], self.end(within)
+        return end if isinstance(within, ast.Tuple) and first != "(" else end - 1
 
-    def _indent_of_dot(self, node: ast.expr) -> str | None:
-        """The indentation of a method that begins a line; None where it does not."""
-        function = node.func if isinstance(node, ast.Call) else None
-        if not isinstance(function, ast.Attribute):
-            return None
-        name = self.end(function) - len(function.attr)
-        dot = max(a for a, _, said in self._tokens if said == "." and a < name)
-        before = self._lines[self._line_of(dot) - 1]
-        if not self._begins_line(dot) or before.endswith("\\"):
-            return None
-        return self._indent(dot)
+    def _lines_of(self, start: int, end: int) -> tuple[int, int] | None:
+        """The whole lines around what begins and ends there; None if it shares them."""
+        before = self.source[:start].rpartition("\n")[2]
+        rest = _REST.match(self.source, end)
+        return (
+            (start - len(before), rest.end() + 1)
+            if rest and not before.strip()
+            else None
+        )
 
-    def _begins_line(self, place: int) -> bool:
-        return not self.source[self._starts[self._line_of(place)] : place].strip()
-
-    def _ends_line(self, place: int) -> bool:
-        rest = self.source[place : self._line_end(place)].strip()
-        return not rest or rest.startswith("#")
-
-    def _indent(self, place: int) -> str:
-        line = self._lines[self._line_of(place)]
-        return line[: len(line) - len(line.lstrip())]
-
-    def _line_end(self, place: int) -> int:
-        return self._starts[self._line_of(place) + 1] - 1
-
-    def _line_of(self, place: int) -> int:
-        return self.source.count("\n", 0, place)
-
-    def _at(self, line: int, column: int) -> int:
-        return self._starts[line - 1] + column
-
-    def _of_bytes(self, line: int, column: int) -> int:
+    def _place(self, line: int, column: int) -> int:
         """A column of the tree counts bytes of UTF-8."""
         before = self._lines[line - 1].encode()[:column].decode()
-        return self._at(line, len(before))
+        return self._starts[line - 1] + len(before)
 
 
 def nodes_in(within: ast.expr) -> list[ast.expr | ast.keyword]:
@@ -566,20 +502,3 @@ def nodes_in(within: ast.expr) -> list[ast.expr | ast.keyword]:
     if isinstance(within, ast.Dict):
         return [*within.values]
     return [*getattr(within, "elts", ())]
-
-
-def _items(tokens: Sequence[tuple[int, int, str]], ends: list[int]) -> Iterator[Item]:
-    """Cut tokens at the commas behind each item; a lambda has commas of its own."""
-    depth, first, last = 0, -1, 0
-    waiting = list(ends)
-    for start, behind, said in tokens:
-        if said == "," and not depth and waiting and start >= waiting[0]:
-            waiting.pop(0)
-            yield Item(first, last, behind)
-            first = -1
-            continue
-        depth += (said in _OPENS) - (said in _CLOSES)
-        first = start if first < 0 else first
-        last = behind
-    if first >= 0:
-        yield Item(first, last)
