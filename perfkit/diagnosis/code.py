@@ -411,9 +411,18 @@ class Text:
 
     def add(self, within: ast.expr, item: str) -> Iterator[Splice]:
         """One more item at the end of a call, a list, a dict or a tuple."""
-        items = self._items(within)
-        end = items[-1][1] if items else self._closed(within)
-        yield end, end, f", {item}" if items else item
+        items, closed = self._items(within), self._closed(within)
+        if not items:
+            yield closed, closed, item
+            return
+        start, end = items[-1]
+        comma = _COMMA.match(self.source, end, closed)
+        whole = self._lines_of(start, comma.end()) if comma else None
+        if whole:
+            first, end = whole[0], whole[1] - 1
+            yield end, end, f"\n{self.source[first:start]}{item},"
+        else:
+            yield end, end, f", {item}"
 
     def replace(self, within: ast.expr, place: int, item: str) -> Iterator[Splice]:
         """Another item in the place of one."""

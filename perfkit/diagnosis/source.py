@@ -129,11 +129,15 @@ class Names:
 
     def _value_of(self, name: ast.Name) -> ast.AST:
         """What a name is assigned; the name itself where that is not seen."""
-        parent = self._parents[name]
-        value = None
-        if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-            value = parent.value
-        return value or name
+        node = self._parents[name]
+        value = getattr(self._parents[node], "value", None)
+        if isinstance(node, ast.Tuple) and isinstance(value, ast.Tuple):
+            # Those of ``a, b = 1, 2`` stand side by side.
+            pairs = dict(zip(node.elts, value.elts, strict=False))
+            return pairs[name] if len(node.elts) == len(value.elts) else name
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value:
+            return node.value
+        return name
 
 
 # Of a script or a notebook.

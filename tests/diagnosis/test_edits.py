@@ -107,8 +107,8 @@ COMPILED = {
     ),
     "of another value": 'model.compile("adam", jit_compile=[-False-]{+True+})\n',
     "a line each": (
-        "model.compile(\n    'sgd',  # a\n"
-        "    loss=lambda x, y: x{+, jit_compile=True+},  # é, (\n)\n"
+        "model.compile(\n    'sgd',  # a\n    loss=lambda x, y: x,  # é, (\n"
+        "{+    jit_compile=True,\n+})\n"
     ),
     "a line each, without a last comma": (
         'model.compile(\n    "adam",\n    loss="é"{+, jit_compile=True+}  # last\n)\n'
