@@ -8,7 +8,6 @@ from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.training import (
     follows_validation,
     left_out,
-    list_callbacks,
     prepare_callbacks,
     steers,
 )
@@ -170,14 +169,6 @@ def test_keras_own_ways_to_stop_do_not_end_a_trial(clock):
         epochs=2,
     )
     assert sum(examples > 0 for _, examples in found.ticks) > 4
-
-
-def test_callbacks_are_listed_as_fit_takes_them():
-    one, two = keras.callbacks.Callback(), keras.callbacks.Callback()
-    assert list_callbacks(None) == []
-    assert list_callbacks(one) == [one]
-    assert list_callbacks((one, [two])) == [one, two]
-    assert list_callbacks(keras.callbacks.CallbackList([one]))[0] is one
 
 
 def test_what_reaches_beyond_a_trial_is_left_out():
