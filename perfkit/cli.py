@@ -235,8 +235,8 @@ def _proof(
 def _race(asked: Namespace) -> int:
     from dataclasses import fields
 
-    from perfkit.race.entrants import Asked
     from perfkit.race.race import RaceSession, asked_for, open_race
+    from perfkit.race.sides import Asked
 
     _check_writable(asked.json)
     what = asked_for(**{one.name: getattr(asked, one.name) for one in fields(Asked)})

@@ -19,7 +19,7 @@ from perfkit.gallery import chart, kinds
 from perfkit.machine.collect import machine
 from perfkit.machines import record as passports
 from perfkit.machines.report import preview
-from perfkit.race.entrants import Asked, entrants
+from perfkit.race.sides import Asked, entrants
 from tests.experiments.conftest import ended
 from tests.experiments.toy import Leaky
 from tests.export.books import book, code, result, write

@@ -20,8 +20,8 @@ from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.passport_panel import PassportPanel
 from perfkit.panel.view import NOTHING, READY, RUNNING, View, watch
 from perfkit.panel.worker import SLICE_S, Measuring
-from perfkit.race.entrants import Asked, entrants
 from perfkit.race.race import asked_for, open_race, to_race
+from perfkit.race.sides import Asked, entrants
 from perfkit.runs import (
     default_budget,
     experiment_of,

@@ -56,10 +56,8 @@ class Moved:
     def left(self, names: Iterable[str]) -> list[str]:
         """Those of these modules that came from the working tree all the same."""
         files = {name: getattr(sys.modules.get(name), "__file__", "") for name in names}
-        found = (
-            n.partition(".")[0] for n, f in files.items() if f and self._is_code(f)
-        )
-        return sorted(set(found))
+        code = (name for name, file in files.items() if file and self._is_code(file))
+        return sorted({name.partition(".")[0] for name in code})
 
     def _is_code(self, place: str) -> bool:
         """Whether it lies in the working tree, and in nothing else that lies there.
@@ -69,12 +67,13 @@ class Moved:
         where = os.path.realpath(place)
         if not self.top or not _lies_in(where, self.top) or "site-packages" in where:
             return False
-        # A Python that the working tree lies in, such as /usr, is none of its own.
-        prefixes = (p for p in (sys.prefix, sys.base_prefix) if p != self.top)
-        own = [p for p in prefixes if _lies_in(os.path.realpath(p), self.top)]
-        own += [os.path.realpath(prefix) for prefix in own]
-        if any(_lies_in(path, prefix) for path in (place, where) for prefix in own):
-            return False
+        for prefix in {sys.prefix, sys.base_prefix} - {self.top}:
+            own = os.path.realpath(prefix)
+            # A Python that the working tree lies in, such as /usr, is none of its own.
+            if _lies_in(own, self.top) and (
+                _lies_in(place, prefix) or _lies_in(where, own)
+            ):
+                return False
         upwards = map(str, (Path(where), *Path(where).parents))
         between = itertools.takewhile(self.top.__ne__, upwards)
         return not any(os.path.exists(f"{folder}/.git") for folder in between)
@@ -192,24 +191,21 @@ def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
     """Lend a commit the submodules that are as it knows them.
 
     Raises:
-        BadParameterError: One is at another commit in the working tree.
+        BadParameterError: One is not as the commit has it.
     """
     for line in _git(top, "ls-files", "--stage", "-z", **index).split("\0"):
         known, _, name = line.partition("\t")
         here, there = top / name, tree / name
         if not known.startswith(_SUBMODULE) or not (here / ".git").exists():
             continue
-        if _git(here, "rev-parse", "HEAD") != known.split()[1]:
-            raise BadParameterError(
-                f"The submodule {name} is at another commit there: check that commit "
-                "out in a second clone, and race the two scripts."
-            )
         # What git does not keep there, such as __pycache__, is no change.
         changed = ("status", "--porcelain", "--untracked-files=no")
-        if _git(here, "--no-optional-locks", *changed):
+        if _git(here, "rev-parse", "HEAD") != known.split()[1] or _git(
+            here, "--no-optional-locks", *changed
+        ):
             raise BadParameterError(
-                f"The submodule {name} has changes that are in no commit, and both "
-                "sides would have them: commit them there, or race two clones."
+                f"The submodule {name} is not as that commit has it, and both sides "
+                "would share it: race the scripts of two clones."
             )
         if there.is_dir():
             there.rmdir()
@@ -261,12 +257,11 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
             "--commit needs git, which is not installed here."
         ) from None
     except subprocess.CalledProcessError as error:
-        lines = error.stderr.decode(errors="replace").strip().splitlines()
-        fatal = (line for line in lines if line.startswith("fatal:"))
-        said = next(fatal, lines[-1] if lines else str(error))
+        lines = error.stderr.decode(errors="replace").splitlines() or [str(error)]
+        reason = next((line for line in lines if line.startswith("fatal:")), lines[-1])
         raise BadParameterError(
-            f"git refused ({said}): give a commit of the "
-            "repository that the script lies in, such as main or HEAD~1."
+            f"git refused ({reason}): give a commit of the repository that the script "
+            "lies in, such as main or HEAD~1."
         ) from None
     except subprocess.TimeoutExpired:
         raise BadParameterError(

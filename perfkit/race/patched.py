@@ -14,11 +14,11 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import LEAST_ROUNDS, measurement
-from perfkit.race import job
+from perfkit.race import learning
 from perfkit.race.commits import changed
 from perfkit.race.question import Race, in_times
 from perfkit.race.race import RaceSession
-from perfkit.race.side import Side
+from perfkit.race.sides import Side
 from perfkit.runs import default_budget, home_of
 
 NAME = "the patched copy"
@@ -94,9 +94,9 @@ def proof_of(raced: Finding, patch: Patch) -> Proof:
         return unproved(why, is_open=is_open)
     if patch.retuned:
         learns = "and it learns otherwise"
-    elif job.alike(measured, NAME, raced.baseline):
+    elif learning.alike(measured, NAME, raced.baseline):
         learns = "same first losses"
-    elif all(job.first_losses(measured, NAME, raced.baseline)):
+    elif all(learning.first_losses(measured, NAME, raced.baseline)):
         learns = "first losses not shown to differ"
     else:
         learns = "how it learns is not seen"

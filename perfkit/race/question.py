@@ -1,10 +1,16 @@
-"""The question of a race, and its verdict: is one side faster than the other?"""
+"""The question of a race, and its verdict: is one side faster than the other?
 
+Whether both do the same job is said before any rate is compared: their model, their
+data, and how they learn at first.
+"""
+
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from perfkit import units
+from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.maker import digest
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import NOT_ASKED
@@ -16,10 +22,12 @@ from perfkit.findings.standing import LEAST_ROUNDS, SIDES
 from perfkit.findings.text import as_sentence
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.statistics import Comparison
-from perfkit.race import job, why
-from perfkit.race.job import Difference
-from perfkit.race.side import LEFT, Side
+from perfkit.race import learning
+from perfkit.race.learning import Difference
+from perfkit.race.rounds import where
+from perfkit.race.sides import LEFT, Side
 
+_SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
 _TOO_FEW = f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
 _LEARNS = (
@@ -31,7 +39,7 @@ _LEFT = (
     "share: what has changed there is not measured. Install each version with "
     "`pip install .` into an environment of its own, and race those with --python."
 )
-_ALIKE = "The losses of their first steps are the same."
+_ALIKE = "{name}: The losses of their first steps are the same."
 _NO_LOSS = (
     "{name} is a loop of your own, and how that learns is not seen here: check that "
     "both sides do the same."
@@ -114,14 +122,8 @@ class Race(Experiment):
             much = verdict.much and f"Nearest is {nearest.name}: {lower}"
             none = f"None of these is shown to be faster than {first.name}: {names}."
             verdict, rest = replace(verdict, headline=none, much=much), timed
-        jobs = {side.name: self._other_job(side, measured) for side in rest}
-        jobs = {name: sentence for name, sentence in jobs.items() if sentence}
-        warnings = tuple(jobs.values())
-        if len(jobs) > 1:
-            *some, last = jobs
-            names = f"{', '.join(some)} and {last}"
-            warnings = (f"{names} do other jobs than {first.name}.",)
-        verdict = replace(verdict, warnings=(*verdict.warnings, *warnings))
+        jobs = filter(None, (self._other_job(side, measured) for side in rest))
+        verdict = replace(verdict, warnings=(*verdict.warnings, *jobs))
         return self._with_reasons(verdict, nearest, measured)
 
     def _compare(self, side: Side, measured: Measurement) -> Verdict:
@@ -181,7 +183,7 @@ class Race(Experiment):
         """Add what failed, where the time of a step goes, and what else differs."""
         same_job = Fold("Is it the same job?", tuple(self._same_job(measured)))
         explained = (self.sides[0], nearest)
-        folds = (why.where(explained, self.facts, measured), same_job, self.packages)
+        folds = (where(explained, self.facts, measured), same_job, self.packages)
         return replace(
             verdict,
             because=failures(measured),
@@ -195,10 +197,10 @@ class Race(Experiment):
     def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
         """What a side does otherwise than the baseline, but for what was asked for."""
         facts = self.facts[side.name], self.facts[self.baseline]
-        seen = job.differences(*facts, retuned=side.retuned)
+        seen = differences(*facts, retuned=side.retuned)
         if side.retuned:
             return seen
-        return (*seen, *job.in_learning(measured, side.name, self.baseline))
+        return (*seen, *learning.in_learning(measured, side.name, self.baseline))
 
     def _other_job(self, side: Side, measured: Measurement) -> str:
         """Say which other job a side does; "" where it does the same."""
@@ -212,8 +214,8 @@ class Race(Experiment):
                 yield sentence
             elif self.facts[side.name].loop:
                 yield _NO_LOSS.format(name=side.name)
-            elif job.alike(measured, side.name, self.baseline):
-                yield f"{side.name}: {_ALIKE}"
+            elif learning.alike(measured, side.name, self.baseline):
+                yield _ALIKE.format(name=side.name)
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         if side.retuned:
@@ -274,3 +276,79 @@ def _compared(compared: Comparison) -> str:
 def in_times(value: float) -> str:
     """Two digits behind the point where one would hide the difference."""
     return f"{value:.2f}" if value < 1.995 else units.times(value)
+
+
+def differences(
+    one: Facts, other: Facts, *, retuned: bool = False
+) -> tuple[Difference, ...]:
+    """What ``one`` does otherwise than ``other``, by what they were seen to be.
+
+    Args:
+        one: The side in question.
+        other: The baseline.
+        retuned: Whether another batch is what was asked for, and so no difference.
+    """
+    return tuple(_differences(one, other, retuned=retuned))
+
+
+def _differences(one: Facts, other: Facts, *, retuned: bool) -> Iterator[Difference]:
+    if one.counts != other.counts:
+        said = "one of them counts its steps, and what these hold is not known"
+        yield Difference(said, other_work=True)
+        return
+    # A loop of one's own does not show its model.
+    seen = not (one.loop or other.loop)
+    if seen and one.parameters != other.parameters:
+        now, before = map(_count, (one.parameters, other.parameters))
+        said = f"its model has {now} parameters instead of {before}"
+        yield Difference(said, other_work=True)
+    elif seen and one.layers != other.layers:
+        added = _beyond(one.layers, other.layers)
+        left = _beyond(other.layers, one.layers)
+        what = [f"has {added}"] * bool(added) + [f"lacks {left}"] * bool(left)
+        said = " and ".join(what) or "has them in another order"
+        said = f"of the layers of its model it {said}"
+        yield Difference(said, other_work=True)
+    fixed = not (_has_open_shapes(one) or _has_open_shapes(other))
+    mine, theirs = (_inputs(facts, sizes=fixed) for facts in (one, other))
+    if mine != theirs:
+        said = f"an example is {_listed(mine)} instead of {_listed(theirs)}"
+        yield Difference(said, other_work=True)
+    if one.batch != other.batch and not retuned:
+        yield Difference(f"a step holds {one.batch} examples instead of {other.batch}")
+    # Examples of an epoch; 0 where nobody knows.
+    mine_, theirs_ = ((each.steps or 0) * each.batch for each in (one, other))
+    # The last batch of an epoch may be dropped or not.
+    most = max(one.batch, other.batch)
+    if mine_ and theirs_ and abs(mine_ - theirs_) > most:
+        said = f"an epoch holds {_count(mine_)} examples instead of {_count(theirs_)}"
+        yield Difference(said)
+
+
+def _has_open_shapes(facts: Facts) -> bool:
+    """Whether its batches may have other sizes each time."""
+    return facts.open_shapes or facts.data not in ("tf.data", "arrays")
+
+
+def _inputs(facts: Facts, *, sizes: bool) -> tuple[str, ...]:
+    """The shapes of what goes into the model, without the length of a batch."""
+    # Labels and weights come last; how they are written is no other example.
+    parts = facts.element[:-1] if len(facts.element) > 1 else facts.element
+    shapes = (_SHAPE.fullmatch(part) for part in parts)
+    inside = [found[2].split(", ")[1:] for found in shapes if found]
+    shown = (one if sizes else ["?"] * len(one) for one in inside)
+    return tuple(", ".join(one) or "one number" for one in shown)
+
+
+def _listed(shapes: tuple[str, ...]) -> str:
+    return " and ".join(f"({one})" if "," in one else one for one in shapes) or "none"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number < 1e6 else f"{number / 1e6:.3g} million"
+
+
+def _beyond(some: tuple[str, ...], others: tuple[str, ...]) -> str:
+    left = list(others)
+    more = [one for one in some if one not in left or left.remove(one)]  # type: ignore[func-returns-value]
+    return ", ".join(dict.fromkeys(more))

@@ -1,12 +1,9 @@
-"""Race two trainings: the verb that notebooks and scripts need, and one such race.
-
-It goes from the first look at its sides to the saved finding.
-"""
+"""Race two trainings: the verb, and one such race, from its first look to its end."""
 
 import contextlib
 import dis
 import platform
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -25,15 +22,13 @@ from perfkit.experiments.session import Session, check_budget
 from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.standing import LEAST_ROUNDS, measurement
 from perfkit.measure import spread
-from perfkit.measure.host import Environment, Launchers, Place, environment_of
+from perfkit.measure.host import Launchers, environment_of
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.plan import Event, Plan, Preparing
 from perfkit.measure.trial import Limits
-from perfkit.race import why
-from perfkit.race.entrants import Asked, entrants
-from perfkit.race.question import Race
-from perfkit.race.rounds import Rounds, budget_for, decided
-from perfkit.race.side import First, Side
+from perfkit.race.question import Race, differences
+from perfkit.race.rounds import Rounds, budget_for, decided, packages
+from perfkit.race.sides import Asked, First, Side, entrants
 from perfkit.race.whole import WholeRace, WholeRounds, foreseeing, noise_of
 from perfkit.runs import check_seed, home_of, open_replay, watch_here
 
@@ -86,22 +81,18 @@ class RaceSession(Session):
             raise BadParameterError(
                 f"--worse is {worse!r}; give a share below 100 %, such as 5%."
             )
-        self._asked, self._worse, self._close = budget, worse, close
+        self._auto, self._worse, self._close = budget is None, worse, close
         self._explains = explains
         # What was asked for by hand, and no script may set to something else.
-        self._given = {
-            side.name: {n for n, _ in side.place.variables} for side in race.sides
-        }
+        self._given = {side.name: dict(side.place.variables) for side in race.sides}
         # What a script sets before it imports TensorFlow is set in its place.
         self._race = replace(race, of=tuple(map(_with_variables, race.sides)))
-        places = {side.place for side in self._race.sides}
-        self._environments: dict[Place, Environment] = (
-            {place: environment_of(place) for place in places}
-            if len(places) > 1
-            else {}
-        )
+        self._places = {side.place for side in self._race.sides}
+        several = self._places if len(self._places) > 1 else ()
+        self._environments = {place: environment_of(place) for place in several}
         for side in self._race.sides:
-            _check_reaches(side, self._environments)
+            if side.place in self._environments:
+                _check_reaches(side, self._environments[side.place].python)
         self._launchers: Launchers | None = None
         super().__init__(
             self._race,
@@ -120,13 +111,13 @@ class RaceSession(Session):
 
         Where sides do another job, no rate says.
         """
-        found, race = self.finding, self._race
-        if found is None or self._worse is None:
+        if self.finding is None or self._worse is None:
             return None
-        measured = measurement(found)
-        compared = [measured.compare(s.name, race.baseline) for s in race.sides[1:]]
-        if any(race.differences(side, measured) for side in race.sides[1:]):
+        race, measured = self._race, measurement(self.finding)
+        others = race.sides[1:]
+        if any(race.differences(side, measured) for side in others):
             return None
+        compared = [measured.compare(side.name, race.baseline) for side in others]
         whole = isinstance(race, WholeRace)
         noise = noise_of(measured) if whole else measured.noise_floor
         return decided(compared, self._worse, noise)
@@ -156,15 +147,14 @@ class RaceSession(Session):
     def _measure(self) -> Iterator[Event]:
         if self._stopped.is_set():
             return
-        places = {side.place for side in self._race.sides}
-        self._launchers = Launchers(places, self._environments)
+        self._launchers = Launchers(self._places, self._environments)
         with contextlib.closing(self._launchers):
             yield from self._look()
             if self._stopped.is_set():
                 return
             events, race = super()._measure(), self._race
             if isinstance(race, WholeRace):
-                events = foreseeing(events, race, auto=self._asked is None)
+                events = foreseeing(events, race, auto=self._auto)
             yield from events
 
     def _starter(self) -> Launchers:
@@ -174,33 +164,37 @@ class RaceSession(Session):
     def _plan(self) -> Plan:
         race = self._race
         if isinstance(race, WholeRace):
-            return self._plan_of_runs(race)
+            runs = WholeRounds(
+                race.sides, {}, self._budget, self._worse, auto=self._auto
+            )
+            return Plan(
+                variants=runs.first,
+                baseline=race.baseline,
+                budget=self._budget,
+                seed=self._seed,
+                in_turns=False,
+                overrun=1.0,
+                choose=runs,
+                runs=LEAST_ROUNDS,
+            )
+        first, *others = (race.facts[side.name] for side in race.sides)
         choose = Rounds(
-            race.sides, race.facts, self._budget, self._worse, self._explains
+            race.sides,
+            race.facts,
+            self._budget,
+            self._worse,
+            other_job=any(differences(other, first) for other in others),
+            explains=self._explains,
         )
         return Plan(
             variants=choose.first,
-            baseline=self._race.baseline,
+            baseline=race.baseline,
             budget=self._budget,
             seed=self._seed,
             in_turns=not self.machine.gpus,
             choose=choose,
             spread=spread.of_this_machine(),
             ready_s=max(facts.ready_s for facts in race.facts.values()),
-        )
-
-    def _plan_of_runs(self, race: WholeRace) -> Plan:
-        auto = self._asked is None
-        choose = WholeRounds(race.sides, {}, self._budget, self._worse, auto=auto)
-        return Plan(
-            variants=choose.first,
-            baseline=race.baseline,
-            budget=self._budget,
-            seed=self._seed,
-            in_turns=False,
-            overrun=1.0,
-            choose=choose,
-            runs=LEAST_ROUNDS,
         )
 
     def _verdict(self, measured: Measurement) -> Verdict:
@@ -210,30 +204,27 @@ class RaceSession(Session):
         return super()._verdict(measured)
 
     def _look(self) -> Iterator[Event]:
-        launchers = self._starter()
-        facts: dict[str, Facts] = {}
+        launchers, race = self._starter(), self._race
         while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
             yield Preparing("Loading TensorFlow, once for each environment")
-        if self._stopped.is_set():
-            return
-        whole = isinstance(self._race, WholeRace)
-        for side in () if whole else self._race.sides:
-            seen = yield from self._facts_of(side)
-            if seen is None:
-                return
-            facts[side.name] = seen
-            # Refused here, and not in the middle of a run.
-            _check_holds(side, self._given[side.name], seen)
-        packages = why.packages(self._race.sides, self._environments)
-        self._race = replace(self._race, facts=facts, packages=packages)
-        if isinstance(self._race, WholeRace):
-            self._race = replace(self._race, budget=self._budget)
-        self.experiment = self._race
-        if self._asked is None and not whole:
-            self._budget = budget_for(self._race.sides, facts)
+        versions = packages(race.sides, self._environments)
+        race = replace(race, packages=versions)
+        if isinstance(race, WholeRace):
+            race = replace(race, budget=self._budget)
+        else:
+            for side in race.sides:
+                facts = yield from self._facts_of(side)
+                if facts is None:
+                    return
+                race = replace(race, facts={**race.facts, side.name: facts})
+            if self._auto:
+                self._budget = budget_for(race.sides, race.facts)
+        self._race = self.experiment = race
 
     def _facts_of(self, side: Side) -> Generator[Event, None, Facts | None]:
         """Look at a side; None where the race was stopped meanwhile."""
+        if self._stopped.is_set():
+            return None
         longest = Limits(silence=_LONGEST_LOOK_S)
         running = self._starter().start(First(side), self._seed, longest)
         notes: dict[str, Any] = {}
@@ -249,30 +240,24 @@ class RaceSession(Session):
         try:
             outcome = running.outcome or "completed"
             remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
-            return look.facts_in(notes, outcome, running.message, remedy)
+            facts = look.facts_in(notes, outcome, running.message, remedy)
         except RunError as error:
-            named = RunError(f"{side.name}: {error}")
-            for note in getattr(error, "__notes__", ()):
-                named.add_note(note)
-            raise named from None
+            error.args = (f"{side.name}: {error}",)
+            raise
+        # Refused here, and not in the middle of a run.
+        _check_holds(side, set(self._given[side.name]), facts)
+        return facts
 
 
-def _check_reaches(side: Side, environments: Mapping[Place, Environment]) -> None:
-    """Refuse a function that would reach a Python that cannot run its code."""
-    there, here = (
-        version.rpartition(".")[0]
-        for version in (
-            environments[side.place].python if environments else "",
-            platform.python_version(),
+def _check_reaches(side: Side, python: str) -> None:
+    """Refuse a function for a Python of another version, which cannot run its code."""
+    there, here = (v.rpartition(".")[0] for v in (python, platform.python_version()))
+    if there != here and not isinstance(side.maker, Script | InFile):
+        name = name_of(side.maker)
+        raise BadParameterError(
+            f"{name} is a function of this Python, {here}, whose code Python {there} "
+            f'cannot run: write it into a file, and race "FILE.py:{name}".'
         )
-    )
-    if there in ("", here) or isinstance(side.maker, Script | InFile):
-        return
-    name = name_of(side.maker)
-    raise BadParameterError(
-        f"{name} is a function of this Python, {here}, whose code Python {there} "
-        f'cannot run: write it into a file, and race "FILE.py:{name}".'
-    )
 
 
 def _check_holds(side: Side, given: set[str], facts: Facts) -> None:
@@ -285,11 +270,11 @@ def _check_holds(side: Side, given: set[str], facts: Facts) -> None:
 
 
 def _with_variables(side: Side) -> Side:
-    given = dict(side.place.variables)
     # What was asked for by hand counts more than what the script says.
-    every = assigned(side.maker) | given
-    place = replace(side.place, variables=tuple(sorted(every.items())))
-    return replace(side, place=place)
+    variables = assigned(side.maker) | dict(side.place.variables)
+    return replace(
+        side, place=replace(side.place, variables=tuple(sorted(variables.items())))
+    )
 
 
 def race(
@@ -365,9 +350,9 @@ def is_unwritten(training: object) -> bool:
     code = getattr(training, "__code__", None)
     if code is None:
         return False
-    does = [one for one in dis.get_instructions(code) if one.opname not in _NOTHING]
+    does = [i for i in dis.get_instructions(code) if i.opname not in _NOTHING]
     gives = does[0].argval if does[0].opname in _CONSTANTS else ...
-    return gives is None and all(one.opname in _ENDS for one in does)
+    return gives is None and all(i.opname in _ENDS for i in does)
 
 
 def open_race(
@@ -410,19 +395,17 @@ def to_race(sides: tuple[Side, ...], asked: Asked) -> Race:
 def asked_for(
     trainings: Sequence[Any], fit: int = 0, *, whole: bool = False, **given: Any
 ) -> Asked:
-    """Put together what a race is asked with; one of a kind stands for itself.
+    """Put together what a race is asked with; one of a kind needs no list.
 
     Raises:
         BadParameterError: There is no such thing to ask for.
     """
-    known = {one.name for one in fields(Asked)} - {"trainings", "fit", "whole"}
+    known = {field.name for field in fields(Asked)} - {"trainings", "fit", "whole"}
     if wrong := given.keys() - known:
         raise BadParameterError(unknown("option of a race", min(wrong), sorted(known)))
-    several = {name: _several(value) for name, value in given.items()}
-    for name in ("python", "cores"):
-        several[name] = tuple(map(str, several.get(name, ())))
-    return Asked(trainings=tuple(trainings), fit=fit, whole=whole, **several)
-
-
-def _several(given: Any) -> tuple[Any, ...]:
-    return (given,) if isinstance(given, str | int | Path) else tuple(given)
+    lists = {
+        name: [values] if isinstance(values, str | int | Path) else values
+        for name, values in given.items()
+    }
+    options: Any = {name: tuple(map(str, values)) for name, values in lists.items()}
+    return Asked(trainings=tuple(trainings), fit=fit, whole=whole, **options)

@@ -1,4 +1,7 @@
-"""Which trials a round of a race holds: the sides, then what explains a difference."""
+"""Which trials a round of a race holds, and why its sides differ.
+
+First the sides alone; once they differ, each also without parts of its step.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,12 +9,17 @@ from dataclasses import dataclass, replace
 from perfkit.diagnosis import changes
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.rounds import to_variant, trial_s
+from perfkit.diagnosis.gains import step_of
+from perfkit.diagnosis.rounds import AS_GIVEN, given, to_variant, trial_s
+from perfkit.diagnosis.split import split
+from perfkit.findings.diagnosis import Part
+from perfkit.findings.report import Fold, Table
+from perfkit.findings.reports import part_in_words
 from perfkit.findings.standing import LEAST_ROUNDS
-from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.host import Environment, Place
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.statistics import Comparison
-from perfkit.race import job
-from perfkit.race.side import Side, Work
+from perfkit.race.sides import Side, Work
 
 # Rounds of the sides alone, as planned; then rounds with what explains.
 _ROUNDS, _WHY_ROUNDS = 6, 2
@@ -52,6 +60,7 @@ class Rounds:
         budget: Seconds of all rounds.
         worse: What counts as slower, as a share; None where nobody asked. A race that
             has decided that is over.
+        other_job: Whether a side does another job, so that no rate says what is slower.
         explains: Whether rounds are left for why the sides differ.
     """
 
@@ -59,6 +68,7 @@ class Rounds:
     facts: Mapping[str, Facts]
     budget: float
     worse: float | None = None
+    other_job: bool = False
     explains: bool = True
 
     @property
@@ -75,8 +85,7 @@ class Rounds:
         variants = tuple(self._variants())
         if rounds >= _TRIED and not any(compared):
             return ()
-        if rounds and self.worse is not None and self._other_job:
-            # No rate says which of two jobs is slower.
+        if rounds and self.worse is not None and self.other_job:
             return ()
         if rounds < LEAST_ROUNDS:
             return variants
@@ -98,11 +107,6 @@ class Rounds:
 
     def _noise(self, measured: Measurement) -> float | None:
         return measured.noise_floor
-
-    @property
-    def _other_job(self) -> bool:
-        first, *others = (self.facts[side.name] for side in self.sides)
-        return any(job.differences(other, first) for other in others)
 
     def _variants(self) -> Iterator[Variant]:
         first, *others = self.sides
@@ -168,3 +172,77 @@ def budget_for(sides: Sequence[Side], facts: Mapping[str, Facts]) -> float:
     )
     needed = _ROUNDS * whole + _WHY_ROUNDS * (whole + why)
     return min(_LONGEST_S, max(_SHORTEST_S, needed, 2 * (first + last)))
+
+
+# What a reader calls the parts of a step.
+_PARTS = {
+    "input": "waiting for input",
+    "transfer": "copying to the device",
+    "dispatch": "dispatch overhead",
+    "callbacks": "callbacks, metrics and progress bar",
+    "epoch ends": "ends of epochs",
+    "compute": "compute",
+}
+
+
+def where(
+    sides: Sequence[Side], facts: Mapping[str, Facts], measured: Measurement
+) -> Fold:
+    """Lay the parts of these sides' steps beside each other; empty if unmeasured."""
+    columns: dict[str, dict[str, str]] = {}
+    for side in sides:
+        timing = measured.timing(side.name)
+        if timing and (step := parts(side, facts[side.name], measured)):
+            step_s = facts[side.name].batch / timing.rate
+            columns[side.name] = {
+                n: part_in_words(p, step_s)[0] for n, p in step.items()
+            }
+    rows = tuple(
+        (label, *(column.get(name, "") for column in columns.values()))
+        for name, label in _PARTS.items()
+        if any(name in column for column in columns.values())
+    )
+    table = Table("", ("part of a step", *columns), rows)
+    return Fold("Where the time of a step goes", tables=(table,))
+
+
+def parts(side: Side, facts: Facts, measured: Measurement) -> dict[str, Part]:
+    """Where the time of a side's step goes; empty where that was not measured."""
+    applied = ceilings(facts)
+    names = {side.name: AS_GIVEN}
+    names |= {without(side.name, change): change.name for change in applied}
+    if side.name == measured.baseline:
+        names[CONTROL] = CONTROL
+    view = Measurement(
+        variants=(given(), *map(to_variant, applied)),
+        trials=tuple(
+            replace(trial, variant=names[trial.variant])
+            for trial in measured.trials
+            if trial.variant in names
+        ),
+        notes=measured.notes,
+        baseline=AS_GIVEN,
+    )
+    if not view.comparisons:
+        return {}
+    every, _ = changes.applicable(facts)
+    # The samples say whether there is a card, whose copies nobody timed.
+    gpus = int(any(name.startswith("gpu0_") for name in measured.samples))
+    return split(step_of(view, facts), every, view, facts, gpus=gpus)
+
+
+def packages(sides: Sequence[Side], environments: Mapping[Place, Environment]) -> Fold:
+    """List the packages whose versions differ; empty where all sides share a place."""
+    if not environments:
+        return Fold("")
+    versions = [
+        {"Python": known.python, **known.versions}
+        for known in (environments[side.place] for side in sides)
+    ]
+    rows = tuple(
+        (name, *(each.get(name, "none") for each in versions))
+        for name in dict.fromkeys(name for each in versions for name in each)
+        if len({each.get(name) for each in versions}) > 1
+    )
+    table = Table("", ("package", *(side.name for side in sides)), rows)
+    return Fold("Packages that differ", tables=(table,))

@@ -23,10 +23,10 @@ from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.plan import Event, Foreseen, Progress, TrialEnded
 from perfkit.measure.tick import READY, Note, Yielded
 from perfkit.measure.trial import RUN
-from perfkit.race.job import Difference
+from perfkit.race.learning import Difference
 from perfkit.race.question import Race
 from perfkit.race.rounds import Rounds
-from perfkit.race.side import LEFT, InPlace, Side
+from perfkit.race.sides import InPlace, Side
 
 # Without a budget so many rounds are enough, where they take so many seconds.
 _ROUNDS, _SHORTEST_S = 6, 60.0
@@ -48,7 +48,7 @@ class WholeWork(InPlace):
         """Run the script, and tell when it has ended."""
         self.side.moved.move()
         contain(self.side.maker)
-        before = set(sys.modules)
+        modules = set(sys.modules)
         yield Note(RUN, True)
         yield READY
         self.side.maker()
@@ -58,8 +58,7 @@ class WholeWork(InPlace):
             if not child.daemon:
                 child.join()
         yield 1
-        if left := self.side.moved.left(set(sys.modules) - before):
-            yield Note(LEFT, left)
+        yield from self.left(modules)
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,6 @@ class WholeRounds(Rounds):
 
     def _noise(self, measured: Measurement) -> float:
         return noise_of(measured)
-
-    @property
-    def _other_job(self) -> bool:
-        return False
 
     def _variants(self) -> Iterator[Variant]:
         first, *others = self.sides
@@ -117,10 +112,10 @@ class WholeRace(Race):
         name = self.baseline if last.variant == CONTROL else last.variant
         took = ", ".join(f"a run of {n} took {units.seconds(s)}" for n, s in seconds)
         if last.has_failed and rounds < LEAST_ROUNDS:
-            said = last.message.rstrip(".")
-            own = said.startswith(_ENDED)
+            own = last.message.startswith(_ENDED)
+            reason = last.message.rstrip(".").removeprefix(_ENDED)
             return Verdict(
-                headline=f"{said.removeprefix(_ENDED) if own else f'{name} {said}'}.",
+                headline=f"{reason}." if own else f"{name} {reason}.",
                 much=as_sentence(took),
                 because=failures(measured),
                 next="Run it by itself until it ends well, then race it again.",

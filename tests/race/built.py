@@ -2,7 +2,7 @@
 
 from perfkit.diagnosis.facts import Facts
 from perfkit.race.question import Race
-from perfkit.race.side import Side
+from perfkit.race.sides import Side
 from tests.diagnosis.measurements import at_rates
 
 BATCH = 10

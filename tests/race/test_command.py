@@ -54,15 +54,9 @@ model.save("trained.keras")
         ("race train.py --python no-such-python", "cannot be run as Python"),
         ("race train.py other.py --worse 100%", "--worse is 1.0; give a share"),
         ("race train.py other.py --worse -5%", "--worse"),
-        ("race train.py other.py --worse 0%", "--worse is 0.0; give a share"),
-        ("race train.py other.py --worse 500%", "--worse is 5.0; give a share"),
-        ("race train.py other.py --worse 0.05", "--worse is '0.05'; give a share"),
         ("race train.py other.py --worse much", "--worse is 'much'; give a share"),
         ("race train.py other.py --budget 5", "give seconds from 10 to 86400"),
-        ("race train.py other.py --budget 9.9", "give seconds from 10 to 86400"),
-        ("race train.py other.py --budget 86401", "give seconds from 10 to 86400"),
         ("race train.py other.py --budget nan", "budget"),
-        ("race train.py other.py --budget soon", "budget"),
         ("race train.py other.py --seed -1", "seed"),
         ("race train.py other.py --fit 2", "calls fit 1 times"),
         ("race train.py other.py --faster", "--faster"),
@@ -137,15 +131,12 @@ def test_a_race_that_was_stopped_says_so_by_its_code(opened, worse):
     assert cli.main(["race", "a.py", "b.py", *worse]) == cli.INTERRUPTED
 
 
-def test_a_race_that_timed_nothing_fails_and_leaves_a_check_open(opened, capsys):
-    opened(made.finding(timings=(), comparisons=()))
-    assert cli.main(["race", "a.py", "b.py"]) == cli.FAILED
-    assert cli.main(["race", "a.py", "b.py", "--worse", "5%"]) == cli.LEFT_OPEN
-
-
 def test_with_worse_one_means_slower_and_nothing_else(opened, monkeypatch):
     monkeypatch.setattr(cli, "_give_up_stdout", lambda: None)
     line = ["race", "a.py", "b.py", "--worse", "5%"]
+    opened(made.finding(timings=(), comparisons=()))
+    assert cli.main(line[:3]) == cli.FAILED
+    assert cli.main(line) == cli.LEFT_OPEN
     opened(cannot_run=True)
     assert cli.main(line) == cli.BAD_USAGE
     for error in (MissingPartError("x"), BadFileError("x"), OSError(28, "x")):

@@ -1,21 +1,270 @@
-"""The time to a loss, of races whose losses are known."""
+"""How sides learn: the losses that trials note, compared, and the time to a loss."""
 
+import itertools
 import math
+import random
 import re
 from dataclasses import replace
 
+import keras
 import numpy as np
 import pytest
 
 import perfkit
 from perfkit.errors import BadParameterError
 from perfkit.measure.trial import LOSSES
-from perfkit.race.learning import examples_to
+from perfkit.race.learning import (
+    COMPILED,
+    Learning,
+    alike,
+    describe,
+    examples_to,
+    first_losses,
+    in_learning,
+    losses_of,
+)
 from tests.findings.made import finding as any_finding
 from tests.findings.made import of_run
 from tests.race.built import NEW, OLD, measured, race, sides
 
 GOAL = 1.0
+TOLD = {"optimizer": "SGD", "learning rate": 0.01, "loss": "mse"}
+FALLING = [(1, 2.0), (2, 1.9), (3, 1.7), (4, 1.75), (5, 1.5), (7, 1.2)]
+
+
+def told(learning):
+    return {note.name: note.value for note in learning.news()}
+
+
+def learning_of(maker=lambda: None, **options):
+    return Learning(maker, **options)
+
+
+def test_losses_come_ever_more_seldom_as_means_since_the_last():
+    learning, losses = learning_of(), np.arange(1.0, 1001.0)
+    for step in range(1, 1001):
+        learning.reach(step, {"loss": losses[:step].mean()})
+    found = told(learning)[LOSSES]
+    steps = [step for step, _ in found]
+    assert steps[:5] == [1, 2, 3, 4, 5]
+    assert len(steps) < 40
+    gaps = np.diff(steps)
+    assert (np.diff(gaps) >= -1).all()
+    for (before, _), (step, loss) in itertools.pairwise(found):
+        assert loss == pytest.approx(losses[before:step].mean())
+
+
+def test_examples_are_counted_on_from_epoch_to_epoch():
+    learning = learning_of(batch=32)
+    for _ in range(3):
+        learning._begin_epoch()
+        for step in (1, 2):
+            learning.reach(step, {"loss": 7.0})
+    losses = told(learning)[LOSSES]
+    assert losses == [(32 * n, pytest.approx(7.0)) for n in range(1, 6)]
+    # What was told is told once.
+    assert told(learning) == {}
+
+
+@pytest.mark.parametrize("logs", [None, {}, {"accuracy": 1.0}])
+def test_a_training_without_a_loss_tells_none(logs):
+    learning = learning_of()
+    learning.reach(1, logs)
+    assert LOSSES not in told(learning)
+
+
+@pytest.mark.parametrize("made", [None, "loop", (1,), [1, 2]])
+def test_what_is_no_model_with_data_is_left_as_it_is(made):
+    learning = learning_of(lambda: made)
+    assert learning() is made
+    assert told(learning) == {}
+
+
+class Counting(keras.callbacks.Callback):
+    steps = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps += 1
+
+
+def network(optimizer, loss):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile(optimizer, loss)
+    return model
+
+
+def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
+    keras.utils.set_random_seed(1)
+    one, other = (network(keras.optimizers.Adam(0.01), "mse") for _ in "ab")
+    other.set_weights(one.get_weights())
+    x = np.random.default_rng(1).normal(size=(30, 4)).astype("float32")
+    y, counting = x.sum(1), Counting()
+    given = {"epochs": 2, "batch_size": 10, "shuffle": False, "verbose": 0}
+    given["callbacks"] = [counting]
+    learning = learning_of(lambda: (one, (x, y), given))
+    model, data, arguments = learning()
+    model.fit(*data, **arguments)
+    assert counting.steps == 6
+    # Another way: one batch after the other, by hand.
+    losses = []
+    for batch in [slice(n, n + 10) for n in (0, 10, 20)] * 2:
+        other.reset_metrics()
+        losses.append(float(other.train_on_batch(x[batch], y[batch])))
+    found = told(learning)
+    assert found[LOSSES] == [
+        (n, pytest.approx(loss, rel=1e-3)) for n, loss in enumerate(losses[:5], 1)
+    ]
+    assert found[COMPILED]["optimizer"] == "Adam"
+    assert found[COMPILED]["learning rate"] == pytest.approx(0.01)
+    assert found[COMPILED]["loss"] == "mse"
+
+
+ONE = Counting()
+
+
+@pytest.mark.parametrize("given", [None, ONE, [ONE], (ONE,)])
+def test_callbacks_are_kept_however_they_are_given(given):
+    arguments = {} if given is None else {"callbacks": given}
+    *_, made = learning_of(lambda: (1, 2, arguments))()
+    *kept, mine = made["callbacks"]
+    assert kept == [ONE] * (given is not None)
+    assert isinstance(mine, keras.callbacks.LambdaCallback)
+    # What was handed over is the user's: nothing is put into it.
+    assert arguments.get("callbacks") is given
+    assert given in (None, ONE, [ONE], (ONE,))
+
+
+def test_a_list_of_keras_stays_one():
+    counting = Counting()
+    listed = keras.callbacks.CallbackList([counting])
+    learning = learning_of(lambda: (1, 2, {"callbacks": listed}))
+    *_, arguments = learning()
+    assert arguments["callbacks"] is listed
+    assert len(listed.callbacks) == 2
+
+
+def test_how_a_model_was_compiled_is_words_and_numbers():
+    falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 1)
+    loss = keras.losses.MeanSquaredError()
+    found = describe(network(keras.optimizers.SGD(falling), loss))
+    assert found["learning rate"] == "ExponentialDecay from 0.1"
+    assert found["loss"] == "MeanSquaredError"
+    found = describe(network("rmsprop", lambda y, p: (y - p) ** 2))
+    assert found["learning rate"] == pytest.approx(0.001)
+    assert found["loss"] == "function"
+
+
+def compare(one, other, rounds=3):
+    notes = {NEW: one, OLD: other}
+    run = measured(rounds=rounds, notes=notes)
+    return [each.said for each in in_learning(run, NEW, OLD)]
+
+
+def times(losses, factor):
+    return [(steps, factor * loss) for steps, loss in losses]
+
+
+def test_how_the_models_are_compiled_is_held_against_each_other():
+    other = TOLD | {"optimizer": "Adam", "learning rate": 0.001, "loss": "mae"}
+    assert compare({COMPILED: other}, {COMPILED: TOLD}) == [
+        "its learning rate is 0.001 instead of 0.01",
+        "its loss is mae instead of mse",
+        "its optimizer is Adam instead of SGD",
+    ]
+    # A rate is said without its rounding: Keras keeps them as float32.
+    for rate, told in (("a schedule", "a schedule"), (0.0010000000474974513, "0.001")):
+        rates = {"learning rate": rate}, {"learning rate": 0.009999999776482582}
+        assert compare(*({COMPILED: TOLD | one} for one in rates)) == [
+            f"its learning rate is {told} instead of 0.01"
+        ]
+
+
+def test_losses_far_apart_are_told_in_figures():
+    (sentence,) = compare({LOSSES: times(FALLING, 10)}, {LOSSES: FALLING})
+    numbers = [float(x) for x in re.findall(r"\d[\d.]*\d", sentence)]
+    first = [loss for _, loss in FALLING[:5]]
+    mean = sum(first) / len(first)
+    assert numbers == [
+        pytest.approx(10 * mean, rel=0.01),
+        pytest.approx(mean, rel=0.01),
+    ]
+    assert sentence.startswith("its first losses are ")
+
+
+def test_losses_that_waver_are_the_same():
+    shuffled = [(1, 1.8), (2, 1.6), (3, 1.9), (4, 1.55), (5, 1.95)]
+    assert compare({LOSSES: shuffled}, {LOSSES: FALLING}) == []
+    # Exactly the same each time, and a little apart: rounding adds up.
+    flat = [(n, 1.0) for n in range(1, 6)]
+    assert compare({LOSSES: flat}, {LOSSES: times(flat, 1.01)}) == []
+    assert len(compare({LOSSES: flat}, {LOSSES: times(flat, 1.1)})) == 1
+
+
+@pytest.mark.parametrize("rounds", [1, 12])
+def test_batches_in_another_order_are_seldom_taken_for_another_job(rounds):
+    draw, claims = random.Random(1), 0
+    for _ in range(200):
+        # Each side has an order of its own, the same in every round.
+        one, other = ([(n, draw.gauss(1.0, 0.3)) for n in range(1, 6)] for _ in "ab")
+        claims += bool(compare({LOSSES: one}, {LOSSES: other}, rounds))
+    assert claims <= 6
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_losses_that_are_no_numbers_on_one_side_alone_are_a_difference(bad):
+    broken = {LOSSES: [(1, 1.0), (2, 2.0), (3, bad)]}
+    flat = {LOSSES: [(n, 1.5) for n in range(1, 6)]}
+    assert compare(broken, flat) == ["its first losses are no numbers instead of 1.5"]
+    assert compare(flat, broken) == ["its first losses are 1.5 instead of no numbers"]
+    all_broken = {LOSSES: [(n, bad) for n in range(1, 6)]}
+    assert compare(all_broken, all_broken) == compare(broken, all_broken) == []
+
+
+def test_what_tells_nothing_of_learning_or_the_same_is_no_difference():
+    told = {COMPILED: TOLD, LOSSES: FALLING}
+    assert compare(told, told) == compare(told, {}) == compare({}, told) == []
+    assert compare({LOSSES: None}, {LOSSES: [(1, 1.0)]}) == []
+    run = measured(notes={NEW: {LOSSES: "broken"}, OLD: {LOSSES: []}})
+    assert losses_of(run, NEW) == losses_of(run, OLD) == {}
+
+
+def test_losses_are_alike_but_for_rounding():
+    def are_alike(one, other=FALLING):
+        run = measured(notes={NEW: {LOSSES: one}, OLD: {LOSSES: other}})
+        return alike(run, NEW, OLD)
+
+    assert are_alike(FALLING)
+    assert are_alike(times(FALLING, 1.00005))
+    assert not are_alike(times(FALLING, 1.001))
+    assert not are_alike([(1, math.nan)], [(1, math.nan)])
+    assert not are_alike([])
+    # What comes later may go its own way.
+    assert are_alike([*FALLING[:5], (7, 9.0)])
+
+
+def test_the_first_losses_are_those_of_all_rounds():
+    run = measured(rounds=2, notes={NEW: {LOSSES: FALLING}})
+    first = 2 * [loss for _, loss in FALLING[:5]]
+    assert first_losses(run, NEW, OLD) == (first, [])
+    assert first_losses(run, OLD, NEW) == ([], first)
+
+
+def test_losses_of_several_steps_at_a_time_are_held_against_those_of_as_many():
+    steep = [(n, 10.0 / n) for n in (1, 2, 3, 4, 5, 7, 9, 12)]
+    total = lambda end: sum(  # noqa: E731
+        loss * (min(n, end) - before)
+        for before, (n, loss) in zip([0, *(n for n, _ in steep)], steep, strict=False)
+        if before < end
+    )
+    fours = [(4, total(4) / 4), (8, (total(8) - total(4)) / 4), (12, 0.9)]
+    run = measured(rounds=1, notes={NEW: {LOSSES: fours}, OLD: {LOSSES: steep}})
+    one, other = first_losses(run, NEW, OLD)
+    assert other[:2] == pytest.approx(one[:2])
+    assert len(one) == len(other) == 3
+    assert compare({LOSSES: fours}, {LOSSES: steep}) == []
+    assert compare({LOSSES: steep}, {LOSSES: fours}) == []
+    # What is told of too few steps is held against nothing.
+    assert compare({LOSSES: fours}, {LOSSES: steep[:3]}) == []
 
 
 def falling(needed, start=1.0):
@@ -92,15 +341,11 @@ def test_seeds_that_differ_more_than_the_sides_leave_it_open():
     assert (verdict.interval, verdict.winner, verdict.much) == ("", "", "")
 
 
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_fewer_than_three_seeds_claim_nothing(rounds):
-    asked = {OLD: wavering(3000.0)[:rounds], NEW: wavering(300.0)[:rounds]}
-    found = perfkit.time_to_loss(raced(asked, rounds=rounds), GOAL)
+def test_fewer_than_three_seeds_claim_nothing_and_trials_of_one_seed_are_one():
+    asked = {OLD: wavering(3000.0)[:2], NEW: wavering(300.0)[:2]}
+    found = perfkit.time_to_loss(raced(asked, rounds=2), GOAL)
     assert found.best is None
     assert found.report.verdict.sure == "not known yet"
-
-
-def test_trials_of_one_seed_are_one():
     made = raced({OLD: [3000.0] * 5, NEW: [300.0] * 5})
     alike = [
         replace(one, notes={LOSSES: one.notes[LOSSES][1:]} if one.notes else {})
@@ -131,15 +376,10 @@ def test_the_best_of_several_is_named_and_any_may_be_the_one_held_against():
         perfkit.time_to_loss(raced(asked), GOAL, against="fourth.py")
 
 
-def test_a_guess_stands_in_the_report():
-    asked = {OLD: wavering(3000.0), NEW: wavering(1000.0)}
-    found = perfkit.time_to_loss(raced(asked), GOAL, guess="3x")
-    assert "Your guess: 3x" in repr(found)
-
-
 def test_it_says_where_it_was_measured_and_whether_it_was_run_here():
     made = raced({OLD: wavering(3000.0), NEW: wavering(1000.0)})
-    found = perfkit.time_to_loss(made, GOAL)
+    found = perfkit.time_to_loss(made, GOAL, guess="3x")
+    assert "Your guess: 3x" in repr(found)
     assert any("Measured on" in line for line in found.report.foot)
     assert found.report.stamp == ""
     shown = perfkit.time_to_loss(replace(made, replayed=True), GOAL)

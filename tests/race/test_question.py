@@ -7,10 +7,21 @@ from perfkit.diagnosis.maker import digest
 from perfkit.findings import store
 from perfkit.findings.report import Fold, Table
 from perfkit.measure.trial import LOSSES
-from perfkit.race.side import COMPILED, LEFT
+from perfkit.race.learning import COMPILED
+from perfkit.race.question import differences
+from perfkit.race.sides import LEFT
 from tests.findings.made import failed, of_run
 from tests.findings.test_report import written
-from tests.race.built import NEW, OLD, WAVERING, make_training, measured, race, sides
+from tests.race.built import (
+    NEW,
+    OLD,
+    WAVERING,
+    facts,
+    make_training,
+    measured,
+    race,
+    sides,
+)
 
 THIRD = "third.py"
 THREE = sides(OLD, NEW, THIRD)
@@ -187,21 +198,6 @@ def test_of_three_each_that_does_another_job_is_said(rate, new_rate):
     assert THIRD not in [warning[:8] for warning in verdict(rates, THREE).warnings]
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (1, "third.py and fourth.py do other jobs than old.py."),
-        (2, "third.py, fourth.py and fifth.py do other jobs than old.py."),
-    ],
-)
-def test_several_that_do_other_jobs_are_one_sentence(more, said):
-    others = (THIRD, "fourth.py", "fifth.py")[: 1 + more]
-    rates = {OLD: 1000.0, NEW: 2000.0} | dict.fromkeys(others, 1500.0)
-    known = {name.partition(".")[0]: {"parameters": 7} for name in others}
-    found = verdict(rates, sides(OLD, NEW, *others), **known)
-    assert found.warnings == (said,)
-
-
 def test_a_side_that_failed_is_said_and_the_rest_is_told():
     broken = failed(THIRD, "crashed", "raised ValueError: no data")
     run = measured({OLD: 1000.0, NEW: 2000.0}, trials=[broken])
@@ -290,3 +286,103 @@ def test_the_finding_is_read_as_it_was_saved(tmp_path):
     again = store.load(store.save(made, tmp_path))
     assert again.verdict == made.verdict
     assert race().verdict(replace(run, trials=again.trials)) == made.verdict
+
+
+# What two sides do not do alike.
+
+
+OTHER_WORK = {
+    "its model has 12,345 parameters instead of 41": {"parameters": 12_345},
+    "its model has 25.6 million parameters instead of 41": {"parameters": 25_600_000},
+    "of the layers of its model it has Dropout": {
+        "layers": ("Dense", "Dropout", "Dense")
+    },
+    "of the layers of its model it lacks Dense": {"layers": ("Dense",)},
+    "of the layers of its model it has LSTM and lacks Dense": {
+        "layers": ("Dense", "LSTM")
+    },
+    "an example is 8 instead of 4": {"element": ("float32[10, 8]", "float32[10]")},
+    "an example is (28, 28, 1) instead of 4": {
+        "element": ("float32[10, 28, 28, 1]", "int64[10]")
+    },
+    "an example is 4 and one number instead of 4": {
+        "element": ("float32[10, 4]", "int32[10]", "float32[10]")
+    },
+}
+OTHERWISE = {
+    "a step holds 20 examples instead of 10": {"batch": 20, "steps": 50},
+    "an epoch holds 500 examples instead of 1,000": {"steps": 50},
+}
+
+
+def said(one, other=None, **options):
+    return [each.said for each in differences(one, other or facts(), **options)]
+
+
+@pytest.mark.parametrize("sentence", [*OTHER_WORK, *OTHERWISE])
+def test_what_differs_is_said_once(sentence):
+    change = (OTHER_WORK | OTHERWISE)[sentence]
+    (found,) = differences(facts(**change), facts())
+    assert found.said == sentence
+    assert found.other_work is (sentence in OTHER_WORK)
+    # A batch that was asked for is no difference.
+    assert bool(said(facts(**change), retuned=True)) is ("a step" not in sentence)
+
+
+OWN_LOOP = {"loop": True, "parameters": 0, "layers": ()}
+RAGGED = {"data": "tf.data", "open_shapes": True}
+# What is known of the one side, and of the other.
+SAME_JOB = {
+    "nothing": ({}, {}),
+    "source": ({"data": "tf.data"}, {}),
+    "dtype": ({"element": ("float64[10, 4]", "int32[10, 1]")}, {}),
+    "last batch": ({"steps": 101}, {}),
+    "endless": ({"endless": True}, {}),
+    "observers": (
+        {"metrics": ("mae",), "callbacks": ("CSVLogger",), "validation": True},
+        {},
+    ),
+    "speed": (
+        {"ready_s": 9.0, "step_s": 0.5, "policy": "mixed_bfloat16", "xla": True},
+        {},
+    ),
+    "ragged": (
+        RAGGED | {"element": ("int64[10, None]", "i[10]")},
+        RAGGED | {"element": ("int64[10, 9]", "i[10]")},
+    ),
+    "an end that nobody knows": ({"steps": None}, {}),
+    "an end of the other that nobody knows": ({}, {"steps": None}),
+    # They show no model.
+    "loops of one's own": (OWN_LOOP, OWN_LOOP),
+    "a loop of one's own": (OWN_LOOP, {}),
+    "the other's own loop": ({}, OWN_LOOP),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), SAME_JOB.values(), ids=SAME_JOB)
+def test_how_the_same_work_is_done_is_no_other_job(one, other):
+    assert said(facts(**one), facts(**other)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "open_shapes"), [("tf.data", True), ("generator", False)]
+)
+def test_batches_of_open_shapes_differ_from_one_to_the_next(kind, open_shapes):
+    one, other = (
+        facts(
+            data=kind, open_shapes=open_shapes, element=(f"int64[10, {n}]", "int64[10]")
+        )
+        for n in (17, 23)
+    )
+    assert said(one, other) == []
+    image = facts(
+        data=kind, open_shapes=open_shapes, element=("f[10, 8, 8, 3]", "i[10]")
+    )
+    assert said(image, one) == ["an example is (?, ?, ?) instead of ?"]
+
+
+def test_a_loop_that_counts_shows_no_examples():
+    one = facts(**OWN_LOOP, element=("int64[]",), batch=1, steps=200)
+    assert said(one, one) == []
+    (found,) = differences(one, facts())
+    assert found.other_work

@@ -1,11 +1,14 @@
 import pytest
 
+from perfkit.measure.host import Environment, Place
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison
 from perfkit.race import rounds
 from perfkit.race.rounds import Rounds, budget_for, ceilings, decided, without
+from perfkit.race.sides import Side
+from tests.diagnosis.measurements import in_rounds, stepping
 from tests.findings.made import failed, trial
-from tests.race.built import NEW, OLD, WAVERING, facts, measured, sides
+from tests.race.built import NEW, OLD, WAVERING, facts, make_training, measured, sides
 
 
 def rounds_of(of=None, **options):
@@ -40,7 +43,7 @@ def test_the_ceilings_leave_out_input_observers_and_most_of_python():
     assert "small-batch" not in found
 
 
-def test_the_first_rounds_hold_the_sides_alone():
+def test_the_first_rounds_hold_the_sides_alone_each_against_the_first():
     choose = rounds_of()
     assert [one.name for one in choose.first] == [OLD]
     nothing = Measurement(variants=choose.first, baseline=OLD)
@@ -48,9 +51,6 @@ def test_the_first_rounds_hold_the_sides_alone():
     for count in (1, 2):
         faster = measured({OLD: 1000.0, NEW: 3000.0}, rounds=count)
         assert names(choose, faster) == [OLD, NEW]
-
-
-def test_each_side_is_held_against_the_first():
     first, *others = rounds_of(sides(OLD, NEW, "third.py"))(Measurement(variants=()))
     assert first.against == ""
     assert {one.against for one in others} == {OLD}
@@ -199,3 +199,73 @@ def test_the_seconds_of_a_race_grow_with_its_trials_between_two_ends():
     assert needed(900.0, 30.0) == rounds._LONGEST_S
     assert needed(5.0, 0.05) <= needed(10.0, 0.05) <= rounds._LONGEST_S
     assert needed(2.0, 0.01) <= needed(2.0, 0.01, OLD, NEW, "third.py")
+
+
+# Why they differ.
+
+
+INPUT, MANY = "without input", "16 steps at a time"
+FACTS = {OLD: facts(), NEW: facts()}
+
+
+def split_up(**steps):
+    """A run of both sides; seconds of a step as they are, then by what is left out."""
+    seconds = {}
+    for side, known in ((OLD, steps["old"]), (NEW, steps["new"])):
+        changes = {one.name: without(side, one) for one in ceilings(FACTS[side])}
+        seconds |= {changes.get(name, side): step_s for name, step_s in known.items()}
+
+    def make(name, like, number):
+        return stepping(name, number, seconds[like], setup_s=1.0)
+
+    return in_rounds(seconds, make, rounds=4)
+
+
+def rows(table):
+    return {first: rest for first, *rest in table.rows}
+
+
+def test_the_parts_of_a_step_are_what_leaving_them_out_took_away():
+    run = split_up(
+        old={"": 0.010, INPUT: 0.004, MANY: 0.00906},
+        new={"": 0.005, INPUT: 0.00499, MANY: 0.00406},
+    )
+    old, new = (rounds.parts(s, FACTS[s.name], run) for s in sides())
+    assert old["input"].seconds == pytest.approx(0.006, rel=0.02)
+    assert new["input"].seconds is None
+    assert new["input"].high < 0.001
+    for parts in (old, new):
+        assert parts["dispatch"].seconds == pytest.approx(0.001, rel=0.05)
+    (table,) = rounds.where(sides(), FACTS, run).tables
+    assert table.headings == ("part of a step", OLD, NEW)
+    before, after = rows(table)["waiting for input"]
+    assert before.startswith("6 ms (")
+    assert after.startswith("at most ")
+
+
+def test_a_side_whose_parts_were_not_measured_has_no_column():
+    run = measured({OLD: 1000.0, NEW: 2000.0})
+    assert rounds.where(sides(), FACTS, run).tables[0].rows == ()
+    alone = split_up(old={"": 0.010, INPUT: 0.004}, new={"": 0.005})
+    (table,) = rounds.where(sides(), FACTS, alone).tables
+    assert table.headings == ("part of a step", OLD)
+
+
+OTHER = Place(python="other-env/bin/python")
+HERE = Side(name="this environment", maker=make_training)
+THERE = Side(name="other-env", maker=make_training, place=OTHER)
+KNOWN = {
+    Place(): Environment("3.11.7", {"tensorflow": "2.21.0", "numpy": "2.4.6"}),
+    OTHER: Environment("3.12.1", {"tensorflow": "2.18.0", "numpy": "2.4.6", "x": "1"}),
+}
+
+
+def test_packages_that_differ_are_listed_and_no_others():
+    (table,) = rounds.packages((HERE, THERE), KNOWN).tables
+    assert table.headings == ("package", "this environment", "other-env")
+    assert rows(table) == {
+        "Python": ["3.11.7", "3.12.1"],
+        "tensorflow": ["2.21.0", "2.18.0"],
+        "x": ["none", "1"],
+    }
+    assert rounds.packages(sides(), {}).tables == ()

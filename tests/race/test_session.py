@@ -10,8 +10,8 @@ from perfkit.errors import BadParameterError
 from perfkit.measure.host import Environment, Place
 from perfkit.measure.measurement import Measurement
 from perfkit.race import race as sessions
-from perfkit.race.entrants import Asked
 from perfkit.race.race import RaceSession, asked_for, is_unwritten, open_race, race
+from perfkit.race.sides import Asked
 from tests.findings.made import of_run
 from tests.race.built import (
     NEW,

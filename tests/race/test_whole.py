@@ -18,8 +18,8 @@ from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.plan import Foreseen, Progress, TrialEnded
 from perfkit.measure.trial import RUN
 from perfkit.progress import Board, in_html, in_text
-from perfkit.race.entrants import Asked, entrants
 from perfkit.race.race import RaceSession, open_race, race
+from perfkit.race.sides import Asked, entrants
 from perfkit.race.whole import WholeRace, WholeRounds, foreseeing
 from tests.findings.made import completed, failed, of_run
 from tests.findings.test_report import written

@@ -11,7 +11,7 @@ from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
 from perfkit.options import parse
-from perfkit.race.entrants import Asked, entrants
+from perfkit.race.sides import Asked, entrants
 from tests.race.repositories import SCRIPT
 
 FUNCTION = "def make_training():\n    return 1, 2\n"
@@ -65,12 +65,9 @@ def test_two_files_are_two_sides(tmp_path):
     assert first.place == other.place == Place()
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
+def test_sides_of_one_name_are_told_apart_by_their_folders_or_numbers(train, tmp_path):
     files = [write(tmp_path / folder / "train.py") for folder in ("before", "after")]
     assert names(*files) == ["before/train.py", "after/train.py"]
-
-
-def test_one_thing_given_twice_is_numbered(train, tmp_path):
     folder = tmp_path.name
     assert names(train, train) == [f"{folder}/train.py ({i})" for i in (1, 2)]
     # Two cells, each with a function of that name.
@@ -101,10 +98,14 @@ def test_variables_make_a_side_each(train):
     assert place.variables == (("XLA_FLAGS", ""), ("TF_A", "b=c"))
 
 
-def test_values_that_no_name_holds_still_make_sides_of_their_own(train):
+def test_places_that_no_name_tells_apart_are_sides_of_their_own(train, tmp_path):
     found = sides(train, env=("WORKERS=1", "WORKERS=2"))
     places = [(), (("WORKERS", "1"),), (("WORKERS", "2"),)]
     assert [side.place.variables for side in found] == places
+    assert len({side.name for side in found}) == 3
+    pythons = tuple(str(tmp_path / p / ".venv" / "bin" / "python") for p in "ab")
+    found = sides(train, python=pythons)
+    assert [side.place.python for side in found] == ["", *pythons]
     assert len({side.name for side in found}) == 3
 
 
@@ -134,13 +135,6 @@ def test_another_python_keeps_its_links_and_is_known_by_its_environment(
     assert sides(train, python=("python3.12",))[1].place.python == "python3.12"
 
 
-def test_environments_whose_folders_have_one_name_are_two_sides(train, tmp_path):
-    pythons = tuple(str(tmp_path / p / ".venv" / "bin" / "python") for p in "ab")
-    found = sides(train, python=pythons)
-    assert [side.place.python for side in found] == ["", *pythons]
-    assert len({side.name for side in found}) == 3
-
-
 NO_VARIABLES = ("TF_A", "=1", "TF-A=1", "1A=2", "", "TF_A=1 x", 'TF_A="1')
 NO_CORES = ("", "a", "0-", "-1", "0,,1", "3-1", "0-9", "12")
 ONCE = "A race has each side once; these are "
@@ -163,7 +157,10 @@ def test_what_makes_no_race_is_refused_in_a_sentence(train, monkeypatch, options
     assert refused(train, **options).startswith(said)
 
 
-def test_cores_are_refused_where_no_process_can_be_bound_to_them(train, monkeypatch):
+def test_what_cannot_be_had_here_is_refused(train, tmp_path, monkeypatch):
+    missing = str(tmp_path / "nowhere.py")
+    assert refused(train, missing).startswith("There is no file nowhere.py")
+    assert refused(make_training, commit=("main",)).startswith("--commit needs a file")
     monkeypatch.delattr("os.sched_setaffinity")
     assert refused(train, cores=("0",)).startswith("This system binds no process")
 
@@ -188,11 +185,6 @@ def test_two_things_at_once_are_refused(train, tmp_path, one, other):
     assert said.startswith("One thing at a time: ")
     assert f"--{one}" in said
     assert (f"--{other}" if other in GIVEN else other) in said
-
-
-def test_a_file_that_is_not_there_is_refused(train, tmp_path):
-    said = refused(train, str(tmp_path / "nowhere.py"))
-    assert said.startswith("There is no file nowhere.py")
 
 
 def test_functions_race_by_their_names_and_are_typed_as_they_are_called():

@@ -1,0 +1,347 @@
+"""The sides of a race: a training each, the place where it runs, and its trials.
+
+They are made from files or functions, a commit, a Python, a variable or cores.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from perfkit.diagnosis.change import Change, nothing
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.look import contained, look
+from perfkit.diagnosis.maker import InFile, contain, maker, name_of
+from perfkit.diagnosis.script import Script, WholeScript, whole_script
+from perfkit.errors import BadParameterError
+from perfkit.experiments.shared.loops import Told
+from perfkit.machine import environment
+from perfkit.measure.host import Place
+from perfkit.measure.tick import Note, Yielded
+from perfkit.race.commits import Moved, checked_out
+from perfkit.race.learning import Learning
+
+# A note of a trial: which modules of a commit's trial came from the working tree.
+LEFT = "from the working tree"
+_MOST_SIDES = 8
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One training of a race.
+
+    Attributes:
+        name: In charts and in files; no path.
+        maker: Makes the training, in each trial's process.
+        changes: What it has that the first side has not, in a sentence.
+        place: Where it runs.
+        moved: Of a commit: where its code lies.
+        retuned: Whether it is known to learn otherwise, or in steps of another size.
+    """
+
+    name: str
+    maker: Callable[[], Any]
+    changes: str = ""
+    place: Place = field(default_factory=Place)
+    moved: Moved = field(default_factory=Moved)
+    retuned: bool = False
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """Work of a side, done by a process in the side's place."""
+
+    side: Side
+
+    @property
+    def place(self) -> Place:
+        """Where it runs."""
+        return self.side.place
+
+    def left(self, modules: set[str]) -> Iterator[Note]:
+        """Note what was imported from the working tree beyond these modules."""
+        if names := self.side.moved.left(set(sys.modules) - modules):
+            yield Note(LEFT, names)
+
+
+@dataclass(frozen=True)
+class First(InPlace):
+    """The first look at a side's training."""
+
+    def __call__(self) -> Iterator[Yielded]:
+        """Note the facts of the training, as a diagnosis does."""
+        self.side.moved.move()
+        return look(self.side.maker)
+
+
+@dataclass(frozen=True)
+class Work(InPlace):
+    """A trial of a side.
+
+    Attributes:
+        facts: Of its training as it is.
+        changes: What is changed in it, to learn where its time goes.
+    """
+
+    facts: Facts
+    changes: tuple[Change, ...] = ()
+
+    def __call__(self) -> Iterator[Told]:
+        """Train, and note how the loss goes down."""
+        self.side.moved.move()
+        contain(self.side.maker)
+        modules = set(sys.modules)
+        learning = Learning(self.side.maker, self.facts.batch)
+        ticks = contained(learning, self.facts, self.changes)
+        with contextlib.closing(ticks):
+            for number, tick in enumerate(ticks):
+                yield tick
+                yield from learning.news()
+                if number == 0:
+                    yield from self.left(modules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The options of a race; ``perfkit.race`` says what each means."""
+
+    trainings: tuple[Any, ...]
+    commit: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    cores: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    fit: int = 0
+    whole: bool = False
+
+    @property
+    def typed(self) -> str:
+        """The command that asks the same, without paths and other people's words."""
+        makers = [self.maker_of(training) for training in self.trainings]
+        names = [name_of(maker) for maker in makers]
+        options: dict[str, list[Any]] = {
+            "commit": [*self.commit],
+            "python": [*map(_short_name, self.python)],
+            "env": [*map(_without_secrets, self.env)],
+            "cores": [*self.cores],
+            "fit": [self.fit] if self.fit else [],
+        }
+        if not all(isinstance(maker, Script | InFile) for maker in makers):
+            for option, values in options.items():
+                if values:
+                    # One of a kind needs no list.
+                    value = values if len(values) > 1 else repr(values[0])
+                    names.append(f"{option}={value}")
+            return f"perfkit.race({', '.join(names)})"
+        words = ["--whole"] if self.whole else []
+        for option, values in options.items():
+            for value in values:
+                words += [f"--{option}", str(value)]
+        # A script's own arguments may hold anything, such as a secret.
+        rest = " -- …" if self.arguments else ""
+        return shlex.join(["perfkit", "race", *words, *names]) + rest
+
+    def maker_of(self, training: Any) -> Callable[[], Any]:
+        """What makes a training.
+
+        Raises:
+            BadParameterError: It is none, or no script where whole scripts are raced.
+        """
+        if not self.whole:
+            return maker(training, self.arguments, self.fit)
+        script = maker(training, self.arguments, read=whole_script)
+        if not isinstance(script, WholeScript):
+            raise BadParameterError(
+                f"--whole runs scripts, and {name_of(script)} is a function: call it "
+                "in a script of its own, or leave --whole out."
+            )
+        return script
+
+
+@dataclass(frozen=True)
+class Entrants:
+    """The sides of a race.
+
+    Attributes:
+        sides: The baseline first.
+        close: To be called when the race is over.
+    """
+
+    sides: tuple[Side, ...]
+    close: Callable[[], object] = nothing
+
+
+def entrants(asked: Asked) -> Entrants:
+    """Make the sides; nothing of theirs is run.
+
+    Raises:
+        BadParameterError: There are not two, or they differ in two things at once.
+    """
+    if asked.whole and asked.fit:
+        raise BadParameterError(
+            "--whole runs scripts as they are, with all their calls of fit: leave "
+            "--fit or --whole out."
+        )
+    ways = {
+        "two files": (len(asked.trainings) > 1, _of_files),
+        "--commit": (asked.commit, _of_commits),
+        "--python": (asked.python, _of_pythons),
+        "--env": (asked.env, _of_variables),
+        "--cores": (asked.cores, _of_cores),
+    }
+    given = [way for way, (values, _) in ways.items() if values]
+    if not given:
+        raise BadParameterError(
+            "A race needs two sides: give a second file, or one of "
+            f"{', '.join(list(ways)[1:])}."
+        )
+    if len(given) > 1:
+        raise BadParameterError(
+            f"One thing at a time: {' and '.join(given)} together would not show which "
+            "of them made the difference."
+        )
+    made = ways[given[0]][1](asked)
+    names = [side.name for side in made.sides]
+    if len(names) > _MOST_SIDES or len(set(names)) < len(names):
+        made.close()
+        many = len(names) > _MOST_SIDES
+        rule = f"at most {_MOST_SIDES} sides" if many else "each side once"
+        raise BadParameterError(f"A race has {rule}; these are {', '.join(names)}.")
+    return made
+
+
+def _of_files(asked: Asked) -> Entrants:
+    makers = [asked.maker_of(training) for training in asked.trainings]
+    names = [name_of(maker) for maker in makers]
+    if len(set(names)) < len(names):
+        # The same name in two folders: the folder tells them apart.
+        names = [_with_folder(m, n) for m, n in zip(makers, names, strict=True)]
+    if len(set(names)) < len(names):
+        names = _numbered(names)
+    sides = (Side(name=n, maker=m) for n, m in zip(names, makers, strict=True))
+    return Entrants(tuple(sides))
+
+
+def _with_folder(maker: Any, name: str) -> str:
+    folder = Path(getattr(maker, "path", "")).parent
+    return f"{folder.name}/{name}" if environment.is_named(folder) else name
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    return [f"{name} ({number})" for number, name in enumerate(names, 1)]
+
+
+def _of_commits(asked: Asked) -> Entrants:
+    here = asked.maker_of(asked.trainings[0])
+    if not isinstance(here, Script | InFile):
+        raise BadParameterError("--commit needs a file, such as train.py.")
+    sides = []
+    with contextlib.ExitStack() as refused:
+        for revision in asked.commit:
+            commit = checked_out(revision, Path(here.path))
+            refused.callback(commit.close)
+            path = commit.path_of(Path(here.path))
+            there = replace(here, path=str(path), lent=str(commit.top))
+            if isinstance(there, Script):
+                # A script that runs outside of the repository goes on running there.
+                with contextlib.suppress(BadParameterError):
+                    folder = commit.path_of(Path(there.folder))
+                    there = replace(there, folder=str(folder))
+            sides.append(Side(name=commit.name, maker=there, moved=commit.moved))
+        close = refused.pop_all().close
+    changes = "The files as they are now."
+    now = Side(name="the working tree", maker=here, changes=changes)
+    return Entrants((*sides, now), close)
+
+
+def _of_pythons(asked: Asked) -> Entrants:
+    names = [_short_name(python) for python in asked.python]
+    places = [Place(python=_whole_path(python)) for python in asked.python]
+    return _in_places(asked, names, places, "this environment")
+
+
+def _whole_path(python: str) -> str:
+    """The path of a Python, links kept: they say which environment it belongs to."""
+    return os.path.abspath(os.path.expanduser(python)) if os.sep in python else python
+
+
+def _short_name(python: str) -> str:
+    """An environment by the name of its folder, whoever it belongs to."""
+    path = Path(_whole_path(python))
+    folder = path.parent.parent
+    known = path.parent.name in ("bin", "Scripts") and environment.is_named(folder)
+    return folder.name if known else path.name
+
+
+def _of_variables(asked: Asked) -> Entrants:
+    places = [Place(variables=_variables(given)) for given in asked.env]
+    return _in_places(asked, [_without_secrets(given) for given in asked.env], places)
+
+
+def _variables(given: str) -> tuple[tuple[str, str], ...]:
+    try:
+        pairs = shlex.split(given)
+    except ValueError:
+        pairs = []
+    if not pairs or not all(map(_VARIABLE.fullmatch, pairs)):
+        raise BadParameterError(
+            f"--env is {given!r}; give NAME=VALUE, or several in quotes: "
+            '"NAME=VALUE NAME=VALUE".'
+        )
+    return tuple((name, value) for name, _, value in (p.partition("=") for p in pairs))
+
+
+def _without_secrets(given: str) -> str:
+    """Variables as a file may hold them: what may be a secret is left out."""
+    pairs = dict(p.partition("=")[::2] for p in shlex.split(given))
+    names = (*environment.own_names(), *environment.named_in(os.environ))
+    known = environment.that_matter(pairs, names)
+    return " ".join(f"{name}={known.get(name, '<value>')}" for name in pairs)
+
+
+def _of_cores(asked: Asked) -> Entrants:
+    names = [f"cores {given}" for given in asked.cores]
+    places = [Place(cores=_numbers(given)) for given in asked.cores]
+    return _in_places(asked, names, places, "all cores")
+
+
+def _numbers(given: str) -> tuple[int, ...]:
+    """Numbers as ``taskset`` takes them, such as ``"0-1,3"``."""
+    if not hasattr(os, "sched_setaffinity"):
+        # Both sides would have all cores, and no difference would be shown.
+        raise BadParameterError(
+            "This system binds no process to cores: race a number of threads, such as "
+            "--env TF_NUM_INTRAOP_THREADS=1."
+        )
+    here, cores = os.sched_getaffinity(0), set[int]()
+    for part in given.split(","):
+        ends = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part, re.ASCII)
+        numbers = range(int(ends[1]), int(ends[2] or ends[1]) + 1) if ends else ()
+        # What is no number, or none from first to last, is no core.
+        cores.update(numbers or [-1])
+    if not cores <= here:
+        raise BadParameterError(
+            f"--cores is {given!r}; give some of {sorted(here)}, such as 0-1,3."
+        )
+    return tuple(sorted(cores))
+
+
+def _in_places(
+    asked: Asked, names: Sequence[str], places: Sequence[Place], own: str = ""
+) -> Entrants:
+    maker = asked.maker_of(asked.trainings[0])
+    here = Side(name=own or name_of(maker), maker=maker)
+    if len(set(names)) < len(set(places)):
+        # Places that differ in what no name holds.
+        names = _numbered(names)
+    others = (
+        Side(name=name, maker=maker, place=place, changes=f"{name} besides.")
+        for name, place in zip(names, places, strict=True)
+    )
+    return Entrants((here, *others))
