@@ -6,14 +6,24 @@ room. They stand above the findings, so a finding has no method that draws it.
 
 from typing import Any
 
-from perfkit.charts.canvas import stamped
-from perfkit.charts.figure import Figure, Kind
-from perfkit.charts.learning import has_losses, learning_time
-from perfkit.charts.plan import anatomy, has_anatomy, has_plan, plan
-from perfkit.charts.profiled import has_ops, has_steps, profiled_ops, profiled_steps
+from perfkit.charts.canvas import Figure, Kind, stamped
+from perfkit.charts.curves import has_losses, learning_time
+from perfkit.charts.parts import (
+    anatomy,
+    has_anatomy,
+    has_ops,
+    has_plan,
+    has_split,
+    has_steps,
+    plan,
+    profiled_ops,
+    profiled_steps,
+    split,
+    waits,
+    waterfall,
+)
 from perfkit.charts.rates import rates, ratios
 from perfkit.charts.roofline import has_roofline, roofline
-from perfkit.charts.split import has_split, split, waits, waterfall
 from perfkit.charts.timeline import timeline
 from perfkit.errors import BadParameterError
 from perfkit.experiments import charts_of

@@ -1,23 +1,36 @@
-"""Charts with a number along each axis: sizes or seconds below, a measure beside."""
+"""Charts with a number along each axis, and one of them: how soon variants learn.
+
+Of a loss against the seconds of training a thick line is the mean over all trials, each
+from another seed unless the training sets its own; the thin lines are the trials.
+Trials stand still between their turns, so the seconds are worked out: the examples so
+far, over the variant's examples per second.
+"""
 
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from perfkit.charts import canvas, scale
-from perfkit.charts.canvas import SMALL, WIDTH
-from perfkit.charts.figure import INK, Figure
+from perfkit import units
+from perfkit.charts import canvas
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, SMALL, WIDTH, Figure
+from perfkit.charts.layout import even_ticks, limits, log_ticks
+from perfkit.findings.reading import losses
+from perfkit.findings.record import Finding
+from perfkit.findings.standing import standings
+from perfkit.findings.text import plain
+from perfkit.measure.trial import Trial
 
 # Pixels that a character of a tick's number takes.
 _DIGIT = 6.8
 
 
-def _scales_apart(
+def _with_room(
     axes: Axes, ticks: Iterable[float], write: Callable[[float], str]
 ) -> list[float]:
     """The ticks whose numbers have room beside those of the ticks before them."""
@@ -41,10 +54,10 @@ def put(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
 
     The limits and the scale of the axis must be set.
     """
-    shown = _scales_apart(axes, ticks, write)
+    shown = _with_room(axes, ticks, write)
     if len(shown) < len(ticks) and _is_even(ticks):
         some = (ticks[::step] for step in range(2, len(ticks)))
-        shown = next((t for t in some if t == _scales_apart(axes, t, write)), shown)
+        shown = next((t for t in some if t == _with_room(axes, t, write)), shown)
     axes.xaxis.set_major_locator(FixedLocator(shown))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
@@ -108,11 +121,11 @@ def sizes(axes: Axes, values: Sequence[int]) -> None:
     """Let batch sizes stand below, on a logarithmic axis."""
     axes.set_xscale("log")
     axes.set_xlim(min(values) / _AROUND, max(values) * _AROUND)
-    put(axes, _curves_apart(values), lambda size: f"{size:,.0f}")
+    put(axes, _readable(values), lambda size: f"{size:,.0f}")
     axes.set_xlabel("examples in a batch (logarithmic)")
 
 
-def _curves_apart(values: Sequence[int]) -> list[float]:
+def _readable(values: Sequence[int]) -> list[float]:
     """The values whose numbers have room; the last is always there to be read."""
     low, high = min(values), max(values)
     least = max((high / low) ** (1 / _MOST_SIZES), _AROUND)
@@ -133,23 +146,23 @@ def measure(
 
     Ends of intervals are cut where they are far away.
     """
-    low, high = scale.limits(values, ends)
+    low, high = limits(values, ends)
     axes.set_yscale("log")
     axes.set_ylim(low / _AROUND, high * _AROUND)
-    ticks(axes, scale.log_ticks(low / _AROUND, high * _AROUND), write)
+    ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
 
 
 def along(axes: Axes, high: float, write: Callable[[float], str], what: str) -> None:
     """Set the axis below, named ``what``, to go from 0 to ``high``."""
     axes.set_xlim(0, high)
-    put(axes, scale.even_ticks(0, high), write)
+    put(axes, even_ticks(0, high), write)
     axes.set_xlabel(what)
 
 
 def even(axes: Axes, high: float, write: Callable[[float], str]) -> None:
     """Set the axis at the left to go from 0 to a little above ``high``."""
     axes.set_ylim(0, high * 1.06)
-    ticks(axes, scale.even_ticks(0, high * 1.06), write)
+    ticks(axes, even_ticks(0, high * 1.06), write)
 
 
 def ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
@@ -194,3 +207,80 @@ def label(axes: Axes, words: str, x: float, y: float, *, colour: str = INK) -> N
         color=colour,
         annotation_clip=False,
     )
+
+
+_Losses = list[tuple[float, float]]
+_LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":"))
+_MOST_POINTS = 200
+# A file may say anything; numbers that no training has are not drawn.
+_LARGEST = 1e12
+
+
+def has_losses(finding: Finding) -> bool:
+    """Whether its trials noted how they learnt."""
+    return bool(_curves(finding))
+
+
+def learning_time(finding: Finding) -> Figure:
+    """Draw the loss of each variant against the seconds that it has trained."""
+    title = f"{plain(finding.experiment, 40)}: the loss against seconds"
+    trials = _curves(finding)
+    if not trials:
+        return canvas.message(title, "No loss is known.")
+    # The mean ends where the first trial does: none may leave it on the way.
+    means = {
+        name: [
+            tuple(map(fmean, zip(*at, strict=True))) for at in zip(*of, strict=False)
+        ]
+        for name, of in trials.items()
+    }
+
+    def fill(axes: Axes) -> None:
+        points = [point for of in trials.values() for curve in of for point in curve]
+        seconds, values = zip(*points, strict=True)
+        along(axes, max(seconds), units.significant, "seconds of training")
+        room = (max(values) - min(values)) / 8 or abs(max(values)) / 8 or 1.0
+        low, high = min(values) - room, max(values) + room
+        axes.set_ylim(low, high)
+        ticks(axes, even_ticks(low, high), units.significant)
+        for (name, mean), look in zip(means.items(), looks, strict=False):
+            colour, dashes = look
+            for curve in trials[name]:
+                axes.plot(*zip(*curve, strict=True), color=colour, lw=0.7, alpha=0.35)
+            axes.plot(*zip(*mean, strict=True), dashes, color=colour, lw=2)
+        key(axes, names, looks, (1.02, 1.1))
+
+    looks, names = _LOOKS * len(means), [plain(name, 24) for name in means]
+    words = [
+        f"{plain(name, 60)}: {units.significant(mean[-1][1])} after "
+        f"{units.seconds(mean[-1][0])}"
+        for name, mean in means.items()
+    ]
+    caption = ("thick: the mean over trials", "thin: a trial")
+    right = 60 + canvas.text_width(names, canvas.SMALL)
+    return picture(title, "loss", caption, words, fill, right=right)
+
+
+def _curves(finding: Finding) -> dict[str, list[_Losses]]:
+    """Seconds and losses of each trial, of the variants that somebody may choose."""
+    rates = {
+        standing.variant: standing.timing.rate
+        for standing in standings(finding)
+        if standing.timing and not standing.is_limit
+    }
+    drawn: dict[str, list[_Losses]] = {}
+    for trial in finding.trials:
+        points = _points(trial)
+        if trial.variant in rates and len(points) > 1:
+            rate = rates[trial.variant]
+            curve = [(examples / rate, loss) for examples, loss in points]
+            drawn.setdefault(trial.variant, []).append(curve)
+    return drawn
+
+
+def _points(trial: Trial) -> _Losses:
+    """Examples and the mean loss up to there, as far as they can be drawn."""
+    known = itertools.takewhile(
+        lambda point: point[0] < _LARGEST and abs(point[1]) < _LARGEST, losses(trial)
+    )
+    return list(itertools.islice(known, _MOST_POINTS))

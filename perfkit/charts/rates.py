@@ -8,10 +8,19 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
-from perfkit.charts.figure import INK, Figure
-from perfkit.charts.layout import Layout, Row, layout, taken
+from perfkit.charts import canvas, curves, rows
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, SMALL, WIDTH, Figure
+from perfkit.charts.layout import (
+    Layout,
+    Row,
+    even_ticks,
+    layout,
+    limits,
+    log_ticks,
+    near,
+    taken,
+    thinned,
+)
 from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
@@ -123,7 +132,7 @@ def _draw_machine(axes: Axes, finding: Finding, others: str) -> None:
     when, mine, *theirs = load.together(finding, known)
     both = [min(cores, sum(kept)) for kept in zip(mine, *theirs, strict=True)]
     mine = [min(cores, value) for value in mine]
-    x, low, high = scale.thinned(when, mine, both, most=_POINTS)
+    x, low, high = thinned(when, mine, both, most=_POINTS)
     axes.fill_between(x, low, color=BLUE, alpha=0.45, lw=0)
     axes.fill_between(x, low, high, color=RED, alpha=0.9, lw=0)
     axes.set_xlim(0, load.times(finding)[-1])
@@ -174,14 +183,14 @@ def ratios(finding: Finding) -> Figure:
     if not compared:
         return canvas.message(title, "No two variants could be compared.")
     several = len({comparison.baseline for comparison in compared}) > 1
-    limits = scale.limits(
+    reach = limits(
         [1.0, *(comparison.ratio for comparison in compared)],
         [end for c in compared for end in (c.low, c.high)],
     )
-    expected = scale.near(guess(finding).ratio, *limits)
+    expected = near(guess(finding).ratio, *reach)
 
     def draw(axes: Axes) -> None:
-        ends = (*limits, expected or 1.0)
+        ends = (*reach, expected or 1.0)
         _ratios_set_scale(axes, compared, min(ends), max(ends))
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))
@@ -211,9 +220,9 @@ def _ratios_set_scale(
     axes.set_xscale("log")
     low, high = low / 1.04, high * 1.04
     axes.set_xlim(low, high)
-    numbers = scale.even_ticks(low, high)
+    numbers = even_ticks(low, high)
     if high / low > 2:
-        ticks = scale.log_ticks if high / low > 8 else scale.even_ticks
+        ticks = log_ticks if high / low > 8 else even_ticks
         # 1 is where nothing changes: it stands on the axis, with room around it.
         numbers = [1.0, *(tick for tick in ticks(low, high) if not 0.9 < tick < 1.1)]
     curves.put(

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
-from perfkit.charts.figure import INK, Figure
+from perfkit.charts import canvas, curves, rows
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, SMALL, WIDTH, Figure
+from perfkit.charts.layout import log_ticks
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
@@ -163,9 +163,9 @@ def _set_scales(axes: Axes, points: list[Point], roofs: Roofs) -> None:
     axes.set_yscale("log")
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, top)
-    curves.put(axes, scale.log_ticks(left, right), units.significant)
+    curves.put(axes, log_ticks(left, right), units.significant)
     axes.set_xlabel("multiplications and additions per byte (logarithmic)")
-    ticks = scale.log_ticks(bottom, top)
+    ticks = log_ticks(bottom, top)
     curves.ticks(axes, ticks, lambda speed: units.significant(speed / 1e9))
     axes.tick_params(axis="y", labelsize=SMALL)
     axes.grid(axis="y", alpha=0.15, lw=0.8)

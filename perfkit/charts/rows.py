@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts import canvas
-from perfkit.charts.canvas import SMALL, TEXT
-from perfkit.charts.figure import INK, Figure
+from perfkit.charts.canvas import INK, SMALL, TEXT, Figure
 from perfkit.findings.text import plain
 
 _LONGEST_NAME = 34

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
-from perfkit.charts.figure import INK, Figure
+from perfkit.charts import canvas, curves, rows
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, SMALL, WIDTH, Figure
+from perfkit.charts.layout import even_ticks, thinned
 from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings, unit_of
@@ -51,7 +51,7 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         top = [
             min(cores, low + max(0.0, v)) for low, v in zip(bottom, values, strict=True)
         ]
-        x, low, high = scale.thinned(when, bottom, top)
+        x, low, high = thinned(when, bottom, top)
         axes.fill_between(
             x, low, high, facecolor=colour, alpha=0.75, hatch=hatch, edgecolor=INK, lw=0
         )
@@ -59,14 +59,14 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         _name(axes, place, said, colour)
         bottom = top
     most = max([min(finding.machine.cores_granted, cores), *bottom])
-    _set_height(axes, most, scale.even_ticks(0, most)[:: 1 if most <= 4 else 2])
+    _set_height(axes, most, even_ticks(0, most)[:: 1 if most <= 4 else 2])
     _title(axes, "cores\nbusy")
 
 
 def _draw_speeds(axes: Axes, finding: Finding) -> None:
     lines, throttled = _speeds(finding), load.throttled(finding)
     for place, (words, points, colour, dashes) in enumerate(lines):
-        x, y = scale.thinned(*zip(*points, strict=True))
+        x, y = thinned(*zip(*points, strict=True))
         axes.plot(x, y, color=colour, lw=1.6, linestyle=dashes)
         _name(axes, place, words, colour)
     for number in throttled:
@@ -254,7 +254,7 @@ def _share_clock(all_axes: list[Axes], finding: Finding) -> None:
     end = _span(finding)
     for axes in all_axes:
         axes.set_xlim(0, end)
-        curves.put(axes, scale.even_ticks(0, end), lambda value: f"{value:g}")
+        curves.put(axes, even_ticks(0, end), lambda value: f"{value:g}")
         if axes is not all_axes[-1]:
             axes.tick_params(axis="x", labelbottom=False)
     all_axes[-1].set_xlabel("seconds since the start of the run")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from types import ModuleType
 
-    from perfkit.charts.figure import Kind
+    from perfkit.charts.canvas import Kind
     from perfkit.experiments.base import Experiment
     from perfkit.findings.record import Finding
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 import perfkit
-from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError, remedy
 from perfkit.findings import reports
 from perfkit.findings.account import Account
@@ -23,6 +22,8 @@ from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+    from perfkit.charts.canvas import Figure
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _ENDS = (".html", ".htm")
@@ -56,7 +57,7 @@ class Page:
 
 def page_of(
     report: Report,
-    figures: Iterable[Figure],
+    figures: Iterable["Figure"],
     *,
     level: int = 1,
     by: Markup = UNSIGNED,

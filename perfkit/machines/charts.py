@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows, scale
-from perfkit.charts.canvas import BLUE, RED
-from perfkit.charts.figure import INK, Figure
+from perfkit.charts import canvas, curves, rows
+from perfkit.charts.canvas import BLUE, INK, RED, Figure
+from perfkit.charts.layout import limits, log_ticks
 from perfkit.findings.text import plain
 from perfkit.machines.classroom import Classroom, Measure
 from perfkit.machines.compare import Row, TwoMachines
@@ -36,7 +36,7 @@ def speeds(two: TwoMachines) -> Figure:
 
     def draw(axes: Axes) -> None:
         ratios = [1.0, *(_within(row.speed or 1.0) for row in shown)]
-        ends = scale.limits(ratios, [row.low for row in shown])
+        ends = limits(ratios, [row.low for row in shown])
         _ratio_axis(axes, *ends, "B's speed over A's")
         for place, row in enumerate(shown):
             _draw_speed(axes, place, row)
@@ -108,7 +108,7 @@ def _ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:
     low, high = min(0.5, low) / 1.15, max(2.0, high) * 1.15
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    curves.put(axes, scale.log_ticks(low, high), units.ratio)
+    curves.put(axes, log_ticks(low, high), units.ratio)
     axes.set_xlabel(f"{label} (logarithmic)")
     axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
 

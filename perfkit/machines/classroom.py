@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
@@ -28,6 +27,8 @@ from perfkit.machines.sides import STEP, Key, side_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from perfkit.charts.canvas import Figure
 
 # The median of one machine is that machine, and of two their mean: each would be
 # compared with itself.
@@ -187,7 +188,7 @@ class Classroom(Pictured):
         return file or plain(passport.label, _LONGEST) or f"machine {place + 1}"
 
     @functools.cached_property
-    def chart(self) -> Figure:
+    def chart(self) -> "Figure":
         """Every machine in every row, relative to the median machine."""
         from perfkit.machines.charts import strips
 

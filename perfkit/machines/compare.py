@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perfkit import documents
-from perfkit.charts.figure import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
@@ -25,6 +24,8 @@ from perfkit.measure.statistics import WORTH_KNOWING, Comparing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from perfkit.charts.canvas import Figure
 
 Outcome = (
     Comparing
@@ -184,7 +185,7 @@ class TwoMachines(Pictured):
         return next((word for word in words if counts[word]), "no difference shown")
 
     @functools.cached_property
-    def chart(self) -> Figure:
+    def chart(self) -> "Figure":
         """B's speed over A's, step by step and part by part."""
         from perfkit.machines.charts import speeds
 

@@ -266,4 +266,4 @@ class RacePanel(Panel):
 
 
 def _load_charts() -> None:
-    import perfkit.charts  # noqa: F401
+    import perfkit.gallery  # noqa: F401

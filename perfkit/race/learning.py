@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from perfkit import units
-from perfkit.diagnosis.training import listed
+from perfkit.diagnosis.training import list_callbacks
 from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
 from perfkit.findings.reading import losses
@@ -131,7 +131,7 @@ def _with(callbacks: Any, callback: Any) -> Any:
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks.callbacks.append(callback)
         return callbacks
-    return [*listed(callbacks), callback]
+    return [*list_callbacks(callbacks), callback]
 
 
 def describe(model: Any) -> dict[str, Any]:

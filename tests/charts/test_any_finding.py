@@ -84,13 +84,13 @@ def test_a_questions_own_chart_is_offered_for_no_other_and_not_for_nothing(
 @pytest.mark.parametrize("note", [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}])
 def test_a_note_that_is_no_plan_is_a_picture_that_says_so(note):
     made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
-    assert "No variant left a plan" in gallery.plan(made, "naive").alt
+    assert "No variant left a plan" in gallery.plan(made).alt
 
 
 def test_a_missing_plan_says_why_and_a_failed_trial_of_a_timed_variant_is_drawn():
     note = {"missing": "AUTOTUNE is off here."}
     made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
-    assert gallery.plan(made, "naive").alt.endswith("AUTOTUNE is off here.")
+    assert gallery.plan(made).alt.endswith("AUTOTUNE is off here.")
     crash = replace(failed("naive", "crashed", "x", 4), started_s=5.0, wall_s=1.0)
     assert "1 of 4 crashed" in gallery.rates(finding(extra=(crash,))).alt
 
@@ -106,5 +106,3 @@ def test_a_missing_plan_says_why_and_a_failed_trial_of_a_timed_variant_is_drawn(
 def test_what_cannot_be_drawn_is_a_sentence(made, kind, said):
     with pytest.raises(BadParameterError, match=said):
         gallery.chart(made, kind)
-    with pytest.raises(BadParameterError, match="'best' is no variant"):
-        gallery.plan(finding(), "best")

@@ -221,13 +221,11 @@ PLAN = {"stages": [LISTED | {"buffer": None}, MAPPED | CHOSEN]}
 
 def test_a_plan_shows_each_stage_with_its_work_and_settings():
     made = finding(extra=(trial("parallel", 1300.0, 4, notes={"plan": PLAN}),))
-    for figure in (gallery.plan(made), gallery.plan(made, "parallel")):
-        said = words(figure)
-        assert "parallel: what TensorFlow runs" in said
-        assert "2.0 %, 900 ns each" in said
-        assert "98 %, 2 ms each" in said
-        assert "4 at a time" in said
-        assert "chosen by AUTOTUNE" in figure.alt
+    figure = gallery.plan(made)
+    said = words(figure)
+    assert "parallel: what TensorFlow runs" in said
+    assert {"2.0 %, 900 ns each", "98 %, 2 ms each", "4 at a time"} <= set(said)
+    assert "chosen by AUTOTUNE" in figure.alt
 
 
 @pytest.mark.parametrize(

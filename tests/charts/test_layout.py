@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from perfkit.charts import curves, scale
-from perfkit.charts.layout import OWN, layout, leads, taken
+from perfkit.charts import curves
+from perfkit.charts.layout import (
+    OWN,
+    even_ticks,
+    is_wide,
+    layout,
+    leads,
+    limits,
+    log_ticks,
+    taken,
+)
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import Guess, Standing, standings
 from tests.findings.made import finding
@@ -102,13 +111,13 @@ def test_what_others_took_is_told_by_its_longest_stretch(cores, words):
 @pytest.mark.parametrize(
     ("made", "low", "high", "ticks"),
     [
-        (scale.even_ticks, 0, 2000, [0, 500, 1000, 1500, 2000]),
-        (scale.even_ticks, 0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        (scale.even_ticks, 0.93, 1.31, [0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3]),
-        (scale.even_ticks, 0, 0, [0]),
-        (scale.log_ticks, 15, 120, [20, 50, 100]),
-        (scale.log_ticks, 1, 1000, [1, 3, 10, 30, 100, 300, 1000]),
-        (scale.log_ticks, 1, 1e6, [10.0**n for n in range(7)]),
+        (even_ticks, 0, 2000, [0, 500, 1000, 1500, 2000]),
+        (even_ticks, 0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (even_ticks, 0.93, 1.31, [0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3]),
+        (even_ticks, 0, 0, [0]),
+        (log_ticks, 15, 120, [20, 50, 100]),
+        (log_ticks, 1, 1000, [1, 3, 10, 30, 100, 300, 1000]),
+        (log_ticks, 1, 1e6, [10.0**n for n in range(7)]),
     ],
 )
 def test_even_ticks_are_round_numbers_and_log_ticks_multiply(made, low, high, ticks):
@@ -118,20 +127,20 @@ def test_even_ticks_are_round_numbers_and_log_ticks_multiply(made, low, high, ti
 @given(st.floats(1e-6, 1e9), st.floats(1.01, 1e9))
 def test_ticks_lie_on_the_axis_and_are_not_too_many(low, factor):
     high = low * factor
-    for ticks in (scale.even_ticks(low, high), scale.log_ticks(low, high)):
+    for ticks in (even_ticks(low, high), log_ticks(low, high)):
         assert len(ticks) <= 10
         assert ticks == sorted(ticks)
         assert all(low * 0.99 <= tick <= high * 1.01 for tick in ticks)
 
 
 def test_an_interval_out_of_reach_squeezes_nothing_and_rates_far_apart_need_a_log():
-    assert scale.limits([100, 200], [90, 210]) == (90, 210)
-    assert scale.limits([100, 200], [0.001, 1e9]) == (50, 400)
-    assert scale.limits([], []) == (1, 1)
-    assert scale.limits([0.0, 10.0], []) == (10, 10)
-    assert not scale.is_wide([100, 500])
-    assert scale.is_wide([100, 50, 2500])
-    assert not scale.is_wide([0, 0])
+    assert limits([100, 200], [90, 210]) == (90, 210)
+    assert limits([100, 200], [0.001, 1e9]) == (50, 400)
+    assert limits([], []) == (1, 1)
+    assert limits([0.0, 10.0], []) == (10, 10)
+    assert not is_wide([100, 500])
+    assert is_wide([100, 50, 2500])
+    assert not is_wide([0, 0])
 
 
 def test_numbers_that_would_meet_are_left_out_the_first_ones_staying():

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from matplotlib.figure import Figure
 
-from perfkit.charts import split
+from perfkit.charts import parts
 from perfkit.findings.diagnosis import Part
 from perfkit.findings.profile import Profile, ProfiledStep
 from perfkit.findings.report import in_text
@@ -78,7 +78,7 @@ def test_every_diagnosis_and_every_profile_is_a_picture(found):
 def test_an_interval_that_goes_beyond_the_axis_has_no_end_there(high, ends):
     axes = Figure().subplots()
     axes.set_xlim(0, 1)
-    split._whisker(axes, 0, 0.2, high)
+    parts._whisker(axes, 0, 0.2, high)
     assert list(axes.lines[0].get_xdata()) == ends
 
 
@@ -94,11 +94,11 @@ def test_no_claim_is_said_to_be_none_and_without_a_step_there_is_no_waterfall():
 
 
 def test_the_parts_of_a_step_are_drawn_with_what_is_unexplained_last():
-    parts = {
+    known = {
         "unexplained": Part(seconds=0.010, grade="inferred"),
         "input": Part(seconds=0.022, grade="measured here"),
     }
-    said = chart(diagnosis(split=parts), "split").alt
+    said = chart(diagnosis(split=known), "split").alt
     assert "input 22 ms, 69 %, measured here; unexplained 10 ms, 31 %" in said
 
 

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
-from perfkit.charts import canvas, curves, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.charts import canvas, curves
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
+from perfkit.charts.layout import even_ticks, log_ticks
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size.numbers import Curve, Found, Knee, Line
 from perfkit.experiments.shared.batches import Forecast
@@ -300,13 +300,13 @@ def _below(by_samples: Axes, by_seconds: Axes, found: Sequence[Curve]) -> None:
     low = float(min(curve.samples[1] for curve in found))
     high = float(max(curve.samples[-1] for curve in found))
     by_samples.set_xlim(low / 1.1, high * 1.1)
-    ticks = scale.log_ticks(low / 1.1, high * 1.1)
+    ticks = log_ticks(low / 1.1, high * 1.1)
     # Half of the picture has room for half of the numbers.
     curves.put(by_samples, ticks[:: 1 + len(ticks) // 5], units.significant)
     by_samples.set_xlabel("examples learnt from (logarithmic)")
     end = max(curve.seconds[-1] for curve in found)
     by_seconds.set_xlim(0, end)
-    ticks = scale.even_ticks(0, end)
+    ticks = even_ticks(0, end)
     curves.put(by_seconds, ticks[:: 1 + len(ticks) // 5], units.significant)
     by_seconds.set_xlabel("seconds of training")
 

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts import canvas, rows
-from perfkit.charts.canvas import BLUE, GREY, SMALL, WIDTH
-from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.charts.canvas import BLUE, GREY, INK, SMALL, WIDTH, Figure, Kind
 from perfkit.experiments.contention.signs import QUIET, SIGNS, Sign, values
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings

@@ -8,8 +8,7 @@ from matplotlib.patches import Rectangle
 
 from perfkit import units
 from perfkit.charts import canvas
-from perfkit.charts.canvas import BLUE, SMALL, WIDTH
-from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.charts.canvas import BLUE, INK, SMALL, WIDTH, Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.experiments.cpu_or_gpu import numbers
 from perfkit.experiments.cpu_or_gpu.numbers import (
     Crossing,

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
-from perfkit.charts import canvas, curves, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL
-from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.charts import canvas, curves
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, SMALL, Figure, Kind
+from perfkit.charts.layout import log_ticks
 from perfkit.charts.roofline import spread
 from perfkit.experiments.execution_mode.variants import EAGER, FIT
 from perfkit.experiments.execution_mode.verdict import paying
@@ -100,8 +100,8 @@ def _set_scales(axes: Axes, courses: Sequence[_Course]) -> None:
     ends = [course.seconds(steps) for course in courses for steps in (1, most)]
     low, high = min(ends) / 1.3, max(ends) * 1.3
     axes.set(xscale="log", yscale="log", xlim=(1, most), ylim=(low, high))
-    curves.put(axes, scale.log_ticks(1, most), units.significant)
-    curves.ticks(axes, scale.log_ticks(low, high), units.seconds)
+    curves.put(axes, log_ticks(1, most), units.significant)
+    curves.ticks(axes, log_ticks(low, high), units.seconds)
     axes.set_xlabel("steps (logarithmic)")
 
 

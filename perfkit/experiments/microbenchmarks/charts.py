@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
-from perfkit.charts.canvas import BLUE, SMALL
-from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.charts.canvas import BLUE, INK, SMALL, Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import (
     Standing,

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.charts import canvas, curves, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.charts import canvas, curves
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
+from perfkit.charts.layout import even_ticks
 from perfkit.experiments.mixed_precision import numbers
 from perfkit.experiments.mixed_precision.numbers import Pairs, Scale
 from perfkit.experiments.shared.precision import FLOAT32
@@ -95,12 +95,12 @@ def _ends(left: Axes, right: Axes, found: Sequence[Pairs]) -> None:
     curves.even(left, max(high, 1e-6), units.significant)
     far = max(max(float(np.abs(one.apart).max()) for one in found), 1e-6)
     right.set_ylim(-1.1 * far, 1.1 * far)
-    curves.ticks(right, scale.even_ticks(-far, far), lambda value: f"{value:+.3g}")
+    curves.ticks(right, even_ticks(-far, far), lambda value: f"{value:+.3g}")
     last = max(one.steps[-1] for one in found)
     for axes in (left, right):
         axes.set_xlim(0, last)
         axes.set_xlabel("training steps")
-        ticks = scale.even_ticks(0, last)
+        ticks = even_ticks(0, last)
         curves.put(axes, ticks[:: 1 + len(ticks) // 6], units.significant)
 
 
@@ -136,7 +136,7 @@ def loss_scale(finding: Finding) -> Figure:
         axes.plot(found.skipped, at, "x", color=RED, ms=8, mew=2)
         axes.set_xlim(0, len(steps) - 1)
         axes.set_xlabel("training steps")
-        curves.put(axes, scale.even_ticks(0, len(steps) - 1), units.significant)
+        curves.put(axes, even_ticks(0, len(steps) - 1), units.significant)
 
     what, words = "loss scale (logarithmic)", [_scale_in_words(found)]
     return curves.picture(title, what, caption, words, fill, right=40)

@@ -4,8 +4,7 @@ from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves
-from perfkit.charts.canvas import BLUE
-from perfkit.charts.figure import INK, Figure, Kind
+from perfkit.charts.canvas import BLUE, INK, Figure, Kind
 from perfkit.experiments.scaling.verdict import SHARED, result
 from perfkit.experiments.scaling.work import GPU
 from perfkit.experiments.shared.words import between

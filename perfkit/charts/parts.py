@@ -1,15 +1,23 @@
-"""Where does the time of a step go? Its parts, one after another, to the whole."""
+"""Parts of a whole: the time of a step, a pipeline's stages, a profile's operations.
+
+A variant whose input is a ``tf.data`` pipeline leaves the note ``"plan"`` in its trial:
+an object with ``"stages"``, or with ``"missing"``, a sentence that says why there are
+none. ``perfkit.experiments.shared.anatomy`` makes it.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.figure import INK, Figure
+from perfkit.charts import canvas, curves, rows
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure
+from perfkit.charts.layout import near
 from perfkit.findings.diagnosis import Diagnosis, Gain, Part
+from perfkit.findings.profile import Op, Profile, ProfiledStep, short
+from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.reports import grade_of, part_in_words
 from perfkit.findings.standing import guess, standings
@@ -171,7 +179,7 @@ def waterfall(found: Diagnosis) -> Figure:
     bars = list(_bars(found))
     guessed, high = guess(found.finding), _longest(bars, step.median_s, step.high)
     left = step.median_s / guessed.ratio if guessed.ratio else None
-    expected = scale.near(left, 0.0, high)
+    expected = near(left, 0.0, high)
     dotted = ("dotted line: your guess",) if expected else guessed.caption
 
     def draw(axes: Axes) -> None:
@@ -256,3 +264,224 @@ def _waterfall_in_words(bar: _Bar, step: float) -> str:
     left, more = _beside(bar, step)
     name = plain(bar.name, 80)
     return f"{name} {left}" + (f", {more}" if more else "")
+
+
+def plan(finding: Finding) -> Figure:
+    """Draw the stages of the fastest pipeline, from the source on top to the model."""
+    plans = {s.variant: _plan_of(finding, s.variant) for s in standings(finding)}
+    # Where none has stages, one may say why.
+    told = sorted((n for n in plans if plans[n]), key=lambda n: not stages(plans[n]))
+    if not told:
+        return _draw_stages("What TensorFlow runs", None)
+    title = f"{plain(told[0], 60)}: what TensorFlow runs"
+    return _draw_stages(title, plans[told[0]])
+
+
+def anatomy(found: Diagnosis) -> Figure:
+    """Draw the stages of a training's own pipeline, as it was given."""
+    title = f"{plain(found.training, 60)}: what TensorFlow runs for its data"
+    return _draw_stages(title, found.anatomy)
+
+
+def has_anatomy(found: Diagnosis) -> bool:
+    """Whether the plan of its pipeline was seen."""
+    return bool(stages(found.anatomy))
+
+
+def _draw_stages(title: str, note: Any) -> Figure:
+    shown = stages(note)
+    if not shown:
+        missing = note.get("missing") if isinstance(note, dict) else None
+        words = plain(str(missing or "No variant left a plan of its pipeline."), 110)
+        return canvas.message(title, words)
+
+    def draw(axes: Axes) -> None:
+        for row, stage in enumerate(shown):
+            colour, hatch = (GREEN, "////") if stage.tuned else (BLUE, "")
+            axes.barh(
+                row, _stages_share(stage), 0.5, facecolor=colour, hatch=hatch, lw=0
+            )
+        axes.set_xlim(0, 1)
+        curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
+        axes.set_xlabel("share of the pipeline's work, over all threads")
+
+    said = "; ".join(map(_stages_in_words, shown))
+    return rows.picture(
+        title,
+        [(stage.name, _stages_beside(stage)) for stage in shown],
+        canvas.caption_lines(list(_stages_caption(shown))),
+        draw,
+        alt=f"{title}, from source to model: {said}.",
+        right=200,
+    )
+
+
+def has_plan(finding: Finding) -> bool:
+    """Whether any trial told what TensorFlow ran for its pipeline."""
+    plans = (trial.notes.get("plan") for trial in finding.trials)
+    return any(isinstance(note, dict) and note.get("stages") for note in plans)
+
+
+def _plan_of(finding: Finding, variant: str) -> Any:
+    """The latest plan that a trial of the variant left."""
+    plans = [
+        trial.notes["plan"]
+        for trial in finding.trials
+        if trial.variant == variant and "plan" in trial.notes
+    ]
+    return plans[-1] if plans else None
+
+
+def _stages_share(stage: Stage) -> float:
+    return min(max(stage.share or 0.0, 0.0), 1.0)
+
+
+def _stages_beside(stage: Stage) -> tuple[str, str]:
+    words = units.percent(_stages_share(stage))
+    if stage.each_s is not None:
+        words += f", {units.seconds(stage.each_s)} each"
+    return words, _stages_settings(stage)
+
+
+def _stages_settings(stage: Stage) -> str:
+    words = []
+    if stage.parallelism is not None:
+        words.append(f"{stage.parallelism:g} at a time")
+    if stage.buffer is not None:
+        words.append(f"buffer of {stage.buffer:g}")
+    return ", ".join(words)
+
+
+def _stages_caption(shown: list[Stage]) -> Iterator[str]:
+    yield "the data pass from top to bottom"
+    yield "each: an element, a whole batch after the stage that batches"
+    if any(stage.tuned for stage in shown):
+        yield "hatched: AUTOTUNE chooses its calls at a time or its buffer"
+
+
+def _stages_in_words(stage: Stage) -> str:
+    chosen = "chosen by AUTOTUNE" if stage.tuned else ""
+    words = [plain(stage.name, 60), units.percent(_stages_share(stage))]
+    return ", ".join(filter(None, [*words, _stages_settings(stage), chosen]))
+
+
+_MOST_OPS = 12
+_NAME = 30
+# No axis can be drawn for what is shorter than a picosecond.
+_LEAST_S = 1e-12
+_DEVICES = {"host": (BLUE, ""), "device": (GREEN, "----")}
+
+
+def has_ops(profile: Profile) -> bool:
+    """Whether the trace names any operation."""
+    return any(op.self_s > _LEAST_S for op in profile.table[:_MOST_OPS])
+
+
+def profiled_ops(profile: Profile) -> Figure:
+    """Draw the operations with the most time of their own."""
+    title = f"{plain(profile.training, 60)}: operations by their own time"
+    if not has_ops(profile):
+        return canvas.message(title, "The trace names no operation.")
+    ops = [op for op in profile.table[:_MOST_OPS] if op.self_s > _LEAST_S]
+    whole = {
+        device: sum(op.self_s for op in profile.table if op.device == device)
+        for device in _DEVICES
+    }
+    said = [_op_numbers(op, whole[op.device]) for op in ops]
+    longest = max(op.self_s for op in ops)
+
+    def draw(axes: Axes) -> None:
+        for row, op in enumerate(ops):
+            rows.bar(axes, row, op.self_s, _DEVICES[op.device])
+        what = f"seconds in all {len(profile.traced_s)} traced steps"
+        curves.along(axes, longest, units.seconds, what)
+
+    words = "; ".join(
+        f"{plain(op.name, 80)} {', '.join(told)}"
+        for op, told in zip(ops, said, strict=True)
+    )
+    return rows.picture(
+        title,
+        [(short(op.name, _NAME), told) for op, told in zip(ops, said, strict=True)],
+        canvas.caption_lines(_ops_caption(profile, ops)),
+        draw,
+        alt=f"{title}. {words}.",
+        axis=48,
+    )
+
+
+def _op_numbers(op: Op, whole: float) -> tuple[str, str]:
+    share = units.percent(op.self_s / whole)
+    return (
+        f"{units.seconds(op.self_s)}, {share} of the {op.device}'s",
+        f"{plain(op.type, 24)}, {op.count:,} times",
+    )
+
+
+def _ops_caption(profile: Profile, ops: list[Op]) -> list[str]:
+    said = ["plain: on the host"]
+    if any(op.type == "Dataset" for op in ops):
+        said.append("Dataset: a stage of the input, with its waits for others")
+    if any(op.device == "device" for op in ops):
+        said.append("hatched: on the device")
+    more = len(profile.table) + profile.more_ops - len(ops)
+    return [*said, f"{more:,} more are not shown"] if more > 0 else said
+
+
+_STEP_PARTS = {
+    "input": (RED, "////"),
+    "host compute": (BLUE, ""),
+    "device compute": (GREEN, "----"),
+    "kernel launch": (GREY, "xxxx"),
+}
+
+
+def has_steps(profile: Profile) -> bool:
+    """Whether xprof has taken any step apart."""
+    return any(step.seconds > _LEAST_S for step in profile.steps[:_MOST])
+
+
+def profiled_steps(profile: Profile) -> Figure:
+    """Draw each step with the parts that xprof finds in it."""
+    title = f"{plain(profile.training, 60)}: where the time of each step goes"
+    if not has_steps(profile):
+        return canvas.message(title, "The trace holds no whole step.")
+    steps = profile.steps[:_MOST]
+    looks = _STEP_PARTS
+    parts = [part for part in looks if any(step.parts.get(part) for step in steps)]
+    longest = max(step.seconds for step in steps)
+
+    def draw(axes: Axes) -> None:
+        for row, step in enumerate(steps):
+            told = ((step.parts.get(part, 0.0), looks[part]) for part in parts)
+            rows.stack(axes, row, step.seconds, told)
+        what = "time of the step, while it was traced"
+        curves.along(axes, longest, units.seconds, what)
+        rows.name_parts(
+            axes, [(_WAITS_WORDS.get(part, part), looks[part]) for part in parts]
+        )
+
+    words = "; ".join(map(_step_in_words, steps))
+    return rows.picture(
+        title,
+        [(step.name, (units.seconds(step.seconds), "")) for step in steps],
+        canvas.caption_lines(["light: the rest of the step", _slower(profile)]),
+        draw,
+        alt=f"{title}. {words}. {_slower(profile)}.",
+        axis=62,
+    )
+
+
+def _slower(profile: Profile) -> str:
+    if not profile.shows_cost:
+        return "the tracer's own cost does not show"
+    return f"tracing makes a step {units.ratio(profile.cost)} as long"
+
+
+def _step_in_words(step: ProfiledStep) -> str:
+    parts = ", ".join(
+        f"{_WAITS_WORDS.get(name, plain(name, 40))} {units.seconds(spent)}"
+        for name, spent in step.parts.items()
+        if spent > 0
+    )
+    return f"{plain(step.name, 40)} {units.seconds(step.seconds)}: {parts}"
