@@ -13,7 +13,7 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.findings.record import Finding
-from perfkit.machine.cards import gpus_here
+from perfkit.machine.nvml import gpus_here
 from perfkit.measure.plan import Event
 from perfkit.progress import Board, Display, display_here
 

@@ -6,7 +6,7 @@ import pytest
 import perfkit
 from perfkit import runs
 from perfkit.errors import BadParameterError, RunError
-from perfkit.machine.gpu import Gpu
+from perfkit.machine.record import Gpu
 from perfkit.measure import plan
 from perfkit.progress import Display
 from tests.measure.scripted import Session

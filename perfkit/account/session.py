@@ -38,7 +38,7 @@ from perfkit.findings.account import (
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
 from perfkit.machine.collect import machine
-from perfkit.machine.environment import nameless
+from perfkit.machine.environment import anonymize
 from perfkit.machine.software import check_trains
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
@@ -205,7 +205,7 @@ class AccountSession:
             perfkit=__version__,
             machine=machine(),
             verdict=Verdict(headline=""),
-            error=nameless(told["error"]) if told["error"] else "",
+            error=anonymize(told["error"]) if told["error"] else "",
             lines=lines,
             stages=stages,
             epochs_s=tuple(end - begin for begin, end in told["epochs"] if end),

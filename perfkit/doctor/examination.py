@@ -15,8 +15,7 @@ from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown
 from perfkit.machine.checks import checks
 from perfkit.machine.checks.base import Check
-from perfkit.machine.collect import machine
-from perfkit.machine.disk import disk
+from perfkit.machine.collect import disk, machine
 from perfkit.machine.load import observed
 from perfkit.machine.record import Machine
 from perfkit.machine.starting import started

@@ -8,11 +8,9 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import TO_TYPE, Fold, Report, Table
 from perfkit.machine.checks import base
 from perfkit.machine.checks.base import Check, first_way
-from perfkit.machine.checks.cores import limiting
-from perfkit.machine.checks.software import SILENCES
-from perfkit.machine.checks.started import meaning
-from perfkit.machine.gpu import Gpu
-from perfkit.machine.record import Load, Machine, Start
+from perfkit.machine.checks.hardware import limiting
+from perfkit.machine.checks.software import SILENCES, meaning
+from perfkit.machine.record import Gpu, Load, Machine, Start
 from perfkit.machine.starting.child import is_right
 
 _BUILDS = {

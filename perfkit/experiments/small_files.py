@@ -25,7 +25,8 @@ from perfkit.experiments.shared.later import tf
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import brief
 from perfkit.findings.record import Verdict
-from perfkit.machine import disk, limits
+from perfkit.machine import limits
+from perfkit.machine.collect import drop_cached_file
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import READY, REFUSED, Note, Pause, Yielded, every
 
@@ -129,7 +130,7 @@ class SmallFiles(Experiment):
     def _passes(self, batches: Any, cold: list[str]) -> Iterator[int | Pause | Note]:
         while True:
             for path in cold:
-                disk.forget(path)
+                drop_cached_file(path)
             if cold:
                 yield Pause("forgetting")
             before, read = _bytes_from_disk(), 0

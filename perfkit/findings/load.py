@@ -7,7 +7,7 @@ from perfkit import units
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import has_microbenchmarks
 from perfkit.findings.text import as_budget, plain
-from perfkit.machine.gpu import throttle_reasons
+from perfkit.machine.record import throttle_reasons
 from perfkit.measure.measurement import CONTROL
 
 # Whose each reading is, in the order in which they are stacked.

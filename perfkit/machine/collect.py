@@ -12,16 +12,24 @@ from typing import Any
 
 import psutil
 
-from perfkit.machine import cards, environment, limits, load, software
-from perfkit.machine.gpu import Driver, Gpu
+from perfkit.errors import BadParameterError
+from perfkit.machine import environment, limits, load, nvml, software
 from perfkit.machine.limits import (
+    amounts_of,
     call_or_none,
     folders,
     number_of,
     text_of,
     word_of,
 )
-from perfkit.machine.record import Load, Machine, Processor, Software
+from perfkit.machine.record import (
+    Disk,
+    Driver,
+    Gpu,
+    Machine,
+    Processor,
+    Software,
+)
 
 Names = tuple[str, ...]
 
@@ -65,7 +73,7 @@ class Surroundings:
     paths: Sequence[str] = field(default_factory=lambda: tuple(sys.path))
     loaded: Container[str] = field(default_factory=lambda: sys.modules)
     seen: dict[str, str] = field(default_factory=lambda: _SEEN)
-    gpus: Callable[[], tuple[Driver | None, tuple[Gpu, ...], str]] = cards.gpus
+    gpus: Callable[[], tuple[Driver | None, tuple[Gpu, ...], str]] = nvml.gpus
     wait: Callable[[float], object] = time.sleep
 
 
@@ -89,7 +97,12 @@ def machine(around: Surroundings | None = None) -> Machine:
     around.wait(max(0.0, load.WINDOW_S - (time.monotonic() - before.taken)))
     after = load.look(around.counters)
     busy = load.load(before, after, around.root, around.counters)
-    return replace(described, load=_nameless(busy, names))
+    # Programs may be called after people.
+    top = tuple(
+        replace(b, program=environment.anonymize(b.program, names, is_fact=True))
+        for b in busy.top
+    )
+    return replace(described, load=replace(busy, top=top))
 
 
 def _described(around: Surroundings) -> Machine:
@@ -100,17 +113,17 @@ def _described(around: Surroundings) -> Machine:
     if driver and driver.problem == "not loaded" and on_bus == 0:
         no_gpu = "No NVIDIA card is on the bus, so its driver has nothing to load."
     return Machine(
-        cpu=environment.cleaned(_cpu(around), names),
+        cpu=environment.anonymize(_cpu(around), names, is_fact=True),
         cores=cores,
         cores_granted=limits.cores_granted(root, cores),
         cores_quota=limits.quota(root),
         cores_affinity=limits.affinity(root),
         memory=limits.memory_granted(root, memory),
         memory_present=memory,
-        system=environment.cleaned(_system(around), names),
+        system=environment.anonymize(_system(around), names, is_fact=True),
         python=around.python,
         versions={
-            name: environment.cleaned(version, names)
+            name: environment.hide_names(version, names)
             for name, version in software.versions(around.paths).items()
         },
         environment=environment.that_matter(around.variables, names),
@@ -142,12 +155,6 @@ def _set_late(around: Surroundings) -> Names:
     if not around.seen:
         around.seen.update(around.variables)
     return environment.changed(around.variables, around.seen)
-
-
-def _nameless(busy: Load, names: Names) -> Load:
-    """Programs may be called after people."""
-    top = (replace(b, program=environment.cleaned(b.program, names)) for b in busy.top)
-    return replace(busy, top=tuple(top))
 
 
 def _cpu(around: Surroundings) -> str:
@@ -223,3 +230,54 @@ def _instructions(cpuinfo: str) -> tuple[str, ...] | None:
 def _first_word(policies: list[Path], name: str) -> str | None:
     """The word of the first group of cores; others are set alike."""
     return next((w for policy in policies if (w := word_of(policy / name))), None)
+
+
+# So WSL mounts the drives of Windows, whatever protocol it uses.
+_WINDOWS = "drvfs"
+
+
+def disk(folder: str | Path) -> Disk:
+    """Say which kind of file system a folder lies on.
+
+    Raises:
+        BadParameterError: There is no such folder, or it may not be read.
+    """
+    try:
+        place = os.path.realpath(Path(folder).expanduser(), strict=True)
+        os.scandir(place).close()
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadParameterError(
+            f"{str(folder)!r} cannot be read ({reason}); give a folder that can."
+        ) from None
+    mounts = call_or_none(lambda: psutil.disk_partitions(all=True)) or []
+    above = [one for one in mounts if Path(place).is_relative_to(one.mountpoint)]
+    mount = max(above, key=lambda one: len(one.mountpoint), default=None)
+    if mount is None:
+        return Disk()
+    windows = _WINDOWS in f"{mount.fstype} {mount.opts}"
+    return Disk(filesystem=mount.fstype or None, windows=windows)
+
+
+def drop_cached_file(file: str) -> bool:
+    """Ask the system to drop what it keeps of a file; whether it can be asked."""
+    if not hasattr(os, "posix_fadvise"):
+        return False
+    try:
+        descriptor = os.open(file, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        # What was just written cannot be dropped before it is on the disk.
+        os.fdatasync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def bytes_fetched() -> int | None:
+    """Bytes that disks have given to this thread so far; None where nobody counts."""
+    return amounts_of(Path("/proc/thread-self/io")).get("read_bytes")

@@ -25,32 +25,36 @@ _HOST = re.compile(
     r"(?::\d{1,5})?(?![\w.])"
     r"|\[[0-9a-fA-F:]*:[0-9a-fA-F:.]*\](?::\d{1,5})?"
 )
-# Long, of letters and digits mixed, without the marks that part words: a secret.
-_SECRET = re.compile(
-    r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|xox\w-)[\w-]{8,}"
-    r"|(?<![\w-])(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{20,}(?![\w-])"
-)
-# A space belongs to the path unless a flag or another path follows it.
-_PATH = re.compile(r"(?:~|\.{0,2}|\b[A-Za-z]:)[/\\](?:[^\s,:;=\"']| (?![-/\\]))*")
 _HARDWARE_ID = re.compile(
     r"\b([0-9a-fA-F]{4})[0-9a-fA-F]{4}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
+# In a fact any slash belongs to a path, and a space too unless a flag or another path
+# follows it; a long word of letters and digits is a secret.
+_PATH = re.compile(
+    r"(?P<quote>)(?:~|\.{0,2}|\b[A-Za-z]:)[/\\](?:[^\s,:;=\"']| (?![-/\\]))*"
+)
+_PREFIXED_SECRET = r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|xox\w-)[\w-]{8,}"
+_SECRET = re.compile(
+    rf"{_PREFIXED_SECRET}"
+    r"|(?<![\w-])(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{20,}(?![\w-])"
 )
 # A path in a sentence: in quotes, from a root, or to a file with an ending. Operations
 # and devices of TensorFlow are none, nor is "images/s".
 _DEVICE = r"(?!/(?:job|replica|task|device|CPU|GPU):)"
 _PART = r"[^\s,:;=\"'`()\[\]{}<>|]"
-_NAMED_PATH = re.compile(
+_PATH_IN_SENTENCE = re.compile(
     rf"(?<!\w)(?P<quote>[\"']){_DEVICE}[^\"'\n]*[/\\][^\"'\n]*(?P=quote)"
     rf"|(?<![\w.)\]}}])(?:~\w*|\.{{1,2}}|[A-Za-z]:)?{_DEVICE}[/\\](?=[\w.]){_PART}*"
     rf"(?: {_PART}*[/\\]{_PART}*)*"
     r"|(?<![\w/\\.-])[\w.-]+(?:[/\\][\w.-]+)*[/\\][\w.-]+\.[A-Za-z]\w{0,4}(?!\w)"
 )
-# As above; names of operations are long and hold a number or two.
-_TOKEN = re.compile(
-    r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|xox\w-)[\w-]{8,}"
+# Names of operations are long and hold a number or two.
+_SECRET_IN_SENTENCE = re.compile(
+    rf"{_PREFIXED_SECRET}"
     r"|(?<!\w)(?=(?:[A-Za-z]*\d){4})(?=\d*[A-Za-z])[A-Za-z0-9]{20,}(?!\w)"
 )
-_LONGEST, _LONGEST_SENTENCE = 160, 400
+_INSTALLED = ("/usr/", "/opt/", "/lib/")
+_LONGEST_FACT, _LONGEST_SENTENCE = 160, 400
 _NAMING = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "HOSTNAME")
 _HOMES = ("HOME", "USERPROFILE")
 
@@ -62,7 +66,7 @@ def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[st
     """
     hidden = tuple(names)
     return {
-        name: _SECRET.sub("<secret>", _HOST.sub("<address>", cleaned(value, hidden)))
+        name: anonymize(value, hidden, _LONGEST_FACT, is_fact=True)
         for name, value in sorted(environment.items())
         if _matters(name)
     }
@@ -101,51 +105,47 @@ def _home() -> Path:
     return Path(os.path.expanduser("~"))
 
 
-def cleaned(text: str, names: Iterable[str], longest: int = _LONGEST) -> str:
-    """A text without paths, these names, addresses or what cannot be printed, cut."""
-    text = _ADDRESS.sub("<address>", text)
-    text = _PATH.sub(lambda found: _shortened(found[0]), text)
-    text = _HARDWARE_ID.sub(r"\1...", text)
-    for name in sorted(names, key=len, reverse=True):
-        text = _hiding(name).sub("<name>", text) if name else text
-    return _cut("".join(c if c.isprintable() else " " for c in text), longest)
+def anonymize(
+    text: str,
+    names: Iterable[str] = (),
+    longest: int = _LONGEST_SENTENCE,
+    *,
+    is_fact: bool = False,
+) -> str:
+    """A text as a file may hold it: without who and where its user is, cut.
 
-
-def _cut(text: str, longest: int) -> str:
+    Paths, addresses and secrets are left out, and names: those of this user and host
+    where none are given. A sentence keeps TensorFlow's names of operations and devices;
+    a fact, such as the value of a variable, holds none.
+    """
+    hidden = tuple(names) or (*own_names(), *named_in(os.environ))
+    path, secret = _PATH_IN_SENTENCE, _SECRET_IN_SENTENCE
+    if is_fact:
+        path, secret = _PATH, _SECRET
+    text = path.sub(_hide_path, _ADDRESS.sub("<address>", text))
+    text = secret.sub("<secret>", _HARDWARE_ID.sub(r"\1...", text))
+    text = _HOST.sub("<address>", hide_names(text, hidden, inside_words=is_fact))
+    text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
-def nameless(sentence: str) -> str:
-    """What somebody's code said, as a file may hold it: without who and where they are.
-
-    Paths, addresses, secrets, the names of user and host are left out; the name of a
-    file alone stays, and so do TensorFlow's names of operations and devices.
-    """
-    text = _NAMED_PATH.sub(_without_path, _ADDRESS.sub("<address>", sentence))
-    text = _TOKEN.sub("<secret>", _HARDWARE_ID.sub(r"\1...", text))
-    for name in filter(None, (*own_names(), *named_in(os.environ))):
-        whole = rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])"
-        text = re.sub(whole, "<name>", text, flags=re.IGNORECASE)
-    return _cut(_HOST.sub("<address>", text), _LONGEST_SENTENCE)
+def hide_names(text: str, names: Iterable[str], *, inside_words: bool = True) -> str:
+    """The text without these names, those of one or two letters as whole words only."""
+    for name in sorted(filter(None, names), key=len, reverse=True):
+        pattern = re.escape(name)
+        if not inside_words or len(name) < 3:
+            pattern = rf"(?<![A-Za-z0-9]){pattern}(?![A-Za-z0-9])"
+        text = re.sub(pattern, "<name>", text, flags=re.IGNORECASE)
+    return text
 
 
-def _without_path(found: re.Match[str]) -> str:
-    quote = found["quote"] or ""
-    return f"{quote}<path>{quote}"
+def _hide_path(match: re.Match[str]) -> str:
+    """Hide a path; of an installed one keep the last part, which names a version."""
+    quote, path = match["quote"] or "", match[0].strip("\"'")
+    last = path.rstrip("/").rpartition("/")[2]
+    kept = f"/{last}" if path.startswith(_INSTALLED) else ""
+    return f"{quote}<path>{kept}{quote}"
 
 
 def _matters(name: str) -> bool:
     return bool(_MATTERS.fullmatch(name)) and not _PRIVATE.search(name)
-
-
-def _hiding(name: str) -> re.Pattern[str]:
-    # A name of one or two letters occurs inside many words, which would be lost.
-    whole = rf"\b{re.escape(name)}\b" if len(name) < 3 else re.escape(name)
-    return re.compile(whole, re.IGNORECASE)
-
-
-def _shortened(path: str) -> str:
-    """Hide a path; of an installed one keep the last part, which names a version."""
-    installed = path.startswith(("/usr/", "/opt/", "/lib/"))
-    last = path.rstrip("/").rpartition("/")[2]
-    return f"<path>/{last}" if installed else "<path>"

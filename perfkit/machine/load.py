@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.machine import limits
-from perfkit.machine.gpu import BUSY, IDLE, Gpu, throttle_reasons
 from perfkit.machine.limits import call_or_none
-from perfkit.machine.record import Busy, Load
+from perfkit.machine.record import BUSY, IDLE, Busy, Gpu, Load, throttle_reasons
 
 _COLUMNS = ("busy", "pcie_rx", "pcie_tx", "throttle", "link_generation", "link_width")
 # A GPU that moves so many bytes per second has left its idle clocks and its idle link.

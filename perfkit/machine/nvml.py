@@ -1,18 +1,37 @@
-"""NVIDIA's management library: asking it, what it refuses, and readings of a moment.
+"""NVIDIA's management library: the cards it describes, and readings of a moment.
 
 On WSL, in containers and on consumer cards the driver refuses some of the readings.
 Each is asked for by itself, so none takes another with it; an unknown one is never 0.
 """
 
 import contextlib
+import functools
 import math
+import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
-from perfkit.machine.gpu import Problem
+import psutil
+
+from perfkit.machine import environment
+from perfkit.machine.record import (
+    Clocks,
+    Driver,
+    Gpu,
+    Holder,
+    Link,
+    Problem,
+    throttle_reasons,
+)
+
+Subject = TypeVar("Subject")
+
+UNKNOWN = "unknown NVIDIA GPU"
+UNKNOWN_HOLDER = "unknown program"
+_LONGEST_NAME = 40
 
 # The library's own numbers; they have never changed.
 _NOT_SUPPORTED, _FUNCTION_NOT_FOUND, _GPU_IS_LOST = 3, 13, 15
@@ -131,7 +150,7 @@ class Device:
         return False
 
 
-def devices(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
+def _devices(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
     """All cards in the driver's order; where there are none, why, in a sentence."""
     if nvml.problem:
         return (), nvml.why
@@ -161,7 +180,7 @@ def _value(value: Any) -> Any:
     return value
 
 
-def not_zero(value: Any) -> Any:
+def _not_zero(value: Any) -> Any:
     """The value, where it is one.
 
     Raises:
@@ -172,7 +191,7 @@ def not_zero(value: Any) -> Any:
     return value
 
 
-def loss(device: Device) -> str:
+def _loss(device: Device) -> str:
     """The driver's word where it gives no access to the card any more, else ""."""
     try:
         device.nvml.ask("nvmlDeviceGetHandleByIndex", device.number)
@@ -217,7 +236,7 @@ def ask(
         answer = device.ask(call, *arguments)
         if of is not None:
             answer = getattr(answer, of) if isinstance(of, str) else answer[of]
-        value = _value(answer) if zero else not_zero(_value(answer))
+        value = _value(answer) if zero else _not_zero(_value(answer))
         return value if times == per == 1 else value * times / per
 
     return read
@@ -246,19 +265,19 @@ def renamed(now: str, before: str) -> Read:
 _memory_record = either(
     ask("nvmlDeviceGetMemoryInfo", _MEMORY_V2), ask("nvmlDeviceGetMemoryInfo")
 )
-busy = ask("nvmlDeviceGetUtilizationRates", of="gpu", per=100)
-throttle_mask = renamed(
+_busy = ask("nvmlDeviceGetUtilizationRates", of="gpu", per=100)
+_throttle_mask = renamed(
     "nvmlDeviceGetCurrentClocksEventReasons",
     "nvmlDeviceGetCurrentClocksThrottleReasons",
 )
 
 
-def memory_total(device: Device) -> int:
+def _memory_total(device: Device) -> int:
     """Bytes of memory that the GPU has."""
     return int(_memory(device).total)
 
 
-def memory_used(device: Device) -> int:
+def _memory_used(device: Device) -> int:
     """Bytes that are taken, by anybody."""
     return int(_value(_memory(device).used))
 
@@ -268,7 +287,7 @@ def _memory(device: Device) -> Any:
     if device.is_divided:
         raise RefusedError
     memory = _memory_record(device)
-    not_zero(_value(memory.total))
+    _not_zero(_value(memory.total))
     return memory
 
 
@@ -284,7 +303,7 @@ _LINKS = {
 _NVLINK, _CAN = 2, 0
 
 
-def topology(gpus: Sequence[Device]) -> tuple[str, ...]:
+def _topology(gpus: Sequence[Device]) -> tuple[str, ...]:
     """Say of each pair of cards how data go from one to the other, where known."""
     sentences = []
     for (a, one), (b, other) in combinations(enumerate(gpus), 2):
@@ -306,15 +325,15 @@ def _way(one: Device, other: Device) -> str:
 # The driver measures PCIe traffic over 20 ms while the caller waits.
 _PCIE_EVERY_S = 1.0
 # The library's own numbers.
-_SM_CLOCK, _GPU_SENSOR, _SENT, _RECEIVED = 1, 0, 0, 1
+_SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR, _SENT, _RECEIVED = 1, 2, 0, 0, 1
 
 READINGS: dict[str, Read] = {
-    "busy": busy,
-    "memory": memory_used,
+    "busy": _busy,
+    "memory": _memory_used,
     "power": ask("nvmlDeviceGetPowerUsage", zero=False, per=1e3),
     "sm_clock": ask("nvmlDeviceGetClockInfo", _SM_CLOCK, zero=False, times=1e6),
     "temperature": ask("nvmlDeviceGetTemperature", _GPU_SENSOR),
-    "throttle": throttle_mask,
+    "throttle": _throttle_mask,
     "link_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", zero=False),
     "link_width": ask("nvmlDeviceGetCurrPcieLinkWidth", zero=False),
 }
@@ -322,6 +341,165 @@ _PCIE_READINGS: dict[str, Read] = {
     "pcie_rx": ask("nvmlDeviceGetPcieThroughput", _RECEIVED, times=1e3),
     "pcie_tx": ask("nvmlDeviceGetPcieThroughput", _SENT, times=1e3),
 }
+
+
+def _cores(device: Device) -> int:
+    """CUDA cores; those of an instance are not told."""
+    if device.is_divided:
+        raise RefusedError
+    return int(ask("nvmlDeviceGetNumGpuCores", zero=False)(device))
+
+
+def _capability(device: Device) -> str:
+    major, minor = device.ask("nvmlDeviceGetCudaComputeCapability")
+    return f"{int(_not_zero(major))}.{int(minor)}"
+
+
+def _cuda(library: Nvml) -> str:
+    version = _not_zero(library.ask("nvmlSystemGetCudaDriverVersion"))
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+_GPU: dict[str, Read] = {
+    "name": ask("nvmlDeviceGetName", zero=False),
+    "memory": _memory_total,
+    "memory_used": _memory_used,
+    "memory_bus": ask("nvmlDeviceGetMemoryBusWidth", zero=False),
+    "compute_capability": _capability,
+    "cores": _cores,
+    "busy": _busy,
+}
+_LINK: dict[str, Read] = {
+    "generation": READINGS["link_generation"],
+    "width": READINGS["link_width"],
+    "generation_max": ask("nvmlDeviceGetMaxPcieLinkGeneration", zero=False),
+    "width_max": ask("nvmlDeviceGetMaxPcieLinkWidth", zero=False),
+}
+_CLOCKS: dict[str, Read] = {
+    "sm_max": ask("nvmlDeviceGetMaxClockInfo", _SM_CLOCK, zero=False, times=1e6),
+    "memory_max": ask(
+        "nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK, zero=False, times=1e6
+    ),
+    "throttle": lambda device: throttle_reasons(_throttle_mask(device)),
+}
+_DRIVER: dict[str, Callable[[Nvml], Any]] = {
+    "version": lambda library: library.ask("nvmlSystemGetDriverVersion"),
+    "cuda": _cuda,
+}
+
+
+@functools.cache
+def gpus_here() -> tuple[tuple[Gpu, ...], str]:
+    """The GPUs of this machine, asked for once, and why there are none."""
+    _, here, why = gpus()
+    return here, why
+
+
+def gpus() -> tuple[Driver | None, tuple[Gpu, ...], str]:
+    """Describe the driver and every GPU.
+
+    Returns:
+        The driver, None where there is none; a record for each GPU in the driver's
+        order, for cards that it gives no access to as well; where there are none, why,
+        in a sentence.
+    """
+    library = Nvml()
+    try:
+        devices, why = _devices(library)
+        if library.problem in ("no reader", "no driver"):
+            return None, (), why
+        driver = _driver(library, devices)
+        return driver, tuple(_gpu(device, driver.version) for device in devices), why
+    finally:
+        library.close()
+
+
+def _driver(library: Nvml, devices: tuple[Device, ...]) -> Driver:
+    if library.problem:
+        return Driver(problem=library.problem)
+    return Driver(**_answers(_DRIVER, library), topology=_topology(devices))
+
+
+def _gpu(device: Device, driver: str | None) -> Gpu:
+    if device.refused:
+        return Gpu(name=UNKNOWN, driver=driver, lost=device.refused)
+    gpu = Gpu(
+        driver=driver,
+        divided=device.is_divided,
+        link=Link(**_answers(_LINK, device)),
+        clocks=Clocks(**_answers(_CLOCKS, device)),
+        holders=_holders(device),
+        **{"name": UNKNOWN} | _answers(_GPU, device),
+    )
+    # It may have fallen off the bus meanwhile.
+    return replace(gpu, lost=_loss(device))
+
+
+# The older names are of drivers before 510.
+_COMPUTING = renamed(
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetComputeRunningProcesses_v2",
+)
+_DRAWING = either(
+    renamed(
+        "nvmlDeviceGetGraphicsRunningProcesses_v3",
+        "nvmlDeviceGetGraphicsRunningProcesses_v2",
+    ),
+    lambda _: (),
+)
+
+
+def _holders(device: Device) -> tuple[Holder, ...] | None:
+    """One record for each program, those with most memory first."""
+    try:
+        # A program that computes and draws is listed twice, with the same memory.
+        processes = (*_COMPUTING(device), *_DRAWING(device))
+    except RefusedError:
+        return None
+    names = environment.own_names()
+    memory = {int(process.pid): process.usedGpuMemory or None for process in processes}
+    holders = (
+        Holder(program=_program(pid, names), memory=taken, own=_is_own(pid))
+        for pid, taken in sorted(memory.items())
+    )
+    return tuple(sorted(holders, key=lambda holder: -(holder.memory or 0)))
+
+
+def _program(pid: int, names: Sequence[str]) -> str:
+    try:
+        name = psutil.Process(pid).name()
+    except (psutil.Error, OSError, ValueError):
+        return UNKNOWN_HOLDER
+    # A program may call itself what it likes, its command line or a path included.
+    first = name.replace("\\", "/").rpartition("/")[2].split(" ")[0]
+    return (
+        environment.anonymize(first, names, _LONGEST_NAME, is_fact=True)
+        or UNKNOWN_HOLDER
+    )
+
+
+def _is_own(pid: int) -> bool | None:
+    """Whether it is this process or one that it started; None if out of sight."""
+    try:
+        process = psutil.Process(pid)
+        return os.getpid() in (pid, *(parent.pid for parent in process.parents()))
+    except psutil.AccessDenied:
+        return False
+    except (psutil.Error, OSError, ValueError):
+        return None
+
+
+def _answers(
+    calls: Mapping[str, Callable[[Subject], Any]], subject: Subject
+) -> dict[str, Any]:
+    """The readings that the driver gives; each is asked for by itself."""
+    answers = dict[str, Any]()
+    for name, read in calls.items():
+        try:
+            answers[name] = read(subject)
+        except RefusedError:
+            continue
+    return answers
 
 
 class GpuReader:
@@ -368,7 +546,7 @@ class GpuReader:
         if self._nvml is not None:
             return
         self._nvml = Nvml()
-        every, self.why = devices(self._nvml)
+        every, self.why = _devices(self._nvml)
         self._gpus = {n: gpu for n, gpu in enumerate(every) if not gpu.refused}
         if every and not self._gpus:
             self.why = f"The NVIDIA driver gives no access: {every[0].refused}."

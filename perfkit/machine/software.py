@@ -93,9 +93,10 @@ def _distribution(name: str, folders: Sequence[str]) -> metadata.Distribution | 
 def _version(distribution: metadata.Distribution) -> str | None:
     """The version in a distribution's description; None where that is spoiled."""
     try:
-        return distribution.version or None
+        version = distribution.version or ""
     except (OSError, ValueError, TypeError, KeyError):
         return None
+    return version if re.fullmatch(r"[\w.!+-]{1,60}", version) else None
 
 
 def _files(distribution: metadata.Distribution) -> str:

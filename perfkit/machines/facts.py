@@ -8,8 +8,7 @@ from typing import Any
 from perfkit import units
 from perfkit.findings.text import plain
 from perfkit.machine.checks import checks
-from perfkit.machine.gpu import computing
-from perfkit.machine.record import Machine
+from perfkit.machine.record import Machine, computing
 from perfkit.machines.sides import Side
 
 # Two readings that are no further apart than this are alike.

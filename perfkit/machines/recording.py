@@ -119,7 +119,7 @@ class Making:
             noise_floors={name: floor for name, floor in floors.items() if floor},
             parameters={name: one.parameters for name, one in findings.items()},
             missed=tuple(
-                environment.cleaned(sentence, hidden, _LONGEST_SENTENCE)
+                environment.anonymize(sentence, hidden, _LONGEST_SENTENCE)
                 for sentence in self._missed
             ),
             budget_s=self.budget,
@@ -218,7 +218,7 @@ def benchmark_rates(
         why = why_missing(t for t in finding.trials if t.variant == name)
         if name in finding.unavailable:
             why = f"{finding.unavailable[name].rstrip('.')}."
-        cleaned = environment.cleaned(why, names, _LONGEST_SENTENCE)
+        cleaned = environment.anonymize(why, names, _LONGEST_SENTENCE)
         rates.append(replace(about, missing=cleaned))
     return tuple(rates)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perfkit.machine.environment import nameless
+from perfkit.machine.environment import anonymize
 from perfkit.measure.launcher import Message, Started
 from perfkit.measure.steady import awakening
 from perfkit.measure.trial import PROBLEM, TRACEBACK, Outcome, Trial
@@ -258,7 +258,7 @@ class LiveTrial:
             variant=self.variant,
             round=self.round,
             outcome=outcome,
-            message=nameless(message),
+            message=anonymize(message),
             started_s=(started - self._zero_ns) / 1e9,
             wall_s=(self._clock() - started) / 1e9,
             setup_s=self.set_up_s if self._ticks else None,

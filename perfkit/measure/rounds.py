@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from perfkit.errors import RunError
-from perfkit.machine.environment import nameless
+from perfkit.machine.environment import anonymize
 from perfkit.machine.limits import free_bytes
 from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
@@ -159,7 +159,7 @@ class Run:
             k: v for k, v in live.notes.items() if k not in ("progress", REFUSED)
         }
         refused = dict(live.notes.get(REFUSED, {}))
-        self._refuse({name: nameless(why) for name, why in refused.items()})
+        self._refuse({name: anonymize(why) for name, why in refused.items()})
         if live.running.outcome == "stopped":
             return
         if live.running.outcome != "completed":
@@ -220,7 +220,7 @@ class Run:
             # What takes no turns there is left to rounds in fresh processes.
             self._round = 0
             if heard.problem:
-                self._notes[NO_TURNS] = nameless(heard.problem)
+                self._notes[NO_TURNS] = anonymize(heard.problem)
 
     def _tell_opening(
         self, heard: OneProcess, known: dict[str, Variant]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from perfkit import __version__
 from perfkit.errors import BadFileError, MissingPartError, installing
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
-from perfkit.machine.environment import nameless
+from perfkit.machine.environment import anonymize
 from perfkit.machine.record import Machine
 from perfkit.measure.processes import Ended, in_process
 from perfkit.measure.tick import Note
@@ -55,7 +55,7 @@ def read(
         found |= ended.notes
         left = [tool for tool in left if tool not in found]
         if left:
-            why = nameless(ended.message).rstrip(".") or "gave nothing"
+            why = anonymize(ended.message).rstrip(".") or "gave nothing"
             failed[left.pop(0)] = f"xprof could not read this part of the trace: {why}."
     return found, failed
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from perfkit.doctor.examination import Examination
 from perfkit.machine import record
 from perfkit.machine.checks.base import Check, fine
-from perfkit.machine.gpu import Driver, Gpu, Link
-from perfkit.machine.record import Machine, Proof, Said
+from perfkit.machine.record import Driver, Gpu, Link, Machine, Proof, Said
 from tests.findings.made import MACHINE
 
 BARE = replace(

@@ -7,7 +7,7 @@ from perfkit.experiments.data_pipeline import work
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import look_at
-from perfkit.machine.gpu import Gpu
+from perfkit.machine.record import Gpu
 
 COUNT = 12
 SIDE = 64

@@ -27,7 +27,7 @@ from perfkit.experiments.shared import cache as images
 from perfkit.export import export
 from perfkit.findings.store import to_json
 from perfkit.lab import copies, launch
-from perfkit.machine import cards, starting
+from perfkit.machine import nvml, starting
 from perfkit.measure import spread
 from perfkit.profiling import traces
 from tests.diagnosis.diagnosed import cause, diagnosis
@@ -175,7 +175,7 @@ class _Driver(types.ModuleType):
 
 def _nvml(data, folder):
     with mock.patch.dict(sys.modules, {"pynvml": _Driver(data)}):
-        driver, gpus, why = cards.gpus()
+        driver, gpus, why = nvml.gpus()
     seen = dataclasses.replace(made.MACHINE, gpus=gpus, driver=driver, no_gpu=why)
     found = to_json(dataclasses.replace(made.finding(), machine=seen))
     documents.parse(found.encode(), "x.json")._repr_html_()

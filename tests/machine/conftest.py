@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from perfkit.machine.gpu import Driver, Gpu
+from perfkit.machine.record import Driver, Gpu
 from tests.machine import drivers
 
 DESCRIBE = """
 import dataclasses, os, pathlib
-from perfkit.machine.cards import gpus
+from perfkit.machine.nvml import gpus
 answer = []
 for script in sorted(pathlib.Path(os.environ["NVML_MACHINE"]).iterdir()):
     os.environ["NVML_MACHINE"] = str(script)

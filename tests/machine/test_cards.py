@@ -2,7 +2,7 @@ from operator import attrgetter
 
 import pytest
 
-from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link
+from perfkit.machine.record import Clocks, Driver, Gpu, Holder, Link
 from tests.machine.drivers import script
 
 ONE = "nvmlDeviceGetCount * 1\n"

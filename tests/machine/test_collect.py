@@ -11,8 +11,7 @@ import pytest
 from msgspec.json import decode, encode
 
 from perfkit.machine.collect import machine, processor
-from perfkit.machine.gpu import Driver, Gpu
-from perfkit.machine.record import Busy, Machine
+from perfkit.machine.record import Busy, Driver, Gpu, Machine
 from tests.machine import trees
 from tests.machine.trees import (
     AMX,

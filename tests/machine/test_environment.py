@@ -1,7 +1,7 @@
 import pytest
 
 from perfkit.machine import environment
-from perfkit.machine.environment import nameless, that_matter
+from perfkit.machine.environment import anonymize, that_matter
 
 
 def cleaned(value, *names):
@@ -95,9 +95,9 @@ def test_names_are_hidden_wherever_they_stand():
 def test_a_sentence_keeps_its_reason_and_loses_who_and_where(said, kept, monkeypatch):
     monkeypatch.setattr(environment, "own_names", lambda: ("ada", "", "engine"))
     monkeypatch.setattr(environment, "named_in", lambda _: ("",))
-    assert nameless(said) == kept
+    assert anonymize(said) == kept
 
 
 @pytest.mark.parametrize("bit", ["a/", "/", "'/a ", "a.", "(/", "/a ", "-.", "1a"])
 def test_a_long_sentence_of_anything_is_read_and_cut(bit):
-    assert len(nameless(bit * 2000)) <= 400
+    assert len(anonymize(bit * 2000)) <= 400

@@ -1,4 +1,4 @@
-from perfkit.machine.cards import UNKNOWN_HOLDER as UNKNOWN
+from perfkit.machine.nvml import UNKNOWN_HOLDER as UNKNOWN
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
 GRAPHICS = "nvmlDeviceGetGraphicsRunningProcesses"
@@ -43,7 +43,7 @@ with open(os.environ["NVML_MACHINE"], "r+") as script:
     text = script.read().replace("GRANDCHILD", started.stdout.readline().strip())
     script.seek(0)
     script.write(text)
-from perfkit.machine.cards import gpus
+from perfkit.machine.nvml import gpus
 answer = [[holder.program, holder.own] for holder in gpus()[1][0].holders]
 """
     assert ask(lines, held("GRANDCHILD:5")) == [["cat", True]]
@@ -80,7 +80,7 @@ def test_a_programs_name_is_all_that_is_told_of_it(ask):
 import psutil
 from perfkit.machine import environment
 environment.own_names = lambda: ("ada",)
-from perfkit.machine.cards import gpus
+from perfkit.machine.nvml import gpus
 answer = []
 for name in {list(NAMES)}:
     psutil.Process.name = lambda process: name

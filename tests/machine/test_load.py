@@ -6,9 +6,8 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from perfkit.machine.gpu import Clocks, Gpu, Link, throttle_reasons
 from perfkit.machine.load import load, look, observed
-from perfkit.machine.record import Busy
+from perfkit.machine.record import Busy, Clocks, Gpu, Link, throttle_reasons
 from tests.machine import trees
 from tests.machine.trees import System, Times, computer, grow, program
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from perfkit.machine.cards import UNKNOWN
+from perfkit.machine.nvml import UNKNOWN
 from tests.machine.drivers import answer_of, leaves, script
 
 # Refusals, errors of the machine, and one that has no name.
@@ -34,8 +34,7 @@ nvmlDeviceGetPcieThroughput * 10 20
 
 EACH = """
 import dataclasses, os
-from perfkit.machine.cards import gpus
-from perfkit.machine.nvml import GpuReader
+from perfkit.machine.nvml import GpuReader, gpus
 
 def look(before=""):
     with open(os.environ["NVML_MACHINE"], "w") as script:
@@ -157,8 +156,7 @@ def test_every_call_that_the_library_has_is_known_here(driver, ask):
     # The library has every call that is asked for.
     lines = """
 import pynvml
-from perfkit.machine.cards import gpus
-from perfkit.machine.nvml import GpuReader
+from perfkit.machine.nvml import GpuReader, gpus
 asked, find = set(), pynvml._nvmlGetFunctionPointer
 pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
 gpus(), GpuReader().sample()
@@ -278,7 +276,7 @@ def test_a_reading_that_cannot_be_asked_for_is_unknown(
 ):
     lines = f"""
 import os
-from perfkit.machine.cards import gpus
+from perfkit.machine.nvml import gpus
 {before}
 answer = gpus()[1][0].{field}
 """
@@ -289,8 +287,7 @@ def test_without_nvidia_ml_py_there_is_a_sentence_that_says_how_to_get_it(ask):
     lines = """
 import sys
 sys.modules["pynvml"] = None
-from perfkit.machine.cards import gpus
-from perfkit.machine.nvml import GpuReader
+from perfkit.machine.nvml import GpuReader, gpus
 reader = GpuReader()
 answer = [*gpus(), reader.sample(), reader.why]
 """

@@ -8,8 +8,7 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.report import in_text
-from perfkit.machine.gpu import Clocks, Gpu, Link
-from perfkit.machine.record import Processor
+from perfkit.machine.record import Clocks, Gpu, Link, Processor
 from perfkit.machines import record
 from perfkit.machines.compare import Row, add_speed, compare
 from perfkit.machines.facts import differing_facts, remedies

@@ -20,7 +20,7 @@ from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.decoding import step_of
 from perfkit.experiments.shared.images import jpeg
 from perfkit.experiments.shared.models import MODELS
-from perfkit.machine import disk
+from perfkit.machine.collect import drop_cached_file
 from perfkit.machine.limits import free_bytes
 from perfkit.measure.monitor import OTHERS_VARIABLE
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
@@ -226,7 +226,7 @@ def _steps(
             pace.saw(time.perf_counter() - ready)
             yield Tick(job.batch, {"input": ready - began})
         if job.fed == "disk":
-            disk.forget(str(cache.folder() / _FOLDER / _FILE))
+            drop_cached_file(str(cache.folder() / _FOLDER / _FILE))
             yield Pause(FORGETTING)
 
 

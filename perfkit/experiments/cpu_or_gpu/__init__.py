@@ -30,8 +30,8 @@ from perfkit.experiments.shared.benchmark import can_keep_to_one_core, without_g
 from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.models import MODELS, Model
 from perfkit.findings.record import Verdict
-from perfkit.machine.cards import gpus_here
 from perfkit.machine.collect import processor
+from perfkit.machine.nvml import gpus_here
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import Note, Yielded
 

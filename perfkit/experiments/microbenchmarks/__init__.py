@@ -34,8 +34,8 @@ from perfkit.experiments.shared.words import MORE, instead
 from perfkit.findings import standing
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
-from perfkit.machine.cards import gpus_here
-from perfkit.machine.gpu import computing
+from perfkit.machine.nvml import gpus_here
+from perfkit.machine.record import computing
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.statistics import Comparison, Sure, Timing
 from perfkit.measure.tick import REFUSED, Note, Yielded

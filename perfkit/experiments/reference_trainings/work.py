@@ -28,7 +28,7 @@ from perfkit.experiments.shared.reference_jobs import (
     SIDE_ON_DISK,
     Reference,
 )
-from perfkit.machine import disk as storage
+from perfkit.machine.collect import drop_cached_file
 from perfkit.measure.tick import READY, Note, Pause, Yielded, every
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
     yield told
     read = benchmark.files("") if reference.feed == "disk" else ()
     for path in read:
-        storage.forget(path)
+        drop_cached_file(path)
     yield READY
 
     def steps() -> Iterator[int | Pause]:
@@ -86,7 +86,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
                 step(examples, labels)
                 yield reference.batch
             for path in read:
-                storage.forget(path)
+                drop_cached_file(path)
             yield Pause(benchmark.FORGETTING)
 
     yield from every(steps(), sync=wait)

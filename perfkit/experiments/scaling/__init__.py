@@ -21,7 +21,7 @@ from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind, Job
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared.models import MODELS
 from perfkit.findings.record import Verdict
-from perfkit.machine.cards import gpus_here
+from perfkit.machine.nvml import gpus_here
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
 

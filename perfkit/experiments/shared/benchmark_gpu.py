@@ -10,9 +10,8 @@ from typing import Any
 from perfkit.errors import RunError
 from perfkit.experiments.shared import benchmark, peaks
 from perfkit.experiments.shared.benchmark import Benchmark, repeated
-from perfkit.machine.cards import gpus_here
-from perfkit.machine.gpu import computing
-from perfkit.machine.nvml import GpuReader
+from perfkit.machine.nvml import GpuReader, gpus_here
+from perfkit.machine.record import computing
 from perfkit.measure.tick import READY, Note, Yielded
 
 _ROWS = 8192

@@ -11,10 +11,9 @@ from pathlib import Path
 import psutil
 
 from perfkit import units
-from perfkit.machine import gpu as machine_gpu
 from perfkit.machine.collect import processor
-from perfkit.machine.gpu import Gpu
 from perfkit.machine.limits import text_of
+from perfkit.machine.record import Gpu, link_rate
 
 _FAMILY_ZEN_4, _FAMILIES_ZEN_1 = 25, (23, 24)
 # Zen 2 shares its family with Zen 1 and has the higher models.
@@ -129,7 +128,7 @@ def link(machine: Hardware) -> Peak | None:
         return None
     generation = gpu.link.generation_max or gpu.link.generation
     width = gpu.link.width_max or gpu.link.width
-    rate = machine_gpu.rate(generation, width)
+    rate = link_rate(generation, width)
     if rate is None:
         return None
     words = f"PCI Express {generation}.0 with {width} lanes, one direction"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
-from perfkit.machine import cards
 from perfkit.machine.collect import processor
-from perfkit.machine.gpu import Gpu, visible
-from perfkit.machine.record import Machine
+from perfkit.machine.nvml import gpus
+from perfkit.machine.record import Gpu, Machine, visible_gpus
 
 if TYPE_CHECKING:
     import keras
@@ -194,7 +193,7 @@ def here() -> Hardware:
     import psutil
 
     known = processor(Path("/"), psutil).instructions
-    return _of(known, cards.gpus()[1], os.environ)
+    return _of(known, gpus()[1], os.environ)
 
 
 def seen_here() -> Hardware:
@@ -219,7 +218,7 @@ def _of(
     gpus: Sequence[Gpu],
     environment: Mapping[str, str],
 ) -> Hardware:
-    left = visible(gpus, environment)
+    left = visible_gpus(gpus, environment)
     gpu = gpus[left[0]] if left else None
     return Hardware(
         instructions=instructions,

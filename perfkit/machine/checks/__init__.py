@@ -6,7 +6,7 @@ has, and none where it does not apply: no battery, no word about it.
 
 from collections.abc import Callable, Iterator
 
-from perfkit.machine.checks import base, card, cores, software, started
+from perfkit.machine.checks import base, hardware, software
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
@@ -17,10 +17,10 @@ RULES: tuple[Rule, ...] = (
     *software.DRIVER,
     *software.TENSORFLOW,
     *software.LIBRARIES,
-    *card.CARD,
-    *started.RULES,
-    *card.USE,
-    *cores.RULES,
+    *hardware.GPU_CHOICE,
+    *software.START,
+    *hardware.GPU_SPEED,
+    *hardware.PROCESSOR,
     *software.SETTINGS,
 )
 # What cannot be so where a GPU was seen to compute: a newer part came from elsewhere.
@@ -33,7 +33,7 @@ def checks(machine: Machine) -> tuple[Check, ...]:
     if base.gpu_computes(machine):
         found = [check for check in found if check.id not in _REFUTED]
     found.sort(key=lambda check: (check.status == "ok", -check.cost))
-    if found[0].status == "fail" and found[0].id != started.UNSEEN:
+    if found[0].status == "fail" and found[0].id != software.UNSEEN:
         # That TensorFlow finds no GPU is no news once the cause has been named.
-        found = [check for check in found if check.id != started.UNSEEN]
+        found = [check for check in found if check.id != software.UNSEEN]
     return tuple(found)

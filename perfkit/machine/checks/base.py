@@ -8,9 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from perfkit.machine import gpu as machine_gpu
-from perfkit.machine.gpu import Gpu
-from perfkit.machine.record import Machine, Platform
+from perfkit.machine.record import Gpu, Machine, Platform, visible_gpus
 
 Status = Literal["ok", "warn", "fail", "unknown"]
 
@@ -238,7 +236,7 @@ def _of_package(machine: Machine, begins: str) -> str | None:
 
 def visible(machine: Machine) -> tuple[int, ...]:
     """The indices of the GPUs that programs see; all where it is not known which."""
-    left = machine_gpu.visible(machine.gpus, machine.environment)
+    left = visible_gpus(machine.gpus, machine.environment)
     return tuple(range(len(machine.gpus))) if left is None else left
 
 

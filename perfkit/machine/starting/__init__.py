@@ -138,7 +138,7 @@ def how_ended(code: int | None) -> str:
 
 
 def _sentence(text: str, names: tuple[str, ...]) -> str:
-    return " ".join(environment.cleaned(text, names, _LONGEST).split())
+    return " ".join(environment.anonymize(text, names, _LONGEST).split())
 
 
 # Of each end of what is printed; more explains nothing more.
@@ -292,7 +292,7 @@ def _said(message: str, names: tuple[str, ...]) -> Said:
     # It is looked up as it was said: a user's name may be a word of the message.
     pattern = explained(message)
     line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))
-    line = " ".join(environment.cleaned(line, names, _LONGEST_LINE).split())
+    line = " ".join(environment.anonymize(line, names, _LONGEST_LINE).split())
     if pattern is None:
         return Said(line=line, meaning="", weight="unexplained")
     return Said(line=line, meaning=pattern.meaning, weight=pattern.weight)

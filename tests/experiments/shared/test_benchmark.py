@@ -5,7 +5,6 @@ import pytest
 from perfkit.errors import RunError
 from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.shared import benchmark
-from perfkit.machine import disk as disks
 from perfkit.measure.tick import READY, Pause, Tick
 from tests.machine.trees import grow
 
@@ -98,10 +97,10 @@ def test_without_a_folder_a_file_is_made_once(tmp_path, monkeypatch, run):
 @pytest.mark.parametrize(("came", "forgets"), [(3_000_000, True), (2_000_000, False)])
 def test_files_are_forgotten_if_all_comes_from_disk(folder, monkeypatch, came, forgets):
     told = itertools.count(0, came)
-    monkeypatch.setattr(disks, "fetched", lambda *_: next(told))
+    monkeypatch.setattr(benchmark, "bytes_fetched", lambda: next(told))
     assert benchmark.forgets([str(folder / "inner/large")]) is forgets
 
 
 def test_where_nobody_can_say_nothing_is_claimed(folder, monkeypatch):
-    monkeypatch.setattr(disks, "fetched", lambda: None)
+    monkeypatch.setattr(benchmark, "bytes_fetched", lambda: None)
     assert not benchmark.forgets([str(folder / "inner/large")])

@@ -2,7 +2,7 @@ import pytest
 
 from perfkit.experiments.shared import peaks
 from perfkit.experiments.shared.peaks import Hardware
-from perfkit.machine.gpu import Clocks, Gpu, Link
+from perfkit.machine.record import Clocks, Gpu, Link
 from tests.machine.trees import grow
 
 AVX512 = "fpu avx f16c fma avx2 avx512f avx512bw"

@@ -8,8 +8,7 @@ import perfkit
 from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import PRECISIONS, expected, unavailable
-from perfkit.machine.gpu import Gpu
-from perfkit.machine.record import Processor
+from perfkit.machine.record import Gpu, Processor
 from tests.findings.made import MACHINE
 
 

@@ -5,8 +5,17 @@ from dataclasses import replace
 import pytest
 
 from perfkit.machine import record
-from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link
-from perfkit.machine.record import Machine, Proof, Said, Start
+from perfkit.machine.record import (
+    Clocks,
+    Driver,
+    Gpu,
+    Holder,
+    Link,
+    Machine,
+    Proof,
+    Said,
+    Start,
+)
 
 GB = 10**9
 HELD = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")

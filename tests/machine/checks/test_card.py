@@ -1,7 +1,7 @@
 import pytest
 
-from perfkit.machine.checks import card as cards
-from perfkit.machine.gpu import Clocks, Holder, Link, computing, throttle_reasons
+from perfkit.machine.checks import hardware as cards
+from perfkit.machine.record import Clocks, Holder, Link, computing, throttle_reasons
 from tests.machine.checks import computers
 from tests.machine.checks.computers import GB, by_rule, card, changed, with_card
 

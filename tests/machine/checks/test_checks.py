@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from perfkit.machine.checks import checks
-from perfkit.machine.gpu import Driver, Holder
 from perfkit.machine.load import observed
-from perfkit.machine.record import Machine, Said, Start
+from perfkit.machine.record import Driver, Holder, Machine, Said, Start
 from perfkit.machine.starting import said
 from tests.machine import trees
 from tests.machine.checks import computers

@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.checks import cores
+from perfkit.machine.checks import hardware as cores
 from perfkit.machine.record import Busy, Disk, Load, Processor
 from tests.machine.checks.computers import GB, by_rule, changed, says, workstation
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.machine.checks import software
-from perfkit.machine.gpu import Driver
+from perfkit.machine.record import Driver
 from tests.machine.checks import computers
 from tests.machine.checks.computers import by_rule, changed, says
 

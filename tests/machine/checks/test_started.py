@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.machine.checks import checks, started
+from perfkit.machine.checks import checks
+from perfkit.machine.checks import software as started
 from perfkit.machine.checks.base import Words
 from perfkit.machine.record import Proof, Said
 from perfkit.machine.starting import child
@@ -112,7 +113,7 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule(CASES)
 
 def test_nothing_is_said_of_a_tensorflow_that_was_not_started():
     machine = changed(WITH, start=None)
-    assert [check for rule in started.RULES for check in rule(machine)] == []
+    assert [check for rule in started.START for check in rule(machine)] == []
 
 
 @pytest.mark.parametrize(

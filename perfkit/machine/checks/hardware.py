@@ -1,13 +1,20 @@
-"""Which GPU may TensorFlow use, how fast is it set to be, and who else uses it?"""
+"""What slows the GPU, the cores, the memory and the disk of this machine?"""
 
 from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.machine import gpu as machine_gpu
 from perfkit.machine.checks import base
 from perfkit.machine.checks.base import Check, Words, fine, say
-from perfkit.machine.gpu import Gpu, Holder
-from perfkit.machine.record import Machine
+from perfkit.machine.record import (
+    BUSY,
+    Gpu,
+    Holder,
+    Load,
+    Machine,
+    Processor,
+    chosen_gpus,
+    link_rate,
+)
 
 _OFF = ("", "0", "false")
 # Cards that TensorFlow had kernels for until 2.16.
@@ -19,7 +26,7 @@ def hidden(machine: Machine) -> Iterator[Check]:
     chosen = machine.environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is None or not machine.gpus:
         return
-    numbers = machine_gpu.chosen(machine.gpus, machine.environment)
+    numbers = chosen_gpus(machine.gpus, machine.environment)
     count = len(machine.gpus)
     # Those that are named otherwise are taken to be there.
     left = min(count, len(chosen.split(","))) if numbers is None else len(numbers)
@@ -88,7 +95,7 @@ def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
     return reason, Words(machine)["newer_driver"]
 
 
-CARD = (hidden, kernels)
+GPU_CHOICE = (hidden, kernels)
 
 
 # What every healthy card meets under full load: it was designed to.
@@ -126,14 +133,14 @@ def narrow(machine: Machine) -> Iterator[Check]:
         if not all(best) or now == (None, None) or gpu.divided:
             continue
         now = now[0] or best[0], now[1] or best[1]
-        here, there = machine_gpu.rate(*now), machine_gpu.rate(*best)
-        could = f"card and slot can do {_words(*best)}"
+        here, there = link_rate(*now), link_rate(*best)
+        could = f"card and slot can do {_link_words(*best)}"
         if here and there and here < there:
-            evidence = f"{name}: {_words(*now)} {when}; {could}."
+            evidence = f"{name}: {_link_words(*now)} {when}; {could}."
             yield say(machine, "slow-link", evidence, cost=0.5 * (1 - here / there))
         else:
             title = "The link to the GPU is as fast as it can be"
-            yield fine("link", title, f"{name}: {_words(*now)} {when}.")
+            yield fine("link", title, f"{name}: {_link_words(*now)} {when}.")
 
 
 def unwatched(machine: Machine) -> Iterator[Check]:
@@ -146,19 +153,19 @@ def unwatched(machine: Machine) -> Iterator[Check]:
 
 def _works(gpu: Gpu) -> bool:
     """Whether it works at the moment of asking, so that what it says then counts."""
-    return gpu.busy is not None and gpu.busy >= machine_gpu.BUSY
+    return gpu.busy is not None and gpu.busy >= BUSY
 
 
-def _words(generation: int | None, width: int | None) -> str:
-    speed = machine_gpu.rate(generation, width)
+def _link_words(generation: int | None, width: int | None) -> str:
+    speed = link_rate(generation, width)
     in_gigabytes = f" ({units.rate(speed / 1e9, 'GB')})" if speed else ""
     return f"PCIe {generation} ×{width}{in_gigabytes}"
 
 
 # A desktop and its browser hold a tenth of a small card and rarely work on it.
-_MUCH = 0.2
+_MUCH_MEMORY = 0.2
 # Where the driver does not say who holds the memory, a desktop may hold more.
-_MUCH_OF_UNKNOWN = 0.5
+_MUCH_UNKNOWN_MEMORY = 0.5
 _ALL = 0.9
 
 
@@ -168,7 +175,7 @@ def others(machine: Machine) -> Iterator[Check]:
         known = _are_known(gpu)
         taken, who = _taken(gpu)
         own = any(holder.own for holder in gpu.holders or ())
-        worked_on = gpu.busy is not None and gpu.busy >= _MUCH and not own
+        worked_on = gpu.busy is not None and gpu.busy >= _MUCH_MEMORY and not own
         if taken is None and not worked_on:
             continue
         facts = []
@@ -177,7 +184,7 @@ def others(machine: Machine) -> Iterator[Check]:
         if gpu.busy is not None:
             facts.append(f"it is busy {units.percent(gpu.busy)} of the time")
         evidence = f"{name}: {' and '.join(facts)}."
-        limit = _MUCH if known else _MUCH_OF_UNKNOWN
+        limit = _MUCH_MEMORY if known else _MUCH_UNKNOWN_MEMORY
         if (taken or 0) < limit and not worked_on:
             yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
             continue
@@ -220,4 +227,116 @@ def _taken(gpu: Gpu) -> tuple[float | None, str]:
     return held / gpu.memory, f" by {names}" if names else ""
 
 
-USE = (others, throttled, narrow, unwatched)
+GPU_SPEED = (others, throttled, narrow, unwatched)
+
+
+# A quota this near to all cores costs less than can be measured.
+_NEARLY_ALL = 0.95
+# Other programs that leave nine cores of ten disturb little.
+_MUCH_LOAD = 0.1
+_QUOTA = " A quota also stops all threads for the rest of each period."
+
+
+def granted(machine: Machine) -> Iterator[Check]:
+    """A container, a scheduler or an affinity grants fewer cores than there are."""
+    share = machine.cores_granted / machine.cores
+    words = f"{units.significant(machine.cores_granted)} of {machine.cores} cores"
+    limits = limiting(machine)
+    may = f"This process may use {words} ({machine.cpu})."
+    evidence = " ".join([may, *limits.values()])
+    if share >= _NEARLY_ALL:
+        yield fine("cores", "All cores may be used", evidence)
+        return
+    counts = {"all": machine.cores, "last": machine.cores - 1}
+    # An affinity that is lifted helps little where a quota stays.
+    limit = "quota" if "quota" in limits or not limits else "affinity"
+    yield say(
+        machine,
+        "few-cores",
+        evidence,
+        cost=0.6 * (1 - share),
+        cores=words,
+        quota=_QUOTA if "quota" in limits else "",
+        remedy=Words(machine, blanks=counts)[f"lift_{limit}"],
+    )
+
+
+def limiting(machine: Machine) -> dict[str, str]:
+    """What grants fewer cores than there are, a sentence each: a quota, an affinity."""
+    few = _NEARLY_ALL * machine.cores
+    quota, affinity = machine.cores_quota, machine.cores_affinity
+    limits = {}
+    if quota and quota < few:
+        limits["quota"] = f"A quota grants the time of {units.significant(quota)}."
+    if affinity and affinity < few:
+        limits["affinity"] = f"Its affinity names {affinity}."
+    return limits
+
+
+def busy(machine: Machine) -> Iterator[Check]:
+    """Other programs keep cores busy that a training would use."""
+    load = machine.load or Load()
+    if load.others is None:
+        return
+    free = machine.cores - load.others
+    lost = max(0.0, machine.cores_granted - free) / machine.cores_granted
+    top = ", ".join(
+        f"{program.program} {units.significant(program.cores, 2)}"
+        for program in load.top[:3]
+    )
+    evidence = (
+        f"Other programs kept {units.significant(load.others, 2)} of {machine.cores} "
+        f"cores busy{f': {top}' if top else ''}."
+    )
+    if lost < _MUCH_LOAD:
+        yield fine("load", "Other programs leave the cores that may be used", evidence)
+    else:
+        yield say(machine, "busy-cores", evidence, cost=0.6 * min(1.0, lost))
+
+
+# There "powersave" follows the load; with every other driver it is the lowest speed.
+_FOLLOWS_LOAD = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
+
+
+def saving(machine: Machine) -> Iterator[Check]:
+    """A battery, or a setting, keeps the cores below their speed."""
+    processor = machine.processor or Processor()
+    governor, driver = processor.governor, processor.frequency_driver
+    if machine.load and machine.load.on_battery:
+        yield say(machine, "battery", "The charger is not connected.")
+    elif processor.preference == "power":
+        evidence = "Its energy performance preference is power."
+        yield say(machine, "saving-power", evidence)
+    elif governor == "powersave" and driver and driver not in _FOLLOWS_LOAD:
+        evidence = f"The governor is {governor}, the driver is {driver}."
+        yield say(machine, "saving-power", evidence)
+
+
+# Importing TensorFlow took 0.6 GB; a model, its input and a notebook come on top.
+_LITTLE = 4e9
+_LITTLE_FREE = 1.5e9
+
+
+def memory(machine: Machine) -> Iterator[Check]:
+    """Little memory, or little of it left."""
+    free = machine.load.memory_free if machine.load else None
+    evidence = f"{units.size(machine.memory)} of RAM may be used"
+    if machine.memory_present and machine.memory_present > machine.memory:
+        evidence += f" of {units.size(machine.memory_present)}"
+    evidence += f", {units.size(free)} are free." if free is not None else "."
+    if machine.memory < _LITTLE:
+        yield say(machine, "little-memory", evidence)
+    elif free is not None and free < _LITTLE_FREE:
+        yield say(machine, "little-memory-left", evidence)
+    else:
+        yield fine("memory", "There is memory to work with", evidence)
+
+
+def windows_drive(machine: Machine) -> Iterator[Check]:
+    """A Windows drive seen from WSL is read through a server in between."""
+    if machine.disk and machine.disk.windows:
+        evidence = f"The folder is on {machine.disk.filesystem or 'a Windows drive'}."
+        yield say(machine, "windows-drive", evidence)
+
+
+PROCESSOR = (granted, busy, saving, memory, windows_drive)
