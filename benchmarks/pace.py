@@ -32,10 +32,11 @@ SECONDS = {
     "perfkit.profile": 20,
     "perfkit.doctor": 5,
     "perfkit.compare": 5,
+    "perfkit.classroom": 5,
     "perfkit.fresh": 20,
 }
-# The panels that take another time than that of an experiment.
-PANELS = {"passport": 180, "compare": 5, "class": 5}
+# The panel that takes another time than that of an experiment.
+PANELS = {"passport": 180}
 EXERCISE = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 BUDGET = re.compile(r"budget\W+(?:to )?(\d+)")
 CALL = re.compile("|".join(map(re.escape, SECONDS)))

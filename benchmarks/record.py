@@ -28,7 +28,7 @@ from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
-from perfkit.panel.panel import NAMES
+from perfkit.panel.panel import PASSPORT
 from perfkit.profiling.profile import save
 from perfkit.race.race import is_unwritten
 
@@ -94,7 +94,7 @@ def code_of(notebook):
 def _asks(node):
     if not isinstance(node, ast.Call) or ast.unparse(node.func) not in ASKING:
         return False
-    return getattr(node.args[0], "value", "") not in NAMES
+    return getattr(node.args[0], "value", "") != PASSPORT
 
 
 def _makes_no_use_of_results(node):

@@ -13,8 +13,6 @@ from perfkit.experiments.session import Session
 from perfkit.findings.record import Finding
 from perfkit.measure.launcher import launcher
 from perfkit.panel import view
-from perfkit.panel.class_panel import ClassPanel
-from perfkit.panel.compare_panel import ComparePanel
 from perfkit.panel.controls import Controls
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.passport_panel import PassportPanel
@@ -31,33 +29,8 @@ from perfkit.runs import (
     seconds,
 )
 
-MachinesPanel = PassportPanel | ComparePanel | ClassPanel
-
-# Each with what it takes, as the verb of the same name does.
-_PANELS: dict[str, tuple[Callable[..., MachinesPanel], tuple[str, ...]]] = {
-    "passport": (PassportPanel, ("out", "budget", "label", "with_names")),
-    "compare": (ComparePanel, ("a", "b", "folder", "guess")),
-    "class": (ClassPanel, ("folder", "you")),
-}
-NAMES = tuple(_PANELS)
-
-
-def machines_panel(name: str, **given: Any) -> MachinesPanel:
-    """Make the panel of this name; what is None or "" was not given.
-
-    Raises:
-        BadParameterError: Something was given that it does not take.
-    """
-    make, takes = _PANELS[name]
-    asked = {key: value for key, value in given.items() if value not in (None, "")}
-    if not asked.keys() <= {*takes}:
-        wrong = ", ".join(sorted(asked.keys() - {*takes}))
-        raise BadParameterError(
-            f'The panel "{name}" takes {", ".join(takes)}, and not {wrong}.'
-        )
-    return make(**asked)
-
-
+PASSPORT = "passport"
+_PASSPORT_TAKES = ("out", "budget", "label", "with_names")
 _READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
 
 
@@ -71,22 +44,20 @@ def panel(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
     **parameters: Any,
-) -> "Panel | DiagnosisPanel | MachinesPanel":
+) -> "Panel | DiagnosisPanel | PassportPanel":
     """Make a panel; as the last line of a cell it is shown.
 
     It is that of an experiment or, given a function that makes a training of your own,
     that of its diagnosis, with a button that applies what the report says; given two,
-    or what a side has besides (``env="TF_A=1"``), that of their race. Three more are
-    about machines: ``"passport"`` makes that of this one, ``"compare"`` compares two,
-    and ``"class"`` shows a folder of them. They take what ``perfkit.passport``,
-    ``perfkit.compare`` and ``perfkit.classroom`` take.
+    or what a side has besides (``env="TF_A=1"``), that of their race. ``"passport"``
+    records this machine, and takes what ``perfkit.passport`` takes.
 
     Nothing runs before Run is pressed. ``panel.result()`` in a later cell gives what
     was found, and runs with what is set if nothing was found yet.
 
     Args:
         what: The name of an experiment, an experiment, the function of a training, or
-            one of the three names above.
+            ``"passport"``.
         budget: The seconds set at first; 60, 180 where there is a GPU, or for a
             diagnosis and a race as many as it needs, unless PERFKIT_BUDGET says
             otherwise.
@@ -103,10 +74,18 @@ def panel(
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
     """
-    if isinstance(what, str) and what in NAMES:
-        rest = {"guess": guess, "seed": seed, "replay": replay, **parameters}
-        return machines_panel(what, budget=budget, folder=folder, **rest)
     how: dict[str, Any] = {"guess": guess, "seed": seed, "folder": folder}
+    if what == PASSPORT:
+        settings = {"budget": budget, "replay": replay, **how, **parameters}
+        settings = {
+            n: value for n, value in settings.items() if value not in (None, "")
+        }
+        if unknown := ", ".join(sorted(settings.keys() - {*_PASSPORT_TAKES})):
+            raise BadParameterError(
+                f'The panel "{PASSPORT}" takes {", ".join(_PASSPORT_TAKES)}, and not '
+                f"{unknown}."
+            )
+        return PassportPanel(**settings)
     if isinstance(what, str | Experiment):
         chosen = experiment_of(what, parameters)
         budget = default_budget() if budget is None else seconds("budget", budget)

@@ -1,7 +1,6 @@
 """The widgets of a panel and how they lie on the page."""
 
 import collections
-import re
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
@@ -152,12 +151,6 @@ def download(name: str, text: str, what: str = "page", of: str = "") -> str:
     )
 
 
-def file_stem(kind: str, name: str) -> str:
-    """What to call a page about this: letters that every system takes."""
-    words = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:80]
-    return f"{kind}-{words}" if words else kind
-
-
 def static_html(
     question: str, settings: Iterable[tuple[str, str]], finding: Finding | None
 ) -> str:
@@ -185,21 +178,30 @@ def no_run(verb: str) -> str:
     )
 
 
-class StatusView:
+class RunView:
     """What a reader sees and presses, with a sentence on what the panel does.
 
+    Args:
+        what: What Run does.
+        kept: What Stop does.
+
     Attributes:
-        chart: What the panel does, how far it is and, of a run, the live chart.
+        chart: What the panel does, how far it is, and the live chart.
         box: All of it.
+        run: Starts a run.
+        stop: Ends it.
     """
 
     # What waits while the panel is at work.
     _waiting: tuple[Any, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(
+        self, what: str, kept: str = "End the run and keep what was measured"
+    ) -> None:
         self.chart = LiveChart()
         self.box = widgets.VBox()
         self.box.add_class("perfkit-panel")
+        self.run, self.stop = button("Run", what, "primary"), button("Stop", kept)
 
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
@@ -207,43 +209,19 @@ class StatusView:
         self.box.remove_class(_ANSWERED)
 
     def enable(self, *, running: bool) -> None:
-        """Let pressed and changed be what has a meaning now."""
-        for widget in self._waiting:
-            widget.disabled = running
-        answer_at_once(*self._waiting)
-
-
-class RunView(StatusView):
-    """What has a Run and a Stop.
-
-    Args:
-        what: What Run does.
-        kept: What Stop does.
-
-    Attributes:
-        run: Starts a run.
-        stop: Ends it.
-    """
-
-    def __init__(
-        self, what: str, kept: str = "End the run and keep what was measured"
-    ) -> None:
-        super().__init__()
-        self.run, self.stop = button("Run", what, "primary"), button("Stop", kept)
-
-    def enable(self, *, running: bool) -> None:
         """Let one of the two be pressed and stand out; the panel looks as it is.
 
         Run keeps its place, so that a second click on it does not hit Stop.
         """
-        super().enable(running=running)
+        for widget in self._waiting:
+            widget.disabled = running
         run, stop = self.run, self.stop
         run.disabled, stop.disabled = running, not running
         run.button_style = "" if running else "primary"
         stop.button_style = "primary" if running else ""
         stop.layout.display = "" if running else "none"
         (self.box.add_class if running else self.box.remove_class)("perfkit-at-work")
-        answer_at_once(run, stop)
+        answer_at_once(*self._waiting, run, stop)
 
 
 READY = "Ready: press Run."

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import ipywidgets as widgets
 
 from perfkit.errors import PerfkitError, RunError
-from perfkit.panel.view import Runs, RunView, StatusView
+from perfkit.panel.view import Runs, RunView
 from perfkit.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
 
 _NO_THREAD = (
@@ -68,10 +68,10 @@ class Worker:
 
 
 # By cell: the execution that made it, and the panel.
-_made: "dict[str, list[tuple[str, Working[Any]]]]" = {}
+_made: "dict[str, list[tuple[str, Measuring[Any]]]]" = {}
 
 
-def take_over(panel: "Working[Any]", otherwise: str) -> None:
+def take_over(panel: "Measuring[Any]", otherwise: str) -> None:
     """Stop what earlier runs of this cell made, and remember what this one makes.
 
     ``otherwise`` stands for the cell where the front end does not tell it.
@@ -110,8 +110,23 @@ _LOST = """<style>
 Found = TypeVar("Found")
 
 
-class Working(Generic[Found]):
-    """A panel that does what it is asked to in a thread, one thing after the other.
+def _class_budget() -> Any:
+    """The sentence of a panel whose budget was set for all of a class."""
+    told = f"{default_budget():g} s was set for every panel here ({BUDGET_VARIABLE})"
+    return widgets.HTML(
+        f'<p class="perfkit-cost">A budget of {told}; you can give a run another.</p>'
+    )
+
+
+class Stoppable(Protocol):
+    """What takes long, and ends when it is told to."""
+
+    def stop(self) -> None:
+        """End it; callable from any thread."""
+
+
+class Measuring(Generic[Found]):
+    """A panel that measures in a thread of its own, until it is done or stopped.
 
     What it finds by that is ``Found``.
 
@@ -128,7 +143,12 @@ class Working(Generic[Found]):
     what = "This"
     nothing = ""
 
-    def __init__(self, name: str, view: StatusView, question: str) -> None:
+    def __init__(self, name: str, view: RunView, question: str) -> None:
+        self._stopped = threading.Event()
+        self._measured: Stoppable | None = None
+        if os.environ.get(BUDGET_VARIABLE):
+            first, *others = view.box.children
+            view.box.children = (first, _class_budget(), *others)
         self._shown, self._question = view, question
         self._worker = Worker(f"perfkit-panel-{name}")
         self._starting = threading.Lock()
@@ -138,6 +158,8 @@ class Working(Generic[Found]):
         self._told = ""
         self._display: Any = None
         take_over(self, name)
+        view.run.on_click(lambda _: self.start())
+        view.stop.on_click(lambda _: self.stop())
 
     def __repr__(self) -> str:
         found = self._known()
@@ -162,7 +184,10 @@ class Working(Generic[Found]):
         self._ask(self._run)
 
     def stop(self) -> None:
-        """End what is running; what takes a moment only is let end."""
+        """End the run, as Stop does; what was measured by then counts."""
+        self._stopped.set()
+        if self._measured is not None:
+            self._measured.stop()
 
     def wait(self) -> None:
         """Return once it is not at work; an interrupt is Stop."""
@@ -176,7 +201,8 @@ class Working(Generic[Found]):
         with self._starting:
             if self.running:
                 return
-            self._forget_stop()
+            # A Stop that was meant for what is over.
+            self._stopped.clear()
             self._idle.clear()
         try:
             self._worker.ask(lambda: self._do(task))
@@ -184,9 +210,6 @@ class Working(Generic[Found]):
             self._error = error
             self._tell(str(error))
             self._idle.set()
-
-    def _forget_stop(self) -> None:
-        """Take back a Stop that was meant for what is over."""
 
     def _soon(self, task: Callable[[], None]) -> None:
         """Let a task be done that takes a moment, after what is being done."""
@@ -274,44 +297,6 @@ class Working(Generic[Found]):
         if isinstance(error, PerfkitError):
             return str(error)
         return f"{self.what} broke off: {type(error).__name__}: {error}."
-
-
-def _class_budget() -> Any:
-    """The sentence of a panel whose budget was set for all of a class."""
-    told = f"{default_budget():g} s was set for every panel here ({BUDGET_VARIABLE})"
-    return widgets.HTML(
-        f'<p class="perfkit-cost">A budget of {told}; you can give a run another.</p>'
-    )
-
-
-class Stoppable(Protocol):
-    """What takes long, and ends when it is told to."""
-
-    def stop(self) -> None:
-        """End it; callable from any thread."""
-
-
-class Measuring(Working[Found]):
-    """A panel whose work takes long and can be stopped."""
-
-    def __init__(self, name: str, view: RunView, question: str) -> None:
-        self._stopped = threading.Event()
-        self._measured: Stoppable | None = None
-        if os.environ.get(BUDGET_VARIABLE):
-            first, *others = view.box.children
-            view.box.children = (first, _class_budget(), *others)
-        super().__init__(name, view, question)
-        view.run.on_click(lambda _: self.start())
-        view.stop.on_click(lambda _: self.stop())
-
-    def stop(self) -> None:
-        """End the run, as Stop does; what was measured by then counts."""
-        self._stopped.set()
-        if self._measured is not None:
-            self._measured.stop()
-
-    def _forget_stop(self) -> None:
-        self._stopped.clear()
 
     def _sign(self, runs: Runs) -> None:
         """Let what is typed as author and note be on the pages of the runs."""

@@ -10,7 +10,6 @@ import pytest
 
 from tests.browser.conftest import REPOSITORY, run_cell
 from tests.lab.server import running_lab
-from tests.panel.runs import put
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 SHOWN = """\
@@ -23,12 +22,9 @@ panel"""
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A server beside two passports, whose kernels have no TensorFlow to load."""
+    """A server whose kernels have no TensorFlow to load."""
     root, home = (tmp_path_factory.mktemp(name) for name in ("checkout", "home"))
     (root / "notebooks").mkdir()
-    for name, times in (("mine", 1.0), ("theirs", 0.4)):
-        rates = {"JPEG decode": times, "tf.data map": times}
-        put(name, root / "notebooks", rates=rates)
     without = REPOSITORY / "tests" / "guilty" / "without_tensorflow"
     found = os.pathsep.join(map(str, (REPOSITORY, without)))
     with running_lab(root, home, PYTHONPATH=found) as server:
@@ -420,41 +416,6 @@ def test_the_controls_of_a_real_experiment_start_nothing(show, lab, screenshot):
     assert "is no folder" in state(page, "give the path of one")
     assert page.locator(".perfkit-doing").is_hidden()
     assert not trials(lab)
-
-
-COMPARE = """\
-import perfkit
-panel = perfkit.panel("compare")
-panel"""
-
-
-def test_two_machines_from_two_pickers_to_a_page(show, screenshot):
-    page = show(COMPARE)
-    pickers = page.locator(".perfkit-panel select")
-    labels = pickers.nth(0).locator("option").all_inner_texts()
-    mine, theirs = (next(o for o in labels if name in o) for name in ("mine", "theirs"))
-    pickers.nth(0).select_option(label=mine)
-    pickers.nth(1).select_option(label=theirs)
-    button(page, "Compare").click()
-    state(page, "Compared")
-    page.locator(
-        ".perfkit-found", has_text="Most of the difference is input"
-    ).wait_for()
-    assert page.locator(".perfkit-panel svg.perfkit-chart").count() == 2
-    assert serious(page) == []
-    page.set_viewport_size({"width": 1280, "height": 2400})
-    screenshot("compare")
-    page.set_viewport_size({"width": 700, "height": 2400})
-    screenshot("compare-narrow")
-    assert overflowing(page) == []
-    with page.expect_download() as saved:
-        page.get_by_role("link", name="Download page").click()
-    assert saved.value.suggested_filename.startswith("compare-")
-    choose(page, "Settings", "Theme", "JupyterLab Dark")
-    page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
-    assert serious(page) == []
-    page.set_viewport_size({"width": 1280, "height": 2400})
-    screenshot("compare-dark")
 
 
 # The theme outlives a test: whoever follows begins by choosing one.

@@ -4,7 +4,6 @@ import base64
 import re
 import threading
 
-from perfkit.machines.record import save
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.plan import (
     Finished,
@@ -15,7 +14,6 @@ from perfkit.measure.plan import (
     TrialStarted,
 )
 from tests.findings import made
-from tests.machines.pairs import passport
 
 LONG_S = 30
 _LINK = re.compile(r'download="([^"]+)"[^>]*href="data:[\w/]+;base64,([^"]+)"')
@@ -86,11 +84,6 @@ def links(html):
     """What the links of a panel save: a file's name and its text each."""
     found = _LINK.findall(html)
     return [(name, base64.b64decode(held).decode()) for name, held in found]
-
-
-def put(name, folder, **more):
-    """Save a passport as ``NAME.json``; give its path."""
-    return save(passport(label=name, **more), folder / f"{name}.json")
 
 
 def state(panel):

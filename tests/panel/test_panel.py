@@ -346,7 +346,7 @@ def test_a_panel_takes_the_budgets_that_the_verbs_take(budget, shown):
         ("data-pipeline", {"size": 3}, "is no parameter"),
         (3, {}, "takes a function"),
         (one, {"replay": "1"}, "and no more"),
-        ("compare", {"seed": 3}, "takes a, b, folder, guess, and not seed"),
+        ("passport", {"seed": 3}, "takes out, budget, label, with_names, and not seed"),
         ("passport", {"budget": 1e9}, "budget is"),
     ],
 )
