@@ -325,26 +325,23 @@ def _show(asked: Namespace) -> int:
 
 def _passport(asked: Namespace) -> int:
     from perfkit.findings.report import sayer
-    from perfkit.machines.recording import ready
+    from perfkit.machines.record import save
+    from perfkit.machines.recording import new_file, new_recorder
     from perfkit.machines.report import preview
 
-    making = ready(
-        asked.out,
-        budget=asked.budget,
-        label=asked.label,
-        with_names=asked.with_names,
+    path = new_file(asked.out)
+    recorder = new_recorder(
+        path, asked.budget, asked.label, with_names=asked.with_names
     )
-    making.make(_display())
-    made, say = making.passport(), sayer(_console())
-    _show_report(made, asked)
-    if making.unsaved or made.path is None:
-        raise RunError(making.unsaved)
+    passport, say = recorder.record(_display()), sayer(_console())
+    _show_report(passport, asked)
+    written = save(passport, path)
     say()
-    say(preview(made, made.path.stat().st_size))
-    say(f"Written: {made.path}")
-    if made.stopped:
+    say(preview(passport, written.stat().st_size))
+    say(f"Written: {written}")
+    if passport.stopped:
         return INTERRUPTED
-    return DONE if made.has_rates else FAILED
+    return DONE if passport.has_rates else FAILED
 
 
 def _class(asked: Namespace) -> int:

@@ -86,8 +86,6 @@ class Passport(Saved):
         missed: Why a part of it is missing, a sentence each.
         budget_s: Seconds it was given.
         stopped: Whether Stop ended it before it was whole.
-        unfinished: True in what is saved while it is made; where it stays so, making
-            it was broken off.
         host: The host's name, ``user`` the user's; "" unless they were asked for.
     """
 
@@ -108,7 +106,6 @@ class Passport(Saved):
     missed: tuple[str, ...] = ()
     budget_s: float
     stopped: bool = False
-    unfinished: bool = False
     host: str = ""
     user: str = ""
 

@@ -17,7 +17,6 @@ from perfkit import __version__, runs
 from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.experiments import experiment
 from perfkit.experiments.session import Session
-from perfkit.findings import store
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement, microbenchmarks
 from perfkit.findings.text import plain
@@ -26,6 +25,7 @@ from perfkit.machine import environment
 from perfkit.machine.checks import checks
 from perfkit.machine.collect import machine
 from perfkit.machine.load import observed
+from perfkit.machine.record import Machine
 from perfkit.machine.starting import started
 from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport, save
 from perfkit.measure.plan import Preparing
@@ -42,6 +42,7 @@ _PREPARING_S = 3.0
 _LATEST = 1.04
 _SHORTEST_S, _LONGEST_S = 1.0, 3600.0
 LONGEST_LABEL, _LONGEST_SENTENCE = 80, 300
+NAMELESS = ("", "")
 # Enough for a chart as wide as a page; half of what a file may hold.
 SAMPLES = 150
 # Bits and states have no mean, and the machine's record holds what was seen of them.
@@ -50,66 +51,66 @@ Columns = dict[str, tuple[float | None, ...]]
 
 
 @dataclass
-class Making:
-    """A passport while it is made; an interrupt may come at any moment.
+class Recorder:
+    """Measures one thing after another on this machine, and makes its passport.
 
     Attributes:
         budget: Seconds for all of it.
         label: What the machine is called.
-        path: The file, which is written anew whenever something was measured.
         names: The host's and the user's name where they are to be in it, else "".
         clock: Gives seconds.
-        findings: What each experiment measured, by its name.
-        unsaved: Why the file could not be written, in a sentence; "" if it was.
-        stopped: Whether it was interrupted.
     """
 
     budget: float
     label: str
-    path: Path | None = None
     names: tuple[str, str] = ("", "")
     clock: Callable[[], float] = time.monotonic
-    findings: dict[str, Finding] = field(default_factory=dict)
-    unsaved: str = ""
-    stopped: bool = False
+    _findings: dict[str, Finding] = field(default_factory=dict)
     _missed: list[str] = field(default_factory=list)
-    _waited: float = 0.0
-    _over: bool = False
+    _waited_s: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
         """End it as an interrupt does, from any thread; what was measured is kept."""
         self._stop.set()
 
-    def make(self, display: Display) -> None:
-        """Measure one thing after another, and keep each."""
-        self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
+    @property
+    def spent(self) -> float:
+        """Seconds of the budget that are gone; waiting for other runs is not in it."""
+        return self.clock() - self._zero - self._waited_s
+
+    def record(self, display: Display) -> Passport:
+        """Look at the machine, then measure for the whole budget."""
+        recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
         self._zero = self.clock()
         # Before anything runs on it.
-        self._machine = machine()
+        here = machine()
         try:
-            self._start(display)
+            if self.budget >= _STARTS_FROM_S:
+                with display.showing("Starting TensorFlow"):
+                    here = replace(here, start=started(_START_S))
+            else:
+                least = f"A budget below {_STARTS_FROM_S:.0f} s"
+                self._missed.append(f"{least} leaves out TensorFlow's start.")
             for name, share in _SHARES.items():
                 self._measure(name, share, display)
         except KeyboardInterrupt:
-            self.stopped = True
-        self._over = True
-        self._keep()
+            self.stop()
+        return self._passport(here, recorded)
 
-    def passport(self) -> Passport:
-        """What there is by now."""
+    def _passport(self, here: Machine, recorded: str) -> Passport:
         from perfkit.experiments.reference_trainings import trainings_of
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
-        findings = self.findings
+        findings = self._findings
         rates, trained = findings.get(MICROBENCHMARKS), findings.get(TRAININGS)
         floors = {name: finding.noise_floor for name, finding in findings.items()}
-        here, watched = self._machine, trained or rates
+        watched = trained or rates
         for finding in findings.values():
             here = replace(here, gpus=observed(here.gpus, finding.samples))
-        passport = Passport(
+        return Passport(
             label=self.label,
-            recorded=self._recorded,
+            recorded=recorded,
             perfkit=__version__,
             machine=here,
             checks=checks(here),
@@ -123,34 +124,15 @@ class Making:
                 for sentence in self._missed
             ),
             budget_s=self.budget,
-            stopped=self.stopped,
-            unfinished=not self._over,
+            stopped=self._stop.is_set(),
             host=self.names[0],
             user=self.names[1],
         )
-        if self.path and self._over and not self.unsaved:
-            store.remember(passport, self.path)
-        return passport
-
-    @property
-    def spent(self) -> float:
-        """Seconds of the budget that are gone; waiting for other runs is not in it."""
-        return self.clock() - self._zero - self._waited
-
-    def _start(self, display: Display) -> None:
-        """Start TensorFlow, and let every device compute."""
-        if self.budget < _STARTS_FROM_S:
-            least = f"A budget below {_STARTS_FROM_S:.0f} s"
-            self._missed.append(f"{least} leaves out TensorFlow's start.")
-            return
-        with display.showing("Starting TensorFlow"):
-            self._machine = replace(self._machine, start=started(_START_S))
 
     def _measure(self, name: str, share: float, display: Display) -> None:
         """Run one experiment for a share of the seconds that are left."""
         seconds = (self.budget - self.spent) * share
-        self.stopped |= self._stop.is_set()
-        if self.stopped:
+        if self._stop.is_set():
             return
         if seconds < _SHORTEST_S:
             self._missed.append(f'The budget ended before "{name}".')
@@ -167,8 +149,7 @@ class Making:
             self._missed.append(f'"{name}" was not measured to its end: {error}')
         finally:
             if session.finding is not None:
-                self.findings[name] = session.finding
-            self._keep()
+                self._findings[name] = session.finding
 
     def _watch(self, session: Session, longest: float, display: Display) -> None:
         """Run a session; end it where Stop or the time says so."""
@@ -182,25 +163,17 @@ class Making:
             for event in events:
                 now = self.clock()
                 if isinstance(event, Preparing) and event.waiting:
-                    self._waited += now - last
+                    self._waited_s += now - last
                 last = now
-                self.stopped |= interrupted.is_set() or self._stop.is_set()
-                if self.stopped or self.spent - began > longest:
+                if interrupted.is_set():
+                    self.stop()
+                if self._stop.is_set() or self.spent - began > longest:
                     session.stop()
                 board.hear(event)
                 display.show(board)
             display.show(board, at_once=True)
-            self.stopped |= interrupted.is_set() or self._stop.is_set()
-
-    def _keep(self) -> None:
-        """Write the file; where that fails, what was measured stays in memory."""
-        if self.path is None:
-            return
-        try:
-            save(self.passport(), self.path)
-            self.unsaved = ""
-        except PerfkitError as error:
-            self.unsaved = str(error)
+            if interrupted.is_set():
+                self.stop()
 
 
 def benchmark_rates(
@@ -269,64 +242,76 @@ def passport(
     Raises:
         BadParameterError: A value that is not accepted, or a file that is there.
     """
-    making = ready(out, budget=budget, label=label, with_names=with_names)
-    making.make(display_here())
-    if making.unsaved:
-        warnings.warn(making.unsaved, stacklevel=2)
-    return making.passport()
+    path = None if out is None else new_file(out)
+    recorder = new_recorder(path, budget, label, with_names=with_names)
+    passport = recorder.record(display_here())
+    if path:
+        try:
+            save(passport, path)
+        except PerfkitError as error:
+            # What was measured is worth more than the file.
+            warnings.warn(str(error), stacklevel=2)
+    return passport
 
 
-def make_passport(
-    budget: float = BUDGET_S, *, label: str = "", display: Display | None = None
-) -> Passport:
-    """Record the machine that this runs on, and write no passport file.
-
-    It needs neither a terminal nor the main thread, so a Dask worker can call it; what
-    comes home is ``to_json`` of it.
+def new_recorder(
+    path: Path | None = None,
+    budget: float | None = None,
+    label: str = "",
+    *,
+    with_names: bool = False,
+) -> Recorder:
+    """Refuse before measuring what would fail after it; nothing has begun then.
 
     Args:
-        budget: Seconds to spend on all of it.
+        path: Where the passport will be saved, for its name; None for nowhere.
+        budget: Seconds, as for ``passport``; so are the others.
         label: What to call the machine.
-        display: Where progress is drawn; None for nowhere.
+        with_names: Whether the host's and the user's name are in it.
 
     Raises:
         BadParameterError: A value that is not accepted.
     """
-    making = ready(None, budget=budget, label=label)
-    making.make(display or Display())
-    return making.passport()
+    title = check_label(label) or (plain(path.stem) if path else "this machine")
+    seconds = runs.default_budget(BUDGET_S)
+    if budget is not None:
+        seconds = runs.seconds("budget", budget)
+        if not 1 <= seconds <= _LONGEST_S:
+            raise BadParameterError(
+                f"budget is {budget!r}; give seconds from 1 to {_LONGEST_S:.0f}."
+            )
+    return Recorder(
+        seconds, title[:LONGEST_LABEL], own_names() if with_names else NAMELESS
+    )
 
 
-def ready(
-    out: str | Path | None,
-    *,
-    budget: float | None = None,
-    label: str = "",
-    with_names: bool = False,
-) -> Making:
-    """Refuse before measuring what would fail after it; nothing has begun then.
+def check_label(label: str) -> str:
+    """A label as it stands in a passport.
 
     Raises:
-        BadParameterError: A value that is not accepted, or a file that is there.
+        BadParameterError: It is no text, or too long.
     """
     if not isinstance(label, str) or len(label) > LONGEST_LABEL:
         raise BadParameterError(
             f"label is {label!r}; give a name of at most {LONGEST_LABEL} letters."
         )
-    path, seconds = _new_file(out), _budget(budget)
-    host, user = "", ""
-    if with_names:
-        host = platform.node()
-        # A container may run under a user number that has no name.
-        with contextlib.suppress(KeyError, OSError, ImportError):
-            user = getpass.getuser()
-    title = plain(label) or (plain(path.stem) if path else "this machine")
-    return Making(seconds, title[:LONGEST_LABEL], path, (host, user))
+    return plain(label)
 
 
-def _new_file(out: str | Path | None) -> Path | None:
-    if out is None:
-        return None
+def own_names() -> tuple[str, str]:
+    """The host's name and the user's; "" where the system does not say."""
+    # A container may run under a user number that has no name.
+    with contextlib.suppress(KeyError, OSError, ImportError):
+        return platform.node(), getpass.getuser()
+    return platform.node(), ""
+
+
+def new_file(out: str | Path) -> Path:
+    """The path of a passport that can be written and is not there yet.
+
+    Raises:
+        BadParameterError: It is no name of such a file.
+    """
     if not isinstance(out, str | Path) or not str(out):
         raise BadParameterError(f"The file is {out!r}; give a name such as lab-7.json.")
     path, name = Path(out).expanduser(), plain(str(out))
@@ -344,13 +329,3 @@ def _new_file(out: str | Path | None) -> Path | None:
             "you may write to."
         )
     return path
-
-
-def _budget(seconds: float | None) -> float:
-    if seconds is None:
-        return runs.default_budget(BUDGET_S)
-    if not 1 <= runs.seconds("budget", seconds) <= _LONGEST_S:
-        raise BadParameterError(
-            f"budget is {seconds!r}; give seconds from 1 to {_LONGEST_S:.0f}."
-        )
-    return runs.seconds("budget", seconds)

@@ -82,8 +82,6 @@ def _remarks(passport: Passport) -> Iterator[str]:
         )
     if passport.stopped:
         yield "It was stopped before it was whole."
-    elif passport.unfinished:
-        yield "Making it was broken off; what is here was measured by then."
 
 
 def _rate(one: BenchmarkRate) -> str:

@@ -9,9 +9,16 @@ import ipywidgets as widgets
 from perfkit import units
 from perfkit.errors import RunError
 from perfkit.findings.text import with_code
-from perfkit.machines import record
-from perfkit.machines.record import Passport, to_json
-from perfkit.machines.recording import LONGEST_LABEL, Making, ready
+from perfkit.machines.record import Passport, save, to_json
+from perfkit.machines.recording import (
+    LONGEST_LABEL,
+    NAMELESS,
+    Recorder,
+    check_label,
+    new_file,
+    new_recorder,
+    own_names,
+)
 from perfkit.machines.report import preview
 from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import boxed, budget_control, labelled, text_control
@@ -95,12 +102,12 @@ def previewed(passport: Passport) -> str:
 class _Progress(Display):
     """How far a whole passport is, which several runs are made for."""
 
-    def __init__(self, chart: LiveChart, making: Making) -> None:
+    def __init__(self, chart: LiveChart, recorder: Recorder) -> None:
         super().__init__()
-        self._chart, self._making = chart, making
+        self._chart, self._recorder = chart, recorder
 
     def _draw(self, board: Board) -> None:
-        spent, budget = self._making.spent, self._making.budget
+        spent, budget = self._recorder.spent, self._recorder.budget
         whole = Board(doing=board.doing, spent=spent, expected=budget)
         self._chart.doing = doing(whole)
 
@@ -139,8 +146,8 @@ class PassportPanel(Measuring[Passport]):
         label: str = "",
         with_names: bool = False,
     ) -> None:
-        seconds = ready(None, budget=budget, label=label).budget
-        file = Path(out) if out else Path(_FILE)
+        seconds = new_recorder(budget=budget, label=label).budget
+        file = Path(out or _FILE)
         called = label or (file.stem if out else _LABEL)
         self.view = PassportView(seconds, called, str(file), names=with_names)
         self._made: Passport | None = None
@@ -161,40 +168,37 @@ class PassportPanel(Measuring[Passport]):
         """What was measured, with the label and the names as they are set."""
         if self._made is None:
             return None
-        host, user = self._names()
+        host, user = own_names() if self.view.names.value else NAMELESS
         # One that is too long is refused by Run and by Save.
-        label = ready(None, label=self.view.label.value[:LONGEST_LABEL]).label
+        label = check_label(self.view.label.value[:LONGEST_LABEL]) or _LABEL
         return replace(self._made, label=label, host=host, user=user)
 
     def _known(self) -> Passport | None:
         return self.passport
 
-    def _names(self) -> tuple[str, str]:
-        return ready(None, with_names=self.view.names.value).names
-
     # What the worker does; only here are widgets changed.
 
     def _run(self) -> None:
-        label = self.view.label.value
-        making = ready(None, budget=float(self.view.budget.value), label=label)
+        budget, label = float(self.view.budget.value), self.view.label.value
+        recorder = new_recorder(budget=budget, label=label)
         self._made, self._saved, self.view.can_save = None, None, False
         self.view.show(None)
         self.view.say(RUNNING)
         try:
-            with self._stoppable(making):
-                making.make(_Progress(self.view.chart, making))
+            with self._stoppable(recorder):
+                passport = recorder.record(_Progress(self.view.chart, recorder))
         finally:
             self.view.chart.doing = {}
-        made = making.passport()
-        if not made.has_rates:
-            nothing = f"Nothing was measured in {units.seconds(made.budget_s)}."
-            begun = making.findings and not made.stopped
+        if not passport.has_rates:
+            nothing = f"Nothing was measured in {units.seconds(passport.budget_s)}."
+            # It has the parameters of what began.
+            begun = passport.parameters and not passport.stopped
             more = ["Give it a larger budget."] if begun else []
-            raise RunError(" ".join([nothing, *more, *made.missed]))
-        self._made, self.view.can_save = made, True
+            raise RunError(" ".join([nothing, *more, *passport.missed]))
+        self._made, self.view.can_save = passport, True
         self.view.show(self.passport)
-        few = not any(one.seconds for one in made.trainings)
-        self.view.say(_STOPPED if made.stopped else _FEW if few else _WHOLE)
+        few = not any(one.seconds for one in passport.trainings)
+        self.view.say(_STOPPED if passport.stopped else _FEW if few else _WHOLE)
 
     def _show_again(self) -> None:
         """Show the file anew where the label or the names were changed."""
@@ -206,8 +210,8 @@ class PassportPanel(Measuring[Passport]):
         passport, path = self.passport, Path(self.view.file.value).expanduser()
         if passport is None:
             return
-        ready(path if path != self._saved else None, label=self.view.label.value)
-        self._saved = record.save(passport, path)
+        check_label(self.view.label.value)
+        self._saved = save(passport, path if path == self._saved else new_file(path))
         self.view.say(f"Saved as {self._saved.resolve()}")
         link = download(f"{path.stem}.json", to_json(passport), "passport")
         self.view.saved.value = f"<p>{link}</p>"

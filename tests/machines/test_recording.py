@@ -10,10 +10,15 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
 from perfkit.machines import recording
-from perfkit.machines.record import load
-from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS, Making, ready
+from perfkit.machines.record import load, to_json
+from perfkit.machines.recording import (
+    MICROBENCHMARKS,
+    TRAININGS,
+    Recorder,
+    new_recorder,
+)
 from perfkit.measure import plan
 from perfkit.progress import Display
 from tests.experiments import references
@@ -71,15 +76,12 @@ def machine(monkeypatch):
     return scripted
 
 
-def record(machine, path=None, *, budget=60.0, **more):
-    being = Making(budget, "lab 7", path, clock=machine, **more)
-    being.make(Display())
-    return being
+def record(machine, *, budget=60.0, **more):
+    return Recorder(budget, "lab 7", clock=machine, **more).record(Display())
 
 
-def test_a_passport_holds_what_both_measurements_found(machine, tmp_path):
-    path = tmp_path / "lab-7.json"
-    found = record(machine, path).passport()
+def test_a_passport_holds_what_both_measurements_found(machine):
+    found = record(machine)
     assert [one.name for one in found.microbenchmarks] == list(parts.RATES)
     assert [t.name for t in found.trainings if t.seconds] == [
         *("tiny dense", "small CNN from memory", "small CNN from JPEG"),
@@ -89,9 +91,7 @@ def test_a_passport_holds_what_both_measurements_found(machine, tmp_path):
     assert found.parameters.keys() == {MICROBENCHMARKS, TRAININGS}
     # The load is that while the trainings ran.
     assert found.samples == SHORT
-    assert not found.unfinished
     assert not found.stopped
-    assert load(path).trainings == load(found.path).trainings
 
 
 def test_the_trainings_get_what_the_microbenchmarks_leave(machine):
@@ -102,7 +102,7 @@ def test_the_trainings_get_what_the_microbenchmarks_leave(machine):
 
 def test_a_measurement_that_takes_too_long_is_ended(machine):
     machine.script(MICROBENCHMARKS, climbed(), *[STEP] * 500)
-    found = record(machine).passport()
+    found = record(machine)
     assert machine.scripts[MICROBENCHMARKS].stopped
     assert machine.now <= 60 * 1.1
     assert not found.stopped
@@ -118,44 +118,33 @@ def test_waiting_for_another_run_is_not_in_the_budget(machine):
 
 def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
     machine.script(MICROBENCHMARKS, climbed(), signal.SIGINT, STEP, STEP)
-    found = record(machine, tmp_path / "a.json").passport()
+    found = record(machine)
     assert machine.scripts[MICROBENCHMARKS].stopped
     assert TRAININGS not in machine.asked
-    kept = load(tmp_path / "a.json")
-    assert kept.stopped
-    rates = [r.rate for r in found.microbenchmarks]
-    assert [r.rate for r in kept.microbenchmarks] == pytest.approx(rates, rel=1e-5)
+    assert found.stopped
     # So does the command, which ends with 130.
     machine.script(MICROBENCHMARKS, climbed(), signal.SIGINT, STEP)
     path = tmp_path / "b.json"
     assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
     assert "stopped before it was whole" in capsys.readouterr().out
-    assert path.exists()
+    kept = load(path)
+    assert kept.stopped
+    rates = [r.rate for r in found.microbenchmarks]
+    assert [r.rate for r in kept.microbenchmarks] == pytest.approx(rates, rel=1e-5)
 
 
 def test_it_can_be_stopped_before_it_has_begun(machine):
-    being = Making(60.0, "lab 7", clock=machine)
-    being.stop()
-    being.make(Display())
+    recorder = Recorder(60.0, "lab 7", clock=machine)
+    recorder.stop()
+    assert recorder.record(Display()).stopped
     assert machine.asked == {}
-    assert being.passport().stopped
-
-
-def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
-    machine.script(TRAININGS, None, SystemExit())
-    with pytest.raises(SystemExit):
-        record(machine, tmp_path / "a.json")
-    kept = load(tmp_path / "a.json")
-    assert kept.unfinished
-    assert kept.microbenchmarks
-    assert not kept.trainings
 
 
 def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
     fell = RunError("It fell in /home/ada/x.")
     machine.script(MICROBENCHMARKS, None, fell)
     machine.scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
-    found = record(machine).passport()
+    found = record(machine)
     assert len(found.missed) == 3
     said = '"machine-ladder" was not measured to its end: It fell in <path>'
     assert said in str(found.missed)
@@ -166,23 +155,25 @@ def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
 
 def test_a_budget_that_is_gone_is_said(machine):
     machine.script(MICROBENCHMARKS, climbed(), STEP, each=70.0)
-    found = record(machine).passport()
+    found = record(machine)
     assert TRAININGS not in machine.asked
     assert found.missed[-1] == 'The budget ended before "reference-trainings".'
 
 
-def test_a_file_that_cannot_be_written_costs_nothing_else(machine, tmp_path):
-    folder = tmp_path / "gone"
-    folder.mkdir()
-    being = Making(60.0, "lab", folder / "a.json", clock=machine)
-    folder.rmdir()
-    folder.write_text("a file")
-    being.make(Display())
-    assert "could not be saved" in being.unsaved
-    assert being.passport().microbenchmarks
+def broken(*_):
+    raise PerfkitError("The disk is full.")
 
 
-def test_no_name_and_no_path_of_this_machine_is_in_the_file(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_written_costs_nothing_else(
+    machine, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(recording, "save", broken)
+    with pytest.warns(UserWarning, match="The disk is full"):
+        found = perfkit.passport(tmp_path / "a.json", budget=60)
+    assert found.microbenchmarks
+
+
+def test_no_name_and_no_path_of_this_machine_is_in_the_file(monkeypatch):
     host = platform.node()
     monkeypatch.setenv("XLA_FLAGS", f"--dump={HOME}/x --who={host}")
     scripts, gone = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}, f"{HOME}/y"
@@ -191,26 +182,25 @@ def test_no_name_and_no_path_of_this_machine_is_in_the_file(tmp_path, monkeypatc
         return Session(RunError(f"Gone: {gone}"), finding=scripts[experiment.name])
 
     monkeypatch.setattr(recording.runs, "open_session", opened)
-    path = tmp_path / "a.json"
-    Making(60.0, "lab", path, clock=Seconds()).make(Display())
-    text = path.read_text()
+    text = to_json(record(Seconds()))
     assert "XLA_FLAGS" in text
     assert HOME not in text
     assert not host or host not in text
     assert json.loads(text)["machine"]["cpu"]
 
 
-def test_names_are_in_it_where_they_were_asked_for(tmp_path, machine):
-    being = ready(tmp_path / "a.json", with_names=True)
-    assert being.names == (platform.node(), getpass.getuser())
-    found = record(machine, names=("dgx-3", "ada")).passport()
+def test_names_are_in_it_where_they_were_asked_for(machine):
+    recorder = new_recorder(with_names=True)
+    assert recorder.names == (platform.node(), getpass.getuser())
+    found = record(machine, names=("dgx-3", "ada"))
     assert (found.host, found.user) == ("dgx-3", "ada")
 
 
 def test_the_label_is_the_files_name_unless_one_is_given(tmp_path):
-    assert ready(tmp_path / "lab-7.json").label == "lab-7"
-    assert ready(tmp_path / "lab-7.json", label="desk").label == "desk"
-    assert ready(None).label == "this machine"
+    path = tmp_path / "lab-7.json"
+    assert new_recorder(path).label == "lab-7"
+    assert new_recorder(path, label="desk").label == "desk"
+    assert new_recorder().label == "this machine"
 
 
 @pytest.mark.parametrize(
@@ -247,14 +237,6 @@ def test_the_command_shows_what_is_in_the_file(machine, tmp_path, capsys, monkey
     assert "In this file (" in said
     assert "Not in it:" in said
     assert f"Written: {path}" in said
-
-
-def test_a_worker_without_a_terminal_gets_a_passport(machine, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    made_there = recording.make_passport(60.0, label="node 7")
-    assert made_there.label == "node 7"
-    assert made_there.trainings
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_microbenchmarks_of_a_finding_are_taken_with_their_limits():
