@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perfkit import documents
+from perfkit.charts.canvas import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
@@ -25,7 +26,6 @@ from perfkit.measure.statistics import WORTH_KNOWING, Comparing
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from perfkit.charts.canvas import Figure
 
 Outcome = (
     Comparing
