@@ -304,9 +304,9 @@ class Code:
     def tensorflow(self, node: ast.AST) -> str:
         """What TensorFlow is called where a node stands."""
         for scope in self.names.above(node):
-            known = self.names.bound(scope) if isinstance(scope, Scope) else {}
-            for name, bound in known.items():
-                if any(getattr(one, "name", "") == "tensorflow" for one in bound):
+            bindings = self.names.bound(scope) if isinstance(scope, Scope) else {}
+            for name, nodes in bindings.items():
+                if any(getattr(node, "name", "") == "tensorflow" for node in nodes):
                     return name
         raise Unsure
 
@@ -476,11 +476,11 @@ class Text:
         lasts = firsts = nodes_in(within)
         if isinstance(within, ast.Dict):
             firsts = [k or v for k, v in zip(within.keys, within.values, strict=True)]
-        closed, found = self._closed(within), []
+        closed, spans = self._closed(within), []
         for first, last in zip(firsts, lasts, strict=True):
             behind = _CLOSING.match(self.source, self.end(last), closed)
-            found.append((self.start(first), behind.end() if behind else closed))
-        return found
+            spans.append((self.start(first), behind.end() if behind else closed))
+        return spans
 
     def _closed(self, within: ast.expr) -> int:
         """Where the closing bracket of a node stands; a tuple may have none."""

@@ -152,7 +152,7 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
 
 
 def _combine(
-    given: Iterable[Cause], code: Code
+    ranked: Iterable[Cause], code: Code
 ) -> tuple[str, list[Cause], list[Cause]]:
     """Make every change whose lines no better one changes.
 
@@ -161,7 +161,7 @@ def _combine(
     """
     changed, splices = set[int](), list[Splice]()
     causes, others = list[Cause](), list[Cause]()
-    for cause in given:
+    for cause in ranked:
         more, _ = _splices(code, cause.change)
         lines = {line for one in more for line in _lines_of(code, one)}
         if not lines.isdisjoint(changed):
@@ -340,16 +340,12 @@ def _without_eager(code: Code) -> Iterator[Splice]:
             yield from _deleted(code, node)
 
 
-def _compiled(name: str, value: str) -> Row:
-    """Give compile an argument; its value may name groups of the change's pattern."""
-
-    def compiled(code: Code, match: re.Match[str]) -> Iterator[Splice]:
-        call = require(code.compile)
-        if len(call.args) > _COMPILED_BY_PLACE:
-            raise Unsure
-        yield from _set(code, call, name, match.expand(value))
-
-    return compiled
+def _compiled(code: Code, name: str, value: str) -> Iterator[Splice]:
+    """Give compile an argument."""
+    call = require(code.compile)
+    if len(call.args) > _COMPILED_BY_PLACE:
+        raise Unsure
+    yield from _set(code, call, name, value)
 
 
 def _many_steps(code: Code, match: re.Match[str]) -> Iterator[Splice]:
@@ -359,7 +355,7 @@ def _many_steps(code: Code, match: re.Match[str]) -> Iterator[Splice]:
         hooks = {getattr(f, "name", "") for f in one.body} & {*STEP_HOOKS}
         if one.name in steering and hooks:
             raise Unsure(_STEERS_EACH.format(one.name, match[1]))
-    yield from _compiled("steps_per_execution", r"\1")(code, match)
+    yield from _compiled(code, "steps_per_execution", match[1])
 
 
 def _left_off(code: Code, match: re.Match[str]) -> Iterator[Splice]:
@@ -478,7 +474,7 @@ def _copied_ahead(code: Code, _: re.Match[str]) -> Iterator[Splice]:
 
 _TABLE: tuple[tuple[str, Row], ...] = (
     ("graph", _graph),
-    ("XLA", _compiled("jit_compile", "True")),
+    ("XLA", lambda code, _: _compiled(code, "jit_compile", "True")),
     (r"(\d+) steps at a time", _many_steps),
     ("without progress bar", lambda code, _: _fitted(code, "verbose", "2")),
     ("|".join(LEFT_OFF), _left_off),

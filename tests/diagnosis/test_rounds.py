@@ -166,7 +166,7 @@ def test_what_no_round_holds_is_unmeasured(gains, dead, names):
 
 
 def test_what_waited_for_what_waited_is_known_with_the_group():
-    inside = replace(MAP, name="deterministic off", after=MAP.name)
+    inside = replace(MAP, name="inner map", after=MAP.name)
     known = measured(rounds=2, without_input=1.0)
     assert unmeasured((CEILING, MAP, inside), known) == ()
     open_yet = measured(rounds=2, without_input=2.0)
