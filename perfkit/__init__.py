@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examination import doctor
     from perfkit.documents import load
-    from perfkit.elsewhere import fresh
     from perfkit.errors import PerfkitError
     from perfkit.experiments import experiment, experiments
     from perfkit.experiments.base import Experiment, variant
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from perfkit.machines.compare import compare
     from perfkit.machines.record import recorded
     from perfkit.machines.recording import passport
+    from perfkit.measure.processes import fresh
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
     from perfkit.profiling.profile import profile
@@ -93,7 +93,6 @@ _NAMES = {
     "diagnosis.steps": "steps",
     "doctor.examination": "doctor",
     "documents": "load",
-    "elsewhere": "fresh",
     "errors": "PerfkitError",
     "experiments": "experiment experiments",
     "experiments.base": "Experiment variant",
@@ -107,6 +106,7 @@ _NAMES = {
     "machines.compare": "compare",
     "machines.record": "recorded",
     "machines.recording": "passport",
+    "measure.processes": "fresh",
     "measure.tick": "READY Note Pause Tick every",
     "panel.panel": "panel",
     "profiling.profile": "profile",

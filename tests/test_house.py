@@ -18,7 +18,6 @@ ORDER = (
     {"account", "experiments", "diagnosis", "profiling"},
     {
         *("accounts", "gallery", "runs", "diagnoses"),
-        *("elsewhere",),
         *("progress", "doctor", "race", "_verbs"),
     },
     {

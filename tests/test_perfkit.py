@@ -104,7 +104,7 @@ def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():
         ("perfkit.panel('data-pipeline')", "anywidget", "lab"),
         ("perfkit.findings()", "pandas", "tables"),
         ("perfkit.export('notebooks/00_start_here.ipynb')", "nbconvert", "lab"),
-        ("open_lab(perfkit.lab.launch.Path())", "jupyterlab", "lab"),
+        ("open_lab(perfkit.lab.Path())", "jupyterlab", "lab"),
     ],
 )
 def test_what_needs_an_extra_says_which_in_one_sentence(call, module, extra):
@@ -112,7 +112,7 @@ def test_what_needs_an_extra_says_which_in_one_sentence(call, module, extra):
         f"import sys; sys.modules[{module!r}] = None; import importlib.util as u; "
         f"find = u.find_spec; "
         f"u.find_spec = lambda name: None if name == {module!r} else find(name); "
-        "import perfkit.lab.launch; from perfkit.lab import open_lab\n"
+        "import perfkit.lab; from perfkit.lab import open_lab\n"
         f"try: {call}\n"
         "except perfkit.PerfkitError as error: print(error)"
     )

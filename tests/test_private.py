@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
+from perfkit import lab
 from perfkit.experiments.shared import cache
 from perfkit.export import export
 from perfkit.findings import store
-from perfkit.lab import launch
 from perfkit.machines import record as passports
 from perfkit.measure import alone, spread
 from perfkit.measure import launcher as launchers
@@ -61,7 +61,7 @@ def make_images(folder):
 
 
 def start_the_lab(folder):
-    launch._make(launch._folders(folder, folder / "homes" / "state" / "lab"))
+    lab._make(lab._folders(folder, folder / "homes" / "state" / "lab"))
     # The layout of the first screen is no secret.
     (made,) = folder.rglob("*.jupyterlab-workspace")
     made.unlink()

@@ -32,7 +32,7 @@ ALLOWED = {
     ("perfkit/diagnosis/script.py", "compile"): "the user's own script",
     ("perfkit/diagnosis/script.py", "exec"): "the user's own script",
     ("perfkit/diagnosis/maker.py", "spec.loader.exec_module"): "the user's own file",
-    ("perfkit/lab/launch.py", "os.execve"): "this Python, which becomes JupyterLab",
+    ("perfkit/lab/__init__.py", "os.execve"): "this Python, which becomes JupyterLab",
     ("start.py", "os.execve"): "the Python that it has just set up",
     ("perfkit/measure/worker.py", "cloudpickle.loads"): OWN_PIPE,
     ("perfkit/measure/launcher.py", "self._messages.recv"): OWN_PIPE,

@@ -12,8 +12,7 @@ from pygments import highlight  # type: ignore[import-untyped]
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 
-from perfkit.export.clean import Outline, clean, printable
-from perfkit.export.pictures import Pictures, inline_only
+from perfkit.export.clean import Outline, Pictures, clean, inline_only, printable
 from perfkit.findings.text import plain
 
 # No cell that a person wrote is longer, and what is parsed slowly ends here.

@@ -23,10 +23,18 @@ from traitlets import Enum, List, default
 
 from perfkit.errors import BadFileError
 from perfkit.export import CODE
-from perfkit.export.clean import Outline, clean, printable, shows_something
+from perfkit.export.clean import (
+    Outline,
+    Pictures,
+    Room,
+    beside,
+    clean,
+    encoded,
+    printable,
+    shows_something,
+)
 from perfkit.export.markdown import highlighted, markdown, mathml, without_dollars
 from perfkit.export.page import UNSIGNED, of_finding, render
-from perfkit.export.pictures import Pictures, Room, beside, encoded
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.store import FOLDER, Recorded, load
 from perfkit.findings.text import minute, plain

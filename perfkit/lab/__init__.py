@@ -1,10 +1,297 @@
-"""JupyterLab as a workshop wants it: the notebook open, and nothing in the way.
+"""JupyterLab as a workshop wants it, and the copies of the notebooks that it shows.
+
+It starts without touching the user's own Jupyter, by becoming a JupyterLab whose
+configuration, settings, workspaces and data live in a folder of the kit's own. No
+``JUPYTER*`` variable gets through to it: one of them may turn the token off or bring in
+another installation's extensions.
+
+Running a notebook changes its file, and a changed file is in the way of the next
+``git pull``. So the lab shows a folder that git ignores, with a copy of each notebook.
+A copy in which a cell was changed is the learner's, and is never written to.
 
 ``settings/`` holds what JupyterLab itself reads: ``overrides.json`` changes defaults
 (no news, no update check, the table of contents in front), ``page_config.json`` leaves
 out whole parts (announcements, extension manager, terminals).
 """
 
-from perfkit.lab.launch import open_lab
+import contextlib
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote
 
-__all__ = ["open_lab"]
+from perfkit.errors import BadFileError, need
+from perfkit.experiments.replay import REPLAY_VARIABLE
+from perfkit.findings.store import write_whole
+from perfkit.measure.alone import private_folder
+from perfkit.runs import BUDGET_VARIABLE, seconds
+
+FIRST_NOTEBOOK = "notebooks/00_start_here.ipynb"
+# Beside the folder of the notebooks: the seconds of every run, for a whole class.
+BUDGET_FILE = "budget.txt"
+_HERE = Path(__file__).resolve().parent
+_SETTINGS = _HERE / "settings"
+# What JupyterLab calls the file of the workspace that it opens by default.
+_WORKSPACE = "default-37a8.jupyterlab-workspace"
+COPIES = "my-notebooks"
+# Which version each copy was made from, by the copy's name.
+_MADE_FROM = ".made-from.json"
+
+
+def open_lab(
+    root: Path,
+    *,
+    notebook: str = FIRST_NOTEBOOK,
+    browser: bool = True,
+    port: int | None = None,
+    state: Path | None = None,
+) -> NoReturn:
+    """Become a JupyterLab server for the files under ``root``; does not return.
+
+    In a checkout of perfkit it shows copies of the notebooks; see ``refresh``. Where
+    ``root`` has a ``budget.txt``, its seconds are the budget of every run that is given
+    none, unless PERFKIT_BUDGET is set already.
+
+    Args:
+        root: The folder that JupyterLab shows.
+        notebook: What is open at the start, relative to ``root``. Where it does not
+            exist, its folder is shown, or ``root``.
+        browser: Whether to open a browser on it.
+        port: The first port to try; the next free one is taken. None for 8888.
+        state: Where JupyterLab keeps settings and workspaces; None for the user's
+            state folder.
+
+    Raises:
+        BadFileError: ``root`` is no folder, or something cannot be written.
+        BadParameterError: ``budget.txt`` holds no number of seconds.
+        MissingPartError: JupyterLab is not installed.
+    """
+    need("jupyterlab", "The lab", "lab")
+    root = root.expanduser().resolve()
+    if not root.is_dir():
+        raise BadFileError(f"{root} is no folder; give the one with the notebooks.")
+    budget = _class_budget(root / BUDGET_FILE)
+    if os.environ.get(REPLAY_VARIABLE):
+        print("Recordings are shown in place of runs.")
+    if (root / FIRST_NOTEBOOK).is_file():
+        shipped, root = root / FIRST_NOTEBOOK, root / COPIES
+        for sentence in refresh(shipped.parent, root):
+            print(sentence)
+        notebook = notebook.removeprefix(f"{shipped.parent.name}/")
+    folders = _folders(root, state or _state_folder())
+    _make(folders)
+    command = _command(root, first_url(root, notebook), browser=browser, port=port)
+    others = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
+    ours = budget | {k: str(v) for k, v in folders.items()}
+    sys.stdout.flush()
+    os.execve(sys.executable, command, others | ours)
+
+
+def _class_budget(file: Path) -> dict[str, str]:
+    """The variable that a file sets for all notebooks, if there is that file."""
+    if BUDGET_VARIABLE in os.environ or not file.is_file():
+        return {}
+    # Editors on Windows begin a file with a mark of its encoding.
+    text = file.read_text(encoding="utf-8-sig", errors="replace").strip()
+    each = seconds(BUDGET_FILE, text)
+    if not os.environ.get(REPLAY_VARIABLE):
+        print(
+            f"A run has a budget of {each:g} s in all notebooks, as {BUDGET_FILE} "
+            "says; delete that file for the usual budgets."
+        )
+    return {BUDGET_VARIABLE: text}
+
+
+def first_url(root: Path, notebook: str) -> str:
+    """The address, below the server's own, of what is open at the start."""
+    for path in (Path(notebook), Path(notebook).parent):
+        if (root / path).exists() and path.parts:
+            return f"/lab/tree/{quote(path.as_posix())}"
+    return "/lab"
+
+
+def _state_folder() -> Path:
+    import platformdirs
+
+    return platformdirs.user_state_path("perfkit", appauthor=False) / "lab"
+
+
+def _command(root: Path, url: str, *, browser: bool, port: int | None) -> list[str]:
+    options = {
+        "config": _HERE / "jupyter_server_config.py",
+        "LabApp.app_settings_dir": _SETTINGS,
+        "ServerApp.root_dir": root,
+        "ServerApp.open_browser": browser,
+        "ServerApp.port": 8888 if port is None else port,
+        "LabApp.default_url": url,
+    }
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    return [sys.executable, "-m", "jupyterlab", *flags]
+
+
+def _folders(root: Path, state: Path) -> Mapping[str, Path]:
+    """Where Jupyter keeps what, by the variable that tells it so."""
+    # What is open in one folder must not come up in another one.
+    workspace = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
+    return {
+        "JUPYTER_CONFIG_DIR": state / "config",
+        "JUPYTER_DATA_DIR": state / "data",
+        "JUPYTERLAB_SETTINGS_DIR": state / "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": state / "workspaces" / workspace,
+    }
+
+
+def _make(folders: Mapping[str, Path]) -> None:
+    """Make the folders, and on the first start the layout of the first screen."""
+    try:
+        for folder in folders.values():
+            private_folder(folder)
+        workspace = folders["JUPYTERLAB_WORKSPACES_DIR"] / _WORKSPACE
+        if not workspace.exists():
+            shutil.copyfile(_SETTINGS / "workspace.json", workspace)
+    except OSError as error:
+        raise BadFileError(
+            f"Cannot write to {error.filename} ({error.strerror}), where the lab keeps "
+            "its settings; set XDG_STATE_HOME to a folder that you can write to."
+        ) from error
+
+
+def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
+    """Bring the copies up to the shipped notebooks.
+
+    A notebook that has no copy gets one. A copy that was run at most is replaced where
+    the shipped notebook is newer; beside one that was changed the newer is put.
+
+    Args:
+        shipped: The folder of the notebooks as they come.
+        copies: The folder that a learner works in; made if need be.
+
+    Returns:
+        What a learner has to know, a sentence each.
+
+    Raises:
+        BadFileError: The copies cannot be written.
+    """
+    try:
+        first = not copies.is_dir()
+        copies.mkdir(exist_ok=True)
+        with _alone(copies):
+            told = tuple(_refreshed(shipped, copies))
+    except OSError as error:
+        raise BadFileError(
+            f"Cannot write to {error.filename or copies} ({error.strerror}), where the "
+            f"lab keeps the notebooks that you work in; make {copies.parent} a folder "
+            "that you can write to, or copy it to one."
+        ) from error
+    where = f"Your notebooks are in {COPIES}/, which git leaves alone."
+    return (where, *told) if first else told
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder, so that two labs that start at once do not write one file."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        # Some network folders cannot be held.
+        with contextlib.suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
+    before = _known(copies)
+    made_from = dict(before)
+    replaced = []
+    # The map and the glossary come along: notebooks link to them.
+    for path in sorted((*shipped.rglob("*.ipynb"), *shipped.glob("*.md"))):
+        name = path.relative_to(shipped)
+        # Hidden folders are Jupyter's own.
+        if any(part.startswith(".") for part in name.parts):
+            continue
+        place = _put(path.read_bytes(), name, copies, made_from)
+        if place == name:
+            replaced.append(str(name))
+        elif place:
+            yield (
+                f"There is a newer {name}: open {place}; yours, which you changed, "
+                "stays as it is."
+            )
+    if replaced:
+        names = ", ".join(replaced)
+        yield f"Replaced by a newer one, as you had changed no cell: {names}."
+    if made_from != before:
+        write_whole(copies / _MADE_FROM, json.dumps(made_from, indent=1).encode())
+
+
+def _put(
+    data: bytes, name: Path, copies: Path, made_from: dict[str, str]
+) -> Path | None:
+    """Put a notebook where nobody's work is: its own name, or one beside it.
+
+    Returns:
+        Where a learner finds what is newer than before; None where nothing is.
+    """
+    version = _version(data)
+    place = next(
+        place
+        for place in _places(name)
+        if not _holds_work(copies / place, made_from.get(place.as_posix()), version)
+    )
+    copy, key = copies / place, place.as_posix()
+    there = copy.exists()
+    # Who deletes a copy wants a fresh one; who deletes a newer one beside it, none.
+    if made_from.get(key) == version and (there or place != name):
+        return None
+    made_from[key] = version
+    if there and _version(copy.read_bytes()) == version:
+        return None
+    write_whole(copy, data)
+    return place if there or place != name else None
+
+
+def _holds_work(copy: Path, made_from: str | None, version: str) -> bool:
+    """Whether a copy of another version than this one was changed."""
+    if made_from == version or not copy.exists():
+        return False
+    return _version(copy.read_bytes()) not in (version, made_from)
+
+
+def _places(name: Path) -> Iterator[Path]:
+    """The names that a notebook may have among the copies, in their order."""
+    yield name
+    for number in itertools.count(1):
+        more = f" {number}" if number > 1 else ""
+        yield name.with_name(f"{name.stem} (newer{more}){name.suffix}")
+
+
+def _known(copies: Path) -> dict[str, str]:
+    """Which version each copy was made from; one of which it is not known is kept."""
+    try:
+        known = json.loads((copies / _MADE_FROM).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _version(data: bytes) -> str:
+    """What was written in a notebook's cells: running it leaves that as it is."""
+    try:
+        cells = json.loads(data)["cells"]
+        # Running the last cell adds an empty one.
+        written = [
+            (cell["cell_type"], text)
+            for cell in cells
+            if (text := "".join(cell["source"])).strip()
+        ]
+    except (ValueError, LookupError, TypeError):
+        return hashlib.sha256(data).hexdigest()
+    return hashlib.sha256(json.dumps(written).encode()).hexdigest()

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfkit import gallery
-from perfkit.export.clean import Outline, clean, shows_something
-from perfkit.export.pictures import Picture
+from perfkit.export.clean import Outline, Picture, clean, shows_something
 from tests.export.pages import POLICY, Page, problems
 from tests.findings.made import finding
 

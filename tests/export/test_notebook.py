@@ -11,7 +11,7 @@ from nbformat import v4
 
 from perfkit import gallery
 from perfkit.export import export, notebook
-from perfkit.export.pictures import Room
+from perfkit.export.clean import Room
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
 from tests.export.books import PNG, book, code, error, printed, result, widget, write

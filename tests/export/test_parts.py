@@ -5,10 +5,16 @@ from html import unescape
 
 import pytest
 
-from perfkit.export.clean import Outline
+from perfkit.export.clean import (
+    LARGEST_BYTES,
+    Outline,
+    Room,
+    beside,
+    encoded,
+    inline_only,
+)
 from perfkit.export.markdown import highlighted, markdown, mathml, without_dollars
 from perfkit.export.notebook import terminal
-from perfkit.export.pictures import LARGEST_BYTES, Room, beside, encoded, inline_only
 from tests.export.books import PNG
 from tests.export.pages import Page
 

@@ -19,14 +19,13 @@ from unittest import mock
 from nbformat import v4
 from PIL import Image
 
-from perfkit import documents
+from perfkit import documents, lab
 from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.maker import assigned, digest, maker
 from perfkit.errors import PerfkitError
 from perfkit.experiments.shared import cache as images
 from perfkit.export import export
 from perfkit.findings.store import to_json
-from perfkit.lab import copies, launch
 from perfkit.machine import nvml, starting
 from perfkit.measure import spread
 from perfkit.profiling import traces
@@ -190,12 +189,12 @@ def _small_files(data, folder):
     kept = _file(data, folder, "spread.json")
     with mock.patch.object(spread, "_path", return_value=kept):
         spread.of_this_machine()
-    _file(data, folder, copies._MADE_FROM)
-    copies._known(folder)
-    copies._version(data)
+    _file(data, folder, lab._MADE_FROM)
+    lab._known(folder)
+    lab._version(data)
     with mock.patch.dict(os.environ):
-        os.environ.pop(launch.BUDGET_VARIABLE, None)
-        launch._class_budget(_file(data, folder, launch.BUDGET_FILE))
+        os.environ.pop(lab.BUDGET_VARIABLE, None)
+        lab._class_budget(_file(data, folder, lab.BUDGET_FILE))
 
 
 def _tables(data, folder):

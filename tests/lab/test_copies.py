@@ -8,10 +8,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from perfkit import lab
 from perfkit.errors import BadFileError
 from perfkit.findings import store
-from perfkit.lab import copies
-from perfkit.lab.copies import FOLDER, refresh
+from perfkit.lab import COPIES, refresh
 from tests.findings.made import finding
 from tests.race.repositories import commit_all, git
 
@@ -52,7 +52,7 @@ def ship(upstream, *sources):
 
 def start(root):
     """What the lab does before it opens."""
-    return refresh(root / "notebooks", root / FOLDER)
+    return refresh(root / "notebooks", root / COPIES)
 
 
 def pull(upstream, clone, *sources):
@@ -89,7 +89,7 @@ def sources(path):
 
 
 def notebooks(root):
-    return sorted(path.name for path in (root / FOLDER).glob("*.ipynb"))
+    return sorted(path.name for path in (root / COPIES).glob("*.ipynb"))
 
 
 def test_running_every_notebook_leaves_a_clone_clean_and_a_pull_brings_the_newer(
@@ -98,39 +98,39 @@ def test_running_every_notebook_leaves_a_clone_clean_and_a_pull_brings_the_newer
     assert start(clone) == (
         "Your notebooks are in my-notebooks/, which git leaves alone.",
     )
-    for path in (clone / FOLDER).glob("*.ipynb"):
+    for path in (clone / COPIES).glob("*.ipynb"):
         run(path)
     assert git(clone, "status", "--porcelain") == ""
     (told,) = pull(upstream, clone, "import perfkit", "3 + 3")
     assert told == f"Replaced by a newer one, as you had changed no cell: {NAME}."
-    assert sources(clone / FOLDER / NAME) == ["import perfkit", "3 + 3"]
-    assert sources(clone / FOLDER / "01_next.ipynb") == ["2 + 2", ""]
+    assert sources(clone / COPIES / NAME) == ["import perfkit", "3 + 3"]
+    assert sources(clone / COPIES / "01_next.ipynb") == ["2 + 2", ""]
     assert start(clone) == ()
 
 
 def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(upstream, clone):
     start(clone)
-    mine = change(clone / FOLDER / NAME)
+    mine = change(clone / COPIES / NAME)
     assert start(clone) == ()
     (told,) = pull(upstream, clone, "import perfkit", "3 + 3")
     assert told == (
         f"There is a newer {NAME}: open {NEWER}; yours, which you changed, stays as "
         "it is."
     )
-    assert (clone / FOLDER / NAME).read_bytes() == mine
-    assert sources(clone / FOLDER / NEWER) == ["import perfkit", "3 + 3"]
+    assert (clone / COPIES / NAME).read_bytes() == mine
+    assert sources(clone / COPIES / NEWER) == ["import perfkit", "3 + 3"]
     assert start(clone) == ()
 
 
 def test_work_in_the_newer_one_stays_too(upstream, clone):
     start(clone)
-    change(clone / FOLDER / NAME)
+    change(clone / COPIES / NAME)
     pull(upstream, clone, "3 + 3")
     assert "(newer)" in pull(upstream, clone, "4 + 4")[0]
-    assert sources(clone / FOLDER / NEWER) == ["4 + 4"]
-    mine = change(clone / FOLDER / NEWER)
+    assert sources(clone / COPIES / NEWER) == ["4 + 4"]
+    mine = change(clone / COPIES / NEWER)
     assert "(newer 2)" in pull(upstream, clone, "5 + 5")[0]
-    assert (clone / FOLDER / NEWER).read_bytes() == mine
+    assert (clone / COPIES / NEWER).read_bytes() == mine
 
 
 def test_a_new_notebook_appears_and_one_that_is_shipped_no_more_stays(upstream, clone):
@@ -144,11 +144,11 @@ def test_a_copy_that_was_deleted_comes_back_and_a_newer_one_beside_it_does_not(
     upstream, clone
 ):
     start(clone)
-    (clone / FOLDER / NAME).unlink()
+    (clone / COPIES / NAME).unlink()
     start(clone)
-    change(clone / FOLDER / NAME)
+    change(clone / COPIES / NAME)
     pull(upstream, clone, "3 + 3")
-    (clone / FOLDER / NEWER).unlink()
+    (clone / COPIES / NEWER).unlink()
     assert start(clone) == ()
     assert notebooks(clone) == [NAME, "01_next.ipynb"]
 
@@ -166,7 +166,7 @@ def test_a_start_that_was_killed_is_gone_on_with(clone, monkeypatch):
         store.write_whole(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(copies, "write_whole", killed)
+        patch.setattr(lab, "write_whole", killed)
         with pytest.raises(KeyboardInterrupt):
             start(clone)
     assert notebooks(clone) == [NAME]
@@ -179,32 +179,32 @@ def test_a_start_that_was_killed_is_gone_on_with(clone, monkeypatch):
 )
 def test_where_nobody_knows_what_a_copy_was_made_from_it_stays(clone, spoiled):
     start(clone)
-    mine = change(clone / FOLDER / NAME)
-    (clone / FOLDER / copies._MADE_FROM).write_bytes(spoiled)
+    mine = change(clone / COPIES / NAME)
+    (clone / COPIES / lab._MADE_FROM).write_bytes(spoiled)
     assert "(newer)" in start(clone)[0]
-    assert (clone / FOLDER / NAME).read_bytes() == mine
+    assert (clone / COPIES / NAME).read_bytes() == mine
     assert start(clone) == ()
 
 
 def test_a_copy_that_is_no_notebook_any_more_stays(upstream, clone):
     start(clone)
-    (clone / FOLDER / NAME).write_bytes(b"\xffnotes")
+    (clone / COPIES / NAME).write_bytes(b"\xffnotes")
     pull(upstream, clone, "3 + 3")
-    assert (clone / FOLDER / NAME).read_bytes() == b"\xffnotes"
+    assert (clone / COPIES / NAME).read_bytes() == b"\xffnotes"
 
 
 @pytest.mark.fault("lab", "two at once", sees="Each notebook has one copy.")
 def test_two_starts_at_once_make_each_copy_once(clone):
-    code = "import sys; from pathlib import Path; from perfkit.lab.copies import *; "
+    code = "import sys; from pathlib import Path; from perfkit.lab import *; "
     code += "refresh(Path(sys.argv[1]), Path(sys.argv[2]))"
-    places = (str(clone / "notebooks"), str(clone / FOLDER))
+    places = (str(clone / "notebooks"), str(clone / COPIES))
     running = [
         subprocess.Popen([sys.executable, "-c", code, *places], cwd=ROOT)
         for _ in range(4)
     ]
     assert [process.wait() for process in running] == [0, 0, 0, 0]
     assert notebooks(clone) == [NAME, "01_next.ipynb"]
-    known = json.loads((clone / FOLDER / copies._MADE_FROM).read_text())
+    known = json.loads((clone / COPIES / lab._MADE_FROM).read_text())
     assert set(known) == {NAME, "01_next.ipynb"}
 
 
@@ -214,10 +214,10 @@ def test_two_starts_at_once_make_each_copy_once(clone):
     sees="Make the folder one that you can write to, or copy it to one.",
 )
 def test_where_nothing_can_be_written_the_sentence_names_the_remedy(clone):
-    (clone / FOLDER).touch()
+    (clone / COPIES).touch()
     with pytest.raises(BadFileError) as caught:
         start(clone)
-    assert str(caught.value).startswith(f"Cannot write to {clone / FOLDER} (")
+    assert str(caught.value).startswith(f"Cannot write to {clone / COPIES} (")
     assert f"make {clone} a folder that you can write to" in str(caught.value)
 
 
@@ -226,12 +226,12 @@ def test_the_pages_that_notebooks_link_to_come_along(upstream, clone):
     for page in ("# The map\n", "# A newer map\n"):
         (upstream / "notebooks" / "README.md").write_text(page)
         pull(upstream, clone)
-        assert (clone / FOLDER / "README.md").read_text() == page
+        assert (clone / COPIES / "README.md").read_text() == page
 
 
 def test_copies_that_need_no_writing_are_not_written(clone, monkeypatch):
     start(clone)
-    monkeypatch.setattr(copies, "write_whole", None)
+    monkeypatch.setattr(lab, "write_whole", None)
     assert start(clone) == ()
 
 

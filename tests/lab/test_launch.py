@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from perfkit import lab
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.lab import launch
-from perfkit.lab.launch import first_url, open_lab
+from perfkit.lab import first_url, open_lab
 
 
 class Became(Exception):
@@ -34,7 +34,7 @@ def opened(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("file", "asked", "url"),
     [
-        (launch.FIRST_NOTEBOOK, "", "/lab/tree/notebooks/00_start_here.ipynb"),
+        (lab.FIRST_NOTEBOOK, "", "/lab/tree/notebooks/00_start_here.ipynb"),
         ("notebooks/other.ipynb", "", "/lab/tree/notebooks"),
         ("other.ipynb", "", "/lab"),
         ("other.ipynb", "missing.ipynb", "/lab"),
@@ -44,7 +44,7 @@ def opened(monkeypatch, tmp_path):
 def test_what_is_there_of_the_first_notebook_is_shown(tmp_path, file, asked, url):
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).touch()
-    assert first_url(tmp_path, asked or launch.FIRST_NOTEBOOK) == url
+    assert first_url(tmp_path, asked or lab.FIRST_NOTEBOOK) == url
 
 
 @pytest.mark.fault("lab", "path", sees="The notebook is open.")
@@ -53,10 +53,10 @@ def test_a_name_with_a_space_becomes_an_address(tmp_path):
     assert first_url(tmp_path, "my notes.ipynb") == "/lab/tree/my%20notes.ipynb"
 
 
-@pytest.mark.parametrize("notebook", [launch.FIRST_NOTEBOOK, "00_start_here.ipynb"])
+@pytest.mark.parametrize("notebook", [lab.FIRST_NOTEBOOK, "00_start_here.ipynb"])
 def test_of_a_checkout_the_copies_are_shown(tmp_path, opened, capsys, notebook):
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / launch.FIRST_NOTEBOOK).write_text("{}")
+    (tmp_path / lab.FIRST_NOTEBOOK).write_text("{}")
     flags, _ = opened(notebook=notebook)
     assert flags["ServerApp.root_dir"] == str(tmp_path / "my-notebooks")
     assert flags["LabApp.default_url"] == "/lab/tree/00_start_here.ipynb"
@@ -126,7 +126,7 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path):
 def test_every_part_that_is_left_out_exists_in_this_jupyterlab():
     import jupyterlab
 
-    page = json.loads((launch._SETTINGS / "page_config.json").read_text())
+    page = json.loads((lab._SETTINGS / "page_config.json").read_text())
     core = json.loads(
         (Path(jupyterlab.__file__).parent / "staging" / "package.json").read_text()
     )

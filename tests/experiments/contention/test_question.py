@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from perfkit import gallery
-from perfkit.elsewhere import fresh
 from perfkit.errors import BadParameterError
 from perfkit.experiments.contention import Contention, loads, opened, signs
 from perfkit.experiments.contention.loads import LOADS
@@ -16,6 +15,7 @@ from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared import images as shared_images
 from perfkit.findings import store
 from perfkit.findings.load import MEANT
+from perfkit.measure.processes import fresh
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Limits
 from tests.charts.test_any_finding import check
