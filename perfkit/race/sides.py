@@ -191,9 +191,9 @@ def entrants(asked: Asked) -> Entrants:
     ways = {
         "two files": (len(asked.trainings) > 1, _of_files),
         "--commit": (asked.commit, _of_commits),
-        "--python": (asked.python, _of_pythons),
-        "--env": (asked.env, _of_variables),
-        "--cores": (asked.cores, _of_cores),
+        "--python": (asked.python, _in_places),
+        "--env": (asked.env, _in_places),
+        "--cores": (asked.cores, _in_places),
     }
     given = [way for way, (values, _) in ways.items() if values]
     if not given:
@@ -260,10 +260,23 @@ def _of_commits(asked: Asked) -> Entrants:
     return Entrants((*sides, now), close)
 
 
-def _of_pythons(asked: Asked) -> Entrants:
-    names = [_short_name(python) for python in asked.python]
-    places = [Place(python=_whole_path(python)) for python in asked.python]
-    return _in_places(asked, names, places, "this environment")
+def _in_places(asked: Asked) -> Entrants:
+    places = [
+        *((Place(python=_whole_path(p)), _short_name(p)) for p in asked.python),
+        *((Place(variables=_variables(v)), _without_secrets(v)) for v in asked.env),
+        *((Place(cores=_numbers(c)), f"cores {c}") for c in asked.cores),
+    ]
+    maker = asked.maker_of(asked.trainings[0])
+    own = "this environment" if asked.python else "all cores" if asked.cores else ""
+    names = [name for _, name in places]
+    if len(set(names)) < len({place for place, _ in places}):
+        # Places that differ in what no name holds.
+        names = _numbered(names)
+    others = (
+        Side(name=name, maker=maker, place=place, changes=f"{name} besides.")
+        for name, (place, _) in zip(names, places, strict=True)
+    )
+    return Entrants((Side(name=own or name_of(maker), maker=maker), *others))
 
 
 def _whole_path(python: str) -> str:
@@ -277,11 +290,6 @@ def _short_name(python: str) -> str:
     folder = path.parent.parent
     known = path.parent.name in ("bin", "Scripts") and environment.is_named(folder)
     return folder.name if known else path.name
-
-
-def _of_variables(asked: Asked) -> Entrants:
-    places = [Place(variables=_variables(given)) for given in asked.env]
-    return _in_places(asked, [_without_secrets(given) for given in asked.env], places)
 
 
 def _variables(given: str) -> tuple[tuple[str, str], ...]:
@@ -305,12 +313,6 @@ def _without_secrets(given: str) -> str:
     return " ".join(f"{name}={known.get(name, '<value>')}" for name in pairs)
 
 
-def _of_cores(asked: Asked) -> Entrants:
-    names = [f"cores {given}" for given in asked.cores]
-    places = [Place(cores=_numbers(given)) for given in asked.cores]
-    return _in_places(asked, names, places, "all cores")
-
-
 def _numbers(given: str) -> tuple[int, ...]:
     """Numbers as ``taskset`` takes them, such as ``"0-1,3"``."""
     if not hasattr(os, "sched_setaffinity"):
@@ -330,18 +332,3 @@ def _numbers(given: str) -> tuple[int, ...]:
             f"--cores is {given!r}; give some of {sorted(here)}, such as 0-1,3."
         )
     return tuple(sorted(cores))
-
-
-def _in_places(
-    asked: Asked, names: Sequence[str], places: Sequence[Place], own: str = ""
-) -> Entrants:
-    maker = asked.maker_of(asked.trainings[0])
-    here = Side(name=own or name_of(maker), maker=maker)
-    if len(set(names)) < len(set(places)):
-        # Places that differ in what no name holds.
-        names = _numbered(names)
-    others = (
-        Side(name=name, maker=maker, place=place, changes=f"{name} besides.")
-        for name, place in zip(names, places, strict=True)
-    )
-    return Entrants((here, *others))

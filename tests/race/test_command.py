@@ -167,12 +167,19 @@ def test_all_that_is_typed_is_asked(opened):
     assert (asked["seed"], asked["folder"]) == (7, "kept")
 
 
-def test_the_help_says_what_each_code_means(capsys):
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("race", "1 if a side is shown to be slower than the first by more than that"),
+        ("race", "3 if that is left open"),
+        ("diagnose", "With --diff: 3 if the race does not show that the patch helps"),
+        ("diagnose", "--no-race with --diff: write the patch without that race"),
+    ],
+)
+def test_the_help_says_what_each_code_means(capsys, command, said):
     with pytest.raises(SystemExit):
-        cli.main(["race", "--help"])
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "1 if a side is shown to be slower than the first by more than that" in shown
-    assert "3 if that is left open" in shown
+        cli.main([command, "--help"])
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.measures

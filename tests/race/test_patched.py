@@ -81,9 +81,7 @@ def test_what_is_shown_to_be_faster_is_claimed_with_how_it_learns(learns, said):
     assert found.helps
     assert found.says.startswith("as patched: 3.0 times as fast (2.9 to 3.")
     assert found.says.endswith(f"), {said}")
-
-
-def test_a_factor_that_is_not_known_is_not_written():
+    # A factor that is not known is not written.
     found = proof(3 * (4e3, 4e5))
     assert found == Proof(
         "as patched: faster, by how much is not known yet, same first losses",
@@ -297,14 +295,6 @@ def test_what_was_stopped_or_recorded_is_not_raced(
     out, told = capsys.readouterr()
     assert out == ""
     assert "nothing proves it" in told
-
-
-def test_the_help_says_what_the_code_of_a_patch_means(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["diagnose", "--help"])
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "With --diff: 3 if the race does not show that the patch helps" in shown
-    assert "--no-race with --diff: write the patch without that race" in shown
 
 
 @pytest.mark.measures

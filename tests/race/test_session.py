@@ -45,9 +45,7 @@ def test_what_is_worse_is_decided_from_what_was_saved(rate, is_worse):
     assert ended(rates, new={"batch": 20, "steps": 50}).is_worse is None
     assert ended(rates, new={"parameters": 7}).is_worse is None
     assert ended(rates, worse=None).is_worse is None
-
-
-def test_what_nobody_found_and_a_side_that_never_ran_leave_it_open():
+    # What nobody found and a side that never ran leave it open.
     assert ended({OLD: 1000.0}).is_worse is None
     of = sides(OLD, NEW, "third.py")
     assert ended({OLD: 1000.0, NEW: 1000.0}, of=of).is_worse is None
@@ -143,9 +141,6 @@ def test_one_thing_needs_no_list(monkeypatch, options):
     race(make_training, **options)
     assert [len(s._race.sides) for s in seen] == [2]
     assert seen[0].unsaved == ""
-
-
-def test_a_path_and_a_number_need_none_either():
     asked = asked_for((make_training,), python=Path("env/bin/python"))
     assert asked.python == ("env/bin/python",)
     assert asked_for((make_training,), cores=0).cores == ("0",)
@@ -168,14 +163,13 @@ def another_python(monkeypatch):
     return "other/bin/python"
 
 
-def test_another_python_is_refused_the_code_of_a_function(another_python):
+def test_another_python_reads_a_file_and_is_refused_the_code_of_a_function(
+    another_python, tmp_path
+):
     asked = Asked(trainings=(make_training,), python=(another_python,))
     refused = r"make_training .* Python 3\.99 cannot"
     with pytest.raises(BadParameterError, match=refused):
         open_race(asked)
-
-
-def test_another_python_reads_a_file_by_itself(another_python, tmp_path):
     write(tmp_path, train_py=FUNCTION)
     file = str(tmp_path / "train.py")
     opened = open_race(Asked(trainings=(file,), python=(another_python,)))
