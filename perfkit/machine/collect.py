@@ -139,12 +139,11 @@ def _described(around: Surroundings) -> Machine:
 def _software(around: Surroundings) -> Software:
     root, variables = around.root, around.variables
     container = software.in_container(root, variables)
-    built = software.tensorflow(around.paths)
-    return Software(
+    return replace(
+        software.tensorflow(around.paths),
         platform=software.platform(root, variables, around.kind, container=container),
         container=container,
         set_late=_set_late(around),
-        **{name: fact for name, fact in vars(built).items() if name != "folder"},
     )
 
 

@@ -92,7 +92,7 @@ class Software:
         set_late: Variables that were seen to change when TensorFlow had been loaded.
     """
 
-    platform: Platform
+    platform: Platform = "other"
     container: bool = False
     build: Build = "unknown"
     packages: tuple[str, ...] = ()

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from perfkit.errors import MissingPartError, need
 from perfkit.machine.limits import text_of
-from perfkit.machine.record import Build, Platform
+from perfkit.machine.record import Build, Platform, Software
 
 # Those that may bring a module of the name tensorflow.
 _TENSORFLOWS = (
@@ -34,21 +33,6 @@ _NAMED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Built:
-    """The TensorFlow that would be imported, with fields as ``Software`` has them.
-
-    It is installed in ``folder``, which is None where there is none.
-    """
-
-    folder: Path | None = None
-    build: Build = "none"
-    packages: tuple[str, ...] = ()
-    cuda: str | None = None
-    cudnn: str | None = None
-    capabilities: tuple[str, ...] | None = None
-
-
 def versions(folders: Sequence[str]) -> dict[str, str]:
     """The distributions that matter, as Python would find them in these folders.
 
@@ -60,24 +44,22 @@ def versions(folders: Sequence[str]) -> dict[str, str]:
         for name, one in installed.items()
         if one and (version := _version(one))
     }
-    built = tensorflow(folders)
-    bringing = [known[name] for name in built.packages if name in known]
-    if built.folder and bringing:
+    bringing = [known[n] for n in tensorflow(folders).packages if n in known]
+    if bringing:
         known["tensorflow"] = bringing[0]
     return dict(sorted(known.items()))
 
 
-def tensorflow(folders: Sequence[str]) -> Built:
-    """Say which TensorFlow Python would import."""
+def tensorflow(folders: Sequence[str]) -> Software:
+    """Say which TensorFlow Python would import; nothing is known of the system."""
     spec = PathFinder.find_spec("tensorflow", list(folders))
     if spec is None or spec.origin is None:
-        return Built()
+        return Software(build="none")
     if not spec.submodule_search_locations:
-        return Built(folder=Path(spec.origin).parent, build="unknown")
+        return Software(build="unknown")
     module = Path(spec.origin).parent
     info = _build_info(text_of(module / "python/platform/build_info.py"))
-    return Built(
-        folder=module.parent,
+    return Software(
         build=_build(info, module.parent),
         packages=tuple(_bringing(module.parent)),
         cuda=_word(info.get("cuda_version")),

@@ -1,6 +1,5 @@
 import os
 from operator import attrgetter
-from pathlib import Path
 from unittest.mock import Mock
 
 import psutil
@@ -118,17 +117,6 @@ def test_what_a_system_refuses_is_unknown(tmp_path, call, lost, error):
     assert told == {"memory_free", "others", "top"} - lost
 
 
-def test_this_computer_is_looked_at():
-    first = look(psutil)
-    # Work of our own between the looks, until the counters have moved.
-    while (second := look(psutil)).total < first.total + 0.2:
-        sum(range(10_000))
-    found = load(first, second, Path("/"), psutil)
-    assert 0 <= found.others <= psutil.cpu_count()
-    free = psutil.virtual_memory().available
-    assert found.memory_free == pytest.approx(free, rel=0.2)
-
-
 CARD = Gpu(
     name="NVIDIA RTX A4000",
     link=Link(generation=1, width=16, generation_max=4, width_max=16),
@@ -208,12 +196,12 @@ def test_each_gpu_is_told_of_by_its_own_number():
 
 
 def test_each_kind_of_throttling_has_words_of_its_own():
-    bits = [0x4, 0x8, 0x20, 0x40, 0x80, 0x200, 0x400, 0x8000]
-    words = [throttle_reasons(bit) for bit in bits]
-    assert all(len(reasons) == 1 for reasons in words)
-    assert len(set(words)) == len(bits)
+    words = [
+        throttle_reasons(bit) for bit in (0x4, 0x8, 0x20, 0x40, 0x80, 0x200, 0x400)
+    ]
+    assert [len(reasons) for reasons in words] == [1] * len(words)
+    assert len(set(words)) == len(words)
     assert throttle_reasons(float(0x44 | 0x1)) == (*words[0], *words[3])
     assert throttle_reasons(0x8000) == ("reason 0x8000",)
     # Idle and clocks set by hand are none.
-    none = [throttle_reasons(mask) for mask in (0, 0x1, 0x2, 0x10, 0x100, 0x113)]
-    assert none == [()] * 6
+    assert throttle_reasons(0x113) == ()

@@ -120,8 +120,7 @@ MADE = "build_info = collections.OrderedDict"
             (CPU, {}, "cpu"), (CPU, package("tensorflow-metal", "1.2.0"), "metal"),
             (ROCM, {}, "rocm"), ({}, {}, "unknown"),
             ({"is_cuda_build": "yes"}, {}, "unknown"))],
-        (package("keras", "3.15.1"), {}, {"build": "none", "packages": (),
-         "folder": None}),
+        (package("keras", "3.15.1"), {}, {"build": "none", "packages": ()}),
         # A build that cannot be read is unknown.
         *[(tensorflow() | {BUILD: source}, {}, {"build": "unknown", "cuda": None,
            "capabilities": None}) for source in (
@@ -143,7 +142,6 @@ MADE = "build_info = collections.OrderedDict"
 def test_the_first_tensorflow_says_how_it_was_built(tmp_path, mine, theirs, told):
     folders = grow(tmp_path / "a", mine), grow(tmp_path / "b", theirs)
     found = software.tensorflow([*map(str, folders)])
-    told = {"folder": folders[0]} | told
     assert {name: getattr(found, name) for name in told} == told
 
 
@@ -179,7 +177,6 @@ def test_the_versions_here_are_those_that_are_installed():
     place = importlib.util.find_spec("tensorflow").origin
     told = runpy.run_path(Path(place).parent / "python/platform/build_info.py")
     found = software.tensorflow(sys.path)
-    assert found.folder == Path(place).parents[1]
     assert (found.build == "cuda") == told["build_info"]["is_cuda_build"]
     assert found.cuda == told["build_info"].get("cuda_version")
     assert "tensorflow" in " ".join(found.packages)

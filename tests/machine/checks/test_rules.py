@@ -1,0 +1,506 @@
+"""Each rule at its limits, one machine a row; whole machines are in test_checks.py."""
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from perfkit.machine.checks import checks, hardware, software
+from perfkit.machine.checks.base import Words
+from perfkit.machine.record import (
+    Busy,
+    Clocks,
+    Disk,
+    Driver,
+    Holder,
+    Link,
+    Load,
+    Processor,
+    Proof,
+    Said,
+    computing,
+    throttle_reasons,
+)
+from perfkit.machine.starting import child, said
+from tests.machine.checks import computers
+from tests.machine.checks.computers import (
+    GB,
+    NO_DRIVER,
+    by_rule,
+    card,
+    changed,
+    looked_at,
+    proved,
+    says,
+    with_card,
+    workstation,
+)
+
+WITH, WITHOUT = workstation(), computers.without_card()
+MAXWELL = card("NVIDIA GTX 970", compute_capability="5.2")
+INSIDE = {"software": {"platform": "container"}}
+
+
+def visible(value, *gpus, **environment):
+    environment |= {"CUDA_VISIBLE_DEVICES": value}
+    return changed(workstation(*gpus), environment=environment)
+
+
+def of_capability(capability, **facts):
+    return changed(with_card(WITH, compute_capability=capability), **facts)
+
+
+def slowed(*reasons, busy=True):
+    told = {"busy_throttle" if busy else "throttle": reasons}
+    return with_card(workstation(card()), clocks=Clocks(**told))
+
+
+def linked(**link):
+    return with_card(WITH, link=Link(**{"generation_max": 4, "width_max": 16} | link))
+
+
+def held(*holders, **facts):
+    return with_card(WITH, holders=holders, **facts)
+
+
+def python(gigabytes, **facts):
+    memory = None if gigabytes is None else gigabytes * GB
+    return Holder(program="python", memory=memory, **facts)
+
+
+def hidden(used):
+    return with_card(WITH, holders=None, busy=None, memory_used=used)
+
+
+WARM, HOT = "too warm, slowed by the driver", "too hot, slowed by the hardware"
+COOL = Clocks(throttle=(HOT,), busy_throttle=())
+IDLE = {"generation": 1, "width": 16}
+test_a_card_is_judged_by_what_is_known_of_it = by_rule({
+    # A value that names no card hides all.
+    hardware.hidden: [
+        *[(visible(value), "hidden-gpu:fail", f'"{value}"')
+          for value in ("", "1", "-1,0")],
+        *[(visible(value), "visible-gpus:ok", f'"{value}"')
+          for value in ("0,1", "0,-1", "MIG-12")],
+        # By its identity one of two is chosen; which one is not known.
+        (visible("GPU-1234", card(), card()), "visible-gpus:ok", ": 1 of 2 GPUs"),
+    ],
+    # The wheel is held against the card.
+    hardware.kernels: [
+        (of_capability("2.1"), "no-kernels:fail", " built for 2.1 (NVIDIA RTX A4000)."),
+        *[(of_capability(capability), "kernels:ok", f"capability {capability}")
+          for capability in ("6.0", "8.7", "9.0")],
+        # Machine code is of no use to an older card or to another generation.
+        *[(of_capability(capability, software={"capabilities": (code,)}), result)
+          for code, capability, result in (
+              ("sm_86", "8.0", "no-kernels:fail"), ("sm_80", "9.0", "no-kernels:fail"),
+              ("sm_120", "12.0", "kernels:ok"))],
+        # Of a build that does not tell nothing is said.
+        (of_capability("12.0", software={"capabilities": None}), ""),
+        # A driver that may not compile leaves the card without kernels.
+        *[(of_capability("9.0", environment={"CUDA_DISABLE_PTX_JIT": value}), result)
+          for value, result in (("1", "uncompiled-kernels:fail"), ("0", "kernels:ok"))],
+        (of_capability("8.6", driver={"cuda": "12.2"}), "kernels:ok"),
+        # What is hidden is left out. Unlike cards are all looked at where their
+        # numbers are not those of CUDA.
+        (visible("0", card(), MAXWELL, CUDA_DEVICE_ORDER="PCI_BUS_ID"), "kernels:ok"),
+        (visible("0", card(), MAXWELL), "kernels:ok dropped-kernels:warn"),
+        # Beside a card that has kernels an older one is left out.
+        (workstation(MAXWELL, MAXWELL), "dropped-kernels:fail dropped-kernels:fail"),
+    ],
+    hardware.throttled: [
+        # Limits by design are no faults; of a reason without a name nothing is said.
+        *[(slowed(*throttle_reasons(bit)), result)
+          for result, bits in {"throttled:ok": (0x1, 0x4, 0x200, 0x400),
+                               "": (0x100000,),
+                               "throttled:warn": (0x8, 0x20, 0x40),
+                               "weak-supply:warn": (0x80,)}.items()
+          for bit in bits],
+        # What was seen under load counts before what is seen now, and an idle clock
+        # tells nothing.
+        (with_card(WITH, clocks=COOL), "throttled:ok", "under load: nothing"),
+        (slowed(WARM, busy=False), ""),
+        (with_card(slowed(WARM, busy=False), busy=0.9), "throttled:warn", ", now: "),
+        # Each card is told by its number; reasons that hold commas are told apart.
+        (workstation(looked_at(card()), looked_at(card(), throttle=(WARM, HOT))),
+         "throttled:ok throttled:warn", "-i 1 ",
+         f" | GPU 1 (NVIDIA RTX A4000), under load: {WARM}; {HOT}"),
+    ],
+    hardware.narrow: [
+        # An idle link is no fault, nor is one whose lanes rest.
+        *[(linked(generation=1, width=width), "") for width in (16, 8)],
+        # Under load it is held against card and slot.
+        *[(linked(**IDLE, busy_generation=generation, busy_width=width), result)
+          for generation, width, result in (
+              (5, 16, "link:ok"), (3, 16, "slow-link:warn"), (4, 8, "slow-link:warn"))],
+        (with_card(linked(generation=3, width=8), busy=0.9), "slow-link:warn",
+         "PCIe 3 ×8 (7.88 GB/s) now"),
+        (linked(**IDLE, busy_width=8), "slow-link:warn", ": PCIe 4 ×8 (15.8 GB/s)"),
+        # A slot that is older than the card is no fault.
+        (linked(generation_max=3, width=16, busy_generation=3), "link:ok"),
+        (with_card(WITH, link=Link()), ""),
+        # A part of a divided card has no link of its own.
+        (with_card(linked(busy_generation=1, busy_width=1), divided=True), ""),
+    ],
+    # A card at rest shows neither.
+    hardware.unwatched: [
+        (workstation(card()), "unseen-load:unknown", "perfkit doctor --probe",
+         "link of NVIDIA RTX A4000 under load"),
+        (workstation(card(busy=0.9)), ""),
+        (WITH, ""),
+    ],
+    # What others hold is held against the memory.
+    hardware.others: [
+        (held(*computers.desktop(), busy=0.1), "shared-gpu:ok"),
+        *[(held(python(gigabytes)), f"shared-gpu:{status}", "taken by python")
+          for gigabytes, status in ((2, "ok"), (4, "warn"), (15, "fail"))],
+        # What this process holds or does is not somebody else.
+        (held(python(15, own=True), busy=0.9), "shared-gpu:ok"),
+        # Somebody who computes without much memory is seen.
+        (with_card(WITH, busy=0.7), "shared-gpu:warn"),
+        # What may be our own, or is hidden, counts with all that is in use.
+        *[(held(Holder(program="x", **facts), memory_used=used * GB),
+           result, f": {taken}", " memory is taken and")
+          for facts in ({"own": None, "memory": 15 * GB}, {"memory": None})
+          for used, taken, result in (
+              (5, 31, "shared-gpu:ok"), (15, 94, "used-gpu:warn"))],
+        (held(python(None, own=True), memory_used=15 * GB), "shared-gpu:ok"),
+        # Where the driver names nobody more is allowed for.
+        (hidden(5 * GB), "shared-gpu:ok"),
+        (hidden(9 * GB), "used-gpu:warn",
+         " | The GPU is in use, by others or by yourself | "),
+        (hidden(None), ""),
+    ],
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("machine", "number"),
+    [
+        (WITH, 0),
+        (visible("1", card(), card()), 1),
+        (visible("1", card(), MAXWELL, CUDA_DEVICE_ORDER="PCI_BUS_ID"), 1),
+        # The numbers of unlike cards are CUDA's own.
+        (visible("1", card(), MAXWELL), None),
+        (visible("GPU-1234", card(), card()), None),
+        (visible("GPU-1234"), 0),
+        (visible("-1"), None),
+        (WITHOUT, None),
+    ],
+)
+def test_the_first_card_that_programs_see_is_the_one_that_computes(machine, number):
+    card = None if number is None else machine.gpus[number]
+    assert computing(machine.gpus, machine.environment) == (number, card)
+
+
+def test_half_the_speed_of_the_link_costs_half_as_much_as_none():
+    (half,) = hardware.narrow(linked(**IDLE, busy_generation=3, busy_width=16))
+    assert half.cost == pytest.approx(0.5 * (1 - 0.985 / 1.97))
+
+
+TOP = (Busy(program="stress", cores=7.5), Busy(program="chrome", cores=1.25))
+
+
+def granted(number, **facts):
+    return changed(WITH, cores_granted=number, **facts)
+
+
+def two(quota=None, affinity=None, **facts):
+    return granted(2.0, cores_quota=quota, cores_affinity=affinity, **facts)
+
+
+def governed(governor, driver):
+    processor = {"governor": governor, "frequency_driver": driver}
+    return changed(WITH, processor=processor)
+
+
+def memory(gigabytes, free):
+    return changed(WITH, memory=gigabytes * GB, load={"memory_free": free})
+
+
+test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
+    hardware.granted: [
+        *[(granted(number), result, f"{number:g} of 24 cores") for number, result in (
+            (23.5, "cores:ok"), (12.0, "few-cores:warn"), (0.5, "few-cores:warn"))],
+        # What grants few of them is told, and how to lift it.
+        (two(quota=2.0), "few-cores:warn", "A quota grants the time of 2. | ",
+         "A quota also", "CPUQuota", "~taskset"),
+        (two(affinity=2), "few-cores:warn", "Its affinity names 2. | ", "~quota"),
+        (two(affinity=2, **INSIDE), "few-cores:warn", "--cpuset-cpus 0-23", "~quota"),
+        (granted(1.5, cores_quota=1.5, cores_affinity=4), "few-cores:warn",
+         "A quota grants the time of 1.5. Its affinity names 4. | ", "~taskset"),
+    ],
+    # Others cost what they take of the cores granted: a quota of 4 is still free while
+    # others leave more than that.
+    hardware.busy: [
+        (granted(number, load={"others": others, "top": TOP}), result,
+         "busy: stress 7.5, chrome 1.2. | ")
+        for number, others, result in (
+            (24.0, 1.0, "load:ok"), (24.0, 6.0, "busy-cores:warn"),
+            (4.0, 15.0, "load:ok"), (4.0, 23.0, "busy-cores:warn"))
+    ],
+    # "powersave" is the lowest frequency with some drivers; a battery comes first.
+    hardware.saving: [
+        *[(governed(governor, driver), result) for governor, driver, result in (
+            ("powersave", "amd-pstate-epp", ""),
+            ("powersave", "intel_cpufreq", "saving-power:warn"),
+            ("powersave", None, ""), ("performance", "acpi-cpufreq", ""))],
+        (changed(WITH, processor={"preference": "power"}), "saving-power:warn"),
+        (changed(WITH, load={"on_battery": True}, processor={"preference": "power"}),
+         "battery:warn", " | This machine saves power | ", "charger"),
+    ],
+    # Memory is short where little is granted or left.
+    hardware.memory: [
+        (memory(64, 48 * GB), "memory:ok", " | There is memory to work with | "),
+        (memory(64, GB), "little-memory-left:warn", " | Little memory is left | "),
+        (memory(2, 1.9 * GB), "little-memory:warn", " | There is little memory | ",
+         "2 GB of RAM may be used of 64 GB"),
+        (memory(8, None), "memory:ok"),
+    ],
+    hardware.windows_drive: [
+        (changed(WITH, disk=Disk(windows=True, filesystem="9p")), "windows-drive:warn",
+         " | The folder is on 9p. | "),
+    ],
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("nothing", [(None, None), (Processor(), Load())])
+def test_what_was_not_looked_at_is_not_told(nothing):
+    processor, load = nothing
+    machine = changed(WITH, processor=processor, load=load, disk=None)
+    rules = (hardware.busy, hardware.saving, hardware.windows_drive)
+    assert [check for rule in rules for check in rule(machine)] == []
+    # Memory is judged by what there is.
+    says(hardware.memory, machine, "memory:ok")
+
+
+def silent(cards=1, **facts):
+    """A machine whose driver tells of no GPU."""
+    return changed(WITHOUT, nvidia_cards=cards, **facts)
+
+
+def built(machine=WITH, *, versions=(), **facts):
+    """A machine with a TensorFlow of other facts, and other packages."""
+    return changed(machine, software=facts, versions=dict(versions))
+
+
+def on(platform, version):
+    """A machine with this version of the driver."""
+    return changed(WITH, driver={"version": version}, software={"platform": platform})
+
+
+def cudnn(version, name="nvidia-cudnn-cu12"):
+    return built(versions={name: version})
+
+
+UNLOADED = Driver(problem="not loaded")
+READER = "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"
+WSL = built(changed(WITHOUT, nvidia_cards=None), platform="wsl2")
+WSL_WITH = changed(WSL, versions={"nvidia-cuda-runtime-cu12": "12.5.82"})
+TWO = {"packages": ("tensorflow", "tensorflow-cpu")}
+UNSTARTED = changed(WITH, start=None)
+NO_PACKAGES = replace(UNSTARTED, versions={"tensorflow": "2.21.0"})
+test_software_is_judged_by_what_is_known_of_it = by_rule({
+    # No GPU is a fault only where one is left unused.
+    software.no_card: [
+        (WITHOUT, "no-gpu:ok",
+         " | TensorFlow trains on the processor: there is no NVIDIA GPU here | ",
+         " | No NVIDIA card is on the bus. | "),
+        (WITH, ""),
+        (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok",
+         "there is no NVIDIA GPU here, and nothing for its driver to load | ",
+         "~restart"),
+        (silent(None), "no-gpu:ok", ": no NVIDIA GPU is seen here | "),
+        (built(WITHOUT, build="metal"), "no-gpu:ok", "built for GPUs of Apple",
+         "~processor"),
+        (WSL, "driver-in-windows:unknown"),
+        (WSL_WITH, ""),
+    ],
+    software.silent: [
+        *[(machine, "") for machine in (
+            WITHOUT, WITH, WSL, changed(WITHOUT, driver=UNLOADED), silent(None),
+            built(WITHOUT, build="rocm"))],
+        (silent(None, driver=UNLOADED), "driver-not-loaded:fail"),
+        # Each silence of the driver has its name and remedy.
+        (silent(driver=Driver(problem="no answer")), "driver-silent:fail",
+         "nvidia-smi"),
+        (silent(2), "no-driver:fail", "NVIDIA cards on the bus: 2."),
+        (silent(no_gpu=READER), "no-reader:fail",
+         " | python -m pip install nvidia-ml-py | "),
+    ],
+    # A driver is held against the minimum of CUDA 12.
+    software.too_old: [
+        *[(on(platform, version), result, version) for platform, version, result in (
+            ("linux", "525.60.13", "driver:ok"),
+            ("linux", "525.60.11", "driver-too-old:fail"),
+            ("wsl2", "528.33", "driver:ok"),
+            ("wsl2", "527.41", "driver-too-old:fail"))],
+        # Of a version of CUDA that is not in the table nothing is said.
+        *[(built(cuda=cuda), "") for cuda in ("14.0", None)],
+    ],
+    software.cpu_only: [
+        (built(WITHOUT, build="cpu", packages=("tensorflow-cpu",)), ""),
+        (built(build="rocm"), "cpu-only-build:fail", "built for AMD's GPUs, not for"),
+    ],
+    software.duplicated: [
+        (built(WITHOUT, **TWO), "two-tensorflows:warn", 'install "tensorflow==2.21.0"'),
+    ],
+    # A card that fell off the bus is named with the word of the driver.
+    software.lost: [
+        (with_card(WITH, lost="GPU is lost"), "lost-card:fail",
+         " | NVIDIA RTX A4000: GPU is lost. | "),
+        (WITH, ""),
+    ],
+    # A cuDNN fits if it is as new and of the same generation, and for this CUDA.
+    software.old_cudnn: [
+        *[(cudnn(version), "") for version in ("9.3.0.75", "9.26.0.1")],
+        *[(cudnn(version), "wrong-cudnn:fail") for version in ("8.9.7.29", "10.0")],
+        (cudnn("8.9.7.29", "nvidia-cudnn-cu11"), ""),
+    ],
+    # Without packages of CUDA only a start tells whether TensorFlow finds it.
+    software.unseen_libraries: [
+        (NO_PACKAGES, "unseen-libraries:unknown", "perfkit doctor --probe"),
+        (UNSTARTED, "unseen-libraries:ok", "CUDA 12.5.82"),
+        (changed(WITHOUT, start=None), ""),
+    ],
+    software.late: [
+        (built(set_late=("TF_GPU_ALLOCATOR", "TF_XLA_FLAGS")), "set-too-late:warn",
+         " | Set too late: TF_GPU_ALLOCATOR, TF_XLA_FLAGS. | "),
+    ],
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("cards", [None, 0])
+@pytest.mark.parametrize("problem", ["mismatch", "no permission", "no answer", ""])
+def test_a_driver_that_is_there_is_believed_whatever_the_bus_says(problem, cards):
+    broken = silent(cards, driver=Driver(problem=problem))
+    assert [check.status for check in software.silent(broken)] == ["fail"]
+    says(software.no_card, broken, "")
+
+
+FIRST = proved("GPU:0")[0]
+BROKEN = Proof(device="GPU:0", computation="convolution", problem="No.")
+ENDED = "TensorFlow's process was ended by"
+XLA = f"{ENDED} SIGABRT while compiling something tiny with XLA; unknown flag."
+
+
+def saying(*lines, gpus=(), machine=WITH, **facts):
+    """A machine whose start logs this, and finds these GPUs."""
+    start = computers.started(*gpus, said=lines)
+    return changed(machine, start=replace(start, **facts))
+
+
+def proving(*proofs):
+    return saying(gpus=("GPU:0",), proofs=proofs)
+
+
+def failing(problem, **variables):
+    return changed(saying(problem=problem), environment=variables)
+
+
+def ended(problem):
+    """A machine whose start has ended so, with a flag for XLA."""
+    machine = failing(problem, XLA_FLAGS="--no_such")
+    return changed(machine, start=replace(machine.start, devices=(), proofs=()))
+
+
+HIDDEN = changed(saying(), environment={"CUDA_VISIBLE_DEVICES": "-1"})
+SLOW = Said(line="ptxas too old. 1", meaning="Slower.", weight="matters")
+LATE = f"Ended after 75 s, while {child.COMPILING}."
+test_a_start_is_judged_by_what_is_known_of_it = by_rule({
+    # What each device computed is held against the answer.
+    software.computed: [
+        (proving(*proved("CPU:0", "GPU:0")), "computes:ok", "convolution on CPU:0",
+         "matrix product on GPU:0"),
+        *[(proving(replace(FIRST, error=error)), "wrong-on-gpu:fail",
+           "rounding explains 0.001") for error in (0.1, math.nan, math.inf)],
+        # An error as large as rounding explains is none.
+        (proving(replace(FIRST, error=1e-3)), "computes:ok"),
+        (proving(replace(FIRST, ran_on="CPU:0")), "passed-on:fail",
+         " | The convolution on GPU:0 ran on CPU:0. | "),
+        (proving(replace(proved("CPU:0")[0], error=0.1)), "wrong-result:fail",
+         " | CPU:0 computes wrongly | ", " | python -m pip install"),
+        (proving(BROKEN), "no-result:fail", " | The convolution on GPU:0: No. | "),
+    ],
+    software.log: [
+        # A fatal line counts only where a GPU is lost, or fails to compute.
+        (saying(NO_DRIVER, machine=WITHOUT), ""),
+        (saying(NO_DRIVER, gpus=("GPU:0",)), ""),
+        (saying(NO_DRIVER), "fatal-start-log:fail", f" | {NO_DRIVER.meaning} | ",
+         NO_DRIVER.line),
+        (saying(NO_DRIVER, gpus=("GPU:0",), proofs=(BROKEN,)), "fatal-start-log:fail"),
+        # A line that matters is told once.
+        (saying(SLOW, replace(SLOW, line="ptxas too old. 2"), gpus=("GPU:0",)),
+         "start-log:warn", " | Slower. | ", "ptxas too old. 1"),
+        # Each fatal line has a remedy of its own.
+        *[(saying(Said(line=line, meaning="So.", weight="fatal")),
+           "fatal-start-log:fail", remedy) for line, remedy in (
+            ("set TF_MIN_GPU_MULTIPROCESSOR_COUNT",
+             "TF_MIN_GPU_MULTIPROCESSOR_COUNT=1"),
+            ("driver version is insufficient", "ubuntu-drivers"),
+            ("does not match DSO version", "sudo reboot"),
+            ("CUDA_ERROR_DEVICE_UNAVAILABLE", "-c DEFAULT"),
+            ("ran out of memory", "nvidia-smi"),
+            ("Cannot dlopen some GPU libraries", "export LD_LIBRARY_PATH=$("))],
+    ],
+    # A start that fails is told in its words.
+    software.broken: [
+        (ended("It was ended."), "no-start:fail", " | It was ended. | "),
+        # One that the system killed wants memory and no new install.
+        (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | Close what takes much"),
+        (ended(XLA), "flagged-xla:fail", " | unset XLA_FLAGS", "--no_such"),
+        # XLA may fail without a flag.
+        (failing(XLA), "no-xla:fail", " | python -m pip install"),
+        # One that takes long is not known to fail.
+        (ended(LATE), "late-start:unknown"),
+    ],
+    software.unseen: [
+        (saying(), "unseen-gpu:fail", "NVIDIA RTX A4000", "devices: CPU:0. | "),
+        # One that is hidden is not missed, nor is it where nothing starts.
+        *[(machine, "") for machine in (WITH, WITHOUT, HIDDEN, ended(XLA))],
+    ],
+})  # fmt: skip
+
+
+def test_nothing_is_said_of_a_tensorflow_that_was_not_started():
+    assert [check for rule in software.START for check in rule(UNSTARTED)] == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "fails"),
+    [
+        (WITH, []),
+        (WITHOUT, []),
+        (saying(), ["unseen-gpu"]),
+        (HIDDEN, ["hidden-gpu"]),
+        (changed(saying(), software={"build": "cpu"}), ["cpu-only-build"]),
+    ],
+)
+def test_that_tensorflow_finds_no_gpu_is_not_told_beside_its_cause(machine, fails):
+    assert [c.id for c in checks(machine) if c.status == "fail"] == fails
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["failed call to cuInit: UNKNOWN ERROR (303)", "Could not find cuda drivers on"],
+)
+def test_only_a_machine_without_a_gpu_is_told_that_none_is_needed(line):
+    (explained,) = said(line)
+    consoling = "Without an NVIDIA GPU that is as it should be."
+    assert consoling in software.meaning(WITHOUT, explained)
+    for machine in (WITH, changed(WITHOUT, nvidia_cards=1)):
+        assert "Without" not in software.meaning(machine, explained)
+    (check,) = software.log(saying(explained))
+    assert (check.status, check.why) == ("fail", software.meaning(WITH, explained))
+
+
+def test_the_folders_of_installed_libraries_are_printed(tmp_path):
+    folder = tmp_path / "nvidia/cufft/lib"
+    folder.mkdir(parents=True)
+    code = Words(WITH)["name_libraries"].split('"')[1]
+    path = "__import__('sysconfig').get_path('purelib')"
+    code = code.replace(path, repr(str(tmp_path)))
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.strip() == str(folder)
