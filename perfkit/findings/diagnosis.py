@@ -164,20 +164,6 @@ def leaves_line_out(variant: str) -> bool:
     return _WITHOUT_LINE.fullmatch(variant) is not None
 
 
-def ceiling_of_line(
-    found: "Diagnosis", file: str, line: int, cell: int = 0
-) -> Gain | None:
-    """What a training is without the work of a line: no fix of that brings more.
-
-    None where that was not measured, is left open, or has a wide interval.
-    """
-    compared = found.compared(without_line(found.training, file, line, cell))
-    if compared is None or not compared.is_judged:
-        return None
-    gain = Gain(estimate=compared.ratio, low=compared.low, high=compared.high)
-    return gain if gain.is_known else None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Cause:
     """One thing that slows the training, proved by a change or inferred.

@@ -105,9 +105,16 @@ def machine(around: Surroundings | None = None) -> Machine:
     return replace(described, load=replace(busy, top=top))
 
 
+def _memory_present(around: Surroundings) -> int:
+    """Bytes of RAM, from the system's own file where psutil finds none."""
+    if memory := call_or_none(around.counters.virtual_memory):
+        return int(memory.total)
+    return amounts_of(around.root / "proc/meminfo").get("MemTotal", 0)
+
+
 def _described(around: Surroundings) -> Machine:
     root, names, counters = around.root, around.names, around.counters
-    cores, memory = counters.cpu_count() or 1, int(counters.virtual_memory().total)
+    cores, memory = counters.cpu_count() or 1, _memory_present(around)
     driver, gpus, no_gpu = around.gpus()
     on_bus = _nvidia_cards(around)
     if driver and driver.problem == "not loaded" and on_bus == 0:

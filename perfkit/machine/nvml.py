@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, TypeVar
 
 import psutil
@@ -291,37 +290,6 @@ def _memory(device: Device) -> Any:
     return memory
 
 
-# What two cards have in common, by the library's numbers.
-_LINKS = {
-    0: "on one board",
-    10: "over PCI Express, through one switch",
-    20: "over PCI Express, through several switches",
-    30: "over PCI Express, through one bridge of a processor",
-    40: "over PCI Express, through one processor",
-    50: "over PCI Express, through two processors",
-}
-_NVLINK, _CAN = 2, 0
-
-
-def _topology(gpus: Sequence[Device]) -> tuple[str, ...]:
-    """Say of each pair of cards how data go from one to the other, where known."""
-    sentences = []
-    for (a, one), (b, other) in combinations(enumerate(gpus), 2):
-        if one.refused or other.refused:
-            continue
-        with contextlib.suppress(RefusedError):
-            sentences.append(f"GPU {a} and GPU {b}: {_way(one, other)}.")
-    return tuple(sentences)
-
-
-def _way(one: Device, other: Device) -> str:
-    with contextlib.suppress(RefusedError):
-        if one.ask("nvmlDeviceGetP2PStatus", other.handle, _NVLINK) == _CAN:
-            return "joined by NVLink"
-    common = _value(one.ask("nvmlDeviceGetTopologyCommonAncestor", other.handle))
-    return _LINKS.get(common, f"in a way that the driver numbers {common}")
-
-
 # The driver measures PCIe traffic over 20 ms while the caller waits.
 _PCIE_EVERY_S = 1.0
 # The library's own numbers.
@@ -417,7 +385,7 @@ def gpus() -> tuple[Driver | None, tuple[Gpu, ...], str]:
 def _driver(library: Nvml, devices: tuple[Device, ...]) -> Driver:
     if library.problem:
         return Driver(problem=library.problem)
-    return Driver(**_answers(_DRIVER, library), topology=_topology(devices))
+    return Driver(**_answers(_DRIVER, library))
 
 
 def _gpu(device: Device, driver: str | None) -> Gpu:

@@ -322,13 +322,11 @@ class Driver:
     Attributes:
         version: Such as ``"570.133.20"``.
         cuda: The highest CUDA version it supports, such as ``"12.8"``.
-        topology: How the GPUs are joined, a sentence for each pair.
         problem: What keeps it from answering; "" where it answers.
     """
 
     version: str | None = None
     cuda: str | None = None
-    topology: tuple[str, ...] = ()
     problem: Problem = ""
 
 

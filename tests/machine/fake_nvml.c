@@ -177,19 +177,6 @@ int nvmlDeviceGetMemoryInfo_v2(Handle *gpu, MemoryV2 *out) {
     return pick(answer, code, 0, &out->total);
 }
 
-/* "- 30 50": the way to each GPU. */
-int nvmlDeviceGetTopologyCommonAncestor(Handle *gpu, Handle *other, Number *out) {
-    ASK;
-    return pick_number(answer, code, other->gpu, out);
-}
-
-/* "0 0 5 0 0": read, write, NVLink, atomics, PCI; 0 can, the same to every GPU. */
-int nvmlDeviceGetP2PStatus(Handle *gpu, Handle *other, Number what, Number *out) {
-    ASK;
-    (void)other;
-    return pick_number(answer, code, (int)what, out);
-}
-
 typedef struct { Number pid; Long memory; Number instance, part; } Process;
 
 static int processes(const char *answer, int code, Number *count, Process *out) {

@@ -105,11 +105,9 @@ def test_a_card_that_is_gone_is_still_told_of_beside_the_other(described):
     assert lost.lost == "GPU is lost"
 
 
-def test_unlike_cards_keep_their_order_and_the_way_between_them(described):
-    driver, gpus, _ = described["two_unlike"]
+def test_unlike_cards_keep_their_order(described):
+    _, gpus, _ = described["two_unlike"]
     assert [gpu.name[-8:] for gpu in gpus] == ["RTX 4090", "GTX 1660"]
-    way = "over PCI Express, through one bridge of a processor"
-    assert driver.topology == (f"GPU 0 and GPU 1: {way}.",)
 
 
 @pytest.mark.parametrize(
@@ -157,41 +155,10 @@ def test_an_old_driver_names_some_calls_otherwise(describe, old_driver):
     assert gpu.holders[0].own
 
 
-ANCESTOR = "nvmlDeviceGetTopologyCommonAncestor"
-REACH = "nvmlDeviceGetP2PStatus"
-COUNT = "nvmlDeviceGetCount *"
-GONE = "nvmlDeviceGetHandleByIndex 1 !15"
-EXPRESS = "over PCI Express, through"
-PAIRS = (
-    (f"{COUNT} 3\n{ANCESTOR} 0 - 10 50\n{ANCESTOR} 1 10 - 40\n{REACH} * 0 0 5 0 0",
-     (f"GPU 0 and GPU 1: {EXPRESS} one switch.",
-      f"GPU 0 and GPU 2: {EXPRESS} two processors.",
-      f"GPU 1 and GPU 2: {EXPRESS} one processor.")),
-    # NVLink is told whatever else joins them.
-    (f"{COUNT} 2\n{REACH} * 0 0 0 0 0", ("GPU 0 and GPU 1: joined by NVLink.",)),
-    (f"{COUNT} 2\n{ANCESTOR} 0 - 20",
-     (f"GPU 0 and GPU 1: {EXPRESS} several switches.",)),
-    # A way without a name keeps its number.
-    (f"{COUNT} 2\n{ANCESTOR} 0 - 37",
-     ("GPU 0 and GPU 1: in a way that the driver numbers 37.",)),
-    # Where the driver tells of no pair, nothing is said.
-    *((f"{COUNT} {few}", ()) for few in (0, 1, 2)),
-    # A card that is gone is joined to none.
-    (f"{COUNT} 3\n{GONE}\n{ANCESTOR} 0 - 0 0",
-     ("GPU 0 and GPU 2: on one board.",)),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("machine", "said"), PAIRS)
-def test_each_pair_of_cards_has_its_sentence(looked_at, machine, said):
-    driver, _, _ = looked_at[machine]
-    assert driver.topology == said
-
-
 @pytest.fixture(scope="module")
 def looked_at(describe):
     """What is told of the machines of these tables, by their lines."""
-    machines = [machine for machine, *_ in (*WITHOUT, *PAIRS)]
+    machines = [machine for machine, *_ in WITHOUT]
     cards = [lines for lines, *_ in CARDS if "nvml" in lines]
     found = describe(*machines, *(ONE + lines for lines in cards))
     return dict(zip((*machines, *cards), found, strict=True))
