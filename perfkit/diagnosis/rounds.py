@@ -226,7 +226,7 @@ class Screening:
             place = 0 if again else 4
         elif change.cause in _PLAIN or (change.ceiling and change.cause != LINE):
             place = 1
-        elif change.kind == "opportunity":
+        elif change.kind == "opportunity" and change.cause != LINE:
             place = 5
         else:
             place = 2 if change.after else 3
