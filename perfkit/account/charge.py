@@ -131,8 +131,7 @@ class _Charging:
             lambda: defaultdict(float)
         )
         self.traces = self._traces()
-        self.traced_by: dict[Place, float] = defaultdict(float)
-        self.retraced_by: dict[Place, float] = defaultdict(float)
+        self.retraced = self._retraced()
         self.input_s: dict[Place | None, float] = defaultdict(float)
         self.used_s: dict[Place | None, float] = defaultdict(float)
 
@@ -336,9 +335,6 @@ class _Charging:
     # Samples.
 
     def _add_samples(self) -> None:
-        for (place, _), each in self.traces.items():
-            self.traced_by[place] += sum(each)
-            self.retraced_by[place] += sum(each) * (len(each) > _FEW_TRACES)
         self.called = {(f, n): count for f, n, _, count in self.seen["calls"]}
         trained = bool(self.seen["trained_at"])
         sampled_s = max(1.0, self._untraced_s())
@@ -378,12 +374,22 @@ class _Charging:
                 found[key].append(trace["seconds"])
         return found
 
+    def _retraced(self) -> dict[Place, float]:
+        """The share of each line's tracing that was of functions it had traced often.
+
+        The first trace of a function is made once, and so is a smaller batch's.
+        """
+        whole: dict[Place, float] = defaultdict(float)
+        again: dict[Place, float] = defaultdict(float)
+        for (place, _), each in self.traces.items():
+            whole[place] += sum(each)
+            again[place] += sum(each) * (len(each) > _FEW_TRACES)
+        return {place: again[place] / spent for place, spent in whole.items() if spent}
+
     def _repeated(self, place: Place, kind: str) -> float:
         """The share of a line's samples of a kind that shows what repeats."""
         if kind == TRACED and self.seen["trained_at"]:
-            # The first trace of a function is made once, and so is a smaller batch's.
-            whole = self.traced_by.get(place, 0.0)
-            return self.retraced_by.get(place, 0.0) / whole if whole else 0.0
+            return self.retraced.get(place, 0.0)
         if kind == SET_UP and self.called.get(place) == 1:
             return 0.0
         return 1.0

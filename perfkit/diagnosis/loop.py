@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
+from perfkit.account.places import outwards
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
 from perfkit.diagnosis.steps import listening
@@ -136,7 +137,7 @@ class LoopCalls:
             )
             self._thread = threading.get_ident()
             self._time(type(tf.function(lambda: None)))
-        self._loop |= {f.f_code for f in frames_from(sys._getframe(1)) if is_own(f)}
+        self._loop |= {f.f_code for f in outwards(sys._getframe(1)) if is_own(f)}
 
     def step(self) -> None:
         """Count one more step."""
@@ -225,7 +226,7 @@ class LoopCalls:
     def _called(self, frame: FrameType) -> FrameType | None:
         """The user's function that the loop called and that led to a frame."""
         below = None
-        for one in frames_from(frame):
+        for one in outwards(frame):
             if one.f_code in self._loop:
                 return below
             if not one.f_code.co_name.startswith("<"):
@@ -273,13 +274,6 @@ def package_of(function: Any) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     return str(getattr(function, "__module__", "")).partition(".")[0]
-
-
-def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame and all that led to it."""
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def is_own(frame: FrameType) -> bool:
@@ -434,7 +428,7 @@ def repeated(frame: FrameType | None) -> bool:
     def ours(frame: FrameType) -> bool:
         return str(frame.f_globals.get("__name__")).startswith("perfkit.")
 
-    below = itertools.dropwhile(ours, frames_from(frame))
+    below = itertools.dropwhile(ours, outwards(frame))
     return any(map(_in_loop, itertools.takewhile(lambda one: not ours(one), below)))
 
 

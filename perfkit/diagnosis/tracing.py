@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfkit.diagnosis.loop import LIBRARIES, frames_from, package_of
+from perfkit.account.places import outwards
+from perfkit.diagnosis.loop import LIBRARIES, package_of
 from perfkit.experiments.shared.loops import described
 from perfkit.measure.tick import READY, Note, Tick
 
@@ -186,7 +187,7 @@ def _of_library(function: Any) -> str:
     if given and package_of(given) not in LIBRARIES:
         return ""
     called = ""
-    for frame in frames_from(sys._getframe(1)):
+    for frame in outwards(sys._getframe(1)):
         module = str(frame.f_globals.get("__name__"))
         if module.partition(".")[0] in LIBRARIES:
             # They wrap what they offer, to make tracebacks shorter.

@@ -141,11 +141,12 @@ def recordings_of(
         MissingPartError: There is none.
     """
     word = str(vars(kind)["kind"])
+    mark = f'"{word}"'.encode()
 
     def read(path: Path) -> _Found:
         data = whole_file(path)
         # Other documents are large, and not parsed for that.
-        document = parse(data, plain(path.name)) if word.encode() in data else None
+        document = parse(data, plain(path.name)) if mark in data else None
         if not isinstance(document, kind):
             raise BadFileError(f"{plain(path.name)} is no {word}.")
         return document

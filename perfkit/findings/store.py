@@ -59,7 +59,11 @@ def save(
         PerfkitError: The folder cannot be written to. The finding itself is untouched.
     """
     path = path or Path(os.path.expanduser(folder or FOLDER)) / _name(finding)
-    data = _readable(finding)
+    data = readable(
+        functools.partial(to_json, finding),
+        functools.partial(parse_as, type(finding)),
+        "finding",
+    )
     try:
         write_whole(path, data)
     except OSError as error:
@@ -162,13 +166,24 @@ def _digits(name: str, value: float) -> float:
     return round(value, 3) if name == "t" else float(f"{value:.4g}")
 
 
-def _readable(finding: Recorded) -> bytes:
-    """The file's bytes, read once on trial: later nobody could fix them."""
+def readable(
+    write: Callable[[], str], parse: Callable[[bytes, str], object], kind: str
+) -> bytes:
+    """A file's bytes, read once on trial: later nobody could fix them.
+
+    Args:
+        write: Writes the document as JSON.
+        parse: Reads it back.
+        kind: What it is called, such as ``"finding"``.
+
+    Raises:
+        PerfkitError: It cannot be written, or not be read back.
+    """
     try:
-        data = to_json(finding).encode()
-        parse_as(type(finding), data, "what this run measured")
+        data = write().encode()
+        parse(data, f"this {kind}")
     except (BadFileError, ValueError, RecursionError) as error:
-        raise PerfkitError(f"The finding cannot be kept as a file: {error}") from error
+        raise PerfkitError(f"The {kind} cannot be kept as a file: {error}") from error
     return data
 
 

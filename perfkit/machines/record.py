@@ -3,13 +3,14 @@
 A passport may come from anybody, so it is read as data and checked against its types.
 """
 
+import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from perfkit.errors import BadFileError, PerfkitError
+from perfkit.errors import BadFileError
 from perfkit.findings import reading, store
 from perfkit.findings.reading import (
     encode,
@@ -233,11 +234,8 @@ def save(passport: Passport, path: str | Path) -> Path:
     Raises:
         PerfkitError: It cannot be written there. The passport itself is untouched.
     """
-    try:
-        data = to_json(passport).encode()
-        parse(data, "what was measured")
-    except (BadFileError, ValueError) as error:
-        raise PerfkitError(f"The passport cannot be kept as a file: {error}") from error
+    write = functools.partial(to_json, passport)
+    data = store.readable(write, parse, passport.kind)
     saved = store.write_as(path, data, passport.kind)
     store.remember(passport, saved)
     return saved

@@ -11,7 +11,7 @@ from typing import Any
 
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import digest, maker, name_of
-from perfkit.errors import BadFileError, BadParameterError, PerfkitError
+from perfkit.errors import BadParameterError
 from perfkit.experiments.replay import recordings_of, replay_from
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
@@ -42,11 +42,8 @@ def save(profile: Profile, path: str | Path) -> Path:
     Raises:
         PerfkitError: It cannot be written there. The profile itself is untouched.
     """
-    try:
-        data = to_json(profile).encode()
-        parse(data, "what was profiled")
-    except (BadFileError, ValueError) as error:
-        raise PerfkitError(f"The profile cannot be kept as a file: {error}") from error
+    write = functools.partial(to_json, profile)
+    data = store.readable(write, parse, profile.kind)
     return store.write_as(path, data, profile.kind)
 
 
