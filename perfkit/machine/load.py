@@ -135,9 +135,11 @@ def load(before: Look, after: Look, root: Path, system: Any) -> Load:
     """Say what went on between two looks, and how memory stands."""
     memory = call_or_none(system.virtual_memory)
     battery = call_or_none(lambda: system.sensors_battery())
+    # psutil may see a battery and not know whether it is in use.
+    plugged = battery and battery.power_plugged
     now = Load(
         memory_free=memory and limits.memory_free(root, memory.available),
-        on_battery=None if battery is None else not battery.power_plugged,
+        on_battery=None if plugged is None else not plugged,
     )
     cores = call_or_none(system.cpu_count)
     if before.total is None or after.total is None or not cores or not after.own:

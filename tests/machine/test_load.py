@@ -94,6 +94,9 @@ def test_guests_are_counted_once_and_stolen_time_is_no_programs():
         *[(quota(cores=2, gigabytes=3, used=2), System(), {"memory_free": 1.5e9})
           for quota in (trees.quota_v1, trees.quota_v2)],
         *[({}, System(on_battery=on), {"on_battery": on}) for on in (True, False)],
+        # A battery of which nobody knows whether it is in use.
+        ({}, System(sensors_battery=Mock(return_value=Mock(power_plugged=None))),
+         {"on_battery": None}),
     ],
 )  # fmt: skip
 def test_memory_and_power_are_told(tmp_path, files, system, told):
