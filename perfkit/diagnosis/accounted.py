@@ -33,7 +33,9 @@ def with_account(found: Diagnosis, said: Verdict) -> Verdict:
         return replace(
             account.verdict, much=f"{account.verdict.much} {why}", because=said.because
         )
-    tips, measured = left(found, account), _measured(found)
+    # Leaving all of a group out is no change that anybody can keep.
+    changes = (one for one in found.best if one.change and not one.is_ceiling)
+    tips, measured = left(found, account), next(changes, None)
     if tips and _leads(tips[0], measured, account):
         return _tip_first(found, account, tips, said if measured else None)
     if said.sure == "not known yet" and not measured:
@@ -73,12 +75,6 @@ def _tested(found: Diagnosis, tip: Tip) -> "Comparison | None":
     line = account.lines[tip.lines[0]]
     name = without_line(found.training, line.file, line.line, line.cell)
     return found.compared(name)
-
-
-def _measured(found: Diagnosis) -> Cause | None:
-    """The best change that was measured; leaving all of a group out is none."""
-    changes = (c for c in found.best if c.change and not c.is_ceiling)
-    return next(changes, None)
 
 
 def _leads(tip: Tip, measured: Cause | None, account: Account) -> bool:

@@ -22,6 +22,8 @@ from perfkit.diagnosis.source import (
     dotted,
     fit_calls,
     keyword,
+    methods_of,
+    of_kind,
     own,
     receiver,
 )
@@ -37,8 +39,6 @@ FIT_ARGUMENTS = (
 # The methods that make a stage, where they are not called as its kind is; see
 # ``diagnosis.pipeline``.
 _METHODS = {
-    "padded batch": "padded_batch",
-    "flat map": "flat_map",
     "options": "with_options",
     "slices in memory": "from_tensor_slices",
     "one value": "from_tensors",
@@ -118,7 +118,8 @@ class Code:
             for node in ast.walk(self.tree)
             if isinstance(node, Definition) and node.name == source.function
             if (
-                _first_line(node) == source.line
+                min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                == source.line
                 if source.line
                 else node in self.tree.body
             )
@@ -184,8 +185,7 @@ class Code:
 
     def defines(self, method: str) -> bool:
         """Whether a class of the file has a method of its own of this name."""
-        parts = (part for one in self.of_kind(ast.ClassDef) for part in one.body)
-        return any(getattr(part, "name", "") == method for part in parts)
+        return method in methods_of(*self.of_kind(ast.ClassDef))
 
     # Where it trains.
 
@@ -269,28 +269,18 @@ class Code:
 
     def stages(self) -> Iterator[tuple[dict[str, Any], ast.Call | None]]:
         """The stages that ran, with the call that made each; None where unsure."""
-        for place, stage in enumerate(self._stages):
-            same = [
-                at
-                for at, one in enumerate(self._stages)
-                if (one["kind"], self.line_of(one))
-                == (stage["kind"], self.line_of(stage))
-            ]
-            calls = self._calls_at(stage) if self.line_of(stage) else []
+        keys = [(stage["kind"], self.line_of(stage)) for stage in self._stages]
+        for place, (stage, key) in enumerate(zip(self._stages, keys, strict=True)):
+            calls = self._calls_at(*key)
             # A loop may have made several with one call.
-            sure = len(calls) == len(same)
-            yield stage, calls[same.index(place)] if sure else None
+            is_sure = len(calls) == keys.count(key)
+            yield stage, calls[keys[:place].count(key)] if is_sure else None
 
-    def _calls_at(self, stage: Mapping[str, Any]) -> list[ast.Call]:
-        """The calls in a stage's line that make one of its kind, the first first."""
-        method = _METHODS.get(stage["kind"], stage["kind"])
-        calls = [
-            node
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Call) and called(node) == method
-            if line_of(node) == self.line_of(stage)
-        ]
-        return sorted(calls, key=self.text.end)
+    def _calls_at(self, kind: str, line: int) -> list[ast.Call]:
+        """The calls in a line that make a stage of this kind, the first first."""
+        method = _METHODS.get(kind, kind.replace(" ", "_"))
+        calls = (one for one in of_kind(ast.Call, self.tree) if called(one) == method)
+        return sorted((c for c in calls if line_of(c) == line), key=self.text.end)
 
     def result_of(self, place: int) -> ast.expr:
         """The expression that gives what a stage of the pipeline makes."""
@@ -308,17 +298,6 @@ class Code:
             for name, nodes in bindings.items():
                 if any(getattr(node, "name", "") == "tensorflow" for node in nodes):
                     return name
-        raise Unsure
-
-    def statement(self, node: ast.AST) -> tuple[ast.stmt, list[ast.stmt]]:
-        """The statement that a node is a part of, and the body that it stands in."""
-        for one in (node, *self.names.above(node)):
-            if isinstance(one, ast.stmt):
-                holder = next(self.names.above(one))
-                fields = ("body", "orelse", "finalbody")
-                bodies: list[list[ast.stmt]]
-                bodies = [getattr(holder, field, []) for field in fields]
-                return one, only([body for body in bodies if one in body])
         raise Unsure
 
 
@@ -351,10 +330,6 @@ def value_at(within: ast.expr, place: int) -> ast.expr:
     """What stands at a place of a call or a dict: the value, without its name."""
     one = nodes_in(within)[place]
     return one.value if isinstance(one, ast.keyword) else one
-
-
-def _first_line(node: Definition) -> int:
-    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
 
 
 def _is_main(node: ast.AST) -> bool:
@@ -491,11 +466,9 @@ class Text:
         """The whole lines around what begins and ends there; None if it shares them."""
         before = self.source[:start].rpartition("\n")[2]
         rest = _REST.match(self.source, end)
-        return (
-            (start - len(before), rest.end() + 1)
-            if rest and not before.strip()
-            else None
-        )
+        if rest is None or before.strip():
+            return None
+        return start - len(before), rest.end() + 1
 
     def _place(self, line: int, column: int) -> int:
         """A column of the tree counts bytes of UTF-8."""

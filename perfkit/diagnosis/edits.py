@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.diagnosis.changes.model import LEFT_OFF
+from perfkit.diagnosis.changes.observers import SELDOM
 from perfkit.diagnosis.code import (
     FIT_ARGUMENTS,
     Code,
@@ -39,6 +40,7 @@ from perfkit.diagnosis.source import (
     hides,
     is_literal,
     keyword,
+    methods_of,
     names_in,
 )
 from perfkit.diagnosis.training import STEP_HOOKS
@@ -52,12 +54,6 @@ _FACTS = (
 )
 # What to say of a change that does more than make the training faster.
 _LESS = ("callback", "validation")
-_BY_HAND = "It is a notebook: change these lines of its cells by hand."
-_NONE = "There is no patch: no cause was found."
-_UNSURE = (
-    "There is no patch: none of the changes is a line that is certain; see the report "
-    "for what to do."
-)
 _UNREAD = "The code cannot be read any more, so there is no patch."
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
@@ -108,21 +104,24 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
     The file of the maker that was diagnosed must be as it was.
     """
     if not diagnosis.causes:
-        return Patch(b"", (_NONE,))
+        return Patch(b"", ("There is no patch: no cause was found.",))
     code = _code_of(diagnosis, maker)
     if code is None:
         return Patch(b"", (_UNREAD,))
     new, causes, others = _combine(diagnosis.causes, code)
     if not causes:
-        return Patch(b"", (_UNSURE,))
-    path = Path(code.source.path)
+        why = "none of the changes is a line that is certain; see the report for what"
+        return Patch(b"", (f"There is no patch: {why} to do.",))
+    path, folder = Path(code.source.path).resolve(), folder.resolve()
     if code.source.cells:
-        outside = _BY_HAND
+        outside = "It is a notebook: change these lines of its cells by hand."
         text = "".join(f"{edit}\n" for edit in _edits_to(code, new)).encode()
         cell = {"cell_type": "code", "source": [new]}
         copy = json.dumps({"cells": [cell]}).encode()
     else:
-        name, outside = _name(path, folder)
+        inside = path.is_relative_to(folder)
+        name = path.relative_to(folder).as_posix() if inside else path.name
+        outside = "" if inside else f"Apply it in the folder of {path.name}."
         try:
             text, copy = _patch(path, name, code.text.source, new)
         except UNREADABLE:
@@ -161,9 +160,14 @@ def _combine(
     """
     changed, splices = set[int](), list[Splice]()
     causes, others = list[Cause](), list[Cause]()
+    line_at = functools.partial(code.text.source.count, "\n", 0)
     for cause in ranked:
         more, _ = _splices(code, cause.change)
-        lines = {line for one in more for line in _lines_of(code, one)}
+        lines = {
+            line
+            for start, end, _ in more
+            for line in range(line_at(start), line_at(max(start, end - 1)) + 1)
+        }
         if not lines.isdisjoint(changed):
             others.append(cause)
         elif lines:
@@ -173,21 +177,14 @@ def _combine(
     return code.text.applied(splices), causes, others
 
 
-def _lines_of(code: Code, splice: Splice) -> range:
-    """The lines that a splice changes, from 0."""
-    start, end, _ = splice
-    first, last = (
-        code.text.source.count("\n", 0, at) for at in (start, max(start, end - 1))
-    )
-    return range(first, last + 1)
-
-
 # Asked for again after each trial, while the machine is being measured.
 @functools.lru_cache(maxsize=64)
 def _splices(code: Code, change: str) -> tuple[tuple[Splice, ...], str]:
     """What a change does to the text, or why it would break something; else nothing."""
+    matches = ((row, re.fullmatch(pattern, change)) for pattern, row in _TABLE)
+    row, match = next((pair for pair in matches if pair[1]), (None, None))
     try:
-        splices = tuple(splices_of(code, change))
+        splices = tuple(row(code, match)) if row and match else ()
         new = code.text.applied(splices)
         ast.parse(new)
     except Unsure as unsure:
@@ -232,14 +229,6 @@ def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
     return Edit(file=Path(source.path).name, cell=cell, line=line, old=old, new=new)
 
 
-def _name(path: Path, folder: Path) -> tuple[str, str]:
-    """What the patch calls the file, and where else than here it is to be applied."""
-    path, folder = path.resolve(), folder.resolve()
-    if path.is_relative_to(folder):
-        return path.relative_to(folder).as_posix(), ""
-    return path.name, f"Apply it in the folder of {path.name}."
-
-
 def _patch(path: Path, name: str, old: str, new: str) -> tuple[bytes, bytes]:
     """A patch of a file in its encoding and with its ends of lines, and the new file.
 
@@ -259,9 +248,9 @@ def _patch(path: Path, name: str, old: str, new: str) -> tuple[bytes, bytes]:
     new_lines = io.StringIO(after, newline="\n").readlines()
     # A name with a space ends where the tab is.
     tab = "\t" if " " in name else ""
-    hunks = [*difflib.unified_diff(old_lines, new_lines)][2:]
-    marked = [h if h.endswith("\n") else h + _NO_NEWLINE for h in hunks]
-    text = "".join([f"--- a/{name}{tab}\n+++ b/{name}{tab}\n", *marked])
+    names = (f"a/{name}{tab}", f"b/{name}{tab}")
+    diff = difflib.unified_diff(old_lines, new_lines, *names)
+    text = "".join(one if one.endswith("\n") else one + _NO_NEWLINE for one in diff)
     return text.encode(encoding), after.encode(encoding)
 
 
@@ -270,7 +259,6 @@ def _patch(path: Path, name: str, old: str, new: str) -> tuple[bytes, bytes]:
 # without a new line.
 
 Row = Callable[[Code, re.Match[str]], Iterator[Splice]]
-_SELDOM = 5
 _PARALLEL = {
     "map": ("map_func", "num_parallel_calls"),
     "interleave": ("map_func", "cycle_length", "block_length", "num_parallel_calls"),
@@ -298,18 +286,6 @@ _READ = (
 )
 
 
-def splices_of(code: Code, change: str) -> list[Splice]:
-    """What to do to the text for a change, by its name; nothing without a row.
-
-    Raises:
-        Unsure: Its place is not certain, or the change would break something.
-    """
-    for pattern, row in _TABLE:
-        if match := re.fullmatch(pattern, change):
-            return list(row(code, match))
-    return []
-
-
 def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     """Take out what asks for eager steps, where these are Keras's own.
 
@@ -317,7 +293,8 @@ def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     """
     names = {*_STEPS, *names_in(*code.calls_of("compile"))}
     traced = any(dotted(node).endswith(".function") for node in code.nodes)
-    if traced or any(_name_of(one) in names for one in code.of_kind(Function)):
+    own = (getattr(one, "name", "") in names for one in code.of_kind(Function))
+    if traced or any(own):
         raise Unsure
     yield from _without_eager(code)
 
@@ -352,8 +329,7 @@ def _many_steps(code: Code, match: re.Match[str]) -> Iterator[Splice]:
     """Let a call make several steps, where no callback steers each of them."""
     steering = code.facts.get("steering") or ()
     for one in code.of_kind(ast.ClassDef):
-        hooks = {getattr(f, "name", "") for f in one.body} & {*STEP_HOOKS}
-        if one.name in steering and hooks:
+        if one.name in steering and methods_of(one) & {*STEP_HOOKS}:
             raise Unsure(_STEERS_EACH.format(one.name, match[1]))
     yield from _compiled(code, "steps_per_execution", match[1])
 
@@ -388,7 +364,7 @@ def _validate_seldom(code: Code, _: re.Match[str]) -> Iterator[Splice]:
         raise Unsure
     if _VALUES.search(code.text.source):
         raise Unsure(_FEWER_VALUES)
-    value = f"{min(_SELDOM * before, epochs):g}"
+    value = f"{min(SELDOM * before, epochs):g}"
     yield from _fitted(code, "validation_freq", value)
 
 
@@ -521,9 +497,14 @@ def _set(
 
 
 def _deleted(code: Code, node: ast.AST) -> Iterator[Splice]:
-    statement, body = code.statement(node)
-    if statement is not node and getattr(statement, "value", None) is not node:
+    """Take out the statement that a node is, or that has no other value."""
+    nodes = [node, *code.names.above(node)]
+    statement, holder = nodes[:2] if isinstance(node, ast.stmt) else nodes[1:3]
+    alone = node in (statement, getattr(statement, "value", None))
+    if not isinstance(statement, ast.stmt) or not alone:
         raise Unsure
+    bodies = (getattr(holder, field, []) for field in ("body", "orelse", "finalbody"))
+    body = only([body for body in bodies if statement in body])
     yield from require([*code.text.delete(statement, body)])
 
 
@@ -547,49 +528,36 @@ def line_shown(code: Code, cause: Cause) -> int:
             return line_of(require(code.fit).within)
         if cause.cause in _STAGES:
             return _line_of_stage(code, cause.cause)
-        names = _NAMES[cause.cause](code, cause)
-        defined = [
-            one
-            for one in code.of_kind(ast.ClassDef | Function)
-            if _name_of(one) in names
-        ]
-        return line_of(only(defined))
+        places = {
+            "callback": [cause.change.removeprefix("without ")],
+            "eager": code.facts.get("eager_calls"),
+            "retracing": code.facts.get("retraced"),
+        }[cause.cause]
+        # The last words of such as "__main__:Trainer.step".
+        names = {re.split("[.:]", place)[-1] for place in places or ()}
+        nodes = code.of_kind(ast.ClassDef | Function)
+        return line_of(only([n for n in nodes if getattr(n, "name", "") in names]))
     except (Unsure, LookupError, ValueError):
         return 0
 
 
 def _line_of_stage(code: Code, cause: str) -> int:
     """The line that made the stage that a cause is about, or else the last stage."""
-    stages = [stage for stage, _ in code.stages()]
+    stages = code.pipeline.get("stages", [])
     if cause == "no-cache":
         return code.line_of(stages[require(code.pipeline.get("cache"))["after"]])
     if cause == "late-shuffle":
         stages = [*itertools.dropwhile(lambda one: one["kind"] != "map", stages)]
-    is_it = _STAGES[cause]
-    about = [stage for stage in stages if is_it and is_it(stage)]
+    about = [*filter(_STAGES[cause], stages)]
     return code.line_of((about or stages[-1:])[0])
 
 
-def _name_of(node: ast.AST) -> str:
-    name: str = getattr(node, "name", "")
-    return name
-
-
-def _names_in(fact: str) -> Callable[[Code, Cause], list[str]]:
-    """The last words of what a fact lists, such as ``"__main__:Trainer.step"``."""
-    return lambda code, _: [re.split("[.:]", o)[-1] for o in code.facts.get(fact) or ()]
-
-
-_STAGES: dict[str, Callable[[dict[str, Any]], Any] | None] = {
-    **dict.fromkeys(("epoch-boundary", "input-bound", "no-cache", "no-prefetch")),
+_LAST = ("epoch-boundary", "input-bound", "no-cache", "no-prefetch")
+_STAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    **dict.fromkeys(_LAST, lambda stage: False),
     "late-shuffle": lambda stage: stage["kind"] == "shuffle",
     "per-example-map": lambda stage: stage["kind"] == "batch",
     "python-input": lambda stage: stage["python"],
     "serial-map": is_serial,
     "slow-read": lambda stage: stage["records"],
-}
-_NAMES: dict[str, Callable[[Code, Cause], list[str]]] = {
-    "callback": lambda _, cause: [cause.change.removeprefix("without ")],
-    "eager": _names_in("eager_calls"),
-    "retracing": _names_in("retraced"),
 }

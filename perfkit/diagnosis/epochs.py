@@ -63,15 +63,6 @@ def tell_datasets() -> None:
         PyDatasetAdapter.on_epoch_end = noted_end
 
 
-def end_datasets() -> None:
-    """End the epochs of every ``PyDataset`` that a ``fit`` has left.
-
-    Its workers would go on making batches, and keep them, while another trains.
-    """
-    for adapter in list(_WITHIN):
-        adapter.on_epoch_end()
-
-
 def stand_in() -> None:
     """Let this process's other threads ask for signal handlers, which are not set.
 
@@ -329,7 +320,9 @@ def _train(block: Block, turnstile: Turnstile) -> None:
             while not counter.used_up():
                 training.fit([first, *block.own, last], epochs=_ENDLESS)
     finally:
-        end_datasets()
+        # Workers of a ``PyDataset`` would make batches while another trains.
+        for adapter in list(_WITHIN):
+            adapter.on_epoch_end()
 
 
 class _Over(Exception):

@@ -256,7 +256,10 @@ def facts_of(training: Training, **seen: Any) -> Facts:
     callbacks = arguments.get("callbacks") or ()
     return Facts(
         model=model.name,
-        parameters=known(_parameters, model, otherwise=0),
+        parameters=known(
+            lambda: sum(math.prod(weight.shape) for weight in model.weights),
+            otherwise=0,
+        ),
         layers=known(lambda: _classes(model.layers), otherwise=()),
         steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
@@ -288,10 +291,6 @@ def facts_of(training: Training, **seen: Any) -> Facts:
 
 def _classes(objects: Iterable[Any]) -> tuple[str, ...]:
     return tuple(type(one).__name__ for one in objects)
-
-
-def _parameters(model: Any) -> int:
-    return sum(math.prod(weight.shape) for weight in model.weights)
 
 
 def _can_xla(model: Any) -> bool:

@@ -1,6 +1,7 @@
 """From ratios to causes: what is claimed of a training, and what is not."""
 
 import contextlib
+import functools
 import math
 import os
 from collections.abc import Collection, Iterable, Sequence
@@ -22,7 +23,6 @@ from perfkit.findings.diagnosis import (
     TOGETHER,
     Cause,
     Gain,
-    Grade,
     Seconds,
     leaves_line_out,
 )
@@ -229,6 +229,7 @@ def measured_gain(name: str, measured: Measurement) -> Gain | None:
 # made larger, and some functions cannot be kept from being traced. What they cost is
 # inferred from what each trial of the training as given noted, with an interval over
 # those trials.
+_noted = functools.partial(Cause, change="", kind="defect")
 
 
 class Others:
@@ -318,24 +319,12 @@ def _retracing(
         if known["made_anew"]:
             fix = "Each call makes it anew: make fewer calls, of more examples each."
     return _noted(
-        "retracing",
-        gain,
-        f"Tracing {function} anew takes {units.percent(share)} of a step{because}.",
-        fix,
-    )
-
-
-def _noted(
-    name: str, gain: Gain, evidence: str, fix: str, grade: Grade = "inferred"
-) -> Cause:
-    return Cause(
-        cause=name,
-        change="",
-        kind="defect",
+        cause="retracing",
         speedup=gain,
-        evidence=evidence,
+        evidence=f"Tracing {function} anew takes {units.percent(share)} of a step"
+        f"{because}.",
         fix=fix,
-        grade=grade,
+        grade="inferred",
     )
 
 
@@ -373,12 +362,12 @@ def _contention(measured: Measurement, name: str, cores: float) -> Cause | None:
         else "and its own threads stood ready and waited for one"
     )
     return _noted(
-        "contention",
-        gain,
-        f"While it trained, {whose} used {np.mean(taken):.1f} cores, {how}.",
-        f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
+        cause="contention",
+        speedup=gain,
+        evidence=f"While it trained, {whose} used {np.mean(taken):.1f} cores, {how}.",
+        fix=f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
         ", or give the training cores of its own (taskset).",
-        "measured here" if compared else "inferred",
+        grade="measured here" if compared else "inferred",
     )
 
 
@@ -429,11 +418,12 @@ def _memory(measured: Measurement) -> Cause | None:
     if gain is None:
         return None
     return _noted(
-        "memory-pressure",
-        gain,
-        f"For {units.percent(float(np.mean(stalled)))} of the time something "
+        cause="memory-pressure",
+        speedup=gain,
+        evidence=f"For {units.percent(float(np.mean(stalled)))} of the time something "
         "on this machine waited for memory that was short.",
-        "Use less memory: a smaller shuffle buffer or cache; end other programs.",
+        fix="Use less memory: a smaller shuffle buffer or cache; end other programs.",
+        grade="inferred",
     )
 
 

@@ -61,7 +61,9 @@ def contain(
     # What is temporary lies in a folder that goes with the trial.
     kept = [Path(os.path.realpath(one)) for one in (tempfile.gettempdir(), *keep)]
     _own_view(0 if online else _NEW_NETWORK)
-    places = {Path(os.path.realpath(p)) for p in (*_places_of_users(), *disks)}
+    outer = (place for place in Path("/").iterdir() if not place.is_symlink())
+    every = Path.home(), *_OF_USERS, *outer, *disks
+    places = {Path(os.path.realpath(place)) for place in every}
     theirs = (place for place in places if not _of_the_system(place))
     for folder in covered([*needed, *theirs]):
         _shield(folder, needed, kept, disks)
@@ -76,13 +78,6 @@ def covered(folders: Iterable[Path]) -> list[Path]:
     return [
         one for one in real if one in disks or not any(p in one.parents for p in real)
     ]
-
-
-def _places_of_users() -> Iterator[Path]:
-    """Folders that users may write to."""
-    yield Path.home()
-    yield from _OF_USERS
-    yield from (place for place in Path("/").iterdir() if not place.is_symlink())
 
 
 def _of_the_system(place: Path) -> bool:
@@ -164,7 +159,7 @@ def _lay(folder: Path, layer: Path, *, in_memory: bool) -> None:
 def _close(folder: Path, kept: list[Path]) -> None:
     """Let nothing be written in a folder that cannot be covered."""
     with _kept_within(folder, kept):
-        _bind(folder, folder)
+        _mount("", folder, source=folder, flags=_BIND | _ALL_BELOW)
         # What is set for a disk has to be said again.
         flags = os.statvfs(folder).f_flag & _STAYS
         _mount("", folder, flags=_AGAIN | _BIND | _READ_ONLY | flags)
@@ -181,7 +176,7 @@ def _kept_within(folder: Path, kept: list[Path]) -> Iterator[None]:
             opened.append((Path(f"/proc/self/fd/{number}"), place))
         yield
         for before, place in opened:
-            _bind(before, place)
+            _mount("", place, source=before, flags=_BIND | _ALL_BELOW)
 
 
 def _disks() -> list[Path]:
@@ -192,10 +187,6 @@ def _disks() -> list[Path]:
         for place in (line.split(" ")[4] for line in lines)
         if place != "/"
     ]
-
-
-def _bind(source: Path, place: Path) -> None:
-    _mount("", place, source=source, flags=_BIND | _ALL_BELOW)
 
 
 def _mount(

@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import inspect
 import itertools
+import linecache
 import os
 import re
 import sys
@@ -186,7 +187,8 @@ class MarkSteps(ast.NodeTransformer):
 
     def _is_turn(self, loop: _Loop) -> bool:
         # Where a loop ends by what it counts, no other data may be given to it.
-        if isinstance(loop, ast.While) and not _is_endless(loop):
+        test = loop.test if isinstance(loop, ast.While) else ast.Constant(True)
+        if not (isinstance(test, ast.Constant) and test.value):
             return False
         return bool(self._called(_outside_of_loops(loop.body)) & self._stepping)
 
@@ -236,10 +238,6 @@ def _outside_of_loops(
 def _is_graph(node: ast.AST) -> bool:
     decorators = getattr(node, "decorator_list", ())
     return any("function" in ast.unparse(by) for by in decorators)
-
-
-def _is_endless(loop: ast.While) -> bool:
-    return isinstance(loop.test, ast.Constant) and bool(loop.test.value)
 
 
 def _is_over_range(loop: _Loop) -> bool:
@@ -368,7 +366,10 @@ class Script:
         main = types.ModuleType("__main__")
         main.__dict__[MARK] = steps
         if self.path.endswith(".ipynb"):
-            source.keep_for_autograph(self.path)
+            # TensorFlow reads the source of what it makes a graph of.
+            text, path = source.text_of(self.path), self.path
+            lines = text.splitlines(keepends=True)
+            linecache.cache[path] = (len(text), None, lines, path)
             main.__dict__.update({"display": _nothing, "get_ipython": _Shell})
         else:
             # Of a module with a file TensorFlow reads the file, whatever its code is.
@@ -548,7 +549,12 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
         lines = [n for f, n in stack if f.f_code.co_filename == script.path]
         given = dict(signature.bind(*args, **kwargs).arguments)
         given |= given.pop("kwargs", {})
-        at = [n for n, c in enumerate(calls, 1) if any(_holds(c, one) for one in lines)]
+        spans = [(c.lineno, c.end_lineno or c.lineno) for c in calls]
+        at = [
+            number
+            for number, (first, last) in enumerate(spans, 1)
+            if any(first <= one <= last for one in lines)
+        ]
         if line and (here or sure) and not any(calls[n - 1].lineno == line for n in at):
             passed.update(at)
             return _passed_over(real, given)
@@ -586,8 +592,3 @@ def _as_data(data: Any, y: Any) -> Any:
     if isinstance(data, tuple):
         return tuple(part for part in data if part is not None)
     return data
-
-
-def _holds(call: ast.Call, line: int) -> bool:
-    """Whether a line is one of a call's."""
-    return call.lineno <= line <= (call.end_lineno or call.lineno)

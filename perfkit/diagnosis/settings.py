@@ -138,12 +138,6 @@ def _told_by(module: str, path: str) -> Callable[[], object]:
     return lambda: attrgetter(path)(import_module(module))()
 
 
-def _data_in_debug_mode() -> bool:
-    from tensorflow.python.data.ops import debug_mode
-
-    return bool(debug_mode.DEBUG_MODE)
-
-
 # ``eager`` is what fit is told by ``model.run_eagerly``, too; the rest stands alone.
 SETTINGS = (
     Setting(
@@ -163,7 +157,9 @@ SETTINGS = (
         _watching("_DumpingCallback"),
     ),
     Setting(
-        "debugging", "tf.data.experimental.enable_debug_mode()", _data_in_debug_mode
+        "debugging",
+        "tf.data.experimental.enable_debug_mode()",
+        lambda: import_module("tensorflow.python.data.ops.debug_mode").DEBUG_MODE,
     ),
     Setting(
         "debugging",

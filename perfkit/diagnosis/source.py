@@ -3,7 +3,6 @@
 import ast
 import itertools
 import json
-import linecache
 import re
 import tokenize
 from collections import defaultdict, deque
@@ -62,6 +61,11 @@ def of_kind(kind: type[Node], *within: ast.AST) -> Iterator[Node]:
 def names_in(*within: ast.AST) -> set[str]:
     """Every name that stands there, by itself or before a dot."""
     return {one.id for one in of_kind(ast.Name, *within)}
+
+
+def methods_of(*classes: ast.ClassDef) -> set[str]:
+    """The names of all that classes define themselves."""
+    return {getattr(part, "name", "") for one in classes for part in one.body}
 
 
 def is_literal(node: ast.AST | None, value: object) -> bool:
@@ -162,8 +166,8 @@ _TRAINING_ONLY = frozenset(
 _EPOCHS_AT = 3
 # More files than this are no script's own.
 _MOST_FILES = 50
-# A cell that is only timed is code like any other.
-_TIMED = ("%%time", "%%timeit", "%%capture")
+# What is only timed is code like any other.
+_TIMED_CELL = re.compile(r"\A[ \t]*%%(time|timeit|capture)(?!\S).*")
 _TIMED_LINE = re.compile(r"^([ \t]*)%time[ \t]+(?=\S)", re.MULTILINE)
 
 
@@ -204,16 +208,6 @@ def parse(path: str) -> ast.Module:
     return ast.parse(text_of(path), path)
 
 
-def keep_for_autograph(path: str) -> None:
-    """Let who asks for lines of a notebook get those of its code, not of the file.
-
-    TensorFlow reads the source of what it makes a graph of.
-    """
-    if path.endswith(".ipynb"):
-        text = text_of(path)
-        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-
-
 def fit_calls(tree: ast.AST) -> list[ast.Call]:
     """Every call of ``fit`` that stands there, in the order of its lines.
 
@@ -236,13 +230,8 @@ def fits_scalers(*trees: ast.Module) -> bool:
         or len(one.args) + len(one.keywords) > 1
         for one in calls
     )
-    steps = (
-        getattr(part, "name", "") == "train_step"
-        for one in of_kind(ast.ClassDef, *trees)
-        if one.bases
-        for part in one.body
-    )
-    return bool(calls) and not trains and not any(steps)
+    models = (one for one in of_kind(ast.ClassDef, *trees) if one.bases)
+    return bool(calls) and not trains and "train_step" not in methods_of(*models)
 
 
 def tells_epochs(call: ast.Call) -> bool:
@@ -346,12 +335,8 @@ def _code_cells(text: str) -> list[str]:
     except (AttributeError, LookupError, TypeError):
         raise ValueError("it is no notebook") from None
     for code in every:
-        first, end, rest = code.partition("\n")
-        timed = first.split()[:1] and first.split()[0] in _TIMED
-        alone = f"pass{end}{rest}" if timed else code
-        # A statement that is timed is code like any other.
-        alone = _TIMED_LINE.sub(r"\1", alone)
-        lines = manager.transform_cell(alone).rstrip("\n")
+        untimed = _TIMED_LINE.sub(r"\1", _TIMED_CELL.sub("pass", code))
+        lines = manager.transform_cell(untimed).rstrip("\n")
         # A line stays where it is, so that its number does not change.
         missing = code.rstrip("\n").count("\n") - lines.count("\n")
         found.append(lines + "\n" * max(0, missing))

@@ -284,31 +284,23 @@ def fix(retraced: Mapping[str, Mapping[str, Any]]) -> None:
         name: {a for a, what in known["changed"].items() if what == "value"}
         for name, known in retraced.items()
     }
-    of_function.__init__ = _open_shapes(of_function.__init__, frozenset(retraced))
-    of_function.__call__ = _tensors_for(of_function.__call__, numbers)
-    if any(known["made_anew"] for known in retraced.values()):
-        tf.function = _made_once(tf.function)
+    make, run = of_function.__init__, of_function.__call__
 
-
-def _open_shapes(original: Callable[..., None], names: frozenset[str]) -> Any:
-    @functools.wraps(original)
-    def made(self: Any, *args: Any, **named: Any) -> None:
-        original(self, *args, **named)
-        if getattr(self, "_name", "") in names:
+    @functools.wraps(make)
+    def with_open_shapes(self: Any, *args: Any, **named: Any) -> None:
+        make(self, *args, **named)
+        if getattr(self, "_name", "") in retraced:
             self._reduce_retracing = True
 
-    return made
-
-
-def _tensors_for(original: Callable[..., Any], numbers: dict[str, set[str]]) -> Any:
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **named: Any) -> Any:
-        wanted = numbers.get(getattr(self, "_name", ""))
-        if wanted:
+    @functools.wraps(run)
+    def with_tensors(self: Any, *args: Any, **named: Any) -> Any:
+        if wanted := numbers.get(getattr(self, "_name", "")):
             args, named = _with_tensors(self.python_function, wanted, args, named)
-        return original(self, *args, **named)
+        return run(self, *args, **named)
 
-    return call
+    of_function.__init__, of_function.__call__ = with_open_shapes, with_tensors
+    if any(known["made_anew"] for known in retraced.values()):
+        tf.function = _made_once(tf.function)
 
 
 def _with_tensors(

@@ -362,21 +362,15 @@ def _warnings(found: Diagnosis, cause: Cause) -> Iterator[str]:
         yield f"It keeps {units.size(kept)} in memory."
     if cause.mind:
         yield cause.mind
-    yield from _in_each_others_way(found, cause)
+    together = found.together
+    # What is not made together with others says nothing of them.
+    at_once = together is not None and cause.change in together.changes
+    if together and at_once and together.speedup.high < cause.speedup.low:
+        names = listed(together.changes)
+        yield f"Do not make all of it: {names} at once run {together.speedup.brief}."
     yield from _between(found)
     if cause.cause != "contention":
         yield from _others(found)
-
-
-def _in_each_others_way(found: Diagnosis, cause: Cause) -> Iterator[str]:
-    """That the best changes, each of which helps by itself, bring less at once."""
-    together = found.together
-    if not together or cause.change not in together.changes:
-        # What is not made together with others says nothing of them.
-        return
-    if together.speedup.high < cause.speedup.low:
-        names = listed(together.changes)
-        yield f"Do not make all of it: {names} at once run {together.speedup.brief}."
 
 
 def _what(found: Diagnosis) -> str:

@@ -144,7 +144,7 @@ ENDLESS = "one endless iterator"
 _BOUNDARY = "epoch-boundary"
 _WITHOUT = "without validation"
 # Times as many epochs from one validation to the next.
-_SELDOM = 5
+SELDOM = 5
 
 
 def epochs(facts: Facts) -> Iterator[Change | Untested]:
@@ -185,7 +185,7 @@ def _validation(facts: Facts) -> Iterator[Change]:
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
     # Put off beyond the last epoch there would be none.
-    seldom = round(min(_SELDOM * facts.validated, facts.asked or math.inf))
+    seldom = round(min(SELDOM * facts.validated, facts.asked or math.inf))
     rarer = seldom > facts.validated
     caution = ""
     if facts.following and rarer:
