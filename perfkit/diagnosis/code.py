@@ -132,7 +132,8 @@ class Code:
         waiting: list[ast.AST] = [
             node
             for node in self.tree.body
-            if not isinstance(node, Definition) and not _is_main(node)
+            if not isinstance(node, Definition)
+            if not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))
         ]
         waiting += [self._maker] if self._maker else []
         seen: set[ast.AST] = set()
@@ -330,10 +331,6 @@ def value_at(within: ast.expr, place: int) -> ast.expr:
     """What stands at a place of a call or a dict: the value, without its name."""
     one = nodes_in(within)[place]
     return one.value if isinstance(one, ast.keyword) else one
-
-
-def _is_main(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
 
 
 # Its text, changed in a few places that its tree finds; all else stays.

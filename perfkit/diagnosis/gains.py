@@ -190,24 +190,21 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
     inferred = bool(change.inferred_if) and any(
         change.inferred_if in trial.notes for trial in measured.of(AS_GIVEN)
     )
+    how_fast = (
+        f"at {compared.ratio:.2f}× the rate (95 % interval {compared.low:.2f} to "
+        f"{compared.high:.2f}, {rounds(compared)})"
+    )
+    if not units.is_known(compared.low, compared.high):
+        how_fast = f"faster, by how much is not known yet ({rounds(compared)})"
     return Cause(
         cause=change.cause,
         change=change.name,
         kind=change.kind_at(compared.ratio),
         speedup=gain(compared),
-        evidence=f"{change.changes} That runs {_how_fast(compared)}.",
+        evidence=f"{change.changes} That runs {how_fast}.",
         fix=change.fix,
         caution=change.caution,
         grade="inferred" if inferred else "measured here",
-    )
-
-
-def _how_fast(compared: Comparison) -> str:
-    if not units.is_known(compared.low, compared.high):
-        return f"faster, by how much is not known yet ({rounds(compared)})"
-    return (
-        f"at {compared.ratio:.2f}× the rate (95 % interval {compared.low:.2f} to "
-        f"{compared.high:.2f}, {rounds(compared)})"
     )
 
 

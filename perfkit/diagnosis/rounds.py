@@ -319,7 +319,9 @@ class Rounds:
 
     def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
         """Name the variants of the next round; none where nothing is left to learn."""
-        if _cannot_run(measured):
+        tried = [*measured.of(AS_GIVEN), *measured.of(CONTROL)]
+        ran = any(trial.outcome == "completed" for trial in tried)
+        if not ran and _fails(measured, AS_GIVEN, CONTROL):
             return ()
         # Where nothing took turns there, fresh processes look for causes themselves.
         self._screened = self._screened and bool(measured.trials)
@@ -532,13 +534,6 @@ def _given(measured: Measurement, name: str) -> Comparison | None:
 def _ratio(measured: Measurement, name: str) -> float:
     compared = _given(measured, name)
     return compared.ratio if compared else 1.0
-
-
-def _cannot_run(measured: Measurement) -> bool:
-    """Whether the training as given has been tried, and never came through."""
-    tried = [*measured.of(AS_GIVEN), *measured.of(CONTROL)]
-    ran = any(trial.outcome == "completed" for trial in tried)
-    return not ran and _fails(measured, AS_GIVEN, CONTROL)
 
 
 def _rounds(measured: Measurement, name: str) -> int:

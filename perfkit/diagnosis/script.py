@@ -498,16 +498,15 @@ class _NoKeras2(MetaPathFinder):
         if found and found.loader:
             loads = found.loader.exec_module
 
+            def refuse(*args: object, **kwargs: object) -> None:
+                raise BadParameterError(f"It trains with {KERAS_2}")
+
             def loaded(module: types.ModuleType) -> None:
                 loads(module)
-                module.Model.fit = _refused
+                module.Model.fit = refuse
 
             found.loader.exec_module = loaded  # type: ignore[method-assign]
         return found
-
-
-def _refused(*args: object, **kwargs: object) -> None:
-    raise BadParameterError(f"It trains with {KERAS_2}")
 
 
 def not_trained(given: dict[str, Any]) -> Any:

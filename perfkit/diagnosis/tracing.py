@@ -295,21 +295,15 @@ def fix(retraced: Mapping[str, Mapping[str, Any]]) -> None:
     @functools.wraps(run)
     def with_tensors(self: Any, *args: Any, **named: Any) -> Any:
         if wanted := numbers.get(getattr(self, "_name", "")):
-            args, named = _with_tensors(self.python_function, wanted, args, named)
+            names = (*_parameters(self.python_function), *("" for _ in args))
+            pairs = zip(args, names, strict=False)
+            args = tuple(_tensor(one) if name in wanted else one for one, name in pairs)
+            named = {n: _tensor(v) if n in wanted else v for n, v in named.items()}
         return run(self, *args, **named)
 
     of_function.__init__, of_function.__call__ = with_open_shapes, with_tensors
     if any(known["made_anew"] for known in retraced.values()):
         tf.function = _made_once(tf.function)
-
-
-def _with_tensors(
-    function: Any, wanted: set[str], args: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    names = itertools.chain(_parameters(function), itertools.repeat(""))
-    pairs = zip(args, names, strict=False)
-    placed = tuple(_tensor(one) if name in wanted else one for one, name in pairs)
-    return placed, {n: _tensor(v) if n in wanted else v for n, v in named.items()}
 
 
 @functools.lru_cache(maxsize=64)

@@ -113,7 +113,10 @@ def handed_over(returned: Any) -> Training:
         arguments["verbose"] = 0
     arguments["callbacks"] = list_callbacks(arguments.get("callbacks"))
     if kind_of(data) == "arrays" and not arguments.get("batch_size"):
-        arguments["batch_size"] = _batch_size(data, arguments)
+        steps = arguments.get("steps_per_epoch")
+        share = -(-_trained(data, arguments) // int(steps)) if steps else BATCH
+        # As Keras shares the examples out.
+        arguments["batch_size"] = share
         # Of what is validated on Keras makes batches of its own size then.
         size = arguments.get("validation_batch_size")
         size = size or _validated_at_once(data, arguments)
@@ -228,12 +231,6 @@ def updates_once(model: Any) -> bool:
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     gathers = getattr(optimizer, "gradient_accumulation_steps", None)
     return bool(not own and optimizer and not gathers)
-
-
-def _batch_size(data: Any, arguments: dict[str, Any]) -> int:
-    """Examples of a step on arrays where ``fit`` is not told, as Keras counts them."""
-    steps = arguments.get("steps_per_epoch")
-    return -(-_trained(data, arguments) // int(steps)) if steps else BATCH
 
 
 def _validated_at_once(data: Any, arguments: dict[str, Any]) -> int:

@@ -218,8 +218,7 @@ def _to_do(found: Diagnosis) -> Verdict | None:
     if cause.is_ceiling and not found.explained(cause.change):
         headline = f"{_HELD_UP[cause.change]}; {_HOW}."
     elif found.healthy and not (found.left_open or found.unmeasured):
-        little = not any(limit.is_much for limit in _gains(found))
-        right = f"Nothing is wrong in {_what(found)}. " * little
+        right = f"Nothing is wrong in {_what(found)}. " if _is_little(found) else ""
         headline = f"{right}For more speed, {_low(headline)}"
     shown = "Without it the training" if cause.change[:7] == "without" else ""
     much = _much(
@@ -244,10 +243,10 @@ def _to_do(found: Diagnosis) -> Verdict | None:
     )
 
 
-def _gains(found: Diagnosis) -> Iterator[Gain]:
-    """What is shown to be lost, or to be had."""
-    yield from (cause.speedup for cause in found.causes)
-    yield from filter(None, [found.ceiling])
+def _is_little(found: Diagnosis) -> bool:
+    """Whether all that is shown to be lost, or to be had, is little."""
+    limits = [found.ceiling] if found.ceiling else []
+    return not any(g.is_much for g in (*(c.speedup for c in found.causes), *limits))
 
 
 def _nothing_to_do(found: Diagnosis) -> Verdict:
@@ -469,8 +468,7 @@ def because(found: Diagnosis) -> Iterator[str]:
         )
     yield from _ends(found)
     yield from _aside(found)
-    little = not any(limit.is_much for limit in _gains(found))
-    if found.healthy and little and _is_compute_bound(found):
+    if found.healthy and _is_little(found) and _is_compute_bound(found):
         yield (
             "It is compute-bound: most of its time is the work of its steps (inferred)."
         )

@@ -182,7 +182,13 @@ def enlarge(training: Training, *, times: float) -> None:
     elif training.kind == "PyDataset":
         training.data = _merged_items(data, round(times))
     else:
-        training.data = lambda: _merged_batches(iter(data()), round(times))
+
+        def joined() -> Iterator[Any]:
+            batches = iter(data())
+            while held := list(itertools.islice(batches, round(times))):
+                yield merged(held)
+
+        training.data = joined
 
 
 def _merged_items(data: Any, times: int) -> Any:
@@ -213,11 +219,6 @@ def _merged_items(data: Any, times: int) -> Any:
         use_multiprocessing=data.use_multiprocessing,
         max_queue_size=data.max_queue_size,
     )
-
-
-def _merged_batches(batches: Iterator[Any], times: int) -> Iterator[Any]:
-    while held := list(itertools.islice(batches, times)):
-        yield merged(held)
 
 
 def merged(batches: Sequence[Any]) -> Any:

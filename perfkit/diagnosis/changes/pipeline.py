@@ -53,6 +53,8 @@ _CAUSES = (
     *("serial-map", "slow-read", "python-input", "no-cache", "no-prefetch"),
     *("per-example-map", "late-shuffle", "padding"),
 )
+# ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.
+_AUTOTUNE = -1
 # A cache may take this share of the memory that is free.
 _ROOM = 0.5
 _defect = functools.partial(Change, kind="defect", after=CEILING)
@@ -103,7 +105,7 @@ def no_prefetch(facts: Facts) -> Iterator[Change | Untested]:
             cause="no-prefetch",
             changes="The next batches are made while the model works on this one.",
             fix="dataset.prefetch(tf.data.AUTOTUNE) as the last stage",
-            apply=of_data(made_ahead),
+            apply=of_data(lambda dataset: dataset.prefetch(_AUTOTUNE)),
         )
 
 
@@ -163,21 +165,13 @@ def host_to_device(facts: Facts) -> Iterator[Change | Untested]:
 
 def in_parallel(training: Training) -> None:
     """Let all maps and interleaves work on as many elements as AUTOTUNE likes."""
-    import tensorflow as tf
 
     def change(place: int, one: Any, before: Any) -> Any:
         if not is_serial(stage(one)):
             return None
-        return again(one, before, num_parallel_calls=tf.data.AUTOTUNE)
+        return again(one, before, num_parallel_calls=_AUTOTUNE)
 
     training.data = rebuilt(training.data, change)
-
-
-def made_ahead(dataset: Any) -> Any:
-    """Put a prefetch at the end."""
-    import tensorflow as tf
-
-    return dataset.prefetch(tf.data.AUTOTUNE)
 
 
 def cached(training: Training, *, worth: Worth) -> None:

@@ -80,7 +80,10 @@ def remember_lines(maker: Callable[[], Any]) -> None:
 def chain(dataset: Any) -> list[Any]:
     """The stages that can be built anew, behind the source that they start from."""
     stages = [dataset]
-    while _opens(stages[-1]):
+    # A map that takes a private path through TensorFlow is left as it is.
+    while type(stages[-1]).__name__ in _BUILT and hasattr(stages[-1], "_input_dataset"):
+        if _generates(stages[-1]):
+            break
         stages.append(stages[-1]._input_dataset)
     return stages[::-1]
 
@@ -162,12 +165,6 @@ def beneath(stage: Any) -> Iterator[Any]:
     inner = getattr(stage, "_impl", None)
     for before in (*stage._inputs(), *([inner] if inner is not None else ())):
         yield from beneath(before)
-
-
-def _opens(stage: Any) -> bool:
-    known = type(stage).__name__ in _BUILT and hasattr(stage, "_input_dataset")
-    # A map that takes a private path through TensorFlow is left as it is.
-    return known and not _generates(stage)
 
 
 def _generates(stage: Any) -> bool:
