@@ -1,7 +1,6 @@
 """Trainings that people hand over and nobody plans for; each function makes one."""
 
 import ctypes
-import functools
 import multiprocessing
 import os
 import resource
@@ -14,7 +13,6 @@ import threading
 import keras
 import numpy as np
 import psutil
-import scipy.sparse
 import tensorflow as tf
 from keras import layers
 
@@ -118,14 +116,6 @@ def dataset(*parts):
     return tf.data.Dataset.from_tensor_slices(parts).batch(16)
 
 
-def takes_several_arrays():
-    one, other = keras.Input((8,)), keras.Input((8,))
-    made = keras.Model([one, other], layers.Dense(1)(layers.Add()([one, other])))
-    made.compile("sgd", "mse")
-    x, y = arrays()
-    return made, ([x, x], y), {"batch_size": 16}
-
-
 def takes_dicts_of_arrays():
     made, _ = takes_dicts()
     x, y = arrays()
@@ -141,61 +131,6 @@ def weighs_its_classes():
 def gives_y_by_name():
     x, y = arrays()
     return model(), x, {"y": y, "batch_size": 16}
-
-
-def steps_its_own_way():
-    class Own(keras.Model):
-        def __init__(self):
-            super().__init__()
-            self.dense = keras.layers.Dense(1)
-
-        def call(self, x):
-            return self.dense(x)
-
-        def train_step(self, data):
-            x, y = data
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
-            found = tape.gradient(loss, self.trainable_variables)
-            self.optimizer.apply(found, self.trainable_variables)
-            return {"loss": loss}
-
-    made = Own()
-    made.compile("sgd")
-    return made, batches()
-
-
-def takes_sparse_rows():
-    x, y = arrays()
-    return model(), (scipy.sparse.csr_matrix(x), y), {"batch_size": 16}
-
-
-def has_no_call_and_a_plain_loss():
-    class Rate(keras.optimizers.schedules.LearningRateSchedule):
-        def __call__(self, step):
-            return 0.1 / (1.0 + tf.cast(step, "float32"))
-
-    class Conditional(keras.Model):
-        def __init__(self):
-            super().__init__()
-            self.dense = keras.layers.Dense(1)
-
-        def train_step(self, data):
-            x, y = data
-            with tf.GradientTape() as tape:
-                loss = self.compute_loss(x, y, self.dense(x))
-            found = tape.gradient(loss, self.dense.trainable_variables)
-            self.optimizer.apply(found, self.dense.trainable_variables)
-            return {"loss": loss}
-
-    made = Conditional()
-    made.dense.build((None, 8))
-    made.compile(keras.optimizers.SGD(Rate()), functools.partial(scaled, by=2.0))
-    return made, batches()
-
-
-def scaled(truth, predicted, by):
-    return by * abs(truth - predicted)
 
 
 def trains_in_a_strategy(strategy=tf.distribute.MirroredStrategy):

@@ -26,25 +26,17 @@ MINE = "mine"
 # Code that changes the file ``at``, which lies in no folder of the script.
 CHANGES = {
     "open": "open(at, 'w').write('x')",
-    "append": "open(at, 'a').write('x')",
     "in place": "open(at, 'r+').write('x')",
-    "by number": "os.write(os.open(at, os.O_WRONLY | os.O_TRUNC), b'x')",
     "truncate": "os.truncate(at, 0)",
     "remove": "os.remove(at)",
     "rename": "os.rename(at, at + '.old')",
     "replace": "open(at + '.new', 'w').close(); os.replace(at + '.new', at)",
     "rmtree": "shutil.rmtree(os.path.dirname(at))",
-    "mode": "os.chmod(at, 0)",
     "through a link": "os.symlink(at, 'link'); open('link', 'w').write('x')",
     "through proc": "open('/proc/self/root' + at, 'w').write('x')",
     "memory map": "np.memmap(at, mode='r+', shape=1)[:] = 7",
-    "NumPy": "np.save(open(at, 'wb'), x)",
     "tf.io.gfile": "tf.io.gfile.GFile(at, 'w').write('x')",
-    "tf.io.gfile remove": "tf.io.gfile.remove(at)",
-    "tf.io.write_file": "tf.io.write_file(at, 'x')",
     "tf.train.Checkpoint": "tf.train.Checkpoint(m=model).write(at); os.remove(at)",
-    "a log": "logging.FileHandler(at, mode='w')",
-    "SQLite": "sqlite3.connect(at + '.db').execute('create table a (b)')",
     "a shell": "subprocess.run(['sh', '-c', 'echo x > \"$0\"', at], check=True)",
     "left behind": (
         "subprocess.Popen(['sh', '-c', 'echo x > \"$0\"', at], "
@@ -59,7 +51,6 @@ CALLBACKS = {
     "ModelCheckpoint in the folder": "ModelCheckpoint('best.keras', save_freq=1)",
     "CSVLogger": "CSVLogger(at)",
     "BackupAndRestore": "BackupAndRestore(os.path.dirname(at), save_freq=1)",
-    "own, by step": "Own(at, 'on_train_batch_end')",
     "own, by epoch": "Own(at, 'on_epoch_end')",
     "own, as it begins": "Own(at, 'on_train_begin')",
     "own, as it ends": "Own(at, 'on_train_end')",
@@ -75,7 +66,7 @@ SENDS = {
     "an abstract socket": "socket.socket(socket.AF_UNIX).connect(f'\\0perfkit-{port}')",
 }
 SCRIPT = """
-import atexit, logging, multiprocessing, os, shutil, socket, sqlite3, subprocess, sys
+import atexit, multiprocessing, os, shutil, socket, subprocess, sys
 import threading, urllib.request
 import keras, numpy as np, tensorflow as tf
 from keras.callbacks import *
@@ -191,7 +182,7 @@ def test_the_script_is_understood_and_its_attempts_are_made(tried):
     assert look.FACTS in ended.notes
     changed = [name for name in CHANGES if f"did {name}\n" not in ended.tail]
     assert changed == [], ended.tail
-    by_hand = ("own, by step", "own, by epoch", "own, as it begins")
+    by_hand = ("own, by epoch", "own, as it begins")
     assert [n for n in by_hand if f"did {places[n]}\n" not in ended.tail] == []
 
 

@@ -199,16 +199,6 @@ def test_a_refusal_waits_for_nothing_that_measures(script):
     assert ended.stdout == "set()\n"
 
 
-def test_a_script_may_train_in_a_file_beside_it(script):
-    script(
-        f"def main():\n    {MODEL.strip().replace(chr(10), chr(10) + '    ')}\n"
-        "    model.fit(x, y)\n",
-        "inside.py",
-    )
-    path = script("import keras\nfrom inside import main\nmain()")
-    assert facts_of(maker(path)).steps == 20
-
-
 def test_a_script_may_train_in_a_package_whose_files_import_each_other(script):
     path = script("import keras\nfrom src.cli import main\nmain()")
     (path.parent / "src" / "deep").mkdir(parents=True)
@@ -361,35 +351,9 @@ def test_the_loop_whose_turns_are_steps_is_marked(loop, marked):
     assert marked in said.partition("\n")[0]
 
 
-@pytest.mark.parametrize(
-    "loop",
-    [
-        "def train(it):\n    for i in range(9):\n        it.update(i)\ntrain(Agent())",
-        "agent, env = Agent(), Env()\nfor i in range(9):\n    agent.update(i)",
-        # A function may have the name of the method that its loop calls.
-        "def update(it):\n    for i in data:\n        it.update(i)\nupdate(Agent())",
-    ],
-)
-def test_where_nothing_else_makes_steps_any_method_of_that_name_may(loop):
-    agent = "class Agent:\n    def update(self, b):\n        tf.GradientTape()\n"
-    assert MarkSteps(ast.parse(agent + loop)).count == 1
-
-
-def test_where_that_may_be_one_of_several_loops_none_is_marked():
-    agent = "class Agent:\n    def step(self, b):\n        tf.GradientTape()\n"
-    loops = "for _ in range(9):\n    env.step(1)\nfor b in data:\n    made().step(b)"
-    assert MarkSteps(ast.parse(agent + loops)).count == 0
-    # A bar around the loop is around steps all the same.
-    within = (
-        "for e in range(9):\n    for b in data:\n        it.step(b)\n    bar.step(1)"
-    )
-    tree = ast.parse(agent + within)
-    assert MarkSteps(tree).count == 1
-    assert "for b in __perfkit_steps__(data)" in ast.unparse(tree)
-
-
-def test_a_loop_within_a_step_is_not_marked():
-    text = """
+METHOD = "class Agent:\n    def {}(self, b):\n        tf.GradientTape()\n"
+UPDATE, STEP = METHOD.format("update"), METHOD.format("step")
+CRITIC = """
 def step(b):
     for _ in range(critic_steps):
         critic.train_on_batch(b)
@@ -399,16 +363,49 @@ for epoch in range(9):
     for b in data:
         step(b)
 """
-    graph = "fast = tf.function(step)\n" + text.replace("    step(b)", "    fast(b)")
-    for one in (graph, text):
-        tree = ast.parse(one)
-        assert MarkSteps(tree).count == 1
-        assert "for b in __perfkit_steps__(data)" in ast.unparse(tree)
-    # Steps that are marked by hand are left as they are.
-    text = text.replace("in data", "in perfkit.steps(data)").strip()
-    tree = ast.parse(text)
-    assert MarkSteps(tree).count == 1
-    assert ast.unparse(tree) == ast.unparse(ast.parse(text))
+OF_TWO = "for _ in range(9):\n    env.step(1)\nfor b in data:\n    made().step(b)"
+BAR = "for e in range(9):\n    for b in data:\n        it.step(b)\n    bar.step(1)"
+BY_HAND = "from perfkit import steps as s\nfor b in s(data):\n    tf.GradientTape()"
+
+
+@pytest.mark.parametrize(
+    ("code", "count", "marked"),
+    [
+        # Where nothing else makes steps, any method of that name may.
+        (
+            f"{UPDATE}def train(it):\n    for i in range(9):\n        it.update(i)",
+            *(1, "in STEPS(range(9))"),
+        ),
+        (
+            f"{UPDATE}agent, env = A(), Env()\nfor i in range(9):\n    agent.update(i)",
+            *(1, "in STEPS(range(9))"),
+        ),
+        # A function may have the name of the method that its loop calls.
+        (
+            f"{UPDATE}def update(it):\n    for i in data:\n        it.update(i)",
+            *(1, "in STEPS(data)"),
+        ),
+        # Where that may be one of several loops, none is marked.
+        (STEP + OF_TWO, 0, ""),
+        # A bar around the loop is around steps all the same.
+        (STEP + BAR, 1, "for b in STEPS(data)"),
+        # A loop within a step is none of steps.
+        (CRITIC, 1, "for b in STEPS(data)"),
+        (
+            "fast = tf.function(step)\n" + CRITIC.replace("    step(b)", "    fast(b)"),
+            *(1, "for b in STEPS(data)"),
+        ),
+        # Steps that are marked by hand are left as they are, by whatever name.
+        (CRITIC.replace("in data", "in perfkit.steps(data)"), 1, ""),
+        (BY_HAND, 1, ""),
+    ],
+)
+def test_the_one_loop_of_steps_is_marked_once(code, count, marked):
+    tree = ast.parse(code)
+    assert MarkSteps(tree).count == count
+    text = ast.unparse(tree).replace("__perfkit_steps__", "STEPS")
+    assert marked in text
+    assert text.count("STEPS") == bool(marked)
 
 
 def test_the_longest_fit_is_known_by_names_of_numbers():
@@ -427,13 +424,6 @@ def test_the_longest_fit_is_known_by_names_of_numbers():
             assert longest(fit_calls(tree), tree).lineno == 2
     tree = ast.parse("forest.fit(x, y)\nmodel.fit(x, y, validation_data=z)")
     assert longest(fit_calls(tree), tree).lineno == 2
-
-
-def test_a_mark_counts_by_whatever_name_it_was_imported():
-    text = "from perfkit import steps as s\nfor b in s(data):\n    tf.GradientTape()"
-    tree = ast.parse(text)
-    assert MarkSteps(tree).count == 1
-    assert "__perfkit_steps__" not in ast.unparse(tree)
 
 
 @pytest.mark.parametrize(
@@ -627,33 +617,17 @@ def test_keras_2_that_a_library_brings_trains_nothing(script, tmp_path):
 # What a script holds open stays open while its training goes on.
 
 
-def test_what_is_handed_over_finds_its_files():
-    def work():
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "data").write_text("rows")
-            hand_over(Path(folder, "data"))
-
-    assert run_until_held(work).read_text() == "rows"
-    # A script that ends hands over nothing.
-    assert run_until_held(lambda: None) is None
-
-
-@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(2)])
-def test_what_a_script_raises_is_raised_here(error):
-    def work():
-        raise error
-
-    with pytest.raises(type(error)) as raised:
-        run_until_held(work)
-    assert raised.value is error
-
-
-def test_what_a_script_left_set_for_its_thread_is_set():
+def test_what_is_handed_over_finds_its_files_and_what_its_thread_has_set():
     mine = threading.local()
 
     def work():
         mine.policy = "mixed_bfloat16"
-        hand_over(threading.get_ident())
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "data").write_text("rows")
+            hand_over((threading.get_ident(), Path(folder, "data")))
 
-    assert run_until_held(work) == threading.get_ident()
-    assert mine.policy == "mixed_bfloat16"
+    thread, data = run_until_held(work)
+    assert data.read_text() == "rows"
+    assert (thread, mine.policy) == (threading.get_ident(), "mixed_bfloat16")
+    # A script that ends hands over nothing.
+    assert run_until_held(lambda: None) is None

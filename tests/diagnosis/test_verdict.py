@@ -222,15 +222,6 @@ def test_what_can_be_done_comes_before_what_cannot_be_had():
     assert [one.cause for one in ranked] == ["input-bound", "callback", "no-prefetch"]
 
 
-def test_a_larger_chance_comes_before_a_small_defect_and_is_told_for_what_it_is():
-    large = cause("precision", "bfloat16", 3.4, "opportunity")
-    found = diagnosis(causes=(large, LOGGER))
-    said = verdict_of(found)
-    assert said.headline == "Train with bfloat16."
-    assert said.next.splitlines()[1].startswith("Then leave `CSVLogger` out")
-    assert because(found, "an opportunity, nothing is wrong there")
-
-
 def test_a_healthy_training_is_called_that_where_nothing_is_left_open():
     little = replace(XLA, speedup=gain(1.2))
     for more in ({}, {"unmeasured": ("graph",)}):

@@ -159,12 +159,6 @@ def last(dataset):
         lambda x: tf.cond(x > 3, lambda: drawn(x), lambda: x),
         lambda x: tf.random.stateless_uniform((), [x, x]),
         lambda x: tf.random.shuffle(tf.range(x)),
-        lambda x: tf.image.random_flip_left_right(tf.zeros((4, 4, 3))),
-        lambda x: tf.random.truncated_normal((2,)),
-        lambda x: tf.image.sample_distorted_bounding_box(
-            [9, 9, 3], tf.constant([[[0.0, 0.0, 1.0, 1.0]]])
-        ),
-        lambda x: tf.random.log_uniform_candidate_sampler([[x]], 1, 2, True, 9)[0],
         lambda x: several(x).shuffle(3).batch(9).get_single_element(),
     ],
 )
