@@ -300,7 +300,6 @@ def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
 
 
 def _without_eager(code: Code) -> Iterator[Splice]:
-    """Take out what asks for eager steps."""
     for call in code.calls:
         at = place_of(call, "run_eagerly")
         if at and called(call) == "compile" and _is_true(code, value_at(*at)):
@@ -318,7 +317,6 @@ def _without_eager(code: Code) -> Iterator[Splice]:
 
 
 def _compiled(code: Code, name: str, value: str) -> Iterator[Splice]:
-    """Give compile an argument."""
     call = require(code.compile)
     if len(call.args) > _COMPILED_BY_PLACE:
         raise Unsure

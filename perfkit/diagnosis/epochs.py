@@ -202,7 +202,6 @@ def _loop_epochs(facts: "Facts") -> Epochs:
 
 
 def _steps_in(step_s: float, at_a_time: int = 1) -> int:
-    """Steps of an epoch of a trial."""
     fewest = _FEWEST if step_s < _LONG_S else _FEWEST_LONG
     return max(fewest * at_a_time, round(_EPOCH_S / step_s))
 
@@ -308,7 +307,6 @@ def fitted(
 
 
 def _train(block: Block, turnstile: Turnstile) -> None:
-    """Train until the block is over."""
     counter = _Counter(turnstile, block)
     first, last = counter.callbacks()
     # How seldom it comes is part of what each validation is told to cost.

@@ -24,12 +24,7 @@ from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes.lines import remember
 from perfkit.diagnosis.changes.lines import seen as seen_lines
 from perfkit.diagnosis.epochs import EPOCH_END, Block, Epochs, epochs_for, fitted
-from perfkit.diagnosis.facts import (
-    Facts,
-    facts_of,
-    facts_of_loop,
-    some_epochs,
-)
+from perfkit.diagnosis.facts import Facts, facts_of, facts_of_loop, some_epochs
 from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.loop import LoopCalls, Looping
 from perfkit.diagnosis.maker import contain, uncontained_in_words
@@ -42,13 +37,7 @@ from perfkit.diagnosis.pipeline.facts import (
     tells_too_little,
 )
 from perfkit.diagnosis.pipeline.memory import Worth, fill_caches, leave_files_alone
-from perfkit.diagnosis.rounds import (
-    AS_GIVEN,
-    Screening,
-    planned,
-    to_variants,
-    turn_s,
-)
+from perfkit.diagnosis.rounds import AS_GIVEN, Screening, planned, to_variants, turn_s
 from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import (
     Training,

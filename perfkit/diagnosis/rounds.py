@@ -326,7 +326,7 @@ class Rounds:
         # Where nothing took turns there, fresh processes look for causes themselves.
         self._screened = self._screened and bool(measured.trials)
         if not self._changes and not measured.trials:
-            return (self.given,)
+            return (given(self._work(())),)
         most = self._fitting(measured)
         wanted = [one for one in self._changes if self._wanted(one, measured)]
         wanted.sort(key=lambda change: self._place(change, measured))
@@ -335,12 +335,12 @@ class Rounds:
             wanted = [one for one in wanted if one.kind != "opportunity"]
         together = list(self._together(measured))
         apart = wanted[: max(0 if self._screened else 1, most - len(together))]
-        variants = [*(self.to_variant(one) for one in apart), *together]
+        variants = [*self._with_each(apart), *together]
         if not variants and not self._screened:
             # One round leaves much in doubt, even that a change brings nothing.
             once = [s for s in self._changes if _rounds(measured, s.name) == 1]
-            variants = [self.to_variant(one) for one in once[:most]]
-        return (self.given, *variants) if variants and most else ()
+            variants = [*self._with_each(once[:most])]
+        return (given(self._work(())), *variants) if variants and most else ()
 
     def _place(self, change: Change, measured: Measurement) -> tuple[object, ...]:
         rounds, ratio = _rounds(measured, change.name), -_ratio(measured, change.name)
@@ -377,14 +377,9 @@ class Rounds:
             return max(0, most)
         return min(self._most, max(1, int(left / each_s) - _ALWAYS))
 
-    @property
-    def given(self) -> Variant:
-        """The training as given."""
-        return given(self._work(()))
-
-    def to_variant(self, change: Change) -> Variant:
-        """The training with one thing changed."""
-        return to_variant(change, self._work((change,)))
+    def _with_each(self, changes: Iterable[Change]) -> Iterator[Variant]:
+        """The training with one thing changed, for each of these."""
+        return (to_variant(one, self._work((one,))) for one in changes)
 
     def _wanted(self, change: Change, measured: Measurement) -> bool:
         if self._screened:
@@ -456,8 +451,8 @@ class RoundsTogether(Rounds):
             variants = list(self._together(measured))
         else:
             unclear = (c for c in self._changes if not _clear(measured, c.name))
-            variants = [*map(self.to_variant, unclear)]
-        return (self.given, *variants) if variants else ()
+            variants = [*self._with_each(unclear)]
+        return (given(self._work(())), *variants) if variants else ()
 
 
 def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> bool:

@@ -139,7 +139,6 @@ class MarkSteps(ast.NodeTransformer):
             self.visit(tree)
 
     def _found(self, tree: ast.Module) -> list[_Loop]:
-        """The loops whose turns are steps."""
         self._stepping = set(STEPS)
         # Who calls what makes a step makes one, however many calls lie between.
         for _ in self._functions:

@@ -12,15 +12,7 @@ from perfkit import __version__
 from perfkit.account import causes
 from perfkit.account.collect import USUAL_S
 from perfkit.account.session import AccountSession
-from perfkit.diagnosis import (
-    changes,
-    gains,
-    look,
-    rounds,
-    settings,
-    split,
-    verdict,
-)
+from perfkit.diagnosis import changes, gains, look, rounds, settings, split, verdict
 from perfkit.diagnosis.accounted import NO_CHANGES
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes import lines as left_out
@@ -33,13 +25,7 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.replay import recordings_of
 from perfkit.experiments.session import Keeper, Measurer, check_budget
 from perfkit.findings import store
-from perfkit.findings.diagnosis import (
-    ARGUMENTS,
-    ASKED,
-    TOGETHER,
-    Diagnosis,
-    Together,
-)
+from perfkit.findings.diagnosis import ARGUMENTS, ASKED, TOGETHER, Diagnosis, Together
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.findings.text import as_budget
@@ -126,7 +112,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
 
     @property
     def _left(self) -> float:
-        """Seconds of the budget that are left."""
         return self._began + self._budget - time.perf_counter()
 
     def _alone(self) -> Alone:
@@ -291,7 +276,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             usual_s=left,
         )
         plan = Plan(
-            variants=(self._rounds.given,),
+            variants=(rounds.given(self._work(())),),
             baseline=AS_GIVEN,
             budget=longest,
             seed=self._seed,

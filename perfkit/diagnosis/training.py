@@ -324,7 +324,6 @@ def _are_arrays(data: Any) -> bool:
 
 
 def _count(data: Any) -> int:
-    """How many examples arrays hold."""
     import tensorflow as tf
 
     # What is sparse or ragged has a shape and no length.

@@ -440,7 +440,6 @@ def _to_type(found: Diagnosis, cause: Cause) -> str:
 
 
 def _again(found: Diagnosis) -> str:
-    """To run it again, for longer."""
     return f"Run again with {as_budget(2 * found.budget_s, found.training)}."
 
 
