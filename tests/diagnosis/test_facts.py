@@ -128,9 +128,7 @@ ARRAYS = {
 
 @pytest.mark.parametrize("made", ARRAYS.values(), ids=ARRAYS)
 def test_rows_of_every_kind_are_counted_and_parted_by_their_places(made):
-    training = handed_over(
-        (fits.model(), (made(dense()), np.ones(ROWS)), {"batch_size": 5})
-    )
+    training = fits.training((made(dense()), np.ones(ROWS)), batch_size=5)
     found = facts_of(training)
     assert (found.data, found.steps, found.batch) == ("arrays", 5, 5)
     assert found.element[0] == "float32[5, 2]" or made is ARRAYS["ragged tensor"]
@@ -141,13 +139,13 @@ def test_rows_of_every_kind_are_counted_and_parted_by_their_places(made):
     tf.data.Dataset.from_tensors((features, labels))
     kept, held = parted(training.data, 0.25)
     for part, rows in ((kept, dense()[:18]), (held, dense()[18:])):
-        again = handed_over((fits.model(), part, {"batch_size": len(rows)}))
+        again = fits.training(part, batch_size=len(rows))
         assert in_full(first_batch(again)[0]).tolist() == rows.tolist()
 
 
 def test_a_series_is_a_column_as_keras_has_it():
     rows = pd.DataFrame(dense()), pd.Series(dense()[:, 1])
-    _, labels = first_batch(handed_over((fits.model(), rows, {"batch_size": 5})))
+    _, labels = first_batch(fits.training(rows, batch_size=5))
     assert labels.tolist() == [[1], [3], [0], [2], [4]]
 
 
@@ -168,7 +166,7 @@ def in_full(rows):
 )
 def test_a_batch_of_validation_holds_as_many_as_keras_puts_into_it(more, batch):
     rows = dense(), np.ones(ROWS, "float32")
-    training = handed_over((fits.model(), rows, {"validation_data": rows} | more))
+    training = fits.training(rows, validation_data=rows, **more)
     assert training.arguments["validation_batch_size"] == batch
 
 
@@ -199,10 +197,8 @@ def test_a_batch_of_arrays_holds_as_many_as_keras_puts_into_it(arguments, batch,
     rows = [part[: int(ROWS * share)] for part in data]
     model.fit(*rows, callbacks=[watching], **held | more)
     training = handed_over((model, data, {**arguments}))
-    assert (training.arguments["batch_size"], facts_of(training).steps) == (
-        batch,
-        steps,
-    )
+    assert training.arguments["batch_size"] == batch
+    assert facts_of(training).steps == steps
     assert max(seen) == min(batch, len(rows[0]))
 
 

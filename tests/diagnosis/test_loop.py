@@ -34,6 +34,11 @@ def looped(function, epochs, most_told=12, **options):
     return turnstile.told, looping
 
 
+def facts_seen(function):
+    """What is known of a loop whose calls are heard."""
+    return facts_of_loop(looped(function, Epochs(batch=1), calls=LoopCalls())[1])
+
+
 @pytest.fixture(autouse=True)
 def every_step_is_a_tick(monkeypatch):
     monkeypatch.setattr("perfkit.diagnosis.loop.TICK_S", 0.0)
@@ -286,8 +291,7 @@ def script(monkeypatch):
 
 
 def test_what_each_step_of_a_loop_computes_eagerly_is_named_and_made_a_graph(script):
-    _, looping = looped(script.train, Epochs(batch=1), calls=LoopCalls())
-    facts = facts_of_loop(looping)
+    facts = facts_seen(script.train)
     assert facts.eager_calls == ("a_script:Trainer.step",)
     assert list(facts.graphs_s) == ["in_a_graph"]
     assert 0 < facts.graphs_s["in_a_graph"] < 60
@@ -305,8 +309,7 @@ def test_what_each_step_of_a_loop_computes_eagerly_is_named_and_made_a_graph(scr
 def test_what_a_loop_computes_itself_runs_its_models_as_graphs_and_learns_the_same(
     script,
 ):
-    _, looping = looped(script.with_a_model, Epochs(batch=1), calls=LoopCalls())
-    facts = facts_of_loop(looping)
+    facts = facts_seen(script.with_a_model)
     assert (facts.eager_calls, facts.computes) == ((), "layers")
     (change,) = [one for one in applicable(facts)[0] if one.cause == "eager"]
     assert "@tf.function" in change.fix
@@ -325,8 +328,7 @@ def test_what_a_loop_computes_itself_runs_its_models_as_graphs_and_learns_the_sa
 
 
 def test_operations_of_a_loop_itself_are_left_to_its_author(script):
-    _, looping = looped(script.computing_itself, Epochs(batch=1), calls=LoopCalls())
-    facts = facts_of_loop(looping)
+    facts = facts_seen(script.computing_itself)
     assert facts.computes == "operations"
     changes, untested = applicable(facts)
     assert "@tf.function" in untested["eager"]
@@ -343,9 +345,7 @@ def test_operations_of_a_loop_itself_are_left_to_its_author(script):
     ],
 )
 def test_what_a_loop_draws_itself_is_its_input(script, loop, names):
-    function = getattr(script, loop)
-    _, looping = looped(function, Epochs(batch=1), calls=LoopCalls())
-    facts = facts_of_loop(looping)
+    facts = facts_seen(getattr(script, loop))
     assert facts.counts
     changes, untested = applicable(facts)
     assert {one.name for one in changes} == names

@@ -58,6 +58,10 @@ def looked(maker, silence=SILENCE):
     return notes, running
 
 
+def facts_of(maker):
+    return Facts(**looked(maker)[0][look.FACTS])
+
+
 def words(value):
     """The same in every process that collects these tests: no address is in it."""
     return value if isinstance(value, str) else ""
@@ -155,8 +159,7 @@ TRAINED = [
     ("kind", "batch", "steps", "maker"), TRAINED, ids=range(len(TRAINED))
 )
 def test_a_training_of_any_kind_is_understood_and_runs(kind, batch, steps, maker):
-    notes, _ = looked(maker)
-    facts = Facts(**notes[look.FACTS])
+    facts = facts_of(maker)
     assert (facts.data, facts.steps) == (kind, steps)
     assert batch in (None, facts.batch)
     work = functools.partial(trial, maker, facts)
@@ -183,9 +186,8 @@ def command_of(process):
 
 
 def test_a_dataset_with_workers_has_epochs_that_end_early():
-    notes, _ = looked(odd.has_a_dataset_of_many_workers)
-    facts = Facts(**notes[look.FACTS])
-    work = functools.partial(trial, odd.has_a_dataset_of_many_workers, facts)
+    maker = odd.has_a_dataset_of_many_workers
+    work = functools.partial(trial, maker, facts_of(maker))
     _, ticks, running = heard(work, enough=lambda _, ticks: ends(ticks) > 1)
     assert ends(ticks) > 1, running.message
 
@@ -218,8 +220,7 @@ def test_a_file_is_run_like_an_import_beside_its_neighbours(tmp_path):
     tmp_path.mkdir()
     (tmp_path / "neighbour.py").write_text(Path(odd.__file__).read_text())
     (tmp_path / "training.py").write_text(SOUND)
-    notes, _ = looked(InFile(str(tmp_path / "training.py"), "make_training"))
-    assert Facts(**notes[look.FACTS]).steps == 16
+    assert facts_of(InFile(str(tmp_path / "training.py"), "make_training")).steps == 16
 
 
 @pytest.mark.parametrize(("code", "said"), FILES.items())
