@@ -280,8 +280,12 @@ class Code:
     def _calls_at(self, kind: str, line: int) -> list[ast.Call]:
         """The calls in a line that make a stage of this kind, the first first."""
         method = _METHODS.get(kind, kind.replace(" ", "_"))
-        calls = (one for one in of_kind(ast.Call, self.tree) if called(one) == method)
-        return sorted((c for c in calls if line_of(c) == line), key=self.text.end)
+        calls = [
+            call
+            for call in of_kind(ast.Call, self.tree)
+            if called(call) == method and line_of(call) == line
+        ]
+        return sorted(calls, key=self.text.end)
 
     def result_of(self, place: int) -> ast.expr:
         """The expression that gives what a stage of the pipeline makes."""

@@ -347,9 +347,9 @@ def _left_off(code: Code, match: re.Match[str]) -> Iterator[Splice]:
 
 def _sets(node: ast.expr, line: str) -> bool:
     """Whether code sets what a line sets, its value being written in whatever way."""
-    if called(node) == line.partition("(")[0].split(".")[-1]:
-        return True
-    return line.startswith(ast.unparse(node).replace("'", '"') + " = ")
+    assigned = ast.unparse(node).replace("'", '"') + " = "
+    name = line.partition("(")[0].split(".")[-1]
+    return called(node) == name or line.startswith(assigned)
 
 
 def _validate_seldom(code: Code, _: re.Match[str]) -> Iterator[Splice]:
@@ -534,7 +534,9 @@ def line_shown(code: Code, cause: Cause) -> int:
         # The last words of such as "__main__:Trainer.step".
         names = {re.split("[.:]", place)[-1] for place in places or ()}
         nodes = code.of_kind(ast.ClassDef | Function)
-        return line_of(only([n for n in nodes if getattr(n, "name", "") in names]))
+        return line_of(
+            only([node for node in nodes if getattr(node, "name", "") in names])
+        )
     except (Unsure, LookupError, ValueError):
         return 0
 

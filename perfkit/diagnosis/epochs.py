@@ -188,19 +188,6 @@ _LONG_S, _FEWEST_LONG = 0.4, 2
 _SHORTER = 1.5
 
 
-def _loop_epochs(facts: "Facts") -> Epochs:
-    # The one epoch of a loop that has no more never ends in a trial.
-    if facts.epochs == 1 or not facts.steps:
-        return Epochs(batch=facts.batch)
-    fitting = _steps_in(facts.step_s or _EPOCH_S)
-    whole = facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER
-    return Epochs(
-        batch=facts.batch,
-        steps=facts.steps,
-        trial_steps=None if whole else fitting,
-    )
-
-
 def _steps_in(step_s: float, at_a_time: int = 1) -> int:
     fewest = _FEWEST if step_s < _LONG_S else _FEWEST_LONG
     return max(fewest * at_a_time, round(_EPOCH_S / step_s))
@@ -209,7 +196,13 @@ def _steps_in(step_s: float, at_a_time: int = 1) -> int:
 def epochs_for(facts: "Facts", changes: "Sequence[Change]" = ()) -> Epochs:
     """How long the epochs of a trial are."""
     if facts.loop:
-        return _loop_epochs(facts)
+        # The one epoch of a loop that has no more never ends in a trial.
+        if facts.epochs == 1 or not facts.steps:
+            return Epochs(batch=facts.batch)
+        fitting = _steps_in(facts.step_s or _EPOCH_S)
+        if facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER:
+            return Epochs(batch=facts.batch, steps=facts.steps)
+        return Epochs(batch=facts.batch, steps=facts.steps, trial_steps=fitting)
     times = next((one.batches for one in changes if one.batches != 1), 1)
     at_a_time = max([facts.steps_per_execution, *(one.steps for one in changes)])
     steps = math.ceil(facts.steps / times) if facts.steps else None
@@ -438,7 +431,7 @@ class _Counter:
     def _steps_are_over(self, callback: Any) -> None:
         if self._ready and not self._at_end and not self._epochs.whole:
             self._tell_steps()
-        _go_on(callback)
+        callback.model.stop_training = False
 
     def _begin_validation(self, callback: Any) -> None:
         if self._apart:
@@ -471,7 +464,7 @@ class _Counter:
         if not self._epochs.steps:
             self._length = self._upto(self._reached)
         if callback is not None:
-            _go_on(callback)
+            callback.model.stop_training = False
 
     def _tell_steps(self) -> None:
         if self._examples:
@@ -483,10 +476,6 @@ class _Counter:
         self._examples, self._began = 0, time.perf_counter()
         if self._block.over():
             raise _Over
-
-
-def _go_on(callback: Any) -> None:
-    callback.model.stop_training = False
 
 
 def _updates(model: Any) -> int:

@@ -42,8 +42,15 @@ def as_notes(work: Iterable[Told]) -> Iterator[Told | Note]:
     except BadParameterError as error:
         yield Note(PROBLEM, str(error))
     except Exception as error:
+        remedy = ""
+        if layers.is_offline() and _REACHED_NOBODY.search(str(error)):
+            remedy = (
+                " (no network is reached from here: run it once by itself, so that it "
+                f"has what it fetches, or set {layers.ONLINE}=1 to let it fetch and "
+                "send)"
+            )
         yield Note(TRACEBACK, note_of(error))
-        yield Note(PROBLEM, f"The training raised {in_short(error)}{_remedy(error)}")
+        yield Note(PROBLEM, f"The training raised {in_short(error)}{remedy}")
 
 
 def known(read: Callable[..., Found], *given: Any, otherwise: Found) -> Found:
@@ -56,16 +63,6 @@ def known(read: Callable[..., Found], *given: Any, otherwise: Found) -> Found:
     except Exception:
         # Model, data and layers are the user's own, and may raise anything.
         return otherwise
-
-
-def _remedy(error: BaseException) -> str:
-    """What to do where a training is kept from a network that it wants; "" if not."""
-    if not (layers.is_offline() and _REACHED_NOBODY.search(str(error))):
-        return ""
-    return (
-        " (no network is reached from here: run it once by itself, so that it "
-        f"has what it fetches, or set {layers.ONLINE}=1 to let it fetch and send)"
-    )
 
 
 def run_error(

@@ -160,16 +160,13 @@ class LoopCalls:
     def eager(self) -> tuple[str, ...]:
         """The functions that steps call and that compute eagerly: ``"module:name"``."""
         least = OFTEN * self.steps
-        often = (name for name, count in self._eager.items() if count >= least)
-        return tuple(often)
+        return tuple(name for name, count in self._eager.items() if count >= least)
 
     def computes(self) -> str:
         """What steps compute eagerly in no function that has a name; "" for nothing."""
         least = OFTEN * self.steps
-        for what in (LAYERS, OPERATIONS):
-            if self._itself[what] >= least > 0:
-                return what
-        return ""
+        often = (kind for kind in (LAYERS, OPERATIONS) if self._itself[kind] >= least)
+        return next(often, "") if least > 0 else ""
 
     def drawn(self) -> dict[str, float]:
         """How many iterators a step makes and how many batches it draws from any."""

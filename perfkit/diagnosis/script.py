@@ -547,7 +547,7 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
         lines = [n for f, n in stack if f.f_code.co_filename == script.path]
         given = dict(signature.bind(*args, **kwargs).arguments)
         given |= given.pop("kwargs", {})
-        spans = [(c.lineno, c.end_lineno or c.lineno) for c in calls]
+        spans = [(call.lineno, call.end_lineno or call.lineno) for call in calls]
         at = [
             number
             for number, (first, last) in enumerate(spans, 1)

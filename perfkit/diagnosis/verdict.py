@@ -245,8 +245,8 @@ def _to_do(found: Diagnosis) -> Verdict | None:
 
 def _is_little(found: Diagnosis) -> bool:
     """Whether all that is shown to be lost, or to be had, is little."""
-    limits = [found.ceiling] if found.ceiling else []
-    return not any(g.is_much for g in (*(c.speedup for c in found.causes), *limits))
+    gains = [*(cause.speedup for cause in found.causes), found.ceiling]
+    return not any(gain is not None and gain.is_much for gain in gains)
 
 
 def _nothing_to_do(found: Diagnosis) -> Verdict:

@@ -247,6 +247,8 @@ _ARGUMENTS = (
 _WORK = ("map", "filter", "flat map", "interleave")
 
 
+# What TensorFlow says of a number of elements that nobody knows.
+UNKNOWN = -2
 # Stages that can be told to work on several elements at a time.
 _AT_ONCE = ("map", "interleave")
 
@@ -291,12 +293,16 @@ def stage(
     if named == "Python generator":
         does["python"] = ("from_generator",)
     works = does["reads"] or bool(does["python"])
+    count = int(dataset.cardinality())
+    arguments = {name: getattr(dataset, f"_{name}", None) for name in _ARGUMENTS}
     return does | {
         "kind": named,
-        "arguments": _arguments(dataset),
+        "arguments": {
+            name: plain(value) for name, value in arguments.items() if value is not None
+        },
         "parallel": getattr(dataset, "_num_parallel_calls", None) is not None,
         "works": works or any(kind(one) in _WORK for one in whole),
-        "elements": _elements(dataset),
+        "elements": None if count == UNKNOWN else count,
         "bytes": _bytes(dataset.element_spec),
         "texts": _texts(dataset.element_spec),
         "function": _function(dataset),
@@ -319,11 +325,6 @@ def _function(dataset: Any) -> str:
     return name if name.isidentifier() else ""
 
 
-def _arguments(dataset: Any) -> dict[str, Any]:
-    found = {name: getattr(dataset, f"_{name}", None) for name in _ARGUMENTS}
-    return {name: plain(value) for name, value in found.items() if value is not None}
-
-
 def plain(value: Any) -> Any:
     """A tensor as a value of Python; all else as it is."""
     if hasattr(value, "numpy"):
@@ -331,11 +332,6 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
-
-
-def _elements(dataset: Any) -> int | None:
-    count = int(dataset.cardinality())
-    return None if count == -2 else count
 
 
 def _bytes(spec: Any) -> int | None:

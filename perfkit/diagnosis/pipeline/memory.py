@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from perfkit import units
-from perfkit.diagnosis.pipeline import chain, kind, rebuilt, stacked
+from perfkit.diagnosis.pipeline import UNKNOWN, chain, kind, rebuilt, stacked
 from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
 from perfkit.measure.worker import MARK
@@ -60,7 +60,7 @@ def cache_point(stages: Sequence[dict[str, Any]]) -> dict[str, Any] | str:
     return {"after": work, "moved": moved}
 
 
-_UNKNOWN, _ENDLESS = -2, -1
+_ENDLESS = -1
 _UNEVEN = ("filter", "flat map", "interleave")
 
 
@@ -77,7 +77,7 @@ class Worth:
     epoch: int | None = None
 
 
-def kept(dataset: Any, count: int, whole: int = _UNKNOWN, file: str = "") -> Any:
+def kept(dataset: Any, count: int, whole: int = UNKNOWN, file: str = "") -> Any:
     """The same number of elements, of which the first ``count`` come again and again.
 
     Args:
@@ -94,7 +94,7 @@ def kept(dataset: Any, count: int, whole: int = _UNKNOWN, file: str = "") -> Any
     if not held:
         raise BadParameterError("The pipeline gives no element that could be kept.")
     known = int(dataset.cardinality())
-    whole = whole if known == _UNKNOWN else known
+    whole = whole if known == UNKNOWN else known
     return _as_many(memory, whole) if held == count != whole else memory
 
 
