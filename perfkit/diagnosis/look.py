@@ -101,13 +101,9 @@ def doing(notes: Mapping[str, Any], otherwise: str) -> str:
 def facts_in(
     notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
 ) -> Facts:
-    """What a look has found, from its notes.
+    """What a look has found, from its notes; see ``failure.run_error``.
 
-    Args:
-        notes: By name.
-        outcome: How its process ended; ``"completed"`` where it goes on.
-        message: One sentence on another outcome, without a subject.
-        remedy: What to do if it takes long and does not hang.
+    The outcome is ``"completed"`` where its process goes on.
 
     Raises:
         RunError: The training cannot be run; a note holds what its own code raised.

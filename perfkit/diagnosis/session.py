@@ -59,15 +59,9 @@ LEAST_BUDGET_S = 10.0
 class DiagnosisSession(Measurer[Diagnosis]):
     """A diagnosis that can be watched and stopped, and that saves what it has.
 
-    Args:
-        training: A function that makes the training, or ``"FILE.py:make_training"``.
-        budget: Seconds for all of it, from the first event to the last; None for what
-            the training needs, at most ten minutes.
-        seed: Where random order and random numbers start; None draws one.
-        folder: Where it is saved; None for ``perfkit-findings`` here.
-        source: Whether lines of the user's code go into its account.
-        only: The names of changes to apply all at once and measure again, in place of
-            looking for causes; empty for a whole diagnosis.
+    It takes what ``perfkit.diagnose`` does, its budget in seconds or None for what the
+    training needs, and ``only``: the names of changes to apply all at once and measure
+    again, in place of looking for causes.
 
     Raises:
         BadParameterError: What was given is no training, or the budget holds none.
