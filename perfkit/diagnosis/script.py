@@ -302,13 +302,9 @@ class Script:
         import keras
 
         tree, looped = parse(self.path), parse(self.path)
-        line = self.line_of_fit(tree)
-        marked: MarkSteps | None = MarkSteps(looped)
-        if not source.trains_by_fit(tree) or trains_either_way(looped):
-            tree = looped
-        else:
-            marked = None
-        code = compile(tree, self.path, "exec")
+        line, steps = self.line_of_fit(tree), MarkSteps(looped).count
+        loops = not source.trains_by_fit(tree) or trains_either_way(looped)
+        code = compile(looped if loops else tree, self.path, "exec")
         main = self._main()
         real, taken = keras.Model.fit, None
         passed = set[int]()
@@ -318,7 +314,7 @@ class Script:
         try:
             taken = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
-            if ended.code or not (marked and marked.count):
+            if ended.code or not (loops and steps):
                 raise BadParameterError(
                     f"{Path(self.path).name} ended itself with {ended.code!r} before "
                     "it trained; if it needs arguments, give them behind `--`."
@@ -334,7 +330,7 @@ class Script:
         finally:
             keras.Model.fit = real
             sys.meta_path.remove(finder)
-        if taken is None and not (marked and marked.count):
+        if taken is None and not (loops and steps):
             raise BadParameterError(
                 f"{Path(self.path).name} came to its end without a call of fit."
             )
