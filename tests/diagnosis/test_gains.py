@@ -1,11 +1,8 @@
 from dataclasses import replace
 
-import pytest
-
 from perfkit.diagnosis import gains
 from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import TOGETHER
-from perfkit.measure.statistics import Comparison
 from tests.diagnosis.diagnosed import cause
 from tests.diagnosis.measurements import CEILING, MAP, at_rates, change, measured
 
@@ -119,13 +116,6 @@ def test_only_a_large_batch_waits_for_another_way_to_make_fewer_steps():
     assert gains.set_aside(ALL, measured(batch=1.7, without_logger=1.5)) == ("batch",)
 
 
-def test_what_is_judged_by_its_gain_is_a_defect_from_its_bound_on():
-    judged = change("s", "step-overhead", "by gain", defect_from=2.0)
-    for brings, kind in ((1.5, "opportunity"), (2.5, "defect")):
-        (found,) = gains.causes([judged], measured(s=brings))
-        assert found.kind == kind
-
-
 def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling():
     assert not gains.healthy((), measured(rounds=1, without_logger=1.06))
     # That another change is slower says nothing of what slows the training.
@@ -136,28 +126,3 @@ def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling
     assert gains.ceiling(ALL, measured(rounds=1, without_input=1.06)) is None
     assert gains.ceiling(ALL, measured(rounds=1, without_input=3.0)).estimate > 2.9
     assert gains.ceiling(ALL, measured(without_input=3.0)).estimate > 2.9
-
-
-@pytest.mark.parametrize(
-    ("kind", "stands_out", "helps"),
-    [
-        ("defect", False, True),
-        ("by gain", False, False),
-        ("by gain", True, True),
-        ("opportunity", False, False),
-        ("opportunity", True, True),
-    ],
-)
-def test_what_only_its_gain_speaks_for_has_to_stand_out(kind, stands_out, helps):
-    endless = change("endless", "epoch-boundary", kind, defect_from=1.5)
-    compared = Comparison(
-        variant="endless",
-        baseline=AS_GIVEN,
-        ratio=1.62,
-        low=1.02,
-        high=2.59,
-        verdict="faster",
-        rounds=2,
-        stands_out=stands_out,
-    )
-    assert endless.helps(compared) is helps

@@ -1,8 +1,6 @@
 import subprocess
 import sys
 
-import pytest
-
 from perfkit.diagnosis.steps import Steps, listening, steps
 from tests.measure.scripted import Seconds
 
@@ -11,17 +9,6 @@ def slow(clock, waits):
     for wait in waits:
         clock.now += wait
         yield wait
-
-
-def test_the_wait_and_the_body_are_told_apart_and_the_first_step_left_out():
-    clock = Seconds()
-    marked = Steps(slow(clock, [1.0, 0.03, 0.05]), clock)
-    for body, _ in zip([2.0, 0.01, 0.01], iter(marked), strict=False):
-        clock.now += body
-    assert marked.first_s == pytest.approx(3.0)
-    assert marked.count == 2
-    assert marked.step_s == pytest.approx((0.03 + 0.05 + 0.01 + 0.01) / 2)
-    assert marked.input_share == pytest.approx(0.08 / 0.10)
 
 
 def test_what_it_says_names_both_shares():
