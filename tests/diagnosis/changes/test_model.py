@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.change import Change, Untested
+from perfkit.diagnosis.change import Untested
 from perfkit.diagnosis.changes import model, resident
 from perfkit.diagnosis.epochs import Epochs, epochs_for
 from perfkit.diagnosis.facts import Facts, facts_of
@@ -159,13 +159,6 @@ def test_a_step_that_is_traced_already_is_traced_anew():
     assert made.model.train_function is None
 
 
-def test_what_a_callback_predicts_is_all_of_it_however_many_steps_are_made_at_a_time():
-    made = training(batches(6))
-    before = made.model.predict(made.data, verbose=0)
-    model.many_steps(made, steps=16)
-    assert np.array_equal(made.model.predict(made.data, verbose=0), before)
-
-
 def found(machine, **known):
     return list(model.precisions(Facts(**known), machine))
 
@@ -247,18 +240,6 @@ def test_shapes_that_data_cause_hang_on_the_ceiling_without_input():
     assert of() == of(open_shapes=True) == {}
 
 
-def test_a_loop_leaves_out_what_needs_fit_and_says_so():
-    changes = [
-        Change(name=c, cause=c, kind="defect", changes="", fix="", apply=print)
-        for c in ("xla", "serial-map")
-    ]
-    found = list(resident.without_fit(changes, Facts(loop=True)))
-    assert [one.cause for one in found if isinstance(one, Change)] == ["serial-map"]
-    untested = {one.cause for one in found if isinstance(one, Untested)}
-    assert untested == set(resident.NEED_FIT)
-    assert list(resident.without_fit(changes, Facts())) == changes
-
-
 def validated(made):
     found = facts_of(made)
     return found.validated, found.validation_steps
@@ -282,16 +263,6 @@ def test_without_input_what_is_held_back_is_validated_as_before():
     assert validated(made) == before == (1.0, 2)
     assert steps_of(made) == steps == 3
     assert list(made.arguments["validation_data"][1]) == list(range(24, 40))
-
-
-def test_without_input_a_validation_has_batches_as_large_as_before():
-    made = training(rows(10), batch_size=20, validation_data=rows(10))
-    before = validated(made)
-    resident.keep_one_batch(made)
-    assert validated(made) == before == (1.0, 2)
-    # An epoch is as long.
-    assert steps_of(made) == 2
-    assert len(made.data.element_spec) == 2
 
 
 def test_without_input_an_item_that_is_a_list_is_a_batch():
