@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import math
 import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -15,7 +14,14 @@ from perfkit import units
 from perfkit.diagnosis import tracing
 from perfkit.diagnosis.change import LINE, Change, without_input
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
+from perfkit.diagnosis.rounds import (
+    AS_GIVEN,
+    CLAIMED,
+    OVERHEAD,
+    PLAIN,
+    SHARES,
+    explains,
+)
 from perfkit.diagnosis.tracing import STEADY
 from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import (
@@ -32,11 +38,6 @@ from perfkit.measure.trial import Trial
 
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.15
-_PLAIN = 1.15
-# What changes the learning waits for a defect whose gain is so much of its own.
-_SHARES = 0.2
-# A larger batch is a remedy for it, too: so it waits only where it is large already.
-_OVERHEAD = "step-overhead"
 _RETRACING = "retracing"
 # They slow all parts of a training, and so may be why a ceiling brings something.
 _ANYWHERE = (_RETRACING, "eager", "debugging", "threads")
@@ -96,9 +97,9 @@ def set_aside(
         for one, compared in found
         if not one.combines
         and any(
-            _explains(c.ratio, compared, _SHARES)
+            explains(c.ratio, compared.ratio, SHARES)
             for s, c in defects
-            if s.cause != _OVERHEAD or s.cause == one.spares
+            if s.cause != OVERHEAD or s.cause == one.spares
         )
     )
 
@@ -149,7 +150,7 @@ def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
 def _is_better_done(other: Cause, one: Cause) -> bool:
     """Whether it can be had, or keeps what is done, where ``one`` leaves that out."""
     if one.cause == "input-bound":
-        return other.cause in OF_INPUT and other.speedup.estimate >= _PLAIN
+        return other.cause in OF_INPUT and other.speedup.estimate >= PLAIN
     as_much = other.speedup.high >= one.speedup.low
     return one.cause == "callback" and other.cause == _RETRACING and as_much
 
@@ -175,15 +176,12 @@ def _named(ceiling: Comparison, found: list[tuple[Change, Comparison]]) -> bool:
     are few and random, so that no more of their gain counts than is shown.
     """
     return any(
-        _explains(compared.low if one.own_pauses else compared.ratio, ceiling)
+        explains(
+            compared.low if one.own_pauses else compared.ratio, ceiling.ratio, _EXPLAINS
+        )
         for one, compared in found
         if one.after == ceiling.variant or one.own_pauses or one.cause in _ANYWHERE
     )
-
-
-def _explains(gain: float, whole: Comparison, share: float = _EXPLAINS) -> bool:
-    """Whether a gain is plain, and so much of the other."""
-    return gain >= _PLAIN and math.log(gain) >= share * math.log(whole.ratio)
 
 
 def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause:

@@ -38,7 +38,7 @@ WARM_UP_S = 1.0
 _LOOP_ROUNDS = 5
 # Confirming may take this share of what is left after the first look; where a setting
 # was seen that only a fresh process can leave off, so much that one round fits.
-_MOST_OF_IT, _SEEN_SHARE = 0.4, 0.65
+_MOST_OF_IT, _SEEN_SHARE = 0.4, 0.85
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
 # What is open then may take so many times as long as was planned.
 _LONGER = 3.0
@@ -168,6 +168,11 @@ _FEWEST_TURNS, _MOST_TURNS, _AT_A_TIME, _CLEAR = 2, 12, 4, 0.1
 _SOME_TURNS = 4
 # One turn of a group that shows so much says that its changes are worth a try.
 _PLAINLY = 1.5
+# A gain that is worth a reason, and the share of another gain that one explains where
+# that changes what is learnt.
+PLAIN, SHARES = 1.15, 0.2
+# A larger batch is a remedy for it, too: so it waits only where it is large already.
+OVERHEAD = "step-overhead"
 # They slow a training many times, and hide all else.
 _PLAIN = ("eager", "retracing", "debugging")
 
@@ -329,10 +334,10 @@ class Rounds:
             return (given(self._work(())),)
         most = self._fitting(measured)
         wanted = [one for one in self._changes if self._wanted(one, measured)]
-        wanted.sort(key=lambda change: self._place(change, measured))
-        if self._screened and wanted and wanted[0].kind != "opportunity":
+        if self._screened:
             # What may take long to compile must not take the time of what is wrong.
-            wanted = [one for one in wanted if one.kind != "opportunity"]
+            wanted = [one for one in wanted if not _waits(one, wanted, measured)]
+        wanted.sort(key=lambda change: self._place(change, measured))
         together = list(self._together(measured))
         apart = wanted[: max(0 if self._screened else 1, most - len(together))]
         variants = [*self._with_each(apart), *together]
@@ -346,8 +351,8 @@ class Rounds:
         rounds, ratio = _rounds(measured, change.name), -_ratio(measured, change.name)
         if self._screened:
             # What was found is confirmed, the largest first; then comes what needs a
-            # training made anew. An opportunity waits for what is wrong.
-            return (change.kind == "opportunity", change.ceiling, rounds == 0, ratio)
+            # training made anew.
+            return (change.ceiling, rounds == 0, ratio)
         # What was seen once may be claimed after one round more; then comes the new.
         # Of that, what waited for a change that did bring something is the likeliest,
         # and what shows first whether a whole group of changes is worth a try.
@@ -439,6 +444,28 @@ class Rounds:
                 AS_GIVEN,
                 own_pauses=any(one.own_pauses for one in self.together),
             )
+
+
+def _waits(change: Change, wanted: Iterable[Change], measured: Measurement) -> bool:
+    """Whether an opportunity waits for what is wrong: all of it that it does not dwarf.
+
+    A larger batch waits for a dear way to each step only where it is no cure for that.
+    """
+    if change.kind != "opportunity":
+        return False
+    whole = _ratio(measured, change.name)
+    return any(
+        not _rounds(measured, one.name)
+        or explains(_ratio(measured, one.name), whole, SHARES)
+        for one in wanted
+        if one.kind != "opportunity"
+        and (one.cause != OVERHEAD or change.combines or change.spares == OVERHEAD)
+    )
+
+
+def explains(gain: float, whole: float, share: float) -> bool:
+    """Whether a gain is plain, and so much of another."""
+    return gain >= PLAIN and math.log(gain) >= share * math.log(whole)
 
 
 class RoundsTogether(Rounds):

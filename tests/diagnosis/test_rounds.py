@@ -121,6 +121,29 @@ def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
     assert combined((kept, XLA), found) == (XLA,)
 
 
+LARGER = change("larger batch", "small-batch", "opportunity", combines=False)
+STEPS = change("16 steps at a time", "step-overhead", "by gain")
+ONE_ITERATOR = change("endless", "epoch-boundary")
+
+
+@pytest.mark.parametrize(
+    ("changes", "gains", "first"),
+    [
+        ((STEPS, ONE_ITERATOR), {}, "larger batch"),
+        ((STEPS, ONE_ITERATOR), {"endless": 1.4}, "16 steps at a time"),
+        ((change("XLA", "xla", "opportunity"), STEPS), {}, "larger batch"),
+        ((STEPS, LOGGER), {}, "16 steps at a time"),
+    ],
+    ids=["dwarfs all that is wrong", "explained in part", "larger", "not yet measured"],
+)
+def test_an_opportunity_waits_for_what_is_wrong_unless_it_dwarfs_that(
+    changes, gains, first
+):
+    names = {"16_steps_at_a_time": 1.5, "endless": 1.1, "larger_batch": 2.6, "XLA": 1.5}
+    turns = measured(rounds=1, **names | gains)
+    assert chosen(turns, (LARGER, *changes), screened=True)[1] == first
+
+
 @pytest.mark.parametrize(
     ("gains", "names"),
     [
