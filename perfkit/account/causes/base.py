@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from perfkit import units
-from perfkit.findings.account import Account, Line, Stage, Tip
+from perfkit.findings.account import INPUT, Account, Call, Line, Stage, Tip
 
 # Lines that take less are no cause of anything.
 WORTH = 0.08
@@ -49,23 +49,29 @@ class Cause:
 
     def tips(self, seen: "Seen") -> Iterator[Tip]:
         """Where it applies, with all that a reader needs."""
-        for found in self.applies(seen):
-            share = found.share
+        for evidence in self.applies(seen):
+            share = evidence.share
             if share is None:
-                share = seen.share(*found.lines)
+                share = seen.share(*evidence.lines)
             if share < WORTH:
                 continue
-            numbers = tuple(seen.account.lines.index(one) for one in found.lines)
             yield Tip(
                 cause=self.id,
-                lines=numbers,
+                lines=tuple(map(seen.account.lines.index, evidence.lines)),
                 share=min(1.0, share),
-                do=self.do.format(where=found.lines[0].where),
-                means=found.means,
+                do=self.do.format(where=evidence.lines[0].where),
+                means=evidence.means,
                 fix=self.fix,
                 mind=self.mind,
                 group=self.group,
             )
+
+
+def cause(
+    id: str, **about: str
+) -> Callable[[Callable[["Seen"], Iterable[Evidence]]], Cause]:
+    """Make a record of a cause from the function that finds it in an account."""
+    return lambda applies: Cause(id=id, applies=applies, **about)
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ class Seen:
     def share(self, *lines: Line) -> float:
         """Of what repeats, all these lines together."""
         return self.account.share(
-            sum(one.total_s for one in {id(o): o for o in lines}.values())
+            sum(line.total_s for line in {id(o): o for o in lines}.values())
         )
 
     def percent(self, *lines: Line) -> str:
@@ -96,7 +102,18 @@ class Seen:
 
     def hot(self, least: float = WORTH) -> Iterator[Line]:
         """Lines that take at least this share, the most expensive first."""
-        return (one for one in self.account.lines if self.share(one) >= least)
+        return (line for line in self.account.lines if self.share(line) >= least)
+
+    def calling(self, *names: str, often: int = 0) -> Iterator[tuple[Line, Call]]:
+        """Hot lines that call one of these so often at least, each with that call."""
+        for line in self.hot():
+            call = line.called(*names)
+            if call and call.count >= often:
+                yield line, call
+
+    def mostly_calling(self, *names: str) -> list[Line]:
+        """Lines whose most expensive call is one of these."""
+        return [o for o in self.account.lines if o.calls and o.calls[0].name in names]
 
     def kind_share(self, line: Line, *kinds: str) -> float:
         """Of a line's own seconds those of these kinds."""
@@ -105,7 +122,7 @@ class Seen:
 
     def stages(self, *kinds: str) -> Iterator[Stage]:
         """Stages of the input of these kinds."""
-        return (one for one in self.account.stages if one.kind in kinds)
+        return (stage for stage in self.account.stages if stage.kind in kinds)
 
     def line_of(self, stage: Stage) -> Line | None:
         """The line that made a stage; None for a library's."""
@@ -114,15 +131,11 @@ class Seen:
     @property
     def input_lines(self) -> list[Line]:
         """Lines whose time the model waits for, as input."""
-        return [o for o in self.account.lines if o.seconds.get("input", 0.0) > 0]
+        return [line for line in self.account.lines if line.seconds.get(INPUT, 0) > 0]
 
     @property
     def input_share(self) -> float:
         """Of what repeats, the wait for input."""
-        spent = sum(o.seconds.get("input", 0.0) for o in self.account.lines)
-        return self.account.share(spent)
-
-
-def each(call_seconds: float, count: int) -> str:
-    """Seconds of one call in words."""
-    return units.seconds(call_seconds / max(1, count))
+        return self.account.share(
+            sum(line.seconds.get(INPUT, 0.0) for line in self.account.lines)
+        )

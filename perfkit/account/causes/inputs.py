@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.account.causes.base import Cause, Evidence, Seen
-from perfkit.findings.account import THREAD, Line
+from perfkit.account.causes.base import Evidence, Seen, cause
+from perfkit.findings.account import INPUT, THREAD, Line
 
 _ALL_THROWN, _LARGE_INPUT = 3.0, 0.15
 _SMALL = 200
@@ -14,86 +14,126 @@ _AUGMENTS = ("random_", "adjust_", "rotat", "Random")
 
 def _expensive(seen: Seen) -> list[Line]:
     """Lines of the input that the model waits for, the most expensive first."""
-    lines = [o for o in seen.input_lines if seen.share(o) >= 0.02]
-    return sorted(lines, key=lambda one: -one.seconds.get("input", 0.0))
+    lines = [line for line in seen.input_lines if seen.share(line) >= 0.02]
+    return sorted(lines, key=lambda line: -line.seconds.get(INPUT, 0.0))
 
 
-def _thrown(seen: Seen) -> Iterator[Evidence]:
-    if seen.input_share < _LARGE_INPUT:
-        return
+def _is_large(seen: Seen) -> bool:
+    return seen.input_share >= _LARGE_INPUT
+
+
+def _waits(seen: Seen) -> str:
+    return f"waits {units.percent(seen.input_share)} of the time"
+
+
+def _distinct(*lines: Line) -> tuple[Line, ...]:
+    return tuple({id(line): line for line in lines}.values())
+
+
+@cause(
+    "thrown-away",
+    do="Filter before the expensive work at {where}",
+    fix="`filter` on file names and labels first, then `map` what was kept; or "
+    "`cache()` before the filter",
+    group="without input",
+)
+def _thrown_away(seen: Seen) -> Iterator[Evidence]:
     filters = [o for o in seen.stages("Filter", "TakeWhile", "Skip") if o.given]
-    given, out = sum(o.given for o in filters), sum(o.out for o in filters)
-    if not filters or given < _ALL_THROWN * max(1, out):
-        return
-    lines = [line for o in filters if (line := seen.line_of(o))]
+    given = sum(stage.given for stage in filters)
+    kept = max(1, sum(stage.out for stage in filters))
+    lines = [line for stage in filters if (line := seen.line_of(stage))]
     costly = _expensive(seen)
-    if lines and costly:
+    if _is_large(seen) and given >= _ALL_THROWN * kept and lines and costly:
         yield Evidence(
-            lines=(costly[0], *_others(costly[1:], lines)),
+            lines=(costly[0], *_distinct(*costly[1:], *lines)),
             share=seen.input_share,
-            means=f"The model waits {units.percent(seen.input_share)} of the time for "
-            f"its input, and {given / max(1, out):.0f} elements are made there for "
-            "each one that is kept.",
+            means=f"The model {_waits(seen)} for its input, and {given / kept:.0f} "
+            "elements are made there for each one that is kept.",
         )
 
 
-def _others(first: list[Line], then: list[Line]) -> tuple[Line, ...]:
-    found = {id(one): one for one in (*first, *then)}
-    return tuple(found.values())
-
-
-def _cache(seen: Seen) -> Iterator[Evidence]:
+@cause(
+    "cache-thrown-away",
+    do="Put `cache()` behind `take`",
+    fix="`.take(n).cache()`",
+    group="without input",
+    swap="no-cache",
+)
+def _cache_thrown_away(seen: Seen) -> Iterator[Evidence]:
     for stage in seen.account.stages:
         above = stage.path.split("::")[:-1]
         cached = "Cache" in stage.kind or stage.kind == "Memory"
         taken = any(part.startswith(("Take", "FiniteTake")) for part in above)
         line = seen.line_of(stage)
-        if cached and taken and line and seen.input_share >= _LARGE_INPUT:
+        if cached and taken and line and _is_large(seen):
             yield Evidence(
                 lines=(*_expensive(seen)[:1], line),
                 share=seen.input_share,
                 means="A `take` stands behind the cache, so that an epoch never comes "
                 "to its end: TensorFlow throws the cache away each time, and the "
-                f"model waits {units.percent(seen.input_share)} of the time.",
+                f"model {_waits(seen)}.",
             )
             return
 
 
-def _elements(seen: Seen) -> Iterator[Evidence]:
-    if seen.input_share < _LARGE_INPUT:
-        return
+@cause(
+    "single-elements",
+    do="Hand on whole batches, not single elements, at {where}",
+    fix="Slice arrays into windows or batches at once, such as with "
+    "`keras.utils.timeseries_dataset_from_array`, or `batch` before the map",
+    group="without input",
+)
+def _single_elements(seen: Seen) -> Iterator[Evidence]:
     updates = max(1, seen.account.updates)
     for stage in seen.stages("FlatMap", "Interleave", "Window", "Unbatch"):
         line = seen.line_of(stage)
-        if line and stage.out > _SMALL and seen.share(line) >= 0.02:
+        is_hot = line and _is_large(seen) and seen.share(line) >= 0.02
+        if line and is_hot and stage.out > _SMALL:
             yield Evidence(
                 lines=(line, *_expensive(seen)[:3]),
                 share=seen.input_share,
                 means=f"{stage.out:,} single elements passed a `{stage.kind}` in the "
                 f"traced seconds, and {updates:,} steps were made in all: the model "
-                f"waits {units.percent(seen.input_share)} of the time.",
+                f"{_waits(seen)}.",
             )
             return
 
 
-def _python(seen: Seen) -> Iterator[Evidence]:
-    made = [o for o in seen.stages("Generator", "PyFunc") if seen.line_of(o)]
-    lines = [o for o in _expensive(seen) if THREAD in o.parts[:1]]
+@cause(
+    "python-batches",
+    do="Make the batches without so much Python at {where}",
+    fix="Do it for the whole batch with NumPy, do it once before training, or in "
+    "`tf.data`; a `PyDataset` with `workers=` helps where it lets go of the lock",
+    group="without input",
+    swap="python-input",
+)
+def _python_batches(seen: Seen) -> Iterator[Evidence]:
+    stages = [o for o in seen.stages("Generator", "PyFunc") if seen.line_of(o)]
+    lines = [line for line in _expensive(seen) if THREAD in line.parts[:1]]
     if lines and seen.share(*lines) >= _LARGE_INPUT:
         yield Evidence(
             lines=tuple(lines[:4]),
             means=f"The model waits {seen.percent(*lines)} of the time for Python that "
-            f"makes its batches{' element by element' if made else ''}.",
+            f"makes its batches{' element by element' if stages else ''}.",
         )
 
 
+@cause(
+    "full-size",
+    do="Resize the pictures before they are changed at {where}",
+    fix="`tf.image.resize` right behind the decoding, then a cache if it fits in "
+    "memory, then what is random",
+    mind="Small pictures that are changed differ a little from changed ones that "
+    "are made small.",
+    group="without input",
+)
 def _full_size(seen: Seen) -> Iterator[Evidence]:
     lines = [o for o in _expensive(seen) if any(w in o.code for w in _AUGMENTS)]
-    resizes = [o for o in seen.input_lines if "resize" in o.code]
+    resizes = [line for line in seen.input_lines if "resize" in line.code]
     later = [o for o in resizes if lines and (o.file, o.line) > (lines[0].file, 0)]
     if not later or seen.share(*lines) < _LARGE_INPUT:
         return
-    if all(resize.line > one.line for one in lines for resize in later):
+    if all(resize.line > line.line for line in lines for resize in later):
         yield Evidence(
             lines=tuple(lines[:4]),
             means=f"The model waits {seen.percent(*lines)} of the time while pictures "
@@ -102,93 +142,41 @@ def _full_size(seen: Seen) -> Iterator[Evidence]:
         )
 
 
-def _serial(seen: Seen) -> Iterator[Evidence]:
-    if seen.input_share < _LARGE_INPUT:
-        return
+@cause(
+    "map-in-turn",
+    do="Let the map work on several elements at a time",
+    fix="`.map(..., num_parallel_calls=tf.data.AUTOTUNE)`",
+    group="without input",
+    swap="serial-map",
+)
+def _map_in_turn(seen: Seen) -> Iterator[Evidence]:
     for stage in seen.stages("Map"):
         line = seen.line_of(stage)
-        if line and stage.out:
+        if line and stage.out and _is_large(seen):
             yield Evidence(
-                lines=tuple(_others(_expensive(seen)[:2], [line])),
+                lines=_distinct(*_expensive(seen)[:2], line),
                 share=seen.input_share,
-                means=f"The model waits {units.percent(seen.input_share)} of the time "
-                f"for its input, and the map at {line.where} works on one element at "
-                "a time.",
+                means=f"The model {_waits(seen)} for its input, and the map at "
+                f"{line.where} works on one element at a time.",
             )
             return
 
 
-def _waits(seen: Seen) -> Iterator[Evidence]:
+@cause(
+    "input",
+    do="Make the input cheaper, {where} first",
+    fix="`cache()` behind what is the same in each epoch, if that fits in memory; "
+    "less work for each example; `num_parallel_calls=tf.data.AUTOTUNE`",
+    mind="What is random, such as augmentation, has to stay behind the cache.",
+    group="without input",
+    swap="no-cache",
+)
+def _input(seen: Seen) -> Iterator[Evidence]:
     lines = _expensive(seen)
-    if lines and seen.input_share >= _LARGE_INPUT:
+    if lines and _is_large(seen):
         yield Evidence(
             lines=tuple(lines[:4]),
             share=seen.input_share,
-            means=f"The model waits {units.percent(seen.input_share)} of the time for "
-            f"its input, the largest part of it for {lines[0].where}.",
+            means=f"The model {_waits(seen)} for its input, the largest part of it for "
+            f"{lines[0].where}.",
         )
-
-
-CAUSES = (
-    Cause(
-        id="thrown-away",
-        applies=_thrown,
-        do="Filter before the expensive work at {where}",
-        fix="`filter` on file names and labels first, then `map` what was kept; or "
-        "`cache()` before the filter",
-        group="without input",
-    ),
-    Cause(
-        id="cache-thrown-away",
-        applies=_cache,
-        do="Put `cache()` behind `take`",
-        fix="`.take(n).cache()`",
-        group="without input",
-        swap="no-cache",
-    ),
-    Cause(
-        id="single-elements",
-        applies=_elements,
-        do="Hand on whole batches, not single elements, at {where}",
-        fix="Slice arrays into windows or batches at once, such as with "
-        "`keras.utils.timeseries_dataset_from_array`, or `batch` before the map",
-        group="without input",
-    ),
-    Cause(
-        id="python-batches",
-        applies=_python,
-        do="Make the batches without so much Python at {where}",
-        fix="Do it for the whole batch with NumPy, do it once before training, or in "
-        "`tf.data`; a `PyDataset` with `workers=` helps where it lets go of the lock",
-        group="without input",
-        swap="python-input",
-    ),
-    Cause(
-        id="full-size",
-        applies=_full_size,
-        do="Resize the pictures before they are changed at {where}",
-        fix="`tf.image.resize` right behind the decoding, then a cache if it fits in "
-        "memory, then what is random",
-        mind="Small pictures that are changed differ a little from changed ones that "
-        "are made small.",
-        group="without input",
-    ),
-    Cause(
-        id="map-in-turn",
-        applies=_serial,
-        do="Let the map work on several elements at a time",
-        fix="`.map(..., num_parallel_calls=tf.data.AUTOTUNE)`",
-        group="without input",
-        swap="serial-map",
-    ),
-    Cause(
-        id="input",
-        applies=_waits,
-        do="Make the input cheaper, {where} first",
-        fix="`cache()` behind what is the same in each epoch, if that fits in memory; "
-        "less work for each example; `num_parallel_calls=tf.data.AUTOTUNE`",
-        mind="What is random, such as augmentation, has to stay behind the cache.",
-        group="without input",
-        swap="no-cache",
-    ),
-)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from perfkit.account.causes.base import WORTH, Cause, Evidence, Seen
-from perfkit.findings.account import Line
+from perfkit.account.causes.base import WORTH, Evidence, Seen, cause
+from perfkit.findings.account import COMPUTING, PYTHON
 
 _MOST = 0.35
 _READS = ("numpy", "__float__", "__int__", "__bool__", "__array__", "item")
@@ -15,89 +15,80 @@ _PANDAS = ("iterrows", "itertuples", "__getitem__", "iloc", "apply", "sample", "
 _FILES = ("load", "open", "imread", "read_csv", "read", "loadtxt", "decompress")
 
 
+@cause(
+    "steps-are-eager",
+    do="Put the step under `tf.function`, from {where} on",
+    fix="`@tf.function` on the function that makes one step",
+    mind="What it prints or counts in Python then happens once.",
+    swap="eager",
+)
+def _steps_are_eager(seen: Seen) -> Iterator[Evidence]:
+    lines = [line for line in seen.account.lines if line.eager_s > line.total_s / 4]
+    share = seen.account.share(
+        sum(o.seconds.get(COMPUTING, 0) + o.seconds.get(PYTHON, 0) for o in lines)
+    )
+    if lines and share >= _MOST:
+        yield Evidence(
+            lines=tuple(lines[:6]),
+            share=share,
+            means=f"{seen.percent(*lines)} of the time Python starts operations of "
+            "TensorFlow one by one, outside of any graph.",
+        )
+
+
 def _calls(
     names: tuple[str, ...], least: float = WORTH
 ) -> Callable[[Seen], Iterator[Evidence]]:
-    def found(seen: Seen) -> Iterator[Evidence]:
-        lines = [o for o in seen.account.lines if o.calls and o.calls[0].name in names]
+    def find(seen: Seen) -> Iterator[Evidence]:
+        lines = seen.mostly_calling(*names)
         if lines and seen.share(*lines) >= least:
-            lines.sort(key=lambda one: -one.total_s)
+            lines.sort(key=lambda line: -line.total_s)
             yield Evidence(
                 lines=tuple(lines[:4]),
                 means=f"{seen.percent(*lines)} of the time goes into "
                 f"`{lines[0].calls[0].name}` at {lines[0].where}, between the steps.",
             )
 
-    return found
+    return find
 
 
-def _eager(seen: Seen) -> Iterator[Evidence]:
-    lines = [o for o in seen.account.lines if o.eager_s > o.total_s / 4]
-    whole = sum(
-        o.seconds.get("computing", 0) + o.seconds.get("Python", 0) for o in lines
-    )
-    if lines and seen.account.share(whole) >= _MOST:
-        yield Evidence(
-            lines=tuple(lines[:6]),
-            share=seen.account.share(whole),
-            means=f"{seen.percent(*lines)} of the time Python starts operations of "
-            "TensorFlow one by one, outside of any graph.",
-        )
+_TENSORS_READ = cause(
+    "tensors-read",
+    do="Read tensors less often than at {where}",
+    fix="Keep sums in tensors or `keras.metrics`, and call `.numpy()` once an epoch",
+)(_calls(_READS))
+_ARRAYS_COPIED = cause(
+    "arrays-copied",
+    do="Do not copy or convert arrays in each step at {where}",
+    fix="Fill one array made beforehand; convert to tensors once, before the loop",
+)(_calls(_COPIES))
+_PANDAS_ROWS = cause(
+    "pandas-rows",
+    do="Take rows from arrays, not from a table, at {where}",
+    fix="`table.to_numpy()` once, before the loop",
+)(_calls(_PANDAS, 2 * WORTH))
+_FILES_READ_AGAIN = cause(
+    "files-read-again",
+    do="Read the file at {where} once",
+    fix="Before the loop, or `np.load(..., mmap_mode='r')` for parts of it",
+)(_calls(_FILES, 2 * WORTH))
 
 
-def _own(seen: Seen) -> Iterator[Evidence]:
-    lines = [o for o in seen.account.lines if o.kind == "Python" and _is_own(o)]
+@cause(
+    "python-between-steps",
+    do="Do the work at {where} for the whole batch at once, or before training",
+    fix="NumPy or TensorFlow on whole arrays in place of the loop",
+)
+def _python_between_steps(seen: Seen) -> Iterator[Evidence]:
+    keras = ("fit", "predict", "evaluate", "train_on_batch")
+    lines = [
+        line
+        for line in seen.account.lines
+        if line.kind == PYTHON and not line.called(*keras) and not line.parts
+    ]
     if lines and seen.share(*lines) >= _MOST:
         yield Evidence(
             lines=tuple(lines[:6]),
             means=f"{seen.percent(*lines)} of the time is Python of your own between "
             f"the steps, most of it at {lines[0].where}.",
         )
-
-
-def _is_own(line: Line) -> bool:
-    names = ("fit", "predict", "evaluate", "train_on_batch")
-    return not line.called(*names) and not line.parts
-
-
-CAUSES = (
-    Cause(
-        id="steps-are-eager",
-        applies=_eager,
-        do="Put the step under `tf.function`, from {where} on",
-        fix="`@tf.function` on the function that makes one step",
-        mind="What it prints or counts in Python then happens once.",
-        swap="eager",
-    ),
-    Cause(
-        id="tensors-read",
-        applies=_calls(_READS),
-        do="Read tensors less often than at {where}",
-        fix="Keep sums in tensors or `keras.metrics`, and call `.numpy()` once an "
-        "epoch",
-    ),
-    Cause(
-        id="arrays-copied",
-        applies=_calls(_COPIES),
-        do="Do not copy or convert arrays in each step at {where}",
-        fix="Fill one array made beforehand; convert to tensors once, before the loop",
-    ),
-    Cause(
-        id="pandas-rows",
-        applies=_calls(_PANDAS, 2 * WORTH),
-        do="Take rows from arrays, not from a table, at {where}",
-        fix="`table.to_numpy()` once, before the loop",
-    ),
-    Cause(
-        id="files-read-again",
-        applies=_calls(_FILES, 2 * WORTH),
-        do="Read the file at {where} once",
-        fix="Before the loop, or `np.load(..., mmap_mode='r')` for parts of it",
-    ),
-    Cause(
-        id="python-between-steps",
-        applies=_own,
-        do="Do the work at {where} for the whole batch at once, or before training",
-        fix="NumPy or TensorFlow on whole arrays in place of the loop",
-    ),
-)
