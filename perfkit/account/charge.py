@@ -7,36 +7,23 @@ operations first, then the input's if the step waits for that.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perfkit.account import sampler
 from perfkit.account.collect import RAW
 from perfkit.account.graph import Charged, Graphs
 from perfkit.account.places import Place
-from perfkit.account.sampler import (
-    CALLBACK,
-    COMPUTING,
-    DATA,
-    GRAPH,
-    IMPORT,
-    SET_UP,
-    TRACED,
-)
-from perfkit.account.trace import Intervals, Window, is_python, read
-from perfkit.findings.account import THREAD
+from perfkit.account.sampler import CALLBACK, DATA, GRAPH, IMPORT, TRACED
+from perfkit.account.trace import Grid, Intervals, Window, is_python, read
+from perfkit.findings.account import COMPUTING, INPUT, PYTHON, SET_UP, THREAD, WAITING
 from perfkit.profiling.course import traces
 
-Floats = NDArray[np.float64]
-# Kinds of seconds, as ``record`` has them.
-_COMPUTING, _INPUT, _PYTHON, _SET_UP, _WAITING = (
-    *("computing", "input", "Python", "set-up", "waiting"),
-)
-_OF_SAMPLES = {COMPUTING: _COMPUTING, TRACED: _SET_UP, SET_UP: _SET_UP}
+# What samples of a kind are charged as; all others are Python.
+_OF_SAMPLES = {sampler.COMPUTING: COMPUTING, TRACED: SET_UP, sampler.SET_UP: SET_UP}
 # A context with less of its seconds in windows borrows from those of its line.
 _ENOUGH_S = 0.03
 # A line that traced no more often than this did it once: a last batch is smaller.
@@ -66,6 +53,7 @@ class Row:
         eager_s: Seconds of its computing outside of any graph.
         traces: How often a function was traced for it again, and seconds.
         stages: Of the input, by number.
+        elements: Of the largest result of an optimizer's operation.
     """
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -86,14 +74,18 @@ class Row:
     elements: int = 0
 
 
-# What a share of a context's seconds goes to: line, kind, and what of it.
-_Target = tuple[Place | None, str]
+# What shares are of: line, call, and whether all that was seen of the line counts.
+_Context = tuple[Place | None, str, bool]
+# Seconds of a context in windows, by line and kind.
+_Shares = dict[tuple[Place | None, str], float]
+# Place, call, kind, and whether it repeats; see ``sampler.Key``.
+_Label = tuple[Place | None, str, str, bool]
 
 
 def charge(folder: str) -> dict[str, Any]:
     """Read what ``collect`` left in a folder, and charge it to lines."""
     seen = json.loads(Path(folder, RAW).read_text())
-    return _Charging(seen, Path(folder)).told()
+    return _Charging(seen, Path(folder)).charge()
 
 
 class _Charging:
@@ -107,7 +99,7 @@ class _Charging:
         whole = sum(background.values())
         # Shares of the Python in other threads, by line.
         self.threads = {p: s / whole for p, s in background.items() if whole}
-        self.keys = [
+        self.keys: list[_Label] = [
             (tuple(place) if place else None, call, kind, repeats)
             for place, call, kind, repeats in seen["keys"]
         ]
@@ -123,19 +115,17 @@ class _Charging:
                 self.windows.append((read(path, window["started"]), window))
         self.traced_s = sum(w["ended"] - w["started"] for _, w in self.windows)
         self.updates = sum(w["updates"][1] - w["updates"][0] for _, w in self.windows)
-        # Seconds in windows, by context and target.
-        self.shares: dict[Any, dict[_Target, float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
-        self.starts: dict[Any, dict[Place | None, float]] = defaultdict(
+        self.shares: dict[_Context, _Shares] = defaultdict(lambda: defaultdict(float))
+        self.starts: dict[_Context, dict[Place | None, float]] = defaultdict(
             lambda: defaultdict(float)
         )
         self.traces = self._traces()
         self.retraced = self._retraced()
+        # Of the input: how long it worked, and how long a step waited for that.
         self.input_s: dict[Place | None, float] = defaultdict(float)
         self.used_s: dict[Place | None, float] = defaultdict(float)
 
-    def told(self) -> dict[str, Any]:
+    def charge(self) -> dict[str, Any]:
         for window, about in self.windows:
             self._split(window, about)
         self._add_samples()
@@ -156,44 +146,38 @@ class _Charging:
         edges = np.concatenate(
             [[about["started"]], (times[1:] + times[:-1]) / 2, [about["ended"]]]
         )
-        is_step = np.array([not self._is_input(window, n) for n in window.names], bool)
-        which = window.operations.which
-        step_mask = is_step[which] if len(which) else np.zeros(0, bool)
-        steps, inputs = (
-            _part(window.operations, step_mask),
-            _part(window.operations, ~step_mask),
-        )
-        grid = _Grid(
-            edges, (steps, inputs, window.stages, window.waits, window.compiles)
-        )
-        seen = (steps, inputs, window.stages, window.compiles)
-        if not any(len(one.begin) for one in seen) and not self.threads:
+        is_step = np.array([not self._is_input(n) for n in window.names], bool)
+        of_steps = is_step[window.operations.which]
+        steps = window.operations.where(of_steps)
+        inputs = window.operations.where(~of_steps)
+        active = (steps, inputs, window.stages, window.waits, window.compiles)
+        busy = (steps, inputs, window.stages, window.compiles)
+        if not any(len(one.begin) for one in busy) and not self.threads:
             # Nothing ran: a graph was being optimized, or one operation lasts longer.
             return
-        contexts = {(p, c) for p, c, kind, _ in labels if kind in (GRAPH, DATA)}
-        for context in contexts:
+        grid = Grid(edges, active)
+        for place, call in {(p, c) for p, c, k, _ in labels if k in (GRAPH, DATA)}:
             for near in (False, True):
-                self._split_context(window, grid, labels, context, steps, inputs, near)
+                context = place, call, near
+                self._split_context(window, grid, labels, context, steps, inputs)
         self._note_work(window, steps, inputs)
 
     def _split_context(
         self,
         window: Window,
-        grid: "_Grid",
-        labels: list[Any],
-        context: tuple[Place | None, str],
+        grid: Grid,
+        labels: list[_Label],
+        context: _Context,
         steps: Intervals,
         inputs: Intervals,
-        near: bool,
     ) -> None:
-        place, call = context
-        if near:
-            mine = [p == place for p, *_ in labels]
-        else:
-            mine = [(p, c) == context and k in (GRAPH, DATA) for p, c, k, _ in labels]
-        waiting = [k == DATA for *_, k, _ in labels]
+        place, call, near = context
+        mine = [
+            p == place if near else (p, c) == (place, call) and k in (GRAPH, DATA)
+            for p, c, k, _ in labels
+        ]
         here = grid.over(np.array(mine, float))
-        data = grid.over(np.array(waiting, float))
+        data = grid.over(np.array([kind == DATA for _, _, kind, _ in labels], float))
         step_n, input_n, stage_n, wait_n, compile_n = grid.active
         busy = step_n > 0
         compiling = (compile_n > 0) & ~busy & (here > 0)
@@ -206,116 +190,112 @@ class _Charging:
         lull = (grid.stretches(~busy & ~waits & ~compiling) > _LULL_S) & bool(
             self.threads
         )
-        goes = {
-            "python": here * lull,
-            "step": here * busy,
-            "compile": here * compiling,
-            "input": here * waits * (input_n > 0),
-            "stage": here * waits * (input_n == 0) * (stage_n > 0),
-            "wait": here * waits * (input_n == 0) * (stage_n == 0),
-            "gap": here * ~busy * ~waits * ~compiling * ~lull,
-        }
-        key = place, call, near
-        shares = self.shares[key]
-        if python_s := float(goes["python"] @ grid.spans):
-            self._share_python(shares, place, python_s, _INPUT)
-        spans = grid.spans
-        if near:
-            goes["gap"] = goes["gap"] * 0
-        shares[place, _SET_UP] += float(goes["compile"] @ spans)
+        gaps = here * ~busy * ~waits * ~compiling * ~lull * (not near)
+        spans, shares = grid.spans, self.shares[context]
+        if python_s := float((here * lull) @ spans):
+            self._share_python(shares, place, python_s, INPUT)
+        shares[place, SET_UP] += float((here * compiling) @ spans)
         for intervals, count, weight, kind in (
-            (steps, step_n, goes["step"], _COMPUTING),
-            (inputs, input_n, goes["input"], _INPUT),
+            (steps, step_n, here * busy, COMPUTING),
+            (inputs, input_n, here * waits * (input_n > 0), INPUT),
         ):
             spent = grid.spent(intervals, weight / np.maximum(count, 1))
             sums = np.bincount(intervals.which, spent, len(window.names))
             for number in np.flatnonzero(sums > 0):
-                _, type_, _, _ = window.names[number]
-                if is_python(type_):
-                    self._share_python(shares, place, float(sums[number]), kind)
+                name, seconds = window.names[number], float(sums[number])
+                if is_python(name[1]):
+                    self._share_python(shares, place, seconds, kind)
                     continue
-                of = self._charged(window.names[number])
-                to = of.place or (place if kind == _COMPUTING else None)
-                shares[to, kind] += float(sums[number])
-                if kind == _INPUT:
-                    self.used_s[to] += float(sums[number]) * (not near)
-                elif not near:
-                    self._note_part(to, of, type_, float(sums[number]))
-        spent = grid.spent(window.stages, goes["stage"] / np.maximum(stage_n, 1))
+                owner = self._charged(name)
+                if kind == INPUT:
+                    self._share_input(shares, owner.place, seconds, near=near)
+                    continue
+                to = owner.place or place
+                shares[to, COMPUTING] += seconds
+                if not near:
+                    self._note_part(to, owner, name[1], seconds)
+        of_stages = here * waits * (input_n == 0) * (stage_n > 0)
+        spent = grid.spent(window.stages, of_stages / np.maximum(stage_n, 1))
         for number, seconds in zip(window.stages.which, spent, strict=True):
-            to = self.stage_places[number] if number < len(self.stage_places) else None
-            shares[to, _INPUT] += float(seconds)
-            self.used_s[to] += float(seconds) * (not near)
+            to = self._place_of_stage(number)
+            self._share_input(shares, to, float(seconds), near=near)
         # What lies between two operations is starting the second one.
-        for following, gap_s in grid.before(steps, goes["gap"] * spans):
+        for following, gap_s in grid.before(steps, gaps * spans):
             to = place
             if following >= 0 and not is_python(window.names[following][1]):
                 to = self._charged(window.names[following]).place or place
-            shares[to, _COMPUTING] += gap_s
-            self.starts[key][to] += gap_s
-        for following, gap_s in grid.before(inputs, goes["wait"] * spans):
+            shares[to, COMPUTING] += gap_s
+            self.starts[context][to] += gap_s
+        of_nothing = here * waits * (input_n == 0) * (stage_n == 0)
+        for following, gap_s in grid.before(inputs, of_nothing * spans):
             if following < 0:
-                shares[place, _WAITING] += gap_s
+                shares[place, WAITING] += gap_s
             elif is_python(window.names[following][1]):
-                self._share_python(shares, place, gap_s, _INPUT)
+                self._share_python(shares, place, gap_s, INPUT)
             else:
                 to = self._charged(window.names[following]).place
-                shares[to, _INPUT] += gap_s
-                self.used_s[to] += gap_s * (not near)
+                self._share_input(shares, to, gap_s, near=near)
+
+    def _share_input(
+        self, shares: _Shares, to: Place | None, seconds: float, *, near: bool
+    ) -> None:
+        shares[to, INPUT] += seconds
+        if not near:
+            self.used_s[to] += seconds
 
     def _share_python(
-        self,
-        shares: dict[Any, float],
-        place: Place | None,
-        seconds: float,
-        kind: str,
+        self, shares: _Shares, place: Place | None, seconds: float, kind: str
     ) -> None:
         """Python that a graph runs is that of the lines seen in other threads."""
         if not self.threads:
-            shares[place, _PYTHON] += seconds
+            shares[place, PYTHON] += seconds
         for to, share in self.threads.items():
-            shares[to, _INPUT if kind == _INPUT else _PYTHON] += seconds * share
+            shares[to, INPUT if kind == INPUT else PYTHON] += seconds * share
             self.rows[to].parts[THREAD] += seconds * share
 
-    def _is_input(self, window: Window, name: tuple[str, str, str, bool]) -> bool:
+    def _is_input(self, name: tuple[str, str, str, bool]) -> bool:
         if not name[3]:
             return False
         # A loop over a dataset within a function trains in a function of the input.
         plain = name[0].rpartition("/body/")[2]
-        found = {
-            one
-            for one in self.graphs.operations
-            if name[0] in self.graphs.operations[one]
-            or plain in self.graphs.operations[one]
+        functions = {
+            function
+            for function, operations in self.graphs.operations.items()
+            if name[0] in operations or plain in operations
         }
-        datasets = {one for one in found if one.startswith("Dataset_")}
-        return bool(datasets) or not (found & self.graphs.trains)
+        if any(function.startswith("Dataset_") for function in functions):
+            return True
+        return not functions & self.graphs.trains
 
     def _charged(self, name: tuple[str, str, str, bool]) -> Charged:
         operation, _, function, of_input = name
         return self.graphs.charge(operation, function, of_input=of_input)
 
+    def _place_of_stage(self, number: int) -> Place | None:
+        known = number < len(self.stage_places)
+        return self.stage_places[number] if known else None
+
     def _note_part(
-        self, place: Place | None, of: Charged, type_: str, seconds: float
+        self, place: Place | None, owner: Charged, type_: str, seconds: float
     ) -> None:
         if place is None:
             return
         row = self.rows[place]
-        kind = self.seen["classes"].get(of.name, "") if of.part == "layer" else ""
-        row.parts[f"{of.part} {of.name} {kind}".strip()] += seconds
-        row.backward_s += seconds * of.backward
+        kind = self.seen["classes"].get(owner.name, "") if owner.part == "layer" else ""
+        row.parts[f"{owner.part} {owner.name} {kind}".strip()] += seconds
+        row.backward_s += seconds * owner.backward
         row.types[type_][1] += seconds
 
     def _note_work(self, window: Window, steps: Intervals, inputs: Intervals) -> None:
         counts = np.bincount(steps.which, minlength=len(window.names))
         for number in np.flatnonzero(counts):
-            of = self._charged(window.names[number])
-            if of.place is not None:
-                row = self.rows[of.place]
+            name, type_, function, _ = window.names[number]
+            owner = self._charged(window.names[number])
+            if owner.place is not None:
+                row = self.rows[owner.place]
                 row.operations += int(counts[number])
-                row.types[window.names[number][1]][0] += int(counts[number])
-                name, _, function, _ = window.names[number]
-                if of.part == "optimizer":
+                row.types[type_][0] += int(counts[number])
+                if owner.part == "optimizer":
                     elements = self.graphs.elements(name, function)
                     row.elements = max(row.elements, elements)
         lengths = np.bincount(
@@ -323,14 +303,11 @@ class _Charging:
         )
         for number in np.flatnonzero(lengths):
             if not is_python(window.names[number][1]):
-                self.input_s[self._charged(window.names[number]).place] += float(
-                    lengths[number]
-                )
-        for number, begin, end in zip(
-            window.stages.which, window.stages.begin, window.stages.end, strict=True
-        ):
-            if number < len(self.stage_places):
-                self.input_s[self.stage_places[number]] += float(end - begin)
+                place = self._charged(window.names[number]).place
+                self.input_s[place] += float(lengths[number])
+        lengths = window.stages.end - window.stages.begin
+        for number, length in zip(window.stages.which, lengths, strict=True):
+            self.input_s[self._place_of_stage(number)] += float(length)
 
     # Samples.
 
@@ -356,9 +333,9 @@ class _Charging:
             if kind in (GRAPH, DATA):
                 self._spread(place, call, kind, seconds)
             else:
-                kind_told = _OF_SAMPLES.get(kind, _PYTHON)
+                kind_told = _OF_SAMPLES.get(kind, PYTHON)
                 self.rows[place].seconds[kind_told] += seconds
-                self.rows[place].eager_s += seconds * (kind == COMPUTING)
+                self.rows[place].eager_s += seconds * (kind == sampler.COMPUTING)
             row = self.rows[place]
             row.calls[call][1] += seconds
             if kind == CALLBACK:
@@ -390,7 +367,7 @@ class _Charging:
         """The share of a line's samples of a kind that shows what repeats."""
         if kind == TRACED and self.seen["trained_at"]:
             return self.retraced.get(place, 0.0)
-        if kind == SET_UP and self.called.get(place) == 1:
+        if kind == sampler.SET_UP and self.called.get(place) == 1:
             return 0.0
         return 1.0
 
@@ -402,11 +379,11 @@ class _Charging:
                 break
         else:
             # Of what no window has seen the line is known, and nothing more.
-            told = _COMPUTING if kind == GRAPH else _WAITING
+            told = COMPUTING if kind == GRAPH else WAITING
             shares = {(place, told): 1.0}
             if self.threads:
                 shares = defaultdict(float)
-                self._share_python(shares, place, 1.0, _INPUT)
+                self._share_python(shares, place, 1.0, INPUT)
             whole = 1.0
         for (to, kind_told), share in shares.items():
             row = self.rows[to or place]
@@ -480,78 +457,3 @@ class _Charging:
             "traced_s": self.traced_s,
             **{name: self.seen[name] for name in _AS_SEEN},
         }
-
-
-def _part(intervals: Intervals, mask: NDArray[np.bool_]) -> Intervals:
-    return Intervals(intervals.begin[mask], intervals.end[mask], intervals.which[mask])
-
-
-class _Grid:
-    """A window cut wherever something begins or ends.
-
-    Args:
-        edges: Of the stretches that samples stand for.
-        of: What is active, one after the other.
-
-    Attributes:
-        spans: Seconds of each piece.
-        active: How many of each are active in it.
-    """
-
-    def __init__(self, edges: Floats, of: Iterable[Intervals]) -> None:
-        of = list(of)
-        begin, end = edges[0], edges[-1]
-        cuts = [edges, *(one.begin for one in of), *(one.end for one in of)]
-        points = np.unique(np.clip(np.concatenate(cuts), begin, end))
-        self._points, self._edges = points, edges
-        self.spans = np.diff(points)
-        self.active = [self._active(one) for one in of]
-
-    def over(self, values: Floats) -> Floats:
-        """Values of the samples' stretches, for each piece."""
-        middle = (self._points[1:] + self._points[:-1]) / 2
-        place = np.clip(np.searchsorted(self._edges, middle) - 1, 0, len(values) - 1)
-        return np.asarray(values[place], float)
-
-    def stretches(
-        self, of: NDArray[np.bool_], within: NDArray[np.bool_] | None = None
-    ) -> Floats:
-        """Seconds of the stretch of pieces of a kind that each piece lies in, or 0.
-
-        Args:
-            of: Which pieces are of the kind.
-            within: Counts the seconds of these pieces of the stretch alone.
-        """
-        number = np.cumsum(np.concatenate([[True], of[1:] != of[:-1]])) - 1
-        seconds = self.spans if within is None else self.spans * within
-        whole = np.bincount(number, seconds)
-        result: Floats = np.where(of, whole[number], 0.0)
-        return result
-
-    def before(self, of: Intervals, seconds: Floats) -> Iterator[tuple[int, float]]:
-        """Seconds of pieces by the interval that begins next; -1 for none."""
-        if not len(of.begin):
-            yield -1, float(seconds.sum())
-            return
-        order = np.argsort(of.begin)
-        following = np.searchsorted(of.begin[order], self._points[:-1])
-        which = of.which[order][np.minimum(following, len(order) - 1)]
-        sums = np.bincount(which, seconds)
-        for number in np.flatnonzero(sums > 0):
-            yield int(number), float(sums[number])
-
-    def _active(self, of: Intervals) -> Floats:
-        change = np.zeros(len(self._points))
-        np.add.at(change, self._at(of.begin), 1.0)
-        np.add.at(change, self._at(of.end), -1.0)
-        return np.cumsum(change)[:-1]
-
-    def _at(self, times: Floats) -> NDArray[np.int64]:
-        clipped = np.clip(times, self._points[0], self._points[-1])
-        return np.searchsorted(self._points, clipped).astype(np.int64)
-
-    def spent(self, of: Intervals, weight: Floats) -> Floats:
-        """Weighted seconds of each interval."""
-        whole = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
-        result: Floats = whole[self._at(of.end)] - whole[self._at(of.begin)]
-        return result

@@ -7,6 +7,7 @@ are nested, and carry the number that ``watch`` gave to their stage.
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,24 @@ from perfkit.account.watch import STAGE
 
 Floats = NDArray[np.float64]
 _OPERATION = re.compile(r"^([\w.\-/>]+):([A-Za-z_]\w*)$")
-_WAITS = "IteratorGetNextOp::DoCompute"
-_CAPTURED = "InstantiatedCapturedFunction::"
-_PROCESS = "ExecutorState::Process"
-# They contain others, or wait for them.
-_AROUND = frozenset(
+# What the other events are, by their names and by how these begin.
+_NAMED = {
+    "ExecutorState::Process": "process",
+    "IteratorGetNextOp::DoCompute": "wait",
+    "FunctionRun": "function",
+}
+_BEGINNING = {
+    "Iterator::": "stage",
+    "InstantiatedCapturedFunction::": "captured",
+    "EagerLocalExecute: __": "call",
+}
+# They contain others, wait for them, or are no work at all.
+_NO_WORK = frozenset(
     {
         *("PartitionedCall", "StatefulPartitionedCall", "While", "StatelessWhile"),
         *("If", "StatelessIf", "Case", "StatelessCase", "ReduceDataset"),
         *("IteratorGetNext", "IteratorGetNextSync", "_Recv", "_Send", "_HostRecv"),
-        *("RemoteCall", "TPUPartitionedCall"),
+        *("RemoteCall", "TPUPartitionedCall", "_Arg", "_Retval"),
     }
 )
 _PYTHON = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
@@ -41,7 +50,6 @@ _COMPILES = re.compile(
 _COMPILING_THREAD = "tf_xla-cpu-codegen"
 # Passes follow each other: what lies between two of them is compiling, too.
 _BETWEEN_S = 0.3
-_UNCOUNTED = frozenset({"_Arg", "_Retval"})
 
 
 @dataclass
@@ -62,6 +70,79 @@ class Intervals:
         """Make them of tuples."""
         table = np.array(found or np.zeros((0, 3)), float).reshape(-1, 3)
         return cls(table[:, 0], table[:, 1], table[:, 2].astype(np.int64))
+
+    def where(self, mask: NDArray[np.bool_]) -> "Intervals":
+        """Those that a mask selects."""
+        return Intervals(self.begin[mask], self.end[mask], self.which[mask])
+
+
+class Grid:
+    """A window cut wherever something begins or ends.
+
+    Args:
+        edges: Of the stretches that samples stand for.
+        parts: What is active, one after the other.
+
+    Attributes:
+        spans: Seconds of each piece.
+        active: How many of each are active in it.
+    """
+
+    def __init__(self, edges: Floats, parts: Sequence[Intervals]) -> None:
+        cuts = [edges, *(part.begin for part in parts), *(part.end for part in parts)]
+        self._edges = edges
+        self._points = np.unique(np.clip(np.concatenate(cuts), edges[0], edges[-1]))
+        self.spans = np.diff(self._points)
+        self.active = [self._active(part) for part in parts]
+
+    def over(self, values: Floats) -> Floats:
+        """Values of the samples' stretches, for each piece."""
+        middle = (self._points[1:] + self._points[:-1]) / 2
+        place = np.clip(np.searchsorted(self._edges, middle) - 1, 0, len(values) - 1)
+        return np.asarray(values[place], float)
+
+    def stretches(
+        self, of: NDArray[np.bool_], within: NDArray[np.bool_] | None = None
+    ) -> Floats:
+        """Seconds of the stretch of pieces of a kind that each piece lies in, or 0.
+
+        Args:
+            of: Which pieces are of the kind.
+            within: Counts the seconds of these pieces of the stretch alone.
+        """
+        number = np.cumsum(np.concatenate([[True], of[1:] != of[:-1]])) - 1
+        seconds = self.spans if within is None else self.spans * within
+        whole = np.bincount(number, seconds)
+        result: Floats = np.where(of, whole[number], 0.0)
+        return result
+
+    def before(self, of: Intervals, seconds: Floats) -> Iterator[tuple[int, float]]:
+        """Seconds of pieces by the interval that begins next; -1 for none."""
+        if not len(of.begin):
+            yield -1, float(seconds.sum())
+            return
+        order = np.argsort(of.begin)
+        following = np.searchsorted(of.begin[order], self._points[:-1])
+        which = of.which[order][np.minimum(following, len(order) - 1)]
+        sums = np.bincount(which, seconds)
+        for number in np.flatnonzero(sums > 0):
+            yield int(number), float(sums[number])
+
+    def _active(self, of: Intervals) -> Floats:
+        change = np.zeros(len(self._points))
+        np.add.at(change, self._at(of.begin), 1.0)
+        np.add.at(change, self._at(of.end), -1.0)
+        return np.cumsum(change)[:-1]
+
+    def _at(self, times: Floats) -> NDArray[np.int64]:
+        clipped = np.clip(times, self._points[0], self._points[-1])
+        return np.searchsorted(self._points, clipped).astype(np.int64)
+
+    def spent(self, of: Intervals, weight: Floats) -> Floats:
+        """Weighted seconds of each interval."""
+        whole = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
+        result: Floats = whole[self._at(of.end)] - whole[self._at(of.begin)]
+        return result
 
 
 @dataclass
@@ -88,8 +169,6 @@ class Window:
 
 @dataclass
 class _Reading:
-    names: dict[tuple[str, str, str, bool], int] = field(default_factory=dict)
-    operations: list[tuple[float, float, int]] = field(default_factory=list)
     stages: list[tuple[float, float, int]] = field(default_factory=list)
     waits: list[tuple[float, float, int]] = field(default_factory=list)
     compiles: list[tuple[float, float, int]] = field(default_factory=list)
@@ -122,14 +201,15 @@ def read(path: Path, started: float) -> Window:
             _host(plane, zero, reading)
         elif plane.name.startswith("/device:GPU"):
             _device(plane, zero, reading)
+    names: dict[tuple[str, str, str, bool], int] = {}
+    operations = []
     for name, kind, owner, begin, end, of_input in reading.waiting:
         captured = of_input or owner in reading.captured
         key = name, kind, reading.functions.get(owner, ""), captured
-        number = reading.names.setdefault(key, len(reading.names))
-        reading.operations.append((begin, end, number))
+        operations.append((begin, end, names.setdefault(key, len(names))))
     return Window(
-        list(reading.names),
-        Intervals.of(reading.operations),
+        list(names),
+        Intervals.of(operations),
         Intervals.of(reading.stages),
         Intervals.of(reading.waits),
         Intervals.of(_joined(reading.compiles)),
@@ -145,10 +225,14 @@ def _parsed(path: Path) -> Any:
     return space
 
 
+def _names(metadata: Any) -> dict[int, str]:
+    return {number: one.name for number, one in metadata.items()}
+
+
 def _zero(space: Any, started: float) -> float:
     """When the clock of the lines began."""
     for plane in space.planes:
-        names = {n: one.name for n, one in plane.stat_metadata.items()}
+        names = _names(plane.stat_metadata)
         for stat in plane.stats:
             if names.get(stat.metadata_id) == "profile_start_time":
                 at = stat.uint64_value or stat.int64_value
@@ -157,11 +241,22 @@ def _zero(space: Any, started: float) -> float:
     return started
 
 
+def _began(line: Any, zero: float) -> float:
+    """When a line began: some versions count from the start, some from 1970."""
+    base = float(line.timestamp_ns / 1e9)
+    return base + zero if base < 1e6 else base
+
+
+def _span(event: Any, base: float) -> tuple[float, float]:
+    end_ps = event.offset_ps + event.duration_ps
+    return base + event.offset_ps / 1e12, base + end_ps / 1e12
+
+
 def _modules(plane: Any) -> dict[tuple[str, str], str]:
     """Which operation each instruction of XLA's modules comes from."""
     from tensorflow.compiler.xla.service import hlo_pb2
 
-    found = {}
+    names = {}
     for metadata in plane.event_metadata.values():
         for stat in metadata.stats:
             proto = hlo_pb2.HloProto()
@@ -174,8 +269,8 @@ def _modules(plane: Any) -> dict[tuple[str, str], str]:
             for computation in module.computations:
                 for one in computation.instructions:
                     if one.metadata.op_name:
-                        found[module.name, one.name] = one.metadata.op_name
-    return found
+                        names[module.name, one.name] = one.metadata.op_name
+    return names
 
 
 def _joined(found: list[tuple[float, float, int]]) -> list[tuple[float, float, int]]:
@@ -190,50 +285,33 @@ def _joined(found: list[tuple[float, float, int]]) -> list[tuple[float, float, i
 
 
 def _host(plane: Any, zero: float, reading: _Reading) -> None:
-    metadata = {n: one.name for n, one in plane.event_metadata.items()}
-    stats = {n: one.name for n, one in plane.stat_metadata.items()}
-    numbers = {name: n for n, name in stats.items()}
-    wanted = [numbers.get(name, -1) for name in ("id", "name", "hlo_op", "hlo_module")]
-    compiled = numbers.get("hlo_op") is not None
-    kinds = {n: _kind(name, compiled=compiled) for n, name in metadata.items()}
+    names, texts = _names(plane.event_metadata), _names(plane.stat_metadata)
+    numbers = {text: number for number, text in texts.items()}
+    stats = [numbers.get(name, -1) for name in ("id", "name", "hlo_op", "hlo_module")]
+    compiled = "hlo_op" in numbers
+    kinds = {n: _kind(name, compiled=compiled) for n, name in names.items()}
     for line in plane.lines:
-        base = line.timestamp_ns / 1e9
-        # Some versions count from the start, some from 1970.
-        base += zero if base < 1e6 else 0.0
+        base = _began(line, zero)
         if line.name.startswith(_COMPILING_THREAD):
-            reading.compiles += [
-                (base + one.offset_ps / 1e12, base + _end(one) / 1e12, 0)
-                for one in line.events
-            ]
+            reading.compiles += [(*_span(event, base), 0) for event in line.events]
             continue
         of_input = line.name.startswith("tf_data")
-        tables = metadata, stats, kinds, wanted
+        tables = names, texts, kinds, stats
         _thread(line, base, tables, reading, of_input=of_input)
-
-
-def _end(event: Any) -> int:
-    return int(event.offset_ps + event.duration_ps)
 
 
 def _kind(name: str, *, compiled: bool) -> Any:
     """What an event is, by its name: an operation's name and type, or a word."""
     if match := _OPERATION.match(name):
         operation, kind = match.groups()
-        if kind in _AROUND | _UNCOUNTED or operation in ("Iterator", "ExecutorState"):
+        if kind in _NO_WORK or operation in ("Iterator", "ExecutorState"):
             return None
         return operation, kind
-    if name.startswith("Iterator::"):
-        return "stage"
-    if name == _PROCESS:
-        return "process"
-    if name == _WAITS:
-        return "wait"
-    if name.startswith(_CAPTURED):
-        return "captured"
-    if name == "FunctionRun":
-        return "function"
-    if name.startswith("EagerLocalExecute: __"):
-        return "call"
+    if name in _NAMED:
+        return _NAMED[name]
+    for beginning, kind in _BEGINNING.items():
+        if name.startswith(beginning):
+            return kind
     if _COMPILES.search(name):
         return "compile"
     # Those of XLA are named in no way of their own.
@@ -243,57 +321,49 @@ def _kind(name: str, *, compiled: bool) -> Any:
 def _thread(
     line: Any, base: float, tables: Any, reading: _Reading, *, of_input: bool
 ) -> None:
-    metadata, stats, kinds, (id_stat, name_stat, hlo_stat, module_stat) = tables
+    names, texts, kinds, (id_stat, name_stat, hlo_stat, module_stat) = tables
     events = sorted(
-        (
-            (one.offset_ps, one.duration_ps, one)
-            for one in line.events
-            if kinds[one.metadata_id] is not None
-        ),
-        key=lambda one: (one[0], -one[1]),
+        (event for event in line.events if kinds[event.metadata_id] is not None),
+        key=lambda event: (event.offset_ps, -event.duration_ps),
     )
     owners: list[tuple[int, int]] = []
     nested: list[list[Any]] = []
     thunks: list[list[Any]] = []
     called = ("", -1)
-    for offset, length, event in events:
-        kind = kinds[event.metadata_id]
-        begin, end = base + offset / 1e12, base + (offset + length) / 1e12
-        if isinstance(kind, tuple):
+    for event in events:
+        kind, offset = kinds[event.metadata_id], event.offset_ps
+        until = offset + event.duration_ps
+        begin, end = base + offset / 1e12, base + until / 1e12
+        if isinstance(kind, tuple) or kind == "process":
             while owners and owners[-1][0] < offset:
                 owners.pop()
+        if isinstance(kind, tuple):
             owner = owners[-1][1] if owners else 0
             reading.waiting.append((*kind, owner, begin, end, of_input))
         elif kind == "process":
-            while owners and owners[-1][0] < offset:
-                owners.pop()
-            owners.append((offset + length, _stat(event, id_stat)))
+            owners.append((until, _number(event, id_stat)))
         elif kind == "stage":
-            path, name = metadata[event.metadata_id], ""
-            for stat in event.stats:
-                if stat.metadata_id == name_stat:
-                    name = stats.get(stat.ref_value, "") or stat.str_value
-            _unwind(nested, offset, base, reading)
-            stage = _stage(path, name)
+            path = names[event.metadata_id]
+            stage = _stage(path, _text(event, name_stat, texts))
             reading.counts[stage[0], path] += 1
-            nested.append([offset, offset + length, stage, offset])
+            _unwind(nested, offset, base, reading)
+            nested.append([until, stage, offset])
         elif kind == "thunk":
-            values = {one.metadata_id: one for one in event.stats}
-            if hlo_stat in values and module_stat in values:
-                module = stats.get(values[module_stat].ref_value, "")
-                name = stats.get(values[hlo_stat].ref_value, "")
-                named = reading.modules.get((module, name), name)
+            name = _text(event, hlo_stat, texts)
+            module = _text(event, module_stat, texts)
+            if name and module:
                 _unwind(thunks, offset, base, reading)
-                thunks.append([offset, offset + length, named, offset])
+                operation = reading.modules.get((module, name), name)
+                thunks.append([until, operation, offset])
         elif kind == "wait":
             reading.waits.append((begin, end, 0))
         elif kind == "captured":
-            reading.captured.add(_stat(event, id_stat))
+            reading.captured.add(_number(event, id_stat))
         elif kind == "call":
-            called = metadata[event.metadata_id], offset + length
+            called = names[event.metadata_id], until
         elif kind == "function":
             if offset <= called[1]:
-                reading.functions[_stat(event, id_stat)] = _function(called[0])
+                reading.functions[_number(event, id_stat)] = _function(called[0])
         elif kind == "compile":
             reading.compiles.append((begin, end, 0))
     _unwind(nested, float("inf"), base, reading)
@@ -304,35 +374,32 @@ def _unwind(
     nested: list[list[Any]], until: float, base: float, reading: _Reading
 ) -> None:
     """End what is over, and cut what is open where another one begins within it."""
-    while nested and nested[-1][1] <= until:
-        _, end, what, last = nested.pop()
-        _cut(what, base + last / 1e12, base + end / 1e12, reading)
+    while nested and nested[-1][0] <= until:
+        end, work, last = nested.pop()
+        _cut(work, base + last / 1e12, base + end / 1e12, reading)
         if nested:
-            nested[-1][3] = max(nested[-1][3], end)
+            nested[-1][2] = max(nested[-1][2], end)
     if nested and until != float("inf"):
-        _cut(nested[-1][2], base + nested[-1][3] / 1e12, base + until / 1e12, reading)
-        nested[-1][3] = until
+        _, work, last = nested[-1]
+        _cut(work, base + last / 1e12, base + until / 1e12, reading)
+        nested[-1][2] = until
 
 
-def _cut(what: Any, begin: float, end: float, reading: _Reading) -> None:
+def _cut(work: Any, begin: float, end: float, reading: _Reading) -> None:
     """Note a stretch in which nothing within a stage, or a thunk, is at work."""
     if end <= begin:
         return
-    if isinstance(what, str):
-        reading.waiting.append((what, "XLA", 0, begin, end, False))
-    elif what[0] >= 0 and what[1]:
-        reading.stages.append((begin, end, what[0]))
+    if isinstance(work, str):
+        reading.waiting.append((work, "XLA", 0, begin, end, False))
+    elif work[0] >= 0 and work[1]:
+        reading.stages.append((begin, end, work[0]))
 
 
 def _stage(path: str, name: str) -> tuple[int, bool]:
     """The number of a stage, -1 for none, and whether its own time is work."""
     last = path.rpartition("::")[2].partition("#")[0]
-    number = int(name[len(STAGE) :]) if _numbered(name) else -1
-    return number, not _HANDS_ON.match(last)
-
-
-def _numbered(name: str) -> bool:
-    return name.startswith(STAGE) and name[len(STAGE) :].isdecimal()
+    digits = name[len(STAGE) :] if name.startswith(STAGE) else ""
+    return int(digits) if digits.isdecimal() else -1, not _HANDS_ON.match(last)
 
 
 def _function(event: str) -> str:
@@ -341,32 +408,32 @@ def _function(event: str) -> str:
     return re.sub(r"_\d+$", "", name)
 
 
-def _stat(event: Any, wanted: int) -> int:
+def _number(event: Any, wanted: int) -> int:
     for stat in event.stats:
         if stat.metadata_id == wanted:
             return int(stat.int64_value or stat.uint64_value)
     return 0
 
 
+def _text(event: Any, wanted: int, texts: dict[int, str]) -> str:
+    for stat in event.stats:
+        if stat.metadata_id == wanted:
+            return texts.get(stat.ref_value, "") or str(stat.str_value)
+    return ""
+
+
 def _device(plane: Any, zero: float, reading: _Reading) -> None:
     """Kernels of a GPU, which carry the name of their operation."""
-    stats = {n: one.name for n, one in plane.stat_metadata.items()}
-    numbers = {name: n for n, name in stats.items()}
-    wanted = numbers.get("tf_op", -1)
+    texts = _names(plane.stat_metadata)
+    wanted = next((number for number, text in texts.items() if text == "tf_op"), -1)
     for line in plane.lines:
-        if "Stream" not in line.name and "stream" not in line.name:
+        if "stream" not in line.name.lower():
             continue
-        base = line.timestamp_ns / 1e9
-        base += zero if base < 1e6 else 0.0
+        base = _began(line, zero)
         for event in line.events:
-            named = ""
-            for stat in event.stats:
-                if stat.metadata_id == wanted:
-                    named = stat.str_value or stats.get(stat.ref_value, "")
-            name, _, kind = named.partition(":")
+            name, _, kind = _text(event, wanted, texts).partition(":")
             if name:
-                begin = base + event.offset_ps / 1e12
-                end = begin + event.duration_ps / 1e12
+                begin, end = _span(event, base)
                 reading.waiting.append((name, kind, 0, begin, end, False))
 
 
