@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfkit.account.places import Place
@@ -72,42 +72,36 @@ class Graphs:
         """
         key = name, function, of_input
         if key not in self._known:
-            self._known[key] = self._charged(name, function, of_input=of_input)
+            self._known[key] = self._charge(_plain(name), function, of_input=of_input)
         return self._known[key]
 
     def elements(self, name: str, function: str) -> int:
         """Of the result of an operation; 0 where it is not known."""
-        for _, operation in self._found(_plain(name), function, of_input=False):
-            return int(operation[3])
-        return 0
+        operation = self._find(_plain(name), function, of_input=False)
+        return int(operation[3]) if operation else 0
 
-    def _charged(self, name: str, function: str, *, of_input: bool) -> Charged:
-        plain = _plain(name)
-        backward = _GRADIENT in plain
-        if backward:
+    def _charge(self, plain: str, function: str, *, of_input: bool) -> Charged:
+        if _GRADIENT in plain:
             return self._gradient(plain, function)
-        for _, operation in self._found(plain, function, of_input=of_input):
+        if operation := self._find(plain, function, of_input=of_input):
             return self._of(plain, operation)
         return self._by_scope(plain, function, of_input=of_input) or _NOBODYS
 
-    def _found(
-        self, plain: str, function: str, *, of_input: bool
-    ) -> Iterator[tuple[str, list[Any]]]:
-        """Operations of a name, in the likeliest function first."""
-        names = sorted(
-            self.operations, key=lambda n: self._order(n, function, of_input)
+    def _find(self, plain: str, function: str, *, of_input: bool) -> list[Any] | None:
+        """The operation of a name, in the likeliest function that has one."""
+        functions = sorted(
+            self.operations,
+            key=lambda name: (
+                name != function,
+                name.startswith(_INPUT) != of_input,
+                name not in self.trains,
+            ),
         )
-        for tried in (plain, _REWRITTEN.sub("", plain)):
-            for one in names:
-                if tried in self.operations[one]:
-                    yield one, self.operations[one][tried]
-
-    def _order(self, name: str, function: str, of_input: bool) -> tuple[bool, ...]:
-        return (
-            name != function,
-            name.startswith(_INPUT) != of_input,
-            name not in self.trains,
-        )
+        for name in (plain, _REWRITTEN.sub("", plain)):
+            for operations in map(self.operations.__getitem__, functions):
+                if name in operations:
+                    return operations[name]
+        return None
 
     def _of(self, plain: str, operation: list[Any]) -> Charged:
         place, layers, in_fit, _, part = operation
@@ -117,10 +111,9 @@ class Graphs:
             return self._named(plain) or self._of_kind(part, place)
         if layers > 1:
             # A line calls a model: its layers were made by lines of their own.
-            return self._named(plain, layers_only=True) or Charged(place)
-        if named := self._named(plain):
-            return Charged(place, named.part, named.name)
-        return Charged(place)
+            return self._layer(plain.split("/")) or Charged(place)
+        named = self._named(plain)
+        return Charged(place, named.part, named.name) if named else Charged(place)
 
     def _of_kind(self, part: str, place: Place | None) -> Charged:
         """An operation of a metric, a loss or an optimizer, of which one was made."""
@@ -136,17 +129,16 @@ class Graphs:
             return Charged(where, part, name)
         return Charged(self.made.get(("compile", ""), place), part)
 
-    def _named(self, plain: str, *, layers_only: bool = False) -> Charged | None:
+    def _named(self, plain: str) -> Charged | None:
         """Whose it is by the scopes in its name."""
         parts = plain.split("/")
-        if not layers_only:
-            if _LOSSES in parts:
-                return self._compiled("loss", parts[parts.index(_LOSSES) + 1 :])
-            if _METRICS in parts:
-                return self._compiled("metric", parts[parts.index(_METRICS) + 1 :])
-            for part in parts:
-                if place := self._made("optimizer", part):
-                    return Charged(place, "optimizer", part)
+        if _LOSSES in parts:
+            return self._compiled("loss", parts[parts.index(_LOSSES) + 1 :])
+        if _METRICS in parts:
+            return self._compiled("metric", parts[parts.index(_METRICS) + 1 :])
+        for part in parts:
+            if place := self._made("optimizer", part):
+                return Charged(place, "optimizer", part)
         return self._layer(parts)
 
     def _layer(self, parts: list[str]) -> Charged | None:
@@ -155,7 +147,7 @@ class Graphs:
         Keras may enter every scope of a model twice, and then all of them end in a
         number that is no part of the layers' names.
         """
-        found, entered_twice = None, False
+        layer, entered_twice = None, False
         for part in parts:
             names = [part, _NUMBERED.sub("", part)]
             if entered_twice:
@@ -163,39 +155,31 @@ class Graphs:
             for name in names:
                 if place := self.made.get(("layer", name)):
                     entered_twice = name != part
-                    found = Charged(place, "layer", name)
+                    layer = Charged(place, "layer", name)
                     break
-        return found
+        return layer
 
     def _compiled(self, kind: str, parts: list[str]) -> Charged:
-        for part in parts[:1]:
-            if place := self._made(kind, part):
-                return Charged(place, kind, part)
+        if parts and (place := self._made(kind, parts[0])):
+            return Charged(place, kind, parts[0])
         name = parts[0] if len(parts) > 1 else ""
         return Charged(self.made.get(("compile", "")), kind, name)
 
     def _made(self, kind: str, part: str) -> Place | None:
-        for name in (part, _NUMBERED.sub("", part)):
-            if (kind, name) in self.made:
-                return self.made[kind, name]
-        return None
+        numberless = self.made.get((kind, _NUMBERED.sub("", part)))
+        return self.made.get((kind, part), numberless)
 
     def _gradient(self, plain: str, function: str) -> Charged:
         """Whose forward operation a gradient belongs to."""
-        forward = plain.rpartition(_GRADIENT)[2]
-        parts = forward.replace("/gradients/", "/").split("/")
-        parts = [re.sub(r"_grad(?:_\d+)?$", "", part) for part in parts]
+        forward = plain.rpartition(_GRADIENT)[2].replace("/gradients/", "/")
+        parts = [re.sub(r"_grad(?:_\d+)?$", "", part) for part in forward.split("/")]
         for length in range(len(parts), 0, -1):
-            tried = "/".join(parts[:length])
-            for _, operation in self._found(tried, function, of_input=False):
-                charged = self._of(tried, operation)
-                return Charged(charged.place, charged.part, charged.name, True)
-        found = self._named("/".join(parts)) or self._by_scope(
-            "/".join(parts), function
-        )
-        if found is None:
-            return _NOBODYS
-        return Charged(found.place, found.part, found.name, True)
+            name = "/".join(parts[:length])
+            if operation := self._find(name, function, of_input=False):
+                return replace(self._of(name, operation), backward=True)
+        name = "/".join(parts)
+        owner = self._named(name) or self._by_scope(name, function)
+        return replace(owner, backward=True) if owner else _NOBODYS
 
     def _by_scope(
         self, plain: str, function: str, *, of_input: bool = False
@@ -204,19 +188,16 @@ class Graphs:
         if not of_input and (named := self._named(plain)):
             return named
         scopes = self._scopes_of(_INPUT if of_input else function)
-        parts = plain.split("/")
-        for length in range(len(parts) - 1, 0, -1):
-            if place := scopes.get("/".join(parts[:length])):
-                return Charged(place)
-        return None
+        places = (scopes[scope] for scope in _above(plain) if scope in scopes)
+        return next(map(Charged, places), None)
 
     def _scopes_of(self, function: str) -> dict[str, Place]:
         if function not in self._scopes:
-            known = [function] if function in self.operations else [*self.operations]
+            names = [function] if function in self.operations else [*self.operations]
             if function == _INPUT:
-                known = [one for one in self.operations if one.startswith(_INPUT)]
+                names = [name for name in self.operations if name.startswith(_INPUT)]
             counts: dict[str, Counter[Place]] = defaultdict(Counter)
-            for name in known:
+            for name in names:
                 for plain, (place, _, in_fit, *_) in self.operations[name].items():
                     if place and not in_fit:
                         for scope in _above(plain):
@@ -227,9 +208,11 @@ class Graphs:
         return self._scopes[function]
 
 
-def _above(name: str) -> Iterable[str]:
-    parts = name.split("/")
-    return ("/".join(parts[:length]) for length in range(1, len(parts)))
+def _above(name: str) -> Iterator[str]:
+    """The scopes around a name, the innermost first."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
 
 
 def _plain(name: str) -> str:
