@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.account.places import Place, Places
+from perfkit.diagnosis.maker import source_of
 from perfkit.diagnosis.script import Script
-from perfkit.diagnosis.source import UNREADABLE, cells_of
+from perfkit.diagnosis.source import UNREADABLE, cells_of, text_of
 
 # Kept apart by what they are: a layer and a loss may have the same name.
 MADE = {
@@ -71,17 +72,20 @@ def _hear(
 
 
 class Names:
-    """How files and lines are called.
+    """How files and lines are called, and what stands there.
 
     Args:
         made: What ``perfkit.diagnosis.maker.maker`` has made of what was given.
+        with_text: Whether lines of the source may be read.
 
     Attributes:
         of_cell: What Python calls the cell that it stands in; "" for a file.
     """
 
-    def __init__(self, made: Callable[[], Any]) -> None:
+    def __init__(self, made: Callable[[], Any], *, with_text: bool = True) -> None:
+        self._made, self._with_text = made, with_text
         self._cells: dict[str, tuple[int, ...]] = {}
+        self._texts: dict[str, list[str]] = {}
         path = getattr(made, "path", "")
         self._root = os.path.dirname(path) if path else os.getcwd()
         self.of_cell = ""
@@ -111,3 +115,17 @@ class Names:
             except UNREADABLE:
                 self._cells[file] = ()
         return self._cells[file]
+
+    def code(self, file: str, line: int) -> str:
+        """What stands there; "" where that was left out, or cannot be read."""
+        if not self._with_text:
+            return ""
+        if file not in self._texts:
+            try:
+                of_cell = self.of_cell and file == self.of_cell
+                text = source_of(self._made).text if of_cell else text_of(file)
+                self._texts[file] = text.splitlines()
+            except UNREADABLE:
+                self._texts[file] = []
+        lines = self._texts[file]
+        return lines[line - 1] if 0 < line <= len(lines) else ""

@@ -6,7 +6,7 @@ import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,9 @@ from perfkit.account.collect import (
 from perfkit.account.files import save
 from perfkit.account.makers import Names
 from perfkit.diagnosis import failure
-from perfkit.diagnosis.maker import assigned, digest, name_of, source_of
-from perfkit.diagnosis.source import UNREADABLE, text_of
+from perfkit.diagnosis.maker import assigned, digest, name_of
 from perfkit.errors import PerfkitError, RunError
-from perfkit.findings.account import (
-    Account,
-    Call,
-    Line,
-    Retraced,
-    Stage,
-)
+from perfkit.findings.account import Account, Call, Line, Retraced, Stage
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
 from perfkit.machine.collect import machine
@@ -187,7 +180,7 @@ class AccountSession:
         return told
 
     def _account(self, told: dict[str, Any], recorded: str) -> Account:
-        names = _Names(self._maker, with_text=self._source)
+        names = Names(self._maker, with_text=self._source)
         lines, index = _lines(told, names)
         told["places"] = [*index]
         stages = tuple(
@@ -215,7 +208,9 @@ class AccountSession:
         )
         account = replace(account, tips=causes.tips(account, told))
         shown = [one for one in lines if account.share(one.total_s) >= _SHOWN]
-        account = replace(account, text=names.around(shown))
+        if self._source:
+            files = (names.of_cell, *(file for file, _ in index))
+            account = replace(account, text=_around(shown, files, names))
         return replace(account, verdict=verdict(account))
 
 
@@ -235,53 +230,27 @@ def _doing(told: dict[str, Any]) -> str:
     return f"So far: {', '.join(named)}"
 
 
-class _Names(Names):
-    """The same, and what stands there."""
-
-    def __init__(self, made: Callable[[], Any], *, with_text: bool) -> None:
-        super().__init__(made)
-        self._with_text = with_text
-        self._texts: dict[str, list[str]] = {}
-        if self.of_cell:
-            try:
-                self._texts[self.of_cell] = source_of(made).text.splitlines()
-            except UNREADABLE:
-                self._texts[self.of_cell] = []
-
-    def code(self, file: str, line: int) -> str:
-        """What stands there; "" where that was left out, or cannot be read."""
-        lines = self._lines(file) if self._with_text else []
-        return lines[line - 1] if 0 < line <= len(lines) else ""
-
-    def around(self, shown: list[Line]) -> dict[str, dict[str, str]]:
-        """Lines around those that are shown, by ``record.key_of``, then by number."""
-        if not self._with_text:
-            return {}
-        known = {self.told(file, 1)[0]: file for file in self._texts}
-        found: dict[str, dict[str, str]] = {}
-        for one in shown:
-            file = known.get(one.file)
-            if file is None:
-                continue
-            start = (self.cells_of(file) or (1,))[one.cell - 1] if one.cell else 1
-            texts = found.setdefault(f"{one.file}#{one.cell}", {})
-            for number in range(max(1, one.line - _AROUND), one.line + _AROUND + 1):
-                code = self.code(file, start + number - 1)
-                if len(texts) < _MOST_TEXT and code.strip():
-                    texts[str(number)] = code[:200]
-        return found
-
-    def _lines(self, file: str) -> list[str]:
-        if file not in self._texts:
-            try:
-                self._texts[file] = text_of(file).splitlines()
-            except UNREADABLE:
-                self._texts[file] = []
-        return self._texts[file]
+def _around(
+    shown: Iterable[Line], files: Iterable[str], names: Names
+) -> dict[str, dict[str, str]]:
+    """Lines around those that are shown, by file and cell, then by number."""
+    known = {names.told(file, 1)[0]: file for file in files}
+    around: dict[str, dict[str, str]] = {}
+    for line in shown:
+        file = known.get(line.file)
+        if file is None:
+            continue
+        start = (names.cells_of(file) or (1,))[line.cell - 1] if line.cell else 1
+        texts = around.setdefault(f"{line.file}#{line.cell}", {})
+        for number in range(max(1, line.line - _AROUND), line.line + _AROUND + 1):
+            code = names.code(file, start + number - 1)
+            if len(texts) < _MOST_TEXT and code.strip():
+                texts[str(number)] = code[:200]
+    return around
 
 
 def _lines(
-    told: dict[str, Any], names: _Names
+    told: dict[str, Any], names: Names
 ) -> tuple[tuple[Line, ...], dict[tuple[Any, ...], int]]:
     """The most expensive lines, and the number of each by its place."""
     once = {(file, line): spent for file, line, spent in told["once"]}
@@ -296,7 +265,7 @@ def _lines(
 
 
 def _line(
-    row: dict[str, Any], names: _Names, once_s: float, signatures: list[Any]
+    row: dict[str, Any], names: Names, once_s: float, signatures: list[Any]
 ) -> Line:
     place: tuple[str, int] = tuple(row["place"])
     file, cell, number = names.told(*place)
