@@ -98,8 +98,7 @@ def _collect(
     if error is not None and not sampler.has_user:
         raise error
     raw = _raw(sampler, windows, time.perf_counter() - began)
-    raw["ended"] = ended
-    raw["error"] = failure.in_short(error) if error else ""
+    raw |= {"ended": ended, "error": failure.in_short(error) if error else ""}
     Path(folder, RAW).write_text(json.dumps(raw))
     yield Note(SEEN, True)
 
@@ -169,23 +168,21 @@ class _Windows:
 
     def look(self, spent: float) -> None:
         """Begin or end a window where one is due."""
-        now = time.perf_counter()
+        now, watch = time.perf_counter(), self.sampler.watch
         if self._marks is not None:
             if now >= self._until:
                 self.close()
             return
-        watch = self.sampler.watch
-        if not self._due and not self.traced and not self.failed:
-            if now < self._asked + _ASK_EVERY_S or watch.is_tracing:
-                return
+        if watch.is_tracing:
+            return
+        begun = self._due or self.traced or self.failed
+        if not begun and now >= self._asked + _ASK_EVERY_S:
             self._asked = now
             # The first update traces what the others run.
-            if watch.updates() < _WARM_UPDATES and (
-                watch.trained_at or spent < _LATE * self.seconds
-            ):
-                return
-            left = max(_LEAST_LEFT_S, self.seconds - spent)
-            self._due = [spent + share * left for share in _WINDOWS]
+            warm = watch.updates() >= _WARM_UPDATES
+            if warm or (not watch.trained_at and spent >= _LATE * self.seconds):
+                left = max(_LEAST_LEFT_S, self.seconds - spent)
+                self._due = [spent + share * left for share in _WINDOWS]
         if self._due and spent >= self._due[0] and not watch.is_tracing:
             self._due.pop(0)
             if self._length > 0:
@@ -204,14 +201,11 @@ class _Windows:
             self.sampler.skip()
             return
         self._marks = marks
-        started = time.time()
+        window = {"folder": place.name, "started": time.time()}
         self.sampler.skip()
         self.sampler.window = []
         self._until = time.perf_counter() + self._length
-        updates = self.sampler.watch.updates()
-        self.traced.append(
-            {"folder": place.name, "started": started, "updates": [updates]}
-        )
+        self.traced.append(window | {"updates": [self.sampler.watch.updates()]})
 
     def close(self) -> None:
         """End the window that is open, if any."""
@@ -225,8 +219,7 @@ class _Windows:
         marks, self._marks = self._marks, None
         marks.stop()
         self.sampler.skip()
-        now = time.perf_counter()
-        self.looking_s += now - self._began
+        self.looking_s += time.perf_counter() - self._began
         self._length = self._next_length()
 
     def _next_length(self) -> float:
@@ -251,13 +244,8 @@ def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:
         if key.place is not None:
             rows[key.place] += seconds
     total = sum(rows.values()) or 1.0
-    return {
-        "spent_s": spent,
-        "rows": [
-            [*place, s / total]
-            for place, s in sorted(rows.items(), key=lambda row: -row[1])[:8]
-        ],
-    }
+    most = sorted(rows.items(), key=lambda row: -row[1])[:8]
+    return {"spent_s": spent, "rows": [[*place, s / total] for place, s in most]}
 
 
 def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:

@@ -183,10 +183,8 @@ class Watch:
         for name in dir(owner):
             original: Any = getattr(owner, name, None)
             public = not name.startswith("_") or name == "__call__"
-            plain = callable(original) and hasattr(original, "__code__")
-            if public and plain and not isinstance(original, type):
-                if isinstance(vars(owner).get(name), staticmethod | classmethod):
-                    continue
+            bare = isinstance(vars(owner).get(name), staticmethod | classmethod)
+            if public and hasattr(original, "__code__") and not bare:
                 setattr(owner, name, self._counted(name, original))
 
     def _counted(self, name: str, original: Callable[..., Any]) -> Any:
@@ -208,11 +206,11 @@ class Watch:
         plain = owner._metadata
 
         def metadata(dataset: Any) -> Any:
-            found = plain.fget(dataset)
+            options = plain.fget(dataset)
             place = self.places.place(sys._getframe(1))
+            options.name = f"{STAGE}{len(self.stages)}".encode()
             self.stages.append((place, type(dataset).__name__))
-            found.name = f"{STAGE}{len(self.stages) - 1}".encode()
-            return found
+            return options
 
         owner._metadata = property(metadata)
 
@@ -221,22 +219,22 @@ class Watch:
         step = owner.on_train_batch_end
 
         @functools.wraps(begin)
-        def begins(callbacks: Any, *args: Any, **named: Any) -> Any:
+        def begins(*args: Any, **named: Any) -> Any:
             self.epochs.append([time.perf_counter(), 0.0])
-            return begin(callbacks, *args, **named)
+            return begin(*args, **named)
 
         @functools.wraps(end)
-        def ends(callbacks: Any, *args: Any, **named: Any) -> Any:
+        def ends(*args: Any, **named: Any) -> Any:
             try:
-                return end(callbacks, *args, **named)
+                return end(*args, **named)
             finally:
                 if self.epochs:
                     self.epochs[-1][1] = time.perf_counter()
 
         @functools.wraps(step)
-        def steps(callbacks: Any, *args: Any, **named: Any) -> Any:
+        def steps(*args: Any, **named: Any) -> Any:
             self.steps += 1
-            return step(callbacks, *args, **named)
+            return step(*args, **named)
 
         owner.on_epoch_begin, owner.on_epoch_end = begins, ends
         owner.on_train_batch_end = steps
