@@ -37,6 +37,11 @@ _AS_SEEN = (
 )
 
 
+def _counted() -> dict[str, list[float]]:
+    """By name how often, and seconds."""
+    return defaultdict(lambda: [0, 0.0])
+
+
 @dataclass
 class Row:
     """What one line takes.
@@ -58,13 +63,9 @@ class Row:
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     beside_s: float = 0.0
-    calls: dict[str, list[float]] = field(
-        default_factory=lambda: defaultdict(lambda: [0, 0.0])
-    )
+    calls: dict[str, list[float]] = field(default_factory=_counted)
     operations: float = 0.0
-    types: dict[str, list[float]] = field(
-        default_factory=lambda: defaultdict(lambda: [0.0, 0.0])
-    )
+    types: dict[str, list[float]] = field(default_factory=_counted)
     parts: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     backward_s: float = 0.0
     starting_s: float = 0.0
@@ -119,8 +120,13 @@ class _Charging:
         self.starts: dict[_Context, dict[Place | None, float]] = defaultdict(
             lambda: defaultdict(float)
         )
-        self.traces = self._traces()
-        self.retraced = self._retraced()
+        # Seconds of each trace since the training began, by line and function.
+        self.traces: dict[tuple[Place, str], list[float]] = defaultdict(list)
+        for trace in seen["traces"]:
+            if trace["place"] and trace["at"] >= seen["trained_at"]:
+                key = tuple(trace["place"]), trace["name"]
+                self.traces[key].append(trace["seconds"])
+        self.called = {(f, n): count for f, n, _, count in seen["calls"]}
         # Of the input: how long it worked, and how long a step waited for that.
         self.input_s: dict[Place | None, float] = defaultdict(float)
         self.used_s: dict[Place | None, float] = defaultdict(float)
@@ -312,7 +318,7 @@ class _Charging:
     # Samples.
 
     def _add_samples(self) -> None:
-        self.called = {(f, n): count for f, n, _, count in self.seen["calls"]}
+        retraced = self._retraced()
         trained = bool(self.seen["trained_at"])
         sampled_s = max(1.0, self._untraced_s())
         for index, seconds in self.seen["seconds"]:
@@ -323,8 +329,13 @@ class _Charging:
                 else:
                     self.elsewhere_s += seconds
                 continue
-            first = (trained and not repeats) or kind == IMPORT
-            share = 0.0 if first else self._repeated(place, kind)
+            share = 1.0
+            if (trained and not repeats) or kind == IMPORT:
+                share = 0.0
+            elif kind == TRACED and trained:
+                share = retraced.get(place, 0.0)
+            elif kind == sampler.SET_UP and self.called.get(place) == 1:
+                share = 0.0
             self.once_s += (1 - share) * seconds
             self.once[place] += (1 - share) * seconds
             seconds *= share
@@ -332,24 +343,14 @@ class _Charging:
                 continue
             if kind in (GRAPH, DATA):
                 self._spread(place, call, kind, seconds)
-            else:
-                kind_told = _OF_SAMPLES.get(kind, PYTHON)
-                self.rows[place].seconds[kind_told] += seconds
-                self.rows[place].eager_s += seconds * (kind == sampler.COMPUTING)
             row = self.rows[place]
             row.calls[call][1] += seconds
+            if kind not in (GRAPH, DATA):
+                row.seconds[_OF_SAMPLES.get(kind, PYTHON)] += seconds
+                row.eager_s += seconds * (kind == sampler.COMPUTING)
             if kind == CALLBACK:
                 # As long as it would have been in the windows, as all other parts.
                 row.parts[f"callback {call}"] += seconds * self.traced_s / sampled_s
-
-    def _traces(self) -> dict[tuple[Place, str], list[float]]:
-        """Seconds of each trace since the training began, by line and function."""
-        found: dict[tuple[Place, str], list[float]] = defaultdict(list)
-        for trace in self.seen["traces"]:
-            if trace["place"] and trace["at"] >= self.seen["trained_at"]:
-                key = tuple(trace["place"]), trace["name"]
-                found[key].append(trace["seconds"])
-        return found
 
     def _retraced(self) -> dict[Place, float]:
         """The share of each line's tracing that was of functions it had traced often.
@@ -363,14 +364,6 @@ class _Charging:
             again[place] += sum(each) * (len(each) > _FEW_TRACES)
         return {place: again[place] / spent for place, spent in whole.items() if spent}
 
-    def _repeated(self, place: Place, kind: str) -> float:
-        """The share of a line's samples of a kind that shows what repeats."""
-        if kind == TRACED and self.seen["trained_at"]:
-            return self.retraced.get(place, 0.0)
-        if kind == sampler.SET_UP and self.called.get(place) == 1:
-            return 0.0
-        return 1.0
-
     def _spread(self, place: Place, call: str, kind: str, seconds: float) -> None:
         for near in (False, True):
             shares = self.shares.get((place, call, near), {})
@@ -379,15 +372,13 @@ class _Charging:
                 break
         else:
             # Of what no window has seen the line is known, and nothing more.
-            told = COMPUTING if kind == GRAPH else WAITING
-            shares = {(place, told): 1.0}
+            shares, whole = defaultdict(float), 1.0
             if self.threads:
-                shares = defaultdict(float)
                 self._share_python(shares, place, 1.0, INPUT)
-            whole = 1.0
-        for (to, kind_told), share in shares.items():
-            row = self.rows[to or place]
-            row.seconds[kind_told] += seconds * share / whole
+            else:
+                shares[place, COMPUTING if kind == GRAPH else WAITING] = 1.0
+        for (to, of_share), share in shares.items():
+            self.rows[to or place].seconds[of_share] += seconds * share / whole
         for to, share in self.starts.get((place, call, near), {}).items():
             self.rows[to or place].starting_s += seconds * share / whole
 
@@ -442,12 +433,10 @@ class _Charging:
     def _as_note(self) -> dict[str, Any]:
         rows = []
         for place, row in self.rows.items():
+            row.calls = {n: v for n, v in row.calls.items() if n or v[0]}
             types = sorted(row.types.items(), key=lambda t: -t[1][1])[:_MOST_TYPES]
-            told = {
-                "calls": {n: v for n, v in row.calls.items() if n or v[0]},
-                "types": {name: tuple(v) for name, v in types},
-            }
-            rows.append({"place": place} | vars(row) | told)
+            row.types = dict(types)
+            rows.append({"place": place} | vars(row))
         return {
             "rows": rows,
             "once_s": self.once_s,
