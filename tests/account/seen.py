@@ -2,7 +2,7 @@
 
 import json
 
-from perfkit.account.charge import _Charging
+from perfkit.account.charge import charge
 from perfkit.account.collect import RAW
 from tests.account.spaces import Space
 
@@ -74,9 +74,7 @@ class Seen:
         """Write it, and give what is charged to whom, by place."""
         told = self.told | {"keys": self._keys, "windows": self._windows}
         (self._folder / RAW).write_text(json.dumps(told))
-        # As it comes back from its file.
-        charging = _Charging(json.loads((self._folder / RAW).read_text()), self._folder)
-        return charging.told()
+        return charge(str(self._folder))
 
 
 def whole(seen):

@@ -1,14 +1,11 @@
 """Every second ends on a line, once."""
 
-import json
 import random
 
 import numpy as np
 import pytest
 
-from perfkit.account.charge import _Grid, charge
-from perfkit.account.collect import RAW
-from perfkit.account.trace import Intervals
+from perfkit.account.trace import Grid, Intervals
 from tests.account.seen import TRAINED, Seen, row, rows, trace, whole
 
 MINE = "train.py"
@@ -59,41 +56,29 @@ def fine(grid, values):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_grid_counts_what_is_active_in_each_piece(seed):
+def test_a_grid_counts_what_is_active_and_adds_up_what_each_interval_spent(seed):
     edges, one, other = drawn(seed)
-    grid = _Grid(edges, (one, other))
+    grid = Grid(edges, (one, other))
     assert grid.spans.sum() == pytest.approx(1.0)
     for intervals, active in zip((one, other), grid.active, strict=True):
         assert fine(grid, active) == pytest.approx(by_hand(intervals).sum(0))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_grid_adds_up_what_each_interval_spent(seed):
-    edges, one, other = drawn(seed)
-    grid = _Grid(edges, (one, other))
     weights = np.random.default_rng(seed).random(len(grid.spans))
-    spent = grid.spent(one, weights)
     expected = by_hand(one) @ fine(grid, weights) / FINE
-    assert spent == pytest.approx(expected)
+    assert grid.spent(one, weights) == pytest.approx(expected)
     # Divided by how many are active, they take the time in which any is.
     shared = grid.spent(one, 1 / np.maximum(grid.active[0], 1))
     assert shared.sum() == pytest.approx(by_hand(one).any(0).mean())
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_grid_knows_the_sample_that_each_piece_lies_in(seed):
-    edges, one, _ = drawn(seed)
-    grid = _Grid(edges, (one,))
-    values = np.arange(10.0)
+    # Each piece lies in one sample's stretch.
     middle = (np.arange(FINE) + 0.5) / FINE
     expected = [next(n for n in range(10) if at < edges[n + 1]) for at in middle]
-    assert fine(grid, grid.over(values)) == pytest.approx(np.array(expected, float))
+    samples = fine(grid, grid.over(np.arange(10.0)))
+    assert samples == pytest.approx(np.array(expected, float))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_stretch_is_as_long_as_all_its_pieces(seed):
     edges, one, _ = drawn(seed)
-    grid = _Grid(edges, (one,))
+    grid = Grid(edges, (one,))
     idle = grid.active[0] == 0
     told, at = grid.stretches(idle), 0
     while at < len(idle):
@@ -108,7 +93,7 @@ def test_a_stretch_is_as_long_as_all_its_pieces(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_what_lies_before_an_interval_is_its_own(seed):
     edges, one, _ = drawn(seed)
-    grid = _Grid(edges, (one,))
+    grid = Grid(edges, (one,))
     told = dict(grid.before(one, grid.spans))
     expected = {}
     for begin, span in zip(grid._points[:-1], grid.spans, strict=True):
@@ -218,7 +203,7 @@ def test_no_second_is_lost_and_none_is_counted_twice(seen, seed):
         for _ in range(draw.randrange(9))
     ]
     if seed % 2:
-        seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps)
+        seen.window(0.0, [GRAPH] * 30, events(*STEPS_RUN))
     found = seen.charge()
     rows_s = sum(sum(each.values()) for each in rows(found).values())
     told = rows_s + found["once_s"] + found["elsewhere_s"]
@@ -229,13 +214,27 @@ def test_no_second_is_lost_and_none_is_counted_twice(seen, seed):
 
 # Windows.
 
+MATMUL, ADDS = "seq/dense/MatMul:MatMul", "adam/AddV2:AddV2"
+WAITS = "IteratorGetNextOp::DoCompute"
+GRAPH = (FIT, "fit", "graph")
+# Three quarters of the window in one layer, a quarter in the optimizer.
+STEPS_RUN = [
+    event
+    for at in (0.0, 0.1, 0.2)
+    for event in (("a", MATMUL, at, at + 0.075), ("a", ADDS, at + 0.075, at + 0.1))
+]
 
-def steps(plane):
-    """Three quarters of the window in one layer, a quarter in the optimizer."""
-    thread = plane.thread("tf_Compute")
-    for at in range(3):
-        thread.put("seq/dense/MatMul:MatMul", at / 10, at / 10 + 0.075)
-        thread.put("adam/AddV2:AddV2", at / 10 + 0.075, at / 10 + 0.1)
+
+def events(*told):
+    """What puts events into a plane: of each its thread, name, begin, end, stage."""
+
+    def put(plane):
+        threads = {name: plane.thread(name) for name in {name for name, *_ in told}}
+        for thread, name, begin, end, *stage in told:
+            named = {"name": f"perfkit:{stage[0]}"} if stage else {}
+            threads[thread].put(name, begin, end, **named)
+
+    return put
 
 
 def known(seen):
@@ -248,156 +247,101 @@ def known(seen):
         },
         "Dataset_map_1": {"decode": [list(READ), 0, False, 1, ""]},
     }
+    seen.told["stages"] = [[list(MAP), "MapDataset"], [None, "Range"]]
     seen.told["traces"] = [trace(STEPS, FIT, 1.0, trains=True)]
     return seen
 
 
-def test_seconds_of_a_graph_are_split_as_its_traced_operations_are(seen):
-    known(seen).spent(FIT, "graph", 10.0, "fit")
-    seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps, updates=3)
-    found = seen.charge()
-    assert rows(found) == {
-        DENSE: pytest.approx({"computing": 7.5}),
-        ADAM: pytest.approx({"computing": 2.5}),
-    }
-    dense, adam = row(found, DENSE), row(found, ADAM)
-    assert set(dense["parts"]) == {"layer dense Dense"}
-    assert (adam["elements"], adam["operations"]) == (1_000_000, 1.0)
-    assert dense["types"]["MatMul"] == pytest.approx((1.0, 0.225))
+# What runs in a window of 0.3 s; nine seconds by line and kind; and more of a line.
+SPLITS = {
+    "traced operations": (
+        STEPS_RUN,
+        {DENSE: {"computing": 6.75}, ADAM: {"computing": 2.25}},
+        {
+            (DENSE, "parts"): {"layer dense Dense": 0.225},
+            (ADAM, "elements"): 1_000_000,
+            (ADAM, "operations"): 1.0,
+        },
+    ),
+    "the backward pass of a layer": (
+        [
+            ("a", MATMUL, 0.0, 0.1),
+            ("a", "gradient_tape/seq/dense/MatMul/MatMul:MatMul", 0.1, 0.3),
+        ],
+        {DENSE: {"computing": 9.0}},
+        {(DENSE, "backward_s"): 0.2},
+    ),
+    "two threads at work": (
+        [("a", MATMUL, 0.0, 0.3), ("b", ADDS, 0.1, 0.3)],
+        # 0.1 + 0.2 / 2 and 0.2 / 2 of 0.3.
+        {DENSE: {"computing": 6.0}, ADAM: {"computing": 3.0}},
+        {},
+    ),
+    "a wait for the lines that make the input": (
+        [
+            ("a", MATMUL, 0.0, 0.1),
+            ("a", WAITS, 0.1, 0.3),
+            ("tf_data_1", "Iterator::Map", 0.1, 0.2, 0),
+            ("tf_data_1", "decode:Png", 0.2, 0.3),
+        ],
+        {DENSE: {"computing": 3.0}, MAP: {"input": 3.0}, READ: {"input": 3.0}},
+        {(MAP, "beside_s"): 0.0},
+    ),
+    "input that no step waits for": (
+        [("a", MATMUL, 0.0, 0.3), ("tf_data_1", "Iterator::Map", 0.0, 0.2, 0)],
+        {DENSE: {"computing": 9.0}},
+        # 0.2 of 0.3 traced seconds, of nine.
+        {(MAP, "beside_s"): 6.0},
+    ),
+    "starting the second of two operations": (
+        [("a", MATMUL, n * 0.03 + 0.02, n * 0.03 + 0.03) for n in range(10)],
+        {DENSE: {"computing": 9.0}},
+        {(DENSE, "starting_s"): 6.0},
+    ),
+    "compiling while nothing runs": (
+        [("a", MATMUL, 0.2, 0.3), ("compiler", "HloPassPipeline::Compile", 0.0, 0.2)],
+        {FIT: {"set-up": 6.0}, DENSE: {"computing": 3.0}},
+        {},
+    ),
+    "Python that nobody saw": (
+        [("a", "PyFunc:PyFunc", 0.0, 0.3)],
+        {FIT: {"Python": 9.0}},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "expected", "more"), SPLITS.values(), ids=SPLITS)
+def test_seconds_of_a_graph_are_split_as_what_was_traced_is(seen, told, expected, more):
+    known(seen).spent(FIT, "graph", 9.0, "fit")
+    found = seen.window(0.0, [GRAPH] * 30, events(*told), updates=3).charge()
+    assert rows(found) == {at: pytest.approx(each) for at, each in expected.items()}
+    for (place, name), value in more.items():
+        assert row(found, place)[name] == pytest.approx(value)
     assert found["traced_s"] == pytest.approx(0.3)
-
-
-def test_gradients_are_the_backward_pass_of_a_layer(seen):
-    known(seen).spent(FIT, "graph", 10.0, "fit")
-
-    def put(plane):
-        thread = plane.thread()
-        thread.put("seq/dense/MatMul:MatMul", 0.0, 0.1)
-        thread.put("gradient_tape/seq/dense/MatMul/MatMul:MatMul", 0.1, 0.3)
-
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
-    assert rows(found) == {DENSE: pytest.approx({"computing": 10.0})}
-    assert row(found, DENSE)["backward_s"] == pytest.approx(0.2)
-
-
-def test_two_threads_at_work_share_each_second(seen):
-    known(seen).spent(FIT, "graph", 10.0, "fit")
-
-    def put(plane):
-        plane.thread("a").put("seq/dense/MatMul:MatMul", 0.0, 0.3)
-        plane.thread("b").put("adam/AddV2:AddV2", 0.1, 0.3)
-
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
-    # 0.1 + 0.2 / 2 and 0.2 / 2 of 0.3.
-    assert rows(found)[DENSE]["computing"] == pytest.approx(20 / 3)
-    assert rows(found)[ADAM]["computing"] == pytest.approx(10 / 3)
-
-
-def waiting(plane):
-    """A third of the window computes; for the rest a step waits for its input."""
-    thread = plane.thread()
-    thread.put("seq/dense/MatMul:MatMul", 0.0, 0.1)
-    thread.put("IteratorGetNextOp::DoCompute", 0.1, 0.3)
-    data = plane.thread("tf_data_1")
-    data.put("Iterator::Map", 0.1, 0.2, name="perfkit:0")
-    data.put("decode:Png", 0.2, 0.3)
-
-
-def test_a_wait_goes_to_the_lines_that_make_the_input(seen):
-    known(seen).spent(FIT, "graph", 9.0, "fit")
-    seen.told["stages"] = [[list(MAP), "MapDataset"]]
-    seen.told["operations"]["Dataset_map_1"]["decode"] = [list(READ), 0, False, 1, ""]
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, waiting).charge()
-    assert rows(found) == {
-        DENSE: pytest.approx({"computing": 3.0}),
-        MAP: pytest.approx({"input": 3.0}),
-        READ: pytest.approx({"input": 3.0}),
-    }
-    assert row(found, MAP)["beside_s"] == pytest.approx(0.0)
-    assert found["stages"] == [
-        {"path": "Iterator::Map", "place": MAP, "out": 1, "given": 0}
-    ]
-
-
-def test_input_that_no_step_waits_for_is_beside_and_in_no_sum(seen):
-    known(seen).spent(FIT, "graph", 9.0, "fit")
-    seen.told["stages"] = [[list(MAP), "MapDataset"]]
-
-    def put(plane):
-        plane.thread().put("seq/dense/MatMul:MatMul", 0.0, 0.3)
-        data = plane.thread("tf_data_1")
-        data.put("Iterator::Map", 0.0, 0.2, name="perfkit:0")
-
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
-    assert rows(found) == {DENSE: pytest.approx({"computing": 9.0})}
-    # 0.2 of 0.3 traced seconds, of nine.
-    assert row(found, MAP)["beside_s"] == pytest.approx(6.0)
-
-
-def test_a_wait_in_which_nothing_is_seen_at_work_stays_with_the_line(seen):
-    known(seen).spent(LOOP, "data", 6.0)
-
-    def put(plane):
-        plane.thread().put("seq/dense/MatMul:MatMul", 0.0, 0.1)
-
-    samples = [(FIT, "fit", "graph")] * 10 + [(LOOP, "", "data")] * 20
-    found = seen.window(0.0, samples, put).charge()
-    assert rows(found) == {LOOP: pytest.approx({"waiting": 6.0})}
-
-
-def test_what_lies_between_two_operations_is_starting_the_second(seen):
-    known(seen).spent(FIT, "graph", 3.0, "fit")
-
-    def put(plane):
-        thread = plane.thread()
-        for at in range(10):
-            thread.put("seq/dense/MatMul:MatMul", at * 0.03 + 0.02, at * 0.03 + 0.03)
-
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
-    assert rows(found) == {DENSE: pytest.approx({"computing": 3.0})}
-    assert row(found, DENSE)["starting_s"] == pytest.approx(2.0)
-
-
-def test_compiling_while_nothing_runs_is_set_up_of_the_line(seen):
-    known(seen).spent(FIT, "graph", 3.0, "fit")
-
-    def put(plane):
-        plane.thread().put("seq/dense/MatMul:MatMul", 0.2, 0.3)
-        plane.thread("compiler").put("HloPassPipeline::Compile", 0.0, 0.2)
-
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
-    assert rows(found)[FIT] == pytest.approx({"set-up": 2.0})
-    assert rows(found)[DENSE] == pytest.approx({"computing": 1.0})
 
 
 def test_python_in_a_graph_is_that_of_the_lines_seen_in_other_threads(seen):
     known(seen).spent(FIT, "graph", 8.0, "fit")
     seen.told["background"] = [[*READ, 3.0], [*LOOP, 1.0]]
-
-    def put(plane):
-        plane.thread("tf_data_1").put("PyFunc:EagerPyFunc", 0.0, 0.3)
-        plane.thread().put("IteratorGetNextOp::DoCompute", 0.0, 0.3)
-
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
+    put = events(("tf_data_1", "PyFunc:EagerPyFunc", 0.0, 0.3), ("a", WAITS, 0.0, 0.3))
+    found = seen.window(0.0, [GRAPH] * 30, put).charge()
     assert rows(found) == {
         READ: pytest.approx({"input": 6.0}),
         LOOP: pytest.approx({"input": 2.0}),
     }
 
 
-def test_python_that_a_step_runs_and_nobody_saw_stays_with_the_line(seen):
-    known(seen).spent(FIT, "graph", 8.0, "fit")
-
-    def put(plane):
-        plane.thread().put("PyFunc:PyFunc", 0.0, 0.3)
-
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
-    assert rows(found) == {FIT: pytest.approx({"Python": 8.0})}
+def test_a_wait_in_which_nothing_is_seen_at_work_stays_with_the_line(seen):
+    known(seen).spent(LOOP, "data", 6.0)
+    samples = [GRAPH] * 10 + [(LOOP, "", "data")] * 20
+    found = seen.window(0.0, samples, events(("a", MATMUL, 0.0, 0.1))).charge()
+    assert rows(found) == {LOOP: pytest.approx({"waiting": 6.0})}
 
 
 def test_a_line_that_no_window_saw_borrows_from_nobody(seen):
     known(seen).spent(LOOP, "graph", 5.0, "predict")
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps).charge()
+    found = seen.window(0.0, [GRAPH] * 30, events(*STEPS_RUN)).charge()
     assert rows(found) == {LOOP: {"computing": 5.0}}
 
 
@@ -406,57 +350,31 @@ def test_a_call_that_windows_hardly_saw_borrows_from_all_that_they_saw_of_its_li
 ):
     known(seen).spent(FIT, "graph", 8.0, "fit")
     # Its two looks met the optimizer alone.
-    samples = [(FIT, "fit", "python")] * 28 + [(FIT, "fit", "graph")] * 2
-    found = seen.window(0.0, samples, steps).charge()
+    samples = [(FIT, "fit", "python")] * 28 + [GRAPH] * 2
+    found = seen.window(0.0, samples, events(*STEPS_RUN)).charge()
     assert rows(found)[DENSE]["computing"] == pytest.approx(6.0)
 
 
-def test_several_windows_add_up(seen):
+def test_several_windows_add_up_and_empty_ones_split_nothing(seen):
     known(seen).spent(FIT, "graph", 9.0, "fit")
-
-    def only_adam(plane):
-        plane.thread().put("adam/AddV2:AddV2", 0.0, 0.3)
-
-    seen.window(0.0, [(FIT, "fit", "graph")] * 30, steps, updates=3)
-    seen.window(5.0, [(FIT, "fit", "graph")] * 30, only_adam, updates=1)
+    seen.window(0.0, [], events(*STEPS_RUN)).window(5.0, [GRAPH], events())
+    assert rows(seen.charge()) == {FIT: {"computing": 9.0}}
+    seen.window(6.0, [GRAPH] * 30, events(*STEPS_RUN), updates=3)
+    seen.window(9.0, [GRAPH] * 30, events(("a", ADDS, 0.0, 0.3)), updates=1)
     found = seen.charge()
     assert rows(found)[DENSE]["computing"] == pytest.approx(9 * 0.225 / 0.6)
     assert rows(found)[ADAM]["computing"] == pytest.approx(9 * 0.375 / 0.6)
-    # Four operations in four updates.
-    assert row(found, ADAM)["operations"] == 1.0
-
-
-def test_an_empty_window_splits_nothing(seen):
-    known(seen).spent(FIT, "graph", 9.0, "fit")
-    seen.window(0.0, [], steps).window(5.0, [(FIT, "fit", "graph")], lambda plane: None)
-    found = seen.charge()
-    assert rows(found) == {FIT: {"computing": 9.0}}
 
 
 def test_stages_say_how_many_elements_they_took_and_gave(seen):
     known(seen).spent(MAP, "python", 1.0)
-    seen.told["stages"] = [[list(MAP), "Filter"], [None, "Range"]]
-
-    def put(plane):
-        data = plane.thread("tf_data_1")
-        for at in range(8):
-            data.put(
-                "Iterator::Filter::Range", at / 100, at / 100 + 0.001, name="perfkit:1"
-            )
-        for at in range(2):
-            data.put(
-                "Iterator::Filter", at / 10 + 0.1, at / 10 + 0.11, name="perfkit:0"
-            )
-
-    found = seen.window(0.0, [(FIT, "fit", "graph")] * 30, put).charge()
-    by_path = {one["path"]: one for one in found["stages"]}
-    filtered = by_path["Iterator::Filter"]
-    assert (filtered["given"], filtered["out"], filtered["place"]) == (8, 2, MAP)
-    assert by_path["Iterator::Filter::Range"]["place"] is None
-    assert row(found, MAP)["stages"] == [found["stages"].index(filtered)]
-
-
-def test_what_was_seen_is_read_from_its_folder(seen, tmp_path):
-    seen.spent(LOOP, "python", 1.0).charge()
-    assert json.loads((tmp_path / RAW).read_text())["wall_s"] == 30.0
-    assert charge(str(tmp_path))["wall_s"] == 30.0
+    path = "Iterator::Filter::Range"
+    taken = (("tf_data_1", path, n / 100, n / 100 + 0.001, 1) for n in range(8))
+    given = (("tf_data_1", path[:16], n / 10, n / 10 + 0.01, 0) for n in (1, 2))
+    found = seen.window(0.0, [GRAPH] * 30, events(*taken, *given)).charge()
+    assert sorted(found["stages"], key=lambda one: one["out"]) == [
+        {"path": "Iterator::Filter", "place": MAP, "out": 2, "given": 8},
+        {"path": path, "place": None, "out": 8, "given": 0},
+    ]
+    (number,) = row(found, MAP)["stages"]
+    assert found["stages"][number]["place"] == MAP
