@@ -89,6 +89,11 @@ class Stop:
         self._thread.join(60)
 
 
+def placed(frames, mine):
+    """Frames with the user's own file in them."""
+    return [(mine if file == "mine" else file, *rest) for file, *rest in frames]
+
+
 @pytest.fixture
 def mine(tmp_path):
     return str(tmp_path / "train.py")
@@ -114,62 +119,54 @@ def look():
         yield look
 
 
-def test_python_of_the_users_own_is_at_its_line(look, mine):
-    assert look([(mine, "step", 7)]) == Key((mine, 7), "", PYTHON, False)
+MINE_AT_7 = ("mine", "step", 7)
+WRAPPER = (f"{KERAS}/utils/traceback_utils.py", "error_handler")
+WRAPPED = (f"{KERAS}/utils/tracking.py", "wrapped")
+TRAINS = ("mine", "train", 9)
 
 
-def test_a_library_is_at_work_for_the_line_that_called_it(look, mine):
-    key = look([(mine, "step", 7), CONCATENATE])
-    assert key == Key((mine, 7), "concatenate", PYTHON, False)
-    # The innermost line of the user's own counts.
-    key = look([(mine, "run", 3), (mine, "step", 7), CONCATENATE])
-    assert key.place == (mine, 7)
+@pytest.mark.parametrize(
+    ("frames", "place", "call", "kind"),
+    [
+        ([MINE_AT_7], 7, "", PYTHON),
+        # A library is at work for the line that called it, the innermost one.
+        ([MINE_AT_7, CONCATENATE], 7, "concatenate", PYTHON),
+        ([("mine", "run", 3), MINE_AT_7, CONCATENATE], 7, "concatenate", PYTHON),
+        # What only wraps a function does not name it.
+        ([MINE_AT_7, WRAPPER, FIT, CALLED, RUNS], 7, "fit", GRAPH),
+        # A trace belongs to the line that called for it.
+        ([TRAINS, FIT, CALLED, TRACES, ("mine", "call", 55), CONCATENATE], 9, "fit",
+         TRACED),
+        # Imports are told whoever asks for them.
+        ([("mine", "top", 2), IMPORTS], 2, "", IMPORT),
+        ([IMPORTS], None, "", IMPORT),
+        ([CONCATENATE], None, "", PYTHON),
+        # Operations one by one are computing, and datasets are set up.
+        ([("mine", "step", 4), MATMUL], 4, "mat_mul", COMPUTING),
+        ([("mine", "step", 4), DATASET], 4, "map_dataset", SET_UP),
+    ],
+)  # fmt: skip
+def test_a_sample_is_of_a_line_a_call_and_a_kind(look, mine, frames, place, call, kind):
+    key = look(placed(frames, mine))
+    assert key == Key(place and (mine, place), call, kind, False)
 
 
-def test_what_only_wraps_a_function_does_not_name_it(look, mine):
-    wrapper = (f"{KERAS}/utils/traceback_utils.py", "error_handler")
-    key = look([(mine, "step", 7), wrapper, FIT, CALLED, RUNS])
-    assert (key.call, key.kind) == ("fit", GRAPH)
-
-
-def test_a_graph_that_runs_and_data_that_are_waited_for_are_told_apart(look, mine):
-    outer = [(mine, "train", 9), FIT]
-    first, second = look(outer, [CALLED, RUNS], [NEXT])
-    assert first == Key((mine, 9), "fit", GRAPH, False)
-    assert second == Key((mine, 9), "fit", DATA, False)
-
-
-def test_what_keras_does_before_a_graph_first_runs_is_set_up(look, mine):
-    outer = [(mine, "train", 9), PREDICT]
-    other = (f"{KERAS}/utils/tracking.py", "wrapped")
-    kinds = [key.kind for key in look(outer, [other], [CALLED, RUNS], [other])]
-    assert kinds == [SET_UP, GRAPH, PYTHON]
-
-
-def test_a_trace_belongs_to_the_line_that_called_for_it(look, mine):
-    layer = (mine, "call", 55)
-    key = look([(mine, "train", 9), FIT, CALLED, TRACES, layer, CONCATENATE])
-    assert key == Key((mine, 9), "fit", TRACED, False)
-
-
-def test_the_first_run_of_a_traced_function_is_part_of_its_trace(look, mine):
-    outer = [(mine, "train", 9), FIT, CALLED]
-    kinds = [key.kind for key in look(outer, [TRACES], [RUNS])]
-    assert kinds == [TRACED, TRACED]
-    outer = [(mine, "train", 9), FIT]
-    kinds = [key.kind for key in look(outer, [CALLED, TRACES], [CALLED, RUNS])]
-    assert kinds == [TRACED, GRAPH]
-
-
-def test_imports_are_told_whoever_asks_for_them(look, mine):
-    assert look([(mine, "top", 2), IMPORTS]) == Key((mine, 2), "", IMPORT, False)
-    assert look([IMPORTS]) == Key(None, "", IMPORT, False)
-    assert look([CONCATENATE]) == Key(None, "", PYTHON, False)
-
-
-def test_operations_one_by_one_are_computing_and_datasets_are_set_up(look, mine):
-    assert look([(mine, "step", 4), MATMUL]).kind == COMPUTING
-    assert look([(mine, "step", 4), DATASET]).kind == SET_UP
+@pytest.mark.parametrize(
+    ("outer", "chains", "kinds"),
+    [
+        ([TRAINS, FIT], [[CALLED, RUNS], [NEXT]], [GRAPH, DATA]),
+        # What Keras does before a graph first runs is set-up.
+        ([TRAINS, PREDICT], [[WRAPPED], [CALLED, RUNS], [WRAPPED]],
+         [SET_UP, GRAPH, PYTHON]),
+        # The first run of a traced function is part of its trace, and no other.
+        ([TRAINS, FIT, CALLED], [[TRACES], [RUNS]], [TRACED, TRACED]),
+        ([TRAINS, FIT], [[CALLED, TRACES], [CALLED, RUNS]], [TRACED, GRAPH]),
+    ],
+)  # fmt: skip
+def test_what_a_call_does_depends_on_what_it_did(look, mine, outer, chains, kinds):
+    keys = look(placed(outer, mine), *chains)
+    assert [key.kind for key in keys] == kinds
+    assert {key.place for key in keys} == {(mine, 9)}
 
 
 def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
