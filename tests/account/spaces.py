@@ -69,6 +69,13 @@ class Thread:
         return self
 
 
+def fill(plane, events):
+    """Put events into a plane: thread, name, begin and end, and a stage's name."""
+    threads = {name: plane.thread(name) for name in {name for name, *_ in events}}
+    for thread, name, begin, end, *stage in events:
+        threads[thread].put(name, begin, end, **({"name": stage[0]} if stage else {}))
+
+
 class Space:
     """A whole file."""
 

@@ -7,6 +7,7 @@ import pytest
 
 from perfkit.account.trace import Grid, Intervals
 from tests.account.seen import TRAINED, Seen, row, rows, trace, whole
+from tests.account.spaces import fill
 
 MINE = "train.py"
 FIT, DENSE, ADAM, MAP, LOOP, READ = ((MINE, line) for line in (30, 10, 20, 5, 40, 6))
@@ -226,15 +227,7 @@ STEPS_RUN = [
 
 
 def events(*told):
-    """What puts events into a plane: of each its thread, name, begin, end, stage."""
-
-    def put(plane):
-        threads = {name: plane.thread(name) for name in {name for name, *_ in told}}
-        for thread, name, begin, end, *stage in told:
-            named = {"name": f"perfkit:{stage[0]}"} if stage else {}
-            threads[thread].put(name, begin, end, **named)
-
-    return put
+    return lambda plane: fill(plane, told)
 
 
 def known(seen):
@@ -281,14 +274,17 @@ SPLITS = {
         [
             ("a", MATMUL, 0.0, 0.1),
             ("a", WAITS, 0.1, 0.3),
-            ("tf_data_1", "Iterator::Map", 0.1, 0.2, 0),
+            ("tf_data_1", "Iterator::Map", 0.1, 0.2, "perfkit:0"),
             ("tf_data_1", "decode:Png", 0.2, 0.3),
         ],
         {DENSE: {"computing": 3.0}, MAP: {"input": 3.0}, READ: {"input": 3.0}},
         {(MAP, "beside_s"): 0.0},
     ),
     "input that no step waits for": (
-        [("a", MATMUL, 0.0, 0.3), ("tf_data_1", "Iterator::Map", 0.0, 0.2, 0)],
+        [
+            ("a", MATMUL, 0.0, 0.3),
+            ("tf_data_1", "Iterator::Map", 0.0, 0.2, "perfkit:0"),
+        ],
         {DENSE: {"computing": 9.0}},
         # 0.2 of 0.3 traced seconds, of nine.
         {(MAP, "beside_s"): 6.0},
@@ -369,8 +365,12 @@ def test_several_windows_add_up_and_empty_ones_split_nothing(seen):
 def test_stages_say_how_many_elements_they_took_and_gave(seen):
     known(seen).spent(MAP, "python", 1.0)
     path = "Iterator::Filter::Range"
-    taken = (("tf_data_1", path, n / 100, n / 100 + 0.001, 1) for n in range(8))
-    given = (("tf_data_1", path[:16], n / 10, n / 10 + 0.01, 0) for n in (1, 2))
+    taken = (
+        ("tf_data_1", path, n / 100, n / 100 + 0.001, "perfkit:1") for n in range(8)
+    )
+    given = (
+        ("tf_data_1", path[:16], n / 10, n / 10 + 0.01, "perfkit:0") for n in (1, 2)
+    )
     found = seen.window(0.0, [GRAPH] * 30, events(*taken, *given)).charge()
     assert sorted(found["stages"], key=lambda one: one["out"]) == [
         {"path": "Iterator::Filter", "place": MAP, "out": 2, "given": 8},

@@ -1,11 +1,10 @@
 """A window of the profiler: from the events of its threads to intervals."""
 
-import numpy as np
 import pytest
 
 from perfkit.account import trace
 from perfkit.account.trace import Intervals, is_python, read
-from tests.account.spaces import Space
+from tests.account.spaces import Space, fill
 
 STARTED = 1_000.0
 
@@ -42,13 +41,10 @@ def test_the_clock_is_that_of_the_file_where_it_tells_one(made):
     plane.thread(at=1.5).put("a:MatMul", 0.0, 1.0)
     assert intervals(window().operations)[0][:2] == (1.5, 2.5)
     plane.set("profile_start_time", round((STARTED + 5) * 1e9))
-    assert intervals(window().operations)[0][:2] == (6.5, 7.5)
-
-
-def test_a_line_that_counts_from_1970_is_left_as_it_is(made):
-    plane, window, _ = made
-    plane.thread(at=1.7e9).put("a:MatMul", 0.0, 1.0)
-    assert window().operations.begin[0] == pytest.approx(1.7e9)
+    # A line that counts from 1970 is left as it is.
+    plane.thread(at=1.7e9).put("b:MatMul", 0.0, 1.0)
+    first, second = sorted(window().operations.begin)
+    assert (first, second) == pytest.approx((STARTED + 6.5, 1.7e9))
 
 
 def test_what_contains_other_operations_is_none(made):
@@ -95,23 +91,64 @@ def test_a_function_that_a_dataset_captured_runs_for_the_input(made):
     assert of_input == {"decode": True, "resize": True, "m": False}
 
 
-def test_a_stage_is_cut_where_another_one_works_within_it(made):
+WAIT, COMPILE = "IteratorGetNextOp::DoCompute", "HloPassPipeline::Compile"
+NESTED = "Iterator::Map::Range"
+# Thread, name, begin, end and the stage's name, then what is made of these.
+INTERVALS = {
+    "a wait for data": ([("a", WAIT, 0.2, 0.7)], "waits", [(0.2, 0.7, 0)]),
+    "short pauses between passes of the compiler": (
+        [
+            *(("a", COMPILE, 0.0, 1.0), ("a", "algsimp", 1.2, 1.3)),
+            *(("a", "fusion", 3.0, 3.5), ("a", "dce", 3.1, 3.2)),
+        ],
+        "compiles",
+        [(0.0, 1.3, 0), (3.0, 3.5, 0)],
+    ),
+    "all that threads of the code generator do": (
+        [("tf_xla-cpu-codegen/12", "anything", 0.0, 0.5)],
+        "compiles",
+        [(0.0, 0.5, 0)],
+    ),
+    "a stage is cut where another one works within it": (
+        [
+            ("a", "Iterator::Map", 0.0, 1.0, "perfkit:1"),
+            ("a", NESTED, 0.2, 0.3, "perfkit:0"),
+            ("a", NESTED, 0.5, 0.8, "perfkit:0"),
+        ],
+        "stages",
+        [(0.0, 0.2, 1), (0.2, 0.3, 0), (0.3, 0.5, 1), (0.5, 0.8, 0), (0.8, 1.0, 1)],
+    ),
+    "a stage without a number is nobody's": (
+        [("a", "Iterator::Map", 0.0, 1.0, "mine"), ("a", "Iterator::Map", 1.0, 2.0)],
+        "stages",
+        [],
+    ),
+    # A stage that hands on what others make does no work itself.
+    **{
+        kind: (
+            [
+                ("a", f"Iterator::{kind}", 0.0, 1.0, "perfkit:0"),
+                ("a", f"Iterator::{kind}::Range", 0.4, 0.6, "perfkit:1"),
+            ],
+            "stages",
+            [(0.4, 0.6, 1)],
+        )
+        for kind in ("Prefetch", "ParallelMapV2", "MapAndBatch", "Root")
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("events", "of", "expected"), INTERVALS.values(), ids=INTERVALS
+)
+def test_events_become_intervals(made, events, of, expected):
     plane, window, _ = made
-    thread = plane.thread("tf_data_iterator")
-    thread.put("Iterator::Map", 0.0, 1.0, name="perfkit:1")
-    thread.put("Iterator::Map::Range", 0.2, 0.3, name="perfkit:0")
-    thread.put("Iterator::Map::Range", 0.5, 0.8, name="perfkit:0")
+    fill(plane, events)
     found = window()
-    assert intervals(found.stages) == [
-        (0.0, 0.2, 1),
-        (0.2, 0.3, 0),
-        (0.3, 0.5, 1),
-        (0.5, 0.8, 0),
-        (0.8, 1.0, 1),
-    ]
-    # Together they last as long as the outermost one.
-    assert np.sum(found.stages.end - found.stages.begin) == pytest.approx(1.0)
-    assert found.counts == {(1, "Iterator::Map"): 1, (0, "Iterator::Map::Range"): 2}
+    assert intervals(getattr(found, of)) == expected
+    # Every stage is counted, whoever's it is.
+    stages = sum(name.startswith("Iterator::") for _, name, *_ in events)
+    assert sum(found.counts.values()) == stages
 
 
 def test_stages_in_three_levels_are_cut_at_their_own_children_only(made):
@@ -127,27 +164,6 @@ def test_stages_in_three_levels_are_cut_at_their_own_children_only(made):
     assert lengths == pytest.approx({0: 0.2, 1: 0.2, 2: 0.5})
 
 
-@pytest.mark.parametrize("kind", ["Prefetch", "ParallelMapV2", "MapAndBatch", "Root"])
-def test_a_stage_that_hands_on_what_others_make_does_no_work_itself(made, kind):
-    plane, window, _ = made
-    plane.thread().put(f"Iterator::{kind}", 0.0, 1.0, name="perfkit:0").put(
-        f"Iterator::{kind}::Range", 0.4, 0.6, name="perfkit:1"
-    )
-    found = window()
-    assert intervals(found.stages) == [(0.4, 0.6, 1)]
-    assert found.counts[0, f"Iterator::{kind}"] == 1
-
-
-def test_a_stage_without_a_number_is_nobodys_and_is_counted(made):
-    plane, window, _ = made
-    plane.thread().put("Iterator::Map", 0.0, 1.0, name="mine").put(
-        "Iterator::Map", 1.0, 2.0
-    )
-    found = window()
-    assert intervals(found.stages) == []
-    assert found.counts == {(-1, "Iterator::Map"): 2}
-
-
 def test_elements_are_counted_by_the_way_they_took(made):
     plane, window, _ = made
     thread = plane.thread()
@@ -155,26 +171,6 @@ def test_elements_are_counted_by_the_way_they_took(made):
         thread.put("Iterator::Filter::Shuffle#a=1#", at, at + 0.5, name="perfkit:0")
     thread.put("Iterator::Filter", 6, 7, name="perfkit:1")
     assert sorted(window().counts.values()) == [1, 6]
-
-
-def test_waits_for_data_are_found(made):
-    plane, window, _ = made
-    plane.thread().put("IteratorGetNextOp::DoCompute", 0.2, 0.7)
-    assert intervals(window().waits) == [(0.2, 0.7, 0)]
-
-
-def test_short_pauses_between_passes_of_the_compiler_are_compiling_too(made):
-    plane, window, _ = made
-    thread = plane.thread()
-    thread.put("HloPassPipeline::Compile", 0.0, 1.0).put("algsimp", 1.2, 1.3)
-    thread.put("fusion", 3.0, 3.5).put("dce", 3.1, 3.2)
-    assert intervals(window().compiles) == [(0.0, 1.3, 0), (3.0, 3.5, 0)]
-
-
-def test_all_that_threads_of_the_code_generator_do_is_compiling(made):
-    plane, window, _ = made
-    plane.thread("tf_xla-cpu-codegen/12").put("anything", 0.0, 0.5)
-    assert intervals(window().compiles) == [(0.0, 0.5, 0)]
 
 
 def test_xla_work_is_named_by_the_operation_that_its_module_tells(made):
