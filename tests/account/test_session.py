@@ -12,6 +12,7 @@ from perfkit import cli
 from perfkit.account import session as sessions
 from perfkit.account.collect import UNCONTAINED, collect
 from perfkit.account.files import parse, save
+from perfkit.account.makers import Names
 from perfkit.account.session import AccountSession
 from perfkit.accounts import open_lines
 from perfkit.diagnosis.maker import digest, maker
@@ -74,13 +75,18 @@ def test_a_recorded_account_is_shown_in_place_of_a_run(tmp_path, here):
         perfkit.lines(script(here, "x = 1\n", "other.py"), replay=folder)
 
 
-def test_what_is_no_training_and_no_budget_is_refused(here):
-    path = script(here, "")
-    for budget in (-1.0, float("nan")):
-        with pytest.raises(BadParameterError, match="budget"):
-            open_lines(path, budget)
-    with pytest.raises(BadParameterError):
-        open_lines(here / "gone.py")
+@pytest.mark.parametrize(
+    ("name", "budget", "said"),
+    [
+        ("train.py", -1.0, "budget"),
+        ("train.py", float("nan"), "budget"),
+        ("gone.py", 6.0, "no file"),
+    ],
+)
+def test_what_is_no_training_and_no_budget_is_refused(here, name, budget, said):
+    script(here, "")
+    with pytest.raises(BadParameterError, match=said):
+        open_lines(here / name, budget)
 
 
 def shown(monkeypatch, capsys, found, *arguments):
@@ -115,9 +121,17 @@ def row(place, seconds, **more):
     return {"place": list(place) if place else None, "seconds": seconds} | empty | more
 
 
-def test_files_are_told_as_seen_from_the_folder_of_the_script(here):
-    path = script(here, "x = 1\n")
-    names = sessions._Names(maker(path, read=whole_script), with_text=True)
+@pytest.fixture
+def path(here):
+    return script(here, "x = 1\n")
+
+
+@pytest.fixture
+def names(path):
+    return Names(maker(path, read=whole_script))
+
+
+def test_files_are_told_as_seen_from_the_folder_of_the_script(here, path, names):
     assert names.told(str(path), 3) == ("train.py", 0, 3)
     helper = here / "models" / "blocks.py"
     assert names.told(str(helper), 7) == (os.path.join("models", "blocks.py"), 0, 7)
@@ -125,17 +139,11 @@ def test_files_are_told_as_seen_from_the_folder_of_the_script(here):
     assert names.told(str(here.parent / "shared.py"), 7) == ("shared.py", 0, 7)
     assert names.code(str(path), 3) == "import numpy as np"
     assert names.code(str(path), 999) == names.code(str(helper), 1) == ""
-    assert (
-        sessions._Names(maker(path, read=whole_script), with_text=False).code(
-            str(path), 3
-        )
-        == ""
-    )
+    without = Names(maker(path, read=whole_script), with_text=False)
+    assert without.code(str(path), 3) == ""
 
 
-def test_rows_become_lines_the_most_expensive_first(here):
-    path = script(here, "x = 1\n")
-    names = sessions._Names(maker(path, read=whole_script), with_text=True)
+def test_rows_become_lines_the_most_expensive_first(path, names):
     first = row(
         (str(path), 3),
         {"computing": 4.0, "waiting": 0.0},
@@ -159,16 +167,15 @@ def test_rows_become_lines_the_most_expensive_first(here):
     assert one.types == (("MatMul", 2.0),)
     assert one.traces[0].count == 4
     assert other.seconds == {"Python": 1.0}
-    around = names.around([one])
     # Empty lines are left out.
+    around = sessions._around([one], [str(path)], names)
     assert set(around["train.py#0"]) == {"2", "3", "5"}
 
 
 def test_what_is_seen_meanwhile_is_told_in_a_line():
     rows = [[os.path.join("x", "train.py"), 9, 0.5], ["helper.py", 2, 0.25]]
-    assert (
-        sessions._doing({"rows": rows}) == "So far: train.py:9 50 %, helper.py:2 25 %"
-    )
+    told = sessions._doing({"rows": rows})
+    assert told == "So far: train.py:9 50 %, helper.py:2 25 %"
     assert sessions._doing({}) == "Running the script as it is"
 
 
@@ -236,26 +243,18 @@ def test_what_was_seen_of_a_script_that_raises_is_kept(here):
 
 
 @pytest.mark.measures
-def test_a_script_that_ends_at_once_has_nothing_to_account_for(here):
+def test_a_script_that_ends_or_raises_at_once_has_nothing_to_account_for(here):
     (here / "quick.py").write_text("x = 1\n")
     found = looked(here / "quick.py", saves=False).finding
-    assert found.ended
+    assert (found.ended, found.updates) == (True, 0)
     assert found.verdict.headline
-    assert found.updates == 0
-
-
-@pytest.mark.measures
-def test_one_that_raises_before_it_does_anything_cannot_be_run(here):
     (here / "broken.py").write_text("raise KeyError('gone')\n")
-    assert "gone" in said_of(here / "broken.py")
-
-
-def said_of(path):
-    """What a script raised: a refusal, unless it was seen at work for a moment."""
+    # A refusal, unless it was seen at work for a moment.
     try:
-        return looked(path, saves=False).finding.error
+        said = looked(here / "broken.py", saves=False).finding.error
     except RunError as error:
-        return str(error)
+        said = str(error)
+    assert "gone" in said
 
 
 def made_by_hand():
@@ -276,9 +275,7 @@ def collected_in_the_open(*given):
 def test_a_training_that_a_function_makes_is_trained_and_looked_at(here, monkeypatch):
     # As where nothing keeps it from files.
     monkeypatch.setattr(sessions, "collect", collected_in_the_open)
-    session = AccountSession(maker(made_by_hand), budget=BUDGET, folder=here)
-    for _ in session.events():
-        pass
+    session = looked(made_by_hand, folder=here)
     found = session.finding
     assert found.updates > 0
     assert found.training.endswith("made_by_hand")
