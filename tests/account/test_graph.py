@@ -1,5 +1,7 @@
 """Names in traces, and whose they are."""
 
+from dataclasses import replace
+
 import pytest
 
 from perfkit.account.graph import Charged, Graphs
@@ -7,11 +9,7 @@ from perfkit.account.graph import Charged, Graphs
 MINE = "train.py"
 STEP, PREDICT, DATASET = "one_step_on_data", "predict_step", "Dataset_map_decode_41"
 DENSE, DENSE_1, CONV = (MINE, 10), (MINE, 11), (MINE, 12)
-ADAM, LOSS, COMPILED, FIT, LINE = (
-    *((MINE, 20), (MINE, 21)),
-    *((MINE, 22), (MINE, 30), (MINE, 40)),
-)
-AUC = (MINE, 23)
+ADAM, LOSS, COMPILED, AUC, FIT, LINE = ((MINE, n) for n in (20, 21, 22, 23, 30, 40))
 MADE = {
     ("layer", "dense"): DENSE,
     ("layer", "dense_1"): DENSE_1,
@@ -68,55 +66,62 @@ def whose(graphs, name, function="", *, of_input=False):
     return graphs.charge(name, function, of_input=of_input)
 
 
-def test_what_keras_traced_in_fit_belongs_to_the_line_of_its_layer(graphs):
-    assert whose(graphs, "sequential/dense/MatMul") == Charged(DENSE, "layer", "dense")
-    found = whose(graphs, "sequential/dense_1/MatMul")
-    assert found == Charged(DENSE_1, "layer", "dense_1")
-
-
-def test_an_operation_of_the_users_own_belongs_to_its_line(graphs):
-    assert whose(graphs, "my_scope/Sin") == Charged(LINE)
+OF_DENSE = Charged(DENSE, "layer", "dense")
+OF_CONV = Charged(CONV, "layer", "conv2d")
+NOBODYS = Charged(None)
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "owner"),
     [
-        "PartitionedCall/sequential/conv2d/Conv2D",
-        "StatefulPartitionedCall/sequential/conv2d/Conv2D",
-        "StatefulPartitionedCall_2/PartitionedCall/sequential/conv2d/Conv2D",
-        "while/body/_12/sequential/conv2d/Conv2D",
-        "StatefulPartitionedCall/while/body/_1/StatefulPartitionedCall/sequential/"
-        "conv2d/Conv2D",
-        "cond/then/_3/sequential/conv2d/Conv2D",
-        "ArithmeticOptimizer/sequential/conv2d/Conv2D",
-        "sequential/conv2d/Conv2D-0-TransposeNHWCToNCHW-LayoutOptimizer",
+        # What Keras traced in `fit` belongs to the line of its layer.
+        ("sequential/dense/MatMul", OF_DENSE),
+        ("sequential/dense_1/MatMul", Charged(DENSE_1, "layer", "dense_1")),
+        # An operation of the user's own belongs to its line.
+        ("my_scope/Sin", Charged(LINE)),
+        # A name is found wherever its function was put.
+        ("PartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
+        ("StatefulPartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
+        ("StatefulPartitionedCall_2/PartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
+        ("while/body/_12/sequential/conv2d/Conv2D", OF_CONV),
+        ("StatefulPartitionedCall/while/body/_1/StatefulPartitionedCall/sequential/"
+         "conv2d/Conv2D", OF_CONV),
+        ("cond/then/_3/sequential/conv2d/Conv2D", OF_CONV),
+        ("ArithmeticOptimizer/sequential/conv2d/Conv2D", OF_CONV),
+        ("sequential/conv2d/Conv2D-0-TransposeNHWCToNCHW-LayoutOptimizer", OF_CONV),
+        # A gradient is the backward pass of its forward operation.
+        ("gradient_tape/sequential/dense/MatMul/MatMul_1",
+         replace(OF_DENSE, backward=True)),
+        ("StatefulPartitionedCall/gradient_tape/sequential/dense/MatMul/MatMul",
+         replace(OF_DENSE, backward=True)),
+        ("gradient_tape/my_scope/Sin/Cos", Charged(LINE, backward=True)),
+        # That may be gone, or be called otherwise.
+        ("gradient_tape/sequential/conv2d/Gone/Sum", replace(OF_CONV, backward=True)),
+        ("gradient_tape/my_scope/Gone/Sum", Charged(LINE, backward=True)),
+        ("gradient_tape/gone", NOBODYS),
+        # What nobody traced is its scope's, such as one that others were fused into.
+        ("sequential/dense/BiasAdd/fused", OF_DENSE),
+        ("my_scope/Fused", Charged(LINE)),
+        # The optimizer, the loss and the metrics belong to who made them.
+        ("adam/AddV2", Charged(ADAM, "optimizer", "adam")),
+        ("compile_loss/my_loss/Mean", Charged(LOSS, "loss", "my_loss")),
+        ("compile_metrics/auc/Sum", Charged(AUC, "metric", "auc")),
+        # What was named by a text is made by `compile`.
+        ("compile_loss/mse/sub", Charged(COMPILED, "loss", "mse")),
+        ("compile_loss/truediv", Charged(COMPILED, "loss", "")),
+        ("compile_metrics/accuracy/Equal", Charged(COMPILED, "metric", "accuracy")),
+        # What nobody knows is nobody's.
+        ("unknown/Op", NOBODYS),
+        ("Library", NOBODYS),
+        ("", NOBODYS),
     ],
-)
-def test_a_name_is_found_wherever_its_function_was_put(graphs, name):
-    assert whose(graphs, name).place == CONV
+)  # fmt: skip
+def test_an_operation_is_somebodys_by_its_name(graphs, name, owner):
+    assert whose(graphs, name) == owner
 
 
-def test_a_gradient_is_the_backward_pass_of_its_forward_operation(graphs):
-    for name in (
-        "gradient_tape/sequential/dense/MatMul/MatMul_1",
-        "StatefulPartitionedCall/gradient_tape/sequential/dense/MatMul/MatMul",
-    ):
-        assert whose(graphs, name) == Charged(DENSE, "layer", "dense", True)
-    found = whose(graphs, "gradient_tape/my_scope/Sin/Cos")
-    assert (found.place, found.backward) == (LINE, True)
-    # Its forward operation may be gone, or be called otherwise.
-    found = whose(graphs, "gradient_tape/sequential/conv2d/Gone/Sum")
-    assert found == Charged(CONV, "layer", "conv2d", True)
-    found = whose(graphs, "gradient_tape/my_scope/Gone/Sum")
-    assert (found.place, found.backward) == (LINE, True)
-    assert whose(graphs, "gradient_tape/gone") == Charged(None)
-
-
-def test_an_operation_of_a_known_scope_that_nobody_traced_is_its_scopes(graphs):
-    # Such as one that several others were fused into.
-    fused = whose(graphs, "sequential/dense/BiasAdd/fused")
-    assert fused == Charged(DENSE, "layer", "dense")
-    assert whose(graphs, "my_scope/Fused").place == LINE
+def test_without_graphs_nobody_is_known():
+    assert whose(Graphs({}, {}, frozenset()), "gradient_tape/x/y") == NOBODYS
 
 
 def test_scopes_that_were_all_entered_twice_are_read_without_their_numbers():
@@ -132,48 +137,25 @@ def test_a_layer_that_is_called_by_a_line_of_a_model_is_the_lines_that_made_it()
     calls = {"model/dense/MatMul": at(LINE, 2), "model/odd/MatMul": at(LINE, 2)}
     one = {"dense/MatMul": at(LINE, 1), "odd/Sin": at(LINE, 1)}
     graphs = Graphs({"f": calls, "g": one}, MADE, frozenset())
-    assert whose(graphs, "model/dense/MatMul") == Charged(DENSE, "layer", "dense")
+    assert whose(graphs, "model/dense/MatMul") == OF_DENSE
     assert whose(graphs, "model/odd/MatMul") == Charged(LINE)
     # A layer of the user's own computes in lines of its own.
     assert whose(graphs, "dense/MatMul", "g") == Charged(LINE, "layer", "dense")
     assert whose(graphs, "odd/Sin", "g") == Charged(LINE)
 
 
-def test_the_optimizer_the_loss_and_the_metrics_belong_to_who_made_them(graphs):
-    assert whose(graphs, "adam/AddV2") == Charged(ADAM, "optimizer", "adam")
-    assert whose(graphs, "compile_loss/my_loss/Mean") == Charged(
-        LOSS, "loss", "my_loss"
-    )
-    assert whose(graphs, "compile_metrics/auc/Sum") == Charged(AUC, "metric", "auc")
-    # What was named by a text is made by `compile`.
-    assert whose(graphs, "compile_loss/mse/sub") == Charged(COMPILED, "loss", "mse")
-    assert whose(graphs, "compile_loss/truediv") == Charged(COMPILED, "loss", "")
-    found = whose(graphs, "compile_metrics/accuracy/Equal")
-    assert found == Charged(COMPILED, "metric", "accuracy")
-
-
-def test_of_two_models_the_function_that_ran_tells_which(graphs):
+def test_the_function_that_ran_tells_which_of_several_it_is(graphs):
     name = "sequential/dense/MatMul"
     assert whose(graphs, name, PREDICT).place == (MINE, 50)
     assert whose(graphs, name, STEP).place == DENSE
     # Nothing known, the one that trains is the likeliest.
     assert whose(graphs, name).place == DENSE
     assert whose(graphs, "Only").place == (MINE, 51)
-
-
-def test_what_the_input_runs_is_looked_for_among_its_functions(graphs):
+    # What the input runs is looked for among its functions.
     assert whose(graphs, "decode/Png", of_input=True).place == (MINE, 60)
     assert whose(graphs, "my_scope/Sin", of_input=True).place == (MINE, 61)
-    assert whose(graphs, "my_scope/Sin", of_input=False).place == LINE
     # A scope of the model says nothing of what the input does.
-    assert whose(graphs, "sequential/dense/X", of_input=True) == Charged(None)
-
-
-def test_what_nobody_knows_is_nobodys(graphs):
-    assert whose(graphs, "unknown/Op") == Charged(None)
-    assert whose(graphs, "Library") == Charged(None)
-    assert whose(graphs, "") == Charged(None)
-    assert whose(Graphs({}, {}, frozenset()), "gradient_tape/x/y") == Charged(None)
+    assert whose(graphs, "sequential/dense/X", of_input=True) == NOBODYS
 
 
 def test_the_elements_of_a_result_are_told(graphs):

@@ -1,6 +1,7 @@
 """What is the user's code, and what the frames of libraries do."""
 
 import importlib
+import json.decoder
 import os
 import sys
 import types
@@ -26,28 +27,29 @@ def named(source, file, **known):
     return known
 
 
-def test_a_script_its_helpers_and_an_editable_install_are_the_users_own(tmp_path):
-    own = Places().is_own
-    assert own(touched(tmp_path / "train.py"))
-    assert own(touched(tmp_path / "helpers" / "layers.py"))
+FILES = {
+    "train.py": True,
+    "helpers/layers.py": True,
     # An editable install lies wherever it was checked out.
-    assert own(touched(tmp_path / "elsewhere" / "src" / "mine" / "data.py"))
-    assert own("<ipython-input-3-0123abcd>")
-    assert own(os.path.join(os.sep, "scratch", "ipykernel_4711", "123.py"))
+    "elsewhere/src/mine/data.py": True,
+    "lib/site-packages/keras/x.py": False,
+    "lib/dist-packages/y.py": False,
+    "__autograph_generated_fileab12.py": False,
+}
+NO_FILES = {
+    "<ipython-input-3-0123abcd>": True,
+    os.path.join(os.sep, "scratch", "ipykernel_4711", "123.py"): True,
+    **dict.fromkeys((os.__file__, json.decoder.__file__, np.__file__), False),
+    perfkit.__file__: False,
+    "<frozen importlib._bootstrap>": False,
+    "<string>": False,
+}
 
 
-def test_libraries_are_not_the_users_own(tmp_path):
-    own = Places().is_own
-    assert not own(os.__file__)
-    assert not own(importlib.import_module("json.decoder").__file__)
-    assert not own(np.__file__)
-    assert not own(perfkit.__file__)
-    assert not own("<frozen importlib._bootstrap>")
-    assert not own("<string>")
-    inside = tmp_path / "lib" / "site-packages" / "keras" / "x.py"
-    assert not own(touched(inside))
-    assert not own(touched(tmp_path / "lib" / "dist-packages" / "y.py"))
-    assert not own(str(tmp_path / "__autograph_generated_fileab12.py"))
+def test_a_script_and_its_helpers_are_the_users_own_and_no_library_is(tmp_path):
+    files = {touched(tmp_path / name): own for name, own in FILES.items()} | NO_FILES
+    places = Places()
+    assert {file: places.is_own(file) for file in files} == files
 
 
 def test_an_environment_inside_of_a_project_is_not_the_projects(tmp_path, monkeypatch):

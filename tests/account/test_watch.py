@@ -84,44 +84,59 @@ results = {
 }
 shown = results["same"]
 """
-WATCHED = """
+EAGER = """
+import tensorflow as tf
+
+w = tf.Variable(1.0)
+for _ in range(4):
+    with tf.GradientTape() as tape:
+        loss = w * w
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+
+
+@tf.function
+def square(x):
+    return x * x  # @square
+
+
+for n in (1, 2, 3):
+    square(n)  # @again
+try:
+
+    @tf.function
+    def raises(x):
+        raise ValueError("lost")
+
+    raises(1)
+except ValueError:
+    seen = "raised"
+"""
+# The first script as it is, then watched; the other one with nothing heard before.
+RUNS = """
+import json, os
 from perfkit.account.places import Places
 from perfkit.account.watch import Watch
 
-watch = Watch(Places())
-watch.begin()
-"""
-RUNS = """
-import json
+def run(file):
+    known = {"__name__": "__main__", "__file__": file}
+    with open(file) as source:
+        exec(compile(source.read(), os.path.abspath(file), "exec"), known)
+    return known
 
-known = {"__name__": "__main__", "__file__": "train.py"}
-exec(compile(open("train.py").read(), WHERE, "exec"), known)
-told = {"results": known.get("results")}
-if "watch" in globals():
-    told |= watch.told()
+def heard(known):
+    told = watch.told() | {"results": known.get("results"), "seen": known["seen"]}
     told["callbacks"] = [list(place) for place in watch.callbacks.values()]
     told["trained_at"], told["gradients"] = watch.trained_at, watch.gradients
-    told["steps"], told["graphs"] = watch.steps, list(watch.operations)
-    told["seen"] = known.get("seen")
+    return told | {"steps": watch.steps, "graphs": list(watch.operations)}
+
+alone = run("train.py")["results"]
+watch = Watch(Places())
+watch.begin()
+told = {"alone": alone, "train": heard(run("train.py"))}
+watch.__init__(watch.places)
+told["eager"] = heard(run("eager.py"))
 print("TOLD" + json.dumps(told, default=str))
 """
-
-
-def run(folder, source, *, watched=True):
-    """What is told of a script, and the numbers of its marked lines."""
-    (folder / "train.py").write_text(source)
-    code = f"WHERE = {str(folder / 'train.py')!r}\n{WATCHED * watched}{RUNS}"
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        env=os.environ | quiet | {"PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    return json.loads(ran.stdout.partition("TOLD")[2])
 
 
 def lines(source):
@@ -134,13 +149,32 @@ AT = lines(SCRIPT)
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    return run(tmp_path_factory.mktemp("watched"), SCRIPT)
+def heard(tmp_path_factory):
+    """What is heard of both scripts."""
+    folder = tmp_path_factory.mktemp("watched")
+    (folder / "train.py").write_text(SCRIPT)
+    (folder / "eager.py").write_text(EAGER)
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    ran = subprocess.run(
+        [sys.executable, "-c", RUNS],
+        cwd=folder,
+        env=os.environ | quiet | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return json.loads(ran.stdout.partition("TOLD")[2])
 
 
-def test_what_is_watched_gives_what_it_gives_unwatched(told, tmp_path):
-    alone = run(tmp_path, SCRIPT, watched=False)["results"]
-    assert told["results"] == alone
+@pytest.fixture
+def told(heard):
+    return heard["train"]
+
+
+def test_what_is_watched_gives_what_it_gives_unwatched(heard):
+    alone = heard["alone"]
+    assert heard["train"]["results"] == alone
     assert alone["same"]
     assert alone["by"] == 0.5
     assert "doubled" in alone["names"]
@@ -212,37 +246,8 @@ def test_updates_epochs_and_gradients_are_heard(told):
     assert traces
 
 
-EAGER = """
-import tensorflow as tf
-
-w = tf.Variable(1.0)
-for _ in range(4):
-    with tf.GradientTape() as tape:
-        loss = w * w
-    w.assign_sub(0.1 * tape.gradient(loss, w))
-
-
-@tf.function
-def square(x):
-    return x * x  # @square
-
-
-for n in (1, 2, 3):
-    square(n)  # @again
-try:
-
-    @tf.function
-    def raises(x):
-        raise ValueError("lost")
-
-    raises(1)
-except ValueError:
-    seen = "raised"
-"""
-
-
-def test_a_loop_of_the_users_own_and_what_it_traces_again_is_heard(tmp_path):
-    told, at = run(tmp_path, EAGER), lines(EAGER)
+def test_a_loop_of_the_users_own_and_what_it_traces_again_is_heard(heard):
+    told, at = heard["eager"], lines(EAGER)
     assert (told["gradients"], told["updates"]) == (4, 4)
     assert told["epochs"] == []
     again = [one for one in told["traces"] if one["name"] == "square"]
