@@ -265,7 +265,7 @@ def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     training = (
         "a script that needs no arguments, or FILE.py:FUNCTION, as `perfkit diagnose` "
-        "takes them; or a saved profile, NAME.json"
+        "takes them"
     )
     _add(parser, "training", "FILE.py", training)
     _add(parser, "--steps", "N", "1 to 10; default 10", type=_integer, default=10)

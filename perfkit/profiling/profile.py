@@ -25,6 +25,8 @@ from perfkit.profiling import traces
 from perfkit.profiling.course import STEPPED, stepped
 from perfkit.profiling.traces import gathered
 
+MOST_STEPS, LONGEST_S = 10, 300.0
+_PREFIX = "perfkit-profile-"
 _MOST, _MOST_PARTS = 1000, 50
 _LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "held")
 
@@ -76,11 +78,6 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "a time is below 0"
 
 
-MOST_STEPS = 10
-LONGEST_S = 300.0
-_PREFIX = "perfkit-profile-"
-
-
 def profile(
     make_training: Callable[[], Any] | str | Path,
     /,
@@ -97,7 +94,7 @@ def profile(
 
     Args:
         make_training: The function as ``diagnose`` takes it, or
-            ``"FILE.py:make_training"``; or a saved profile, ``"NAME.json"``.
+            ``"FILE.py:make_training"``.
         steps: To trace, 1 to 10; more make a trace large, and tell nothing new.
         timeout: Seconds after which the training counts as hung.
         replay: A recorded profile of this very code to show in place of a run; see
@@ -109,10 +106,8 @@ def profile(
             Keras 3 on TensorFlow, or there is no such recording.
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
-        BadFileError: A file that is no profile.
+        BadFileError: The file of a recording that is no profile.
     """
-    if str(make_training).endswith(".json") and isinstance(make_training, str | Path):
-        return store.read(make_training, parse)
     _check(steps, timeout)
     made = maker(make_training)
     if where := replay_from(replay):

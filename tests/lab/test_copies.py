@@ -26,28 +26,13 @@ def notebook(*sources):
 
 
 @pytest.fixture
-def upstream(tmp_path):
-    """What is shipped: two notebooks, and what git is to ignore."""
-    root = tmp_path / "upstream"
+def root(tmp_path):
+    """A folder with what is shipped: two notebooks."""
+    root = tmp_path / "root"
     (root / "notebooks").mkdir(parents=True)
     (root / "notebooks" / NAME).write_text(notebook("import perfkit", "1 + 1"))
     (root / "notebooks" / "01_next.ipynb").write_text(notebook("2 + 2"))
-    shutil.copyfile(ROOT / ".gitignore", root / ".gitignore")
-    commit_all(root, "Ship")
     return root
-
-
-@pytest.fixture
-def clone(upstream):
-    root = upstream.with_name("clone")
-    git(upstream.parent, "clone", "--quiet", str(upstream), str(root))
-    return root
-
-
-def ship(upstream, *sources):
-    if sources:
-        (upstream / "notebooks" / NAME).write_text(notebook(*sources))
-    commit_all(upstream, "Ship")
 
 
 def start(root):
@@ -55,11 +40,10 @@ def start(root):
     return refresh(root / "notebooks", root / COPIES)
 
 
-def pull(upstream, clone, *sources):
-    """Ship what is newer, bring it into the clone and start; gives what that says."""
-    ship(upstream, *sources)
-    git(clone, "pull", "--quiet")
-    return start(clone)
+def ship(root, *sources):
+    """Ship a newer notebook and start; gives what that says."""
+    (root / "notebooks" / NAME).write_text(notebook(*sources))
+    return start(root)
 
 
 def run(path):
@@ -92,71 +76,64 @@ def notebooks(root):
     return sorted(path.name for path in (root / COPIES).glob("*.ipynb"))
 
 
-def test_running_every_notebook_leaves_a_clone_clean_and_a_pull_brings_the_newer(
-    upstream, clone
-):
-    assert start(clone) == (
+def test_running_every_notebook_leaves_a_clone_clean_and_brings_the_newer(root):
+    shutil.copyfile(ROOT / ".gitignore", root / ".gitignore")
+    commit_all(root, "Ship")
+    assert start(root) == (
         "Your notebooks are in my-notebooks/, which git leaves alone.",
     )
-    for path in (clone / COPIES).glob("*.ipynb"):
+    for path in (root / COPIES).glob("*.ipynb"):
         run(path)
-    assert git(clone, "status", "--porcelain") == ""
-    (told,) = pull(upstream, clone, "import perfkit", "3 + 3")
+    assert git(root, "status", "--porcelain") == ""
+    (told,) = ship(root, "import perfkit", "3 + 3")
     assert told == f"Replaced by a newer one, as you had changed no cell: {NAME}."
-    assert sources(clone / COPIES / NAME) == ["import perfkit", "3 + 3"]
-    assert sources(clone / COPIES / "01_next.ipynb") == ["2 + 2", ""]
-    assert start(clone) == ()
+    assert sources(root / COPIES / NAME) == ["import perfkit", "3 + 3"]
+    assert sources(root / COPIES / "01_next.ipynb") == ["2 + 2", ""]
+    assert start(root) == ()
 
 
-def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(upstream, clone):
-    start(clone)
-    mine = change(clone / COPIES / NAME)
-    assert start(clone) == ()
-    (told,) = pull(upstream, clone, "import perfkit", "3 + 3")
+def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(root):
+    start(root)
+    mine = change(root / COPIES / NAME)
+    assert start(root) == ()
+    (told,) = ship(root, "3 + 3")
     assert told == (
         f"There is a newer {NAME}: open {NEWER}; yours, which you changed, stays as "
         "it is."
     )
-    assert (clone / COPIES / NAME).read_bytes() == mine
-    assert sources(clone / COPIES / NEWER) == ["import perfkit", "3 + 3"]
-    assert start(clone) == ()
+    assert (root / COPIES / NAME).read_bytes() == mine
+    assert sources(root / COPIES / NEWER) == ["3 + 3"]
+    assert start(root) == ()
+    # Work in the newer one stays too.
+    assert "(newer)" in ship(root, "4 + 4")[0]
+    assert sources(root / COPIES / NEWER) == ["4 + 4"]
+    mine = change(root / COPIES / NEWER)
+    assert "(newer 2)" in ship(root, "5 + 5")[0]
+    assert (root / COPIES / NEWER).read_bytes() == mine
 
 
-def test_work_in_the_newer_one_stays_too(upstream, clone):
-    start(clone)
-    change(clone / COPIES / NAME)
-    pull(upstream, clone, "3 + 3")
-    assert "(newer)" in pull(upstream, clone, "4 + 4")[0]
-    assert sources(clone / COPIES / NEWER) == ["4 + 4"]
-    mine = change(clone / COPIES / NEWER)
-    assert "(newer 2)" in pull(upstream, clone, "5 + 5")[0]
-    assert (clone / COPIES / NEWER).read_bytes() == mine
+def test_a_new_notebook_appears_and_one_that_is_shipped_no_more_stays(root):
+    start(root)
+    (root / "notebooks" / NAME).rename(root / "notebooks" / "02_new.ipynb")
+    assert start(root) == ()
+    assert notebooks(root) == [NAME, "01_next.ipynb", "02_new.ipynb"]
 
 
-def test_a_new_notebook_appears_and_one_that_is_shipped_no_more_stays(upstream, clone):
-    start(clone)
-    (upstream / "notebooks" / NAME).rename(upstream / "notebooks" / "02_new.ipynb")
-    assert pull(upstream, clone) == ()
-    assert notebooks(clone) == [NAME, "01_next.ipynb", "02_new.ipynb"]
-
-
-def test_a_copy_that_was_deleted_comes_back_and_a_newer_one_beside_it_does_not(
-    upstream, clone
-):
-    start(clone)
-    (clone / COPIES / NAME).unlink()
-    start(clone)
-    change(clone / COPIES / NAME)
-    pull(upstream, clone, "3 + 3")
-    (clone / COPIES / NEWER).unlink()
-    assert start(clone) == ()
-    assert notebooks(clone) == [NAME, "01_next.ipynb"]
+def test_a_copy_that_was_deleted_comes_back_and_a_newer_one_beside_it_does_not(root):
+    start(root)
+    (root / COPIES / NAME).unlink()
+    start(root)
+    change(root / COPIES / NAME)
+    ship(root, "3 + 3")
+    (root / COPIES / NEWER).unlink()
+    assert start(root) == ()
+    assert notebooks(root) == [NAME, "01_next.ipynb"]
 
 
 @pytest.mark.fault(
     "lab", "SIGKILL", sees="The next start makes the copies that are missing."
 )
-def test_a_start_that_was_killed_is_gone_on_with(clone, monkeypatch):
+def test_a_start_that_was_killed_is_gone_on_with(root, monkeypatch):
     written = []
 
     def killed(path, data):
@@ -168,43 +145,43 @@ def test_a_start_that_was_killed_is_gone_on_with(clone, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(lab, "write_whole", killed)
         with pytest.raises(KeyboardInterrupt):
-            start(clone)
-    assert notebooks(clone) == [NAME]
-    assert start(clone) == ()
-    assert notebooks(clone) == [NAME, "01_next.ipynb"]
+            start(root)
+    assert notebooks(root) == [NAME]
+    assert start(root) == ()
+    assert notebooks(root) == [NAME, "01_next.ipynb"]
 
 
 @pytest.mark.parametrize(
     "spoiled", [b"", b"[1]", b"\x00", b'{"00_start_here.ipynb": 1}']
 )
-def test_where_nobody_knows_what_a_copy_was_made_from_it_stays(clone, spoiled):
-    start(clone)
-    mine = change(clone / COPIES / NAME)
-    (clone / COPIES / lab._MADE_FROM).write_bytes(spoiled)
-    assert "(newer)" in start(clone)[0]
-    assert (clone / COPIES / NAME).read_bytes() == mine
-    assert start(clone) == ()
+def test_where_nobody_knows_what_a_copy_was_made_from_it_stays(root, spoiled):
+    start(root)
+    mine = change(root / COPIES / NAME)
+    (root / COPIES / lab._MADE_FROM).write_bytes(spoiled)
+    assert "(newer)" in start(root)[0]
+    assert (root / COPIES / NAME).read_bytes() == mine
+    assert start(root) == ()
 
 
-def test_a_copy_that_is_no_notebook_any_more_stays(upstream, clone):
-    start(clone)
-    (clone / COPIES / NAME).write_bytes(b"\xffnotes")
-    pull(upstream, clone, "3 + 3")
-    assert (clone / COPIES / NAME).read_bytes() == b"\xffnotes"
+def test_a_copy_that_is_no_notebook_any_more_stays(root):
+    start(root)
+    (root / COPIES / NAME).write_bytes(b"\xffnotes")
+    ship(root, "3 + 3")
+    assert (root / COPIES / NAME).read_bytes() == b"\xffnotes"
 
 
 @pytest.mark.fault("lab", "two at once", sees="Each notebook has one copy.")
-def test_two_starts_at_once_make_each_copy_once(clone):
+def test_two_starts_at_once_make_each_copy_once(root):
     code = "import sys; from pathlib import Path; from perfkit.lab import *; "
     code += "refresh(Path(sys.argv[1]), Path(sys.argv[2]))"
-    places = (str(clone / "notebooks"), str(clone / COPIES))
+    places = (str(root / "notebooks"), str(root / COPIES))
     running = [
         subprocess.Popen([sys.executable, "-c", code, *places], cwd=ROOT)
         for _ in range(4)
     ]
     assert [process.wait() for process in running] == [0, 0, 0, 0]
-    assert notebooks(clone) == [NAME, "01_next.ipynb"]
-    known = json.loads((clone / COPIES / lab._MADE_FROM).read_text())
+    assert notebooks(root) == [NAME, "01_next.ipynb"]
+    known = json.loads((root / COPIES / lab._MADE_FROM).read_text())
     assert set(known) == {NAME, "01_next.ipynb"}
 
 
@@ -213,26 +190,26 @@ def test_two_starts_at_once_make_each_copy_once(clone):
     "read-only",
     sees="Make the folder one that you can write to, or copy it to one.",
 )
-def test_where_nothing_can_be_written_the_sentence_names_the_remedy(clone):
-    (clone / COPIES).touch()
+def test_where_nothing_can_be_written_the_sentence_names_the_remedy(root):
+    (root / COPIES).touch()
     with pytest.raises(BadFileError) as caught:
-        start(clone)
-    assert str(caught.value).startswith(f"Cannot write to {clone / COPIES} (")
-    assert f"make {clone} a folder that you can write to" in str(caught.value)
+        start(root)
+    assert str(caught.value).startswith(f"Cannot write to {root / COPIES} (")
+    assert f"make {root} a folder that you can write to" in str(caught.value)
 
 
-def test_the_pages_that_notebooks_link_to_come_along(upstream, clone):
-    start(clone)
+def test_the_pages_that_notebooks_link_to_come_along(root):
+    start(root)
     for page in ("# The map\n", "# A newer map\n"):
-        (upstream / "notebooks" / "README.md").write_text(page)
-        pull(upstream, clone)
-        assert (clone / COPIES / "README.md").read_text() == page
+        (root / "notebooks" / "README.md").write_text(page)
+        start(root)
+        assert (root / COPIES / "README.md").read_text() == page
 
 
-def test_copies_that_need_no_writing_are_not_written(clone, monkeypatch):
-    start(clone)
+def test_copies_that_need_no_writing_are_not_written(root, monkeypatch):
+    start(root)
     monkeypatch.setattr(lab, "write_whole", None)
-    assert start(clone) == ()
+    assert start(root) == ()
 
 
 def test_what_a_notebook_links_to_is_a_notebook_beside_it_or_on_the_web():
