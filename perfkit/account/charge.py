@@ -13,17 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from perfkit.account import sampler
 from perfkit.account.collect import RAW
 from perfkit.account.graph import Charged, Graphs
-from perfkit.account.places import Place
-from perfkit.account.sampler import CALLBACK, DATA, GRAPH, IMPORT, TRACED
+from perfkit.account.places import Kind, Place
 from perfkit.account.trace import Grid, Intervals, Window, is_python, read
 from perfkit.findings.account import COMPUTING, INPUT, PYTHON, SET_UP, THREAD, WAITING
 from perfkit.profiling.course import traces
 
 # What samples of a kind are charged as; all others are Python.
-_OF_SAMPLES = {sampler.COMPUTING: COMPUTING, TRACED: SET_UP, sampler.SET_UP: SET_UP}
+_OF_SAMPLES = {
+    Kind.COMPUTING: COMPUTING,
+    Kind.TRACED: SET_UP,
+    Kind.SET_UP: SET_UP,
+}
+# Samples of which only a trace tells what they are of.
+_IN_GRAPHS = (Kind.GRAPH, Kind.DATA)
 # A context with less of its seconds in windows borrows from those of its line.
 _ENOUGH_S = 0.03
 # A line that traced no more often than this did it once: a last batch is smaller.
@@ -162,7 +166,7 @@ class _Charging:
             # Nothing ran: a graph was being optimized, or one operation lasts longer.
             return
         grid = Grid(edges, active)
-        for place, call in {(p, c) for p, c, k, _ in labels if k in (GRAPH, DATA)}:
+        for place, call in {(p, c) for p, c, k, _ in labels if k in _IN_GRAPHS}:
             for near in (False, True):
                 context = place, call, near
                 self._split_context(window, grid, labels, context, steps, inputs)
@@ -179,11 +183,13 @@ class _Charging:
     ) -> None:
         place, call, near = context
         mine = [
-            p == place if near else (p, c) == (place, call) and k in (GRAPH, DATA)
+            p == place if near else (p, c) == (place, call) and k in _IN_GRAPHS
             for p, c, k, _ in labels
         ]
         here = grid.over(np.array(mine, float))
-        data = grid.over(np.array([kind == DATA for _, _, kind, _ in labels], float))
+        data = grid.over(
+            np.array([kind == Kind.DATA for _, _, kind, _ in labels], float)
+        )
         step_n, input_n, stage_n, wait_n, compile_n = grid.active
         busy = step_n > 0
         compiling = (compile_n > 0) & ~busy & (here > 0)
@@ -324,31 +330,31 @@ class _Charging:
         for index, seconds in self.seen["seconds"]:
             place, call, kind, repeats = self.keys[index]
             if place is None:
-                if kind == IMPORT:
+                if kind == Kind.IMPORT:
                     self.once_s += seconds
                 else:
                     self.elsewhere_s += seconds
                 continue
             share = 1.0
-            if (trained and not repeats) or kind == IMPORT:
+            if (trained and not repeats) or kind == Kind.IMPORT:
                 share = 0.0
-            elif kind == TRACED and trained:
+            elif kind == Kind.TRACED and trained:
                 share = retraced.get(place, 0.0)
-            elif kind == sampler.SET_UP and self.called.get(place) == 1:
+            elif kind == Kind.SET_UP and self.called.get(place) == 1:
                 share = 0.0
             self.once_s += (1 - share) * seconds
             self.once[place] += (1 - share) * seconds
             seconds *= share
             if not seconds:
                 continue
-            if kind in (GRAPH, DATA):
+            if kind in _IN_GRAPHS:
                 self._spread(place, call, kind, seconds)
             row = self.rows[place]
             row.calls[call][1] += seconds
-            if kind not in (GRAPH, DATA):
+            if kind not in _IN_GRAPHS:
                 row.seconds[_OF_SAMPLES.get(kind, PYTHON)] += seconds
-                row.eager_s += seconds * (kind == sampler.COMPUTING)
-            if kind == CALLBACK:
+                row.eager_s += seconds * (kind == Kind.COMPUTING)
+            if kind == Kind.CALLBACK:
                 # As long as it would have been in the windows, as all other parts.
                 row.parts[f"callback {call}"] += seconds * self.traced_s / sampled_s
 
@@ -376,7 +382,7 @@ class _Charging:
             if self.threads:
                 self._share_python(shares, place, 1.0, INPUT)
             else:
-                shares[place, COMPUTING if kind == GRAPH else WAITING] = 1.0
+                shares[place, COMPUTING if kind == Kind.GRAPH else WAITING] = 1.0
         for (to, of_share), share in shares.items():
             self.rows[to or place].seconds[of_share] += seconds * share / whole
         for to, share in self.starts.get((place, call, near), {}).items():

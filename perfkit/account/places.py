@@ -10,8 +10,19 @@ from typing import Any
 
 # A file and a line in it, from 1.
 Place = tuple[str, int]
-# What a frame of a library does, which the kind of a sample follows from.
-USER, TRACING, EXECUTING, WAITING, EAGER, SETTING_UP, IMPORTING, OTHER = range(8)
+
+
+class Kind:
+    """What a frame does, and so what a sample shows its line to do.
+
+    In a graph, or while data are waited for, only a trace tells what takes the time.
+    """
+
+    GRAPH, DATA, COMPUTING, TRACED = "graph", "data", "computing", "traced"
+    SET_UP, IMPORT, PYTHON, CALLBACK = "set-up", "import", "python", "callback"
+    # Frames alone: of the user's own, and of nothing that tells anything.
+    USER, OTHER = "user", ""
+
 
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _INSTALLED = tuple(
@@ -23,23 +34,22 @@ _STANDARD = tuple(
 )
 # Functions of TensorFlow that stand for a state of the thread, by the end of their
 # file's path: the public ones have wrappers that say nothing of what goes on.
-_TELLING = {
-    "framework/func_graph.py": {"func_graph_from_py_func": TRACING},
-    "polymorphic_function/tracing_compilation.py": {
-        "_create_concrete_function": TRACING,
-        "trace_function": TRACING,
-    },
-    "polymorphic_function/polymorphic_function.py": {
-        "_initialize": TRACING,
-        "experimental_get_compiler_ir": TRACING,
-    },
-    "polymorphic_function/concrete_function.py": {"__init__": TRACING},
-    "polymorphic_function/atomic_function.py": {
-        "call_flat": EXECUTING,
-        "call_preflattened": EXECUTING,
-        "__call__": EXECUTING,
-    },
-    "data/ops/iterator_ops.py": {"_next_internal": WAITING, "get_next": WAITING},
+_TELLING = dict.fromkeys(
+    (
+        "framework/func_graph.py func_graph_from_py_func",
+        "polymorphic_function/tracing_compilation.py _create_concrete_function",
+        "polymorphic_function/tracing_compilation.py trace_function",
+        "polymorphic_function/polymorphic_function.py _initialize",
+        "polymorphic_function/polymorphic_function.py experimental_get_compiler_ir",
+        "polymorphic_function/concrete_function.py __init__",
+    ),
+    Kind.TRACED,
+) | {
+    "polymorphic_function/atomic_function.py call_flat": Kind.GRAPH,
+    "polymorphic_function/atomic_function.py call_preflattened": Kind.GRAPH,
+    "polymorphic_function/atomic_function.py __call__": Kind.GRAPH,
+    "ops/iterator_ops.py _next_internal": Kind.DATA,
+    "ops/iterator_ops.py get_next": Kind.DATA,
 }
 _TENSOR = ("framework/ops.py", "framework/tensor.py")
 # A tensor that is read waits for the device that computes it.
@@ -50,40 +60,37 @@ class Places:
     """Tells the user's code from all other, by its file."""
 
     def __init__(self) -> None:
-        self._roles: dict[CodeType, int] = {}
+        self._roles: dict[CodeType, str] = {}
         self._own: dict[str, bool] = {}
 
     def is_own(self, file: str) -> bool:
         """Whether a file holds code of the user's: no library's, none of ours."""
-        known = self._own.get(file)
-        if known is None:
-            known = self._own[file] = _is_own(file)
-        return known
+        if file not in self._own:
+            self._own[file] = _is_own(file)
+        return self._own[file]
 
-    def role(self, code: CodeType) -> int:
-        """What a frame with this code does."""
+    def role(self, code: CodeType) -> str:
+        """What a frame with this code does, as ``Kind`` has it."""
         role = self._roles.get(code)
         if role is None:
             role = self._roles[code] = self._role_of(code)
         return role
 
-    def _role_of(self, code: CodeType) -> int:
+    def _role_of(self, code: CodeType) -> str:
         file = code.co_filename.replace(os.sep, "/")
         if file.startswith("<frozen importlib"):
-            return IMPORTING
+            return Kind.IMPORT
         if self.is_own(code.co_filename):
-            return USER
+            return Kind.USER
         if "/tensorflow/" not in file:
-            return OTHER
+            return Kind.OTHER
         name = file.rpartition("/")[2]
         if name.startswith("gen_"):
-            return SETTING_UP if name == "gen_dataset_ops.py" else EAGER
+            return Kind.SET_UP if name == "gen_dataset_ops.py" else Kind.COMPUTING
         if file.endswith(_TENSOR) and code.co_name in _READS:
-            return EXECUTING
-        for end, names in _TELLING.items():
-            if file.endswith(end):
-                return names.get(code.co_name, OTHER)
-        return OTHER
+            return Kind.GRAPH
+        end = "/".join(file.split("/")[-2:])
+        return _TELLING.get(f"{end} {code.co_name}", Kind.OTHER)
 
     def place(self, frame: FrameType | None, made: Any = None) -> Place | None:
         """The innermost line of the user's in a stack; None where there is none.
@@ -94,7 +101,7 @@ class Places:
                 it does.
         """
         for one in outwards(frame):
-            if self.role(one.f_code) != USER:
+            if self.role(one.f_code) != Kind.USER:
                 continue
             makes = made is not None and one.f_code.co_name == "__init__"
             if makes and one.f_locals.get("self") is made:

@@ -10,28 +10,10 @@ from itertools import chain, islice, tee
 from types import FrameType
 from typing import Any, NamedTuple
 
-from perfkit.account.places import (
-    EAGER,
-    EXECUTING,
-    IMPORTING,
-    SETTING_UP,
-    TRACING,
-    USER,
-    WAITING,
-    Place,
-    Places,
-    outwards,
-    place_of,
-)
+from perfkit.account.places import Kind, Place, Places, outwards, place_of
 from perfkit.account.watch import Watch
 
 EVERY_S = 0.005
-# What a sample's line does. In a graph, or while data are waited for, only a trace
-# tells what the time goes into.
-GRAPH, DATA, PYTHON, COMPUTING, TRACED, SET_UP, IMPORT, CALLBACK = (
-    *("graph", "data", "python", "computing", "traced", "set-up", "import"),
-    "callback",
-)
 _WRAPPERS = frozenset({"error_handler", "wrapper", "wrapped", "call", "init"})
 _MOST_WRAPPERS = 8
 
@@ -42,7 +24,7 @@ class Key(NamedTuple):
     Attributes:
         place: Line; None where no code of the user's is on the stack.
         call: Public function of a library that the line called; "" for its own Python.
-        kind: One of the constants above.
+        kind: One of ``Kind``.
         repeats: Whether it was seen after gradients were taken for the first time.
     """
 
@@ -118,7 +100,7 @@ class Sampler:
         self.samples += 1
         if self.window is None:
             self.seconds[key] += spent
-            self.imports_s += spent * (key.kind == IMPORT)
+            self.imports_s += spent * (key.kind == Kind.IMPORT)
         else:
             self.window.append((time.time(), key))
         self.taken_s += time.perf_counter() - now
@@ -130,7 +112,7 @@ class Sampler:
         if leaf is None:
             return None
         key = self._key_of(leaf)
-        if key.kind in (GRAPH, DATA, PYTHON):
+        if key.kind in (Kind.GRAPH, Kind.DATA, Kind.PYTHON):
             self._look_beside(frames, spent)
         return key
 
@@ -156,54 +138,57 @@ class Sampler:
 
     def _key_of(self, leaf: FrameType) -> Key:
         role_of = self.places.role
-        roles = set[int]()
+        roles = set[str]()
         # From the leaf outwards, up to the line of the user's.
         inside: list[FrameType] = []
         user: FrameType | None = None
         for frame in outwards(leaf):
             role = role_of(frame.f_code)
-            if role == TRACING:
+            if role == Kind.TRACED:
                 # What is traced is the doing of the line that called for it.
                 user = None
-            if user is None and role == USER:
+            if user is None and role == Kind.USER:
                 user = frame
             elif user is None:
                 inside.append(frame)
                 roles.add(role)
         repeats = bool(self.watch.trained_at)
-        if user is not None:
-            place = place_of(user)
-        elif self.home is not None:
-            place = self.home
-        else:
-            kind = IMPORT if IMPORTING in roles else PYTHON
+        place = place_of(user) if user is not None else self.home
+        if place is None:
+            kind = Kind.IMPORT if Kind.IMPORT in roles else Kind.PYTHON
             return Key(None, "", kind, repeats)
         name, call = _call(inside)
         if call != self._call:
             self._call, self._executed = call, False
-        first_run = _function_call(inside)
-        if TRACING in roles:
-            self._traced = first_run
-            return Key(place, name, TRACED, repeats)
+        kind = self._kind(roles, _function_call(inside))
+        if kind == Kind.OTHER:
+            callback = _callback(inside)
+            if made := self.watch.callbacks.get(id(callback)):
+                return Key(made, type(callback).__name__, Kind.CALLBACK, repeats)
+            kind = self._kind_of_leaf(role_of(leaf.f_code), leaf.f_code.co_name)
+        return Key(place, name, kind, repeats)
+
+    def _kind(self, roles: set[str], function_call: FrameType | None) -> str:
+        """What the frames of libraries do together, if one of them tells."""
+        if Kind.TRACED in roles:
+            self._traced = function_call
+            return Kind.TRACED
         if self._traced is not None:
             # TensorFlow optimizes a graph, and XLA compiles it, as it first runs.
-            if first_run is self._traced and EXECUTING in roles:
-                return Key(place, name, TRACED, repeats)
+            if function_call is self._traced and Kind.GRAPH in roles:
+                return Kind.TRACED
             self._traced = None
-        if roles & {EXECUTING, WAITING}:
-            self._executed = True
-            return Key(place, name, GRAPH if EXECUTING in roles else DATA, repeats)
-        if IMPORTING in roles:
-            return Key(place, name, IMPORT, repeats)
-        callback = _callback(inside)
-        if made := self.watch.callbacks.get(id(callback)):
-            return Key(made, type(callback).__name__, CALLBACK, repeats)
-        leaf_role = role_of(leaf.f_code)
-        if leaf_role == SETTING_UP or (call and not self._executed):
-            return Key(place, name, SET_UP, repeats)
-        if leaf_role == EAGER or leaf.f_code.co_name == "quick_execute":
-            return Key(place, name, COMPUTING, repeats)
-        return Key(place, name, PYTHON, repeats)
+        for kind in (Kind.GRAPH, Kind.DATA, Kind.IMPORT):
+            if kind in roles:
+                self._executed = self._executed or kind != Kind.IMPORT
+                return kind
+        return Kind.OTHER
+
+    def _kind_of_leaf(self, role: str, name: str) -> str:
+        if role == Kind.SET_UP or (self._call and not self._executed):
+            return Kind.SET_UP
+        is_eager = role == Kind.COMPUTING or name == "quick_execute"
+        return Kind.COMPUTING if is_eager else Kind.PYTHON
 
 
 def processor_seconds() -> dict[int, float]:

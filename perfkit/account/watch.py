@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from perfkit.account.makers import note_makers
-from perfkit.account.places import USER, Place, Places, place_of
+from perfkit.account.places import Kind, Place, Places, place_of
 from perfkit.diagnosis.tracing import Tracing
 
 # In the name of a dataset, before the number of the stage.
@@ -193,7 +193,7 @@ class Watch:
         @functools.wraps(original)
         def call(*args: Any, **named: Any) -> Any:
             frame = sys._getframe(1)
-            if places.role(frame.f_code) == USER:
+            if places.role(frame.f_code) == Kind.USER:
                 place = place_of(frame)
                 calls[place, name] += 1
                 if compiled:

@@ -7,8 +7,8 @@ import pytest
 
 from perfkit.account import collect
 from perfkit.account.collect import _progress, _raw, _Windows
-from perfkit.account.places import Places
-from perfkit.account.sampler import GRAPH, IMPORT, Key, Sampler
+from perfkit.account.places import Kind, Places
+from perfkit.account.sampler import Key, Sampler
 from perfkit.account.watch import Watch
 from perfkit.diagnosis.maker import InFile
 from perfkit.diagnosis.script import WholeScript
@@ -128,7 +128,10 @@ def test_what_was_seen_is_written_as_json(windows):
     made, clock, watch = windows
     watch.steps = 100
     run(made, clock, 5.0)
-    key, other = Key(("train.py", 3), "fit", GRAPH, True), Key(None, "", IMPORT, False)
+    key, other = (
+        Key(("train.py", 3), "fit", Kind.GRAPH, True),
+        Key(None, "", Kind.IMPORT, False),
+    )
     made.sampler.seconds.update({key: 2.0, other: 1.0})
     made.traced[0]["samples"] = [(101.0, key), (101.5, other)]
     raw = json.loads(json.dumps(_raw(made.sampler, made, 5.0)))
@@ -143,11 +146,11 @@ def test_what_was_seen_is_written_as_json(windows):
 
 def test_meanwhile_the_lines_that_take_most_are_told():
     seconds = {
-        Key(("train.py", n), call, GRAPH, True): float(n)
+        Key(("train.py", n), call, Kind.GRAPH, True): float(n)
         for n in range(10)
         for call in ("fit", "")
     }
-    seconds[Key(None, "", IMPORT, False)] = 99.0
+    seconds[Key(None, "", Kind.IMPORT, False)] = 99.0
     told = _progress(SimpleNamespace(seconds=seconds), 4.0)
     assert told["spent_s"] == 4.0
     assert [line for _, line, _ in told["rows"]] == [9, 8, 7, 6, 5, 4, 3, 2]

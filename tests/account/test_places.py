@@ -12,7 +12,7 @@ import pytest
 
 import perfkit
 from perfkit.account import places
-from perfkit.account.places import Places, outwards, place_of
+from perfkit.account.places import Kind, Places, outwards, place_of
 
 
 def touched(path):
@@ -85,21 +85,21 @@ LIBRARY = os.path.join(os.sep, "x", "site-packages", "tensorflow", "python")
 @pytest.mark.parametrize(
     ("file", "name", "role"),
     [
-        ("framework/func_graph.py", "func_graph_from_py_func", places.TRACING),
-        ("framework/func_graph.py", "wrapper", places.OTHER),
-        ("eager/polymorphic_function/concrete_function.py", "__init__", places.TRACING),
-        ("eager/polymorphic_function/atomic_function.py", "f", places.OTHER),
+        ("framework/func_graph.py", "func_graph_from_py_func", Kind.TRACED),
+        ("framework/func_graph.py", "wrapper", Kind.OTHER),
+        ("eager/polymorphic_function/concrete_function.py", "__init__", Kind.TRACED),
+        ("eager/polymorphic_function/atomic_function.py", "f", Kind.OTHER),
         (
             "eager/polymorphic_function/atomic_function.py",
             "call_flat",
-            places.EXECUTING,
+            Kind.GRAPH,
         ),
-        ("data/ops/iterator_ops.py", "_next_internal", places.WAITING),
-        ("framework/ops.py", "numpy", places.EXECUTING),
-        ("framework/ops.py", "shape", places.OTHER),
-        ("ops/gen_math_ops.py", "mat_mul", places.EAGER),
-        ("ops/gen_dataset_ops.py", "map_dataset", places.SETTING_UP),
-        ("ops/math_ops.py", "matmul", places.OTHER),
+        ("data/ops/iterator_ops.py", "_next_internal", Kind.DATA),
+        ("framework/ops.py", "numpy", Kind.GRAPH),
+        ("framework/ops.py", "shape", Kind.OTHER),
+        ("ops/gen_math_ops.py", "mat_mul", Kind.COMPUTING),
+        ("ops/gen_dataset_ops.py", "map_dataset", Kind.SET_UP),
+        ("ops/math_ops.py", "matmul", Kind.OTHER),
     ],
 )
 def test_a_frame_of_tensorflow_says_what_it_does(file, name, role):
@@ -109,7 +109,7 @@ def test_a_frame_of_tensorflow_says_what_it_does(file, name, role):
 
 def test_imports_are_told_by_pythons_own_frames():
     code = importlib._bootstrap._find_and_load.__code__
-    assert Places().role(code) == places.IMPORTING
+    assert Places().role(code) == Kind.IMPORT
 
 
 def test_the_innermost_line_of_the_users_is_the_place(tmp_path):

@@ -11,19 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from perfkit.account import sampler as sampling
-from perfkit.account.places import Places
-from perfkit.account.sampler import (
-    CALLBACK,
-    COMPUTING,
-    DATA,
-    GRAPH,
-    IMPORT,
-    PYTHON,
-    SET_UP,
-    TRACED,
-    Key,
-    Sampler,
-)
+from perfkit.account.places import Kind, Places
+from perfkit.account.sampler import Key, Sampler
 from perfkit.account.watch import Watch
 
 PACKAGES = os.path.join(os.sep, "x", "site-packages")
@@ -128,22 +117,22 @@ TRAINS = ("mine", "train", 9)
 @pytest.mark.parametrize(
     ("frames", "place", "call", "kind"),
     [
-        ([MINE_AT_7], 7, "", PYTHON),
+        ([MINE_AT_7], 7, "", Kind.PYTHON),
         # A library is at work for the line that called it, the innermost one.
-        ([MINE_AT_7, CONCATENATE], 7, "concatenate", PYTHON),
-        ([("mine", "run", 3), MINE_AT_7, CONCATENATE], 7, "concatenate", PYTHON),
+        ([MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
+        ([("mine", "run", 3), MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
         # What only wraps a function does not name it.
-        ([MINE_AT_7, WRAPPER, FIT, CALLED, RUNS], 7, "fit", GRAPH),
+        ([MINE_AT_7, WRAPPER, FIT, CALLED, RUNS], 7, "fit", Kind.GRAPH),
         # A trace belongs to the line that called for it.
         ([TRAINS, FIT, CALLED, TRACES, ("mine", "call", 55), CONCATENATE], 9, "fit",
-         TRACED),
+         Kind.TRACED),
         # Imports are told whoever asks for them.
-        ([("mine", "top", 2), IMPORTS], 2, "", IMPORT),
-        ([IMPORTS], None, "", IMPORT),
-        ([CONCATENATE], None, "", PYTHON),
+        ([("mine", "top", 2), IMPORTS], 2, "", Kind.IMPORT),
+        ([IMPORTS], None, "", Kind.IMPORT),
+        ([CONCATENATE], None, "", Kind.PYTHON),
         # Operations one by one are computing, and datasets are set up.
-        ([("mine", "step", 4), MATMUL], 4, "mat_mul", COMPUTING),
-        ([("mine", "step", 4), DATASET], 4, "map_dataset", SET_UP),
+        ([("mine", "step", 4), MATMUL], 4, "mat_mul", Kind.COMPUTING),
+        ([("mine", "step", 4), DATASET], 4, "map_dataset", Kind.SET_UP),
     ],
 )  # fmt: skip
 def test_a_sample_is_of_a_line_a_call_and_a_kind(look, mine, frames, place, call, kind):
@@ -154,13 +143,13 @@ def test_a_sample_is_of_a_line_a_call_and_a_kind(look, mine, frames, place, call
 @pytest.mark.parametrize(
     ("outer", "chains", "kinds"),
     [
-        ([TRAINS, FIT], [[CALLED, RUNS], [NEXT]], [GRAPH, DATA]),
+        ([TRAINS, FIT], [[CALLED, RUNS], [NEXT]], [Kind.GRAPH, Kind.DATA]),
         # What Keras does before a graph first runs is set-up.
         ([TRAINS, PREDICT], [[WRAPPED], [CALLED, RUNS], [WRAPPED]],
-         [SET_UP, GRAPH, PYTHON]),
+         [Kind.SET_UP, Kind.GRAPH, Kind.PYTHON]),
         # The first run of a traced function is part of its trace, and no other.
-        ([TRAINS, FIT, CALLED], [[TRACES], [RUNS]], [TRACED, TRACED]),
-        ([TRAINS, FIT], [[CALLED, TRACES], [CALLED, RUNS]], [TRACED, GRAPH]),
+        ([TRAINS, FIT, CALLED], [[TRACES], [RUNS]], [Kind.TRACED, Kind.TRACED]),
+        ([TRAINS, FIT], [[CALLED, TRACES], [CALLED, RUNS]], [Kind.TRACED, Kind.GRAPH]),
     ],
 )  # fmt: skip
 def test_what_a_call_does_depends_on_what_it_did(look, mine, outer, chains, kinds):
@@ -178,10 +167,10 @@ def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
     watch.callbacks[id(made)] = (mine, 12)
     outer = [(mine, "train", 9), FIT]
     _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], watch=watch, myself=made)
-    assert key == Key((mine, 12), "ModelCheckpoint", CALLBACK, False)
+    assert key == Key((mine, 12), "ModelCheckpoint", Kind.CALLBACK, False)
     # One that nobody is known to have made is part of `fit`.
     _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], myself=made)
-    assert key == Key((mine, 9), "fit", PYTHON, False)
+    assert key == Key((mine, 9), "fit", Kind.PYTHON, False)
 
 
 def test_what_is_seen_after_the_first_gradient_repeats(look, mine):
@@ -252,7 +241,7 @@ def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
     stop = Stop([(mine, "step", 7)])
     stop.wait()
     one = Sampler(Watch(Places()), stop.ident, _last=100.0)
-    key = Key((mine, 7), "", PYTHON, False)
+    key = Key((mine, 7), "", Kind.PYTHON, False)
     one.sample()  # looks at 100, and is through at 101
     one.sample()  # from 100 to 102
     assert one.seconds == {key: 2.0}
