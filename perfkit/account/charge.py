@@ -74,7 +74,7 @@ class Row:
     backward_s: float = 0.0
     starting_s: float = 0.0
     eager_s: float = 0.0
-    traces: list[list[Any]] = field(default_factory=list)
+    traces: list[dict[str, Any]] = field(default_factory=list)
     stages: list[int] = field(default_factory=list)
     elements: int = 0
 
@@ -404,7 +404,8 @@ class _Charging:
                 self.rows[tuple(place)].backward_s += 0.0
         for (place, name), each in self.traces.items():
             if len(each) > _FEW_TRACES:
-                self.rows[place].traces.append([name, len(each), sum(each)])
+                about = {"name": name, "count": len(each), "seconds": sum(each)}
+                self.rows[place].traces.append(about)
 
     def _add_beside(self) -> None:
         if not self.traced_s:
@@ -439,10 +440,8 @@ class _Charging:
     def _as_note(self) -> dict[str, Any]:
         rows = []
         for place, row in self.rows.items():
-            row.calls = {n: v for n, v in row.calls.items() if n or v[0]}
             types = sorted(row.types.items(), key=lambda t: -t[1][1])[:_MOST_TYPES]
-            row.types = dict(types)
-            rows.append({"place": place} | vars(row))
+            rows.append({"place": place} | vars(row) | {"types": dict(types)})
         return {
             "rows": rows,
             "once_s": self.once_s,

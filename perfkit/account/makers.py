@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from perfkit.account.places import Place, Places
@@ -32,40 +33,35 @@ def note_makers(
     It is given the object, its kind as ``MADE`` has it, and the line that made it, None
     where no line of the user's did.
     """
+
+    def hear(kind: str, made: Any, frame: FrameType) -> None:
+        heard(made, kind, places.place(frame, made))
+
     for kind, path in MADE.items():
         module, _, name = path.rpartition(".")
-        _hear(getattr(importlib.import_module(module), name), kind, places, heard)
+        owner = getattr(importlib.import_module(module), name)
+        _after_init(owner, functools.partial(hear, kind))
 
 
 def note_stages(places: Places, heard: Callable[[Any, Place], object]) -> None:
     """Call ``heard`` for each stage of ``tf.data`` that a line of the user's makes."""
     import tensorflow as tf
 
-    dataset: Any = tf.data.Dataset
-    original = dataset.__init__
+    def hear(dataset: Any, frame: FrameType) -> None:
+        if place := places.place(frame):
+            heard(dataset, place)
 
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **named: Any) -> None:
-        original(self, *args, **named)
-        if place := places.place(sys._getframe(1)):
-            heard(self, place)
-
-    dataset.__init__ = init
+    _after_init(tf.data.Dataset, hear)
 
 
-def _hear(
-    owner: Any,
-    kind: str,
-    places: Places,
-    heard: Callable[[Any, str, Place | None], object],
-) -> None:
+def _after_init(owner: Any, hear: Callable[[Any, FrameType], object]) -> None:
     original = owner.__init__
 
     # Keras reads the names of its parameters: the first one has to be this.
     @functools.wraps(original)
     def init(self: Any, *args: Any, **named: Any) -> None:
         original(self, *args, **named)
-        heard(self, kind, places.place(sys._getframe(1), self))
+        hear(self, sys._getframe(1))
 
     init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     owner.__init__ = init

@@ -184,13 +184,8 @@ class AccountSession:
         lines, index = _lines(told, names)
         told["places"] = [*index]
         stages = tuple(
-            Stage(
-                path=one["path"],
-                line=index.get(tuple(one["place"] or ()), -1),
-                given=one["given"],
-                out=one["out"],
-            )
-            for one in told["stages"][:_MOST_STAGES]
+            Stage(line=index.get(tuple(stage.pop("place") or ()), -1), **stage)
+            for stage in told["stages"][:_MOST_STAGES]
         )
         account = Account(
             training=name_of(self._maker),
@@ -255,22 +250,19 @@ def _lines(
     """The most expensive lines, and the number of each by its place."""
     once = {(file, line): spent for file, line, spent in told["once"]}
     rows = [row for row in told["rows"] if row["place"]]
-    rows.sort(key=lambda row: -sum(row["seconds"].values()))
-    places: list[tuple[str, int]] = [tuple(row["place"]) for row in rows[:_MOST_LINES]]
-    lines = (
-        _line(row, names, once.get(place, 0.0), told["signatures"])
-        for row, place in zip(rows, places, strict=False)
-    )
-    return tuple(lines), {place: number for number, place in enumerate(places)}
+    rows = sorted(rows, key=lambda row: -sum(row["seconds"].values()))[:_MOST_LINES]
+    lines = tuple(_line(row, names, once, told["signatures"]) for row in rows)
+    return lines, {tuple(row["place"]): number for number, row in enumerate(rows)}
 
 
 def _line(
-    row: dict[str, Any], names: Names, once_s: float, signatures: list[Any]
+    row: dict[str, Any], names: Names, once: dict[Any, float], signatures: list[Any]
 ) -> Line:
     place: tuple[str, int] = tuple(row["place"])
     file, cell, number = names.told(*place)
     # Both in the seconds of the windows.
-    traced, calls = sum(row["parts"].values()), row["calls"].items()
+    traced, parts = sum(row["parts"].values()), row["parts"]
+    calls = [call for call in row["calls"].items() if call[0]]
     return Line(
         file=file,
         cell=cell,
@@ -280,22 +272,16 @@ def _line(
         calls=tuple(
             Call(name=name, count=int(count), seconds=spent)
             for name, (count, spent) in sorted(calls, key=lambda one: -one[1][1])[:8]
-            if name
         ),
         types=tuple((name, n) for name, (n, _) in row["types"].items()),
-        parts=tuple(sorted(row["parts"], key=lambda part: -row["parts"][part])[:8]),
+        parts=tuple(sorted(parts, key=lambda part: -parts[part])[:8]),
         backward=row["backward_s"] / traced if traced else 0.0,
         traces=tuple(
-            Retraced(
-                name=name,
-                count=count,
-                seconds=spent,
-                because=_changed(signatures, name),
-            )
-            for name, count, spent in row["traces"][:4]
+            Retraced(**trace, because=_changed(signatures, trace["name"]))
+            for trace in row["traces"][:4]
         ),
         stages=tuple(n for n in row["stages"][:50] if n < _MOST_STAGES),
-        once_s=once_s,
+        once_s=once.get(place, 0.0),
         **{name: row[name] for name in _OF_ROWS},
     )
 

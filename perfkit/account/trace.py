@@ -5,6 +5,7 @@ executor's event around them says whose function they are part of. Those of the 
 are nested, and carry the number that ``watch`` gave to their stage.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -327,8 +328,8 @@ def _thread(
         key=lambda event: (event.offset_ps, -event.duration_ps),
     )
     owners: list[tuple[int, int]] = []
-    nested: list[list[Any]] = []
-    thunks: list[list[Any]] = []
+    nested: list[tuple[int, int, tuple[int, bool]]] = []
+    thunks: list[tuple[int, int, str]] = []
     called = ("", -1)
     for event in events:
         kind, offset = kinds[event.metadata_id], event.offset_ps
@@ -346,15 +347,13 @@ def _thread(
             path = names[event.metadata_id]
             stage = _stage(path, _text(event, name_stat, texts))
             reading.counts[stage[0], path] += 1
-            _unwind(nested, offset, base, reading)
-            nested.append([until, stage, offset])
+            nested.append((offset, until, stage))
         elif kind == "thunk":
             name = _text(event, hlo_stat, texts)
             module = _text(event, module_stat, texts)
             if name and module:
-                _unwind(thunks, offset, base, reading)
                 operation = reading.modules.get((module, name), name)
-                thunks.append([until, operation, offset])
+                thunks.append((offset, until, operation))
         elif kind == "wait":
             reading.waits.append((begin, end, 0))
         elif kind == "captured":
@@ -366,33 +365,33 @@ def _thread(
                 reading.functions[_number(event, id_stat)] = _function(called[0])
         elif kind == "compile":
             reading.compiles.append((begin, end, 0))
-    _unwind(nested, float("inf"), base, reading)
-    _unwind(thunks, float("inf"), base, reading)
+    for first, last, (number, works) in _alone(nested):
+        if number >= 0 and works:
+            span = base + first / 1e12, base + last / 1e12
+            reading.stages.append((*span, number))
+    for first, last, operation in _alone(thunks):
+        span = base + first / 1e12, base + last / 1e12
+        reading.waiting.append((operation, "XLA", 0, *span, False))
 
 
-def _unwind(
-    nested: list[list[Any]], until: float, base: float, reading: _Reading
-) -> None:
-    """End what is over, and cut what is open where another one begins within it."""
-    while nested and nested[-1][0] <= until:
-        end, work, last = nested.pop()
-        _cut(work, base + last / 1e12, base + end / 1e12, reading)
-        if nested:
-            nested[-1][2] = max(nested[-1][2], end)
-    if nested and until != float("inf"):
-        _, work, last = nested[-1]
-        _cut(work, base + last / 1e12, base + until / 1e12, reading)
-        nested[-1][2] = until
+def _alone(nested: list[Any]) -> Iterator[tuple[float, float, Any]]:
+    """Stretches of nested intervals in which nothing within them is at work.
 
-
-def _cut(work: Any, begin: float, end: float, reading: _Reading) -> None:
-    """Note a stretch in which nothing within a stage, or a thunk, is at work."""
-    if end <= begin:
-        return
-    if isinstance(work, str):
-        reading.waiting.append((work, "XLA", 0, begin, end, False))
-    elif work[0] >= 0 and work[1]:
-        reading.stages.append((begin, end, work[0]))
+    Args:
+        nested: Begin, end and whose it is, by their begins, the longer first.
+    """
+    around: list[tuple[float, Any]] = []
+    last = 0.0
+    for begin, end, whose in [*nested, (math.inf, math.inf, None)]:
+        while around and around[-1][0] <= begin:
+            until, outer = around.pop()
+            if last < until:
+                yield last, until, outer
+            last = max(last, until)
+        if around and last < begin:
+            yield last, begin, around[-1][1]
+        around.append((end, whose))
+        last = begin
 
 
 def _stage(path: str, name: str) -> tuple[int, bool]:

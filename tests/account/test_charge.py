@@ -169,7 +169,7 @@ def test_a_function_traced_again_and_again_is_set_up_that_repeats(seen):
     found = seen.charge()
     assert rows(found) == {FIT: {"set-up": 6.0}}
     assert found["once_s"] == pytest.approx(2.0)
-    assert row(found, FIT)["traces"] == [["f", 4, 6.0]]
+    assert row(found, FIT)["traces"] == [{"name": "f", "count": 4, "seconds": 6.0}]
 
 
 def test_set_up_of_one_call_was_done_once_and_of_many_it_repeats(seen):

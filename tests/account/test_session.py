@@ -152,7 +152,7 @@ def test_rows_become_lines_the_most_expensive_first(path, names):
         parts={"layer a": 1.0, "layer b": 3.0},
         types={"MatMul": (2.0, 1.0)},
         stages=[0, 5000],
-        traces=[["f", 4, 1.0]],
+        traces=[{"name": "f", "count": 4, "seconds": 1.0}],
     )
     rows = [row((str(path), 2), {"Python": 1.0}), row(None, {"input": 9.0}), first]
     told = {"rows": rows, "once": [[str(path), 3, 0.5]], "signatures": []}
