@@ -23,7 +23,7 @@ from perfkit.account.collect import (
     collect,
 )
 from perfkit.account.files import save
-from perfkit.account.makers import Names
+from perfkit.account.places import Names
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import assigned, digest, name_of
 from perfkit.errors import PerfkitError, RunError

@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from perfkit.account.makers import note_makers
-from perfkit.account.places import Kind, Place, Places, place_of
+from perfkit.account.places import Kind, Place, Places, note_makers, place_of
 from perfkit.diagnosis.tracing import Tracing
 
 # In the name of a dataset, before the number of the stage.

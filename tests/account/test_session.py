@@ -12,7 +12,7 @@ from perfkit import cli
 from perfkit.account import session as sessions
 from perfkit.account.collect import UNCONTAINED, collect
 from perfkit.account.files import parse, save
-from perfkit.account.makers import Names
+from perfkit.account.places import Names
 from perfkit.account.session import AccountSession
 from perfkit.accounts import open_lines
 from perfkit.diagnosis.maker import digest, maker

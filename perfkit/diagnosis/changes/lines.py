@@ -9,8 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from perfkit.account.makers import Names, note_makers
-from perfkit.account.places import Place, Places
+from perfkit.account.places import Names, Place, Places, note_makers
 from perfkit.diagnosis.change import LINE, Change, Untested
 from perfkit.diagnosis.facts import Facts, open_shapes
 from perfkit.diagnosis.failure import known

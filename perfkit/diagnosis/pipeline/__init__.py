@@ -8,8 +8,7 @@ and all before it count as the source, which nobody takes apart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from perfkit.account.makers import Names, note_stages
-from perfkit.account.places import Place, Places
+from perfkit.account.places import Names, Place, Places, note_stages
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
 # the class, ours for the kind, the method that makes one, and its arguments.
