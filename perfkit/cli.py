@@ -157,11 +157,8 @@ def _lines(asked: Namespace) -> int:
     )
     found = opened if isinstance(opened, Account) else watch(opened, _display())
     _show_report(found, asked, stderr=asked.json == "-")
-    if asked.json == "-":
-        print(to_json(found))
-    elif asked.json:
-        with _writing(asked.json):
-            Path(asked.json).write_text(to_json(found) + "\n", encoding="utf-8")
+    if asked.json:
+        _write_json(to_json(found), asked.json)
     if unsaved := getattr(opened, "unsaved", ""):
         raise RunError(unsaved)
     if found.stopped:
@@ -265,14 +262,15 @@ def _profile(asked: Namespace) -> int:
         print(to_json(made))
     else:
         _show_report(made, asked)
-    if asked.json not in (None, "-"):
-        save(made, asked.json)
+        if asked.json:
+            save(made, asked.json)
     _draw(made, asked.chart)
     return DONE
 
 
 def _watched(session: Watched[Recorded], asked: Namespace) -> int:
     """Run a session, show and write what it found; return the exit code."""
+    from perfkit.findings.store import to_json
     from perfkit.runs import watch
 
     try:
@@ -291,13 +289,21 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
         typed = shlex.quote(_as_typed(finding.path))
         sayer(_console())(f"For a page to send: perfkit export {typed}", whole=True)
     if asked.json:
-        _write_json(finding, asked.json)
+        _write_json(to_json(finding), asked.json)
     if session.unsaved:
         raise RunError(session.unsaved)
     if finding.stopped:
         return INTERRUPTED
     known = finding.timings or getattr(finding, "account", None)
     return DONE if known else FAILED
+
+
+_NO_CHART = {
+    "account": "An account has no chart of its own: `perfkit export` makes a page of "
+    "it, with its lines and their bars.",
+    "passport": "A passport has no chart of its own: `perfkit compare A.json B.json -o "
+    "PAGE.html` draws two.",
+}
 
 
 def _show(asked: Namespace) -> int:
@@ -307,19 +313,10 @@ def _show(asked: Namespace) -> int:
 
     found = load(asked.file)
     _show_report(found, asked)
-    if isinstance(found, Account):
-        if asked.chart:
-            raise BadParameterError(
-                "An account has no chart of its own: `perfkit export` makes a page of "
-                "it, with its lines and their bars."
-            )
-    elif not isinstance(found, Passport):
+    if not isinstance(found, Account | Passport):
         _draw(found, asked.chart)
     elif asked.chart:
-        raise BadParameterError(
-            "A passport has no chart of its own: `perfkit compare A.json B.json -o "
-            "PAGE.html` draws two."
-        )
+        raise BadParameterError(_NO_CHART[found.kind])
     return DONE
 
 
@@ -483,14 +480,12 @@ def _draw(found: Recorded | Profile, where: str | None) -> None:
             chart(found).save(where)
 
 
-def _write_json(finding: Recorded, where: str) -> None:
-    from perfkit.findings.store import to_json
-
+def _write_json(text: str, where: str) -> None:
     if where == "-":
-        print(to_json(finding))
+        print(text)
         return
     with _writing(where):
-        Path(where).write_text(to_json(finding) + "\n", encoding="utf-8")
+        Path(where).write_text(text + "\n", encoding="utf-8")
 
 
 @contextmanager
