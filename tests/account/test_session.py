@@ -20,6 +20,7 @@ from perfkit.diagnosis.script import whole_script
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.measure.tick import Note
 from tests.account.accounts import account, whole
+from tests.export.books import book, code, write
 
 BUDGET = 6.0
 MODEL = """
@@ -92,23 +93,20 @@ def test_what_is_no_training_and_no_budget_is_refused(here, name, budget, said):
 def shown(monkeypatch, capsys, found, *arguments):
     """What `perfkit lines` says where this is what a session finds."""
     monkeypatch.setattr("perfkit.accounts.open_lines", lambda *_, **__: found)
-    code = cli.main(["lines", "train.py", *arguments])
-    return code, capsys.readouterr()
+    return cli.main(["lines", "train.py", *arguments]), capsys.readouterr()
 
 
 def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, capsys):
-    code, said = shown(monkeypatch, capsys, whole())
-    assert code == 0
+    ended, said = shown(monkeypatch, capsys, whole())
+    assert ended == 0
     assert said.out.startswith("Read each file once.")
-    code, said = shown(monkeypatch, capsys, whole(), "--json", "-")
-    assert (code, json.loads(said.out)["kind"]) == (0, "account")
+    ended, said = shown(monkeypatch, capsys, whole(), "--json", "-")
+    assert (ended, json.loads(said.out)["kind"]) == (0, "account")
     assert "Read each file once." in said.err
-    code, _ = shown(monkeypatch, capsys, whole(), "--json", "x.json")
+    shown(monkeypatch, capsys, whole(), "--json", "x.json")
     assert parse((here / "x.json").read_bytes(), "x") == whole()
-    code, said = shown(monkeypatch, capsys, account(elsewhere_s=0.0))
-    assert code == 1
-    code, said = shown(monkeypatch, capsys, replace(whole(), stopped=True))
-    assert code == 130
+    assert shown(monkeypatch, capsys, account(elsewhere_s=0.0))[0] == 1
+    assert shown(monkeypatch, capsys, replace(whole(), stopped=True))[0] == 130
 
 
 def row(place, seconds, **more):
@@ -285,30 +283,11 @@ def test_a_training_that_a_function_makes_is_trained_and_looked_at(here, monkeyp
 
 
 @pytest.mark.measures
-def test_lines_of_a_notebook_have_the_numbers_of_their_cells(here):
-    def cell(text):
-        return {
-            **{"cell_type": "code", "metadata": {}, "outputs": []},
-            **{"execution_count": None, "source": textwrap.dedent(text)},
-        }
-
+def test_stop_keeps_what_was_seen_and_lines_of_a_notebook_are_those_of_cells(
+    here, monkeypatch
+):
     fits = "# Train.\nwhile True:\n    model.fit(x, y, verbose=0)\n"
-    text = {"cell_type": "markdown", "metadata": {}, "source": "# A title"}
-    book = {
-        **{"nbformat": 4, "nbformat_minor": 4, "metadata": {}},
-        "cells": [text, cell(MODEL), text, cell(fits)],
-    }
-    (here / "train.ipynb").write_text(json.dumps(book))
-    found = looked(here / "train.ipynb", saves=False).finding
-    (fit,) = (one for one in found.lines if one.called("fit"))
-    assert (fit.file, fit.cell, fit.line) == ("train.ipynb", 2, 3)
-    assert fit.code.strip() == "model.fit(x, y, verbose=0)"
-    assert "code cell 2, line 3" in fit.where
-
-
-@pytest.mark.measures
-def test_stop_keeps_what_was_seen(here, monkeypatch):
-    path = script(here, "while True:\n    model.fit(x, y, verbose=0)\n")
+    path = write(book("# A title", code(MODEL), code(fits)), here / "train.ipynb")
     session = AccountSession(maker(path, read=whole_script), budget=60.0, saves=False)
     told = []
     # As soon as a line was told: its script has run for a second.
@@ -318,9 +297,13 @@ def test_stop_keeps_what_was_seen(here, monkeypatch):
     for _ in session.events():
         if any(told):
             session.stop()
-    assert session.finding.stopped
-    assert session.finding.samples > 0
-    assert not session.finding.ended
+    found = session.finding
+    assert (found.stopped, found.ended) == (True, False)
+    assert found.samples > 0
+    (fit,) = (one for one in found.lines if one.called("fit"))
+    assert (fit.file, fit.cell, fit.line) == ("train.ipynb", 2, 3)
+    assert fit.code.strip() == "model.fit(x, y, verbose=0)"
+    assert "code cell 2, line 3" in fit.where
 
 
 @pytest.mark.measures
@@ -339,12 +322,11 @@ def test_a_script_without_a_step_to_swap_is_diagnosed_by_its_account(here, capsy
         list(map(step, range(10**6)))
         """,
     )
-    code = cli.main(["diagnose", "train.py", "--budget", "20"])
+    ended = cli.main(["diagnose", "train.py", "--budget", "20"])
     said = capsys.readouterr()
-    assert code == 0, said.err
+    assert ended == 0, said.err
     assert "train.py" in said.out
     (path,) = (here / "perfkit-findings").glob("*.json")
     found = perfkit.load(path)
     assert found.account.lines
     assert "o change was tried" in found.verdict.much
-    assert os.listdir(here / "perfkit-findings")
