@@ -187,9 +187,7 @@ class _Charging:
             for p, c, k, _ in labels
         ]
         here = grid.over(np.array(mine, float))
-        data = grid.over(
-            np.array([kind == Kind.DATA for _, _, kind, _ in labels], float)
-        )
+        data = grid.over(np.array([k == Kind.DATA for _, _, k, _ in labels], float))
         step_n, input_n, stage_n, wait_n, compile_n = grid.active
         busy = step_n > 0
         compiling = (compile_n > 0) & ~busy & (here > 0)
@@ -275,9 +273,8 @@ class _Charging:
             for function, operations in self.graphs.operations.items()
             if name[0] in operations or plain in operations
         }
-        if any(function.startswith("Dataset_") for function in functions):
-            return True
-        return not functions & self.graphs.trains
+        of_data = any(function.startswith("Dataset_") for function in functions)
+        return of_data or not functions & self.graphs.trains
 
     def _charged(self, name: tuple[str, str, str, bool]) -> Charged:
         operation, _, function, of_input = name

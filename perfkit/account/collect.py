@@ -72,7 +72,10 @@ def _collect(
         yield Note(UNCONTAINED, uncontained_in_words(why))
     watch = Watch(Places())
     watch.begin()
-    running = _Running(maker)
+    errors: list[BaseException] = []
+    # It ends with the process.
+    running = threading.Thread(target=_run, args=(maker, errors), daemon=True)
+    running.start()
     sampler = Sampler(watch, running.ident or 0, _home(maker))
     sys.setswitchinterval(_SWITCH_S)
     windows = _Windows(sampler, seconds, Path(folder))
@@ -94,11 +97,10 @@ def _collect(
                 break
     ended = not running.is_alive()
     windows.close()
-    error = running.error
-    if error is not None and not sampler.has_user:
-        raise error
+    if errors and not sampler.has_user:
+        raise errors[0]
     raw = _raw(sampler, windows, time.perf_counter() - began)
-    raw |= {"ended": ended, "error": failure.in_short(error) if error else ""}
+    raw |= {"ended": ended, "error": failure.in_short(errors[0]) if errors else ""}
     Path(folder, RAW).write_text(json.dumps(raw))
     yield Note(SEEN, True)
 
@@ -115,26 +117,17 @@ def _home(maker: Callable[[], Any]) -> Place | None:
     return None
 
 
-class _Running(threading.Thread):
-    """The training, as it is, in a thread that ends with the process."""
-
-    def __init__(self, maker: Callable[[], Any]) -> None:
-        super().__init__(daemon=True)
-        self._maker = maker
-        self.error: BaseException | None = None
-        self.start()
-
-    def run(self) -> None:
-        """Run it to its end."""
-        stand_in()
-        try:
-            returned = self._maker()
-            if isinstance(returned, tuple):
-                training = handed_over(returned)
-                callbacks = training.arguments["callbacks"]
-                training.fit(callbacks, epochs=training.epochs or _ENDLESS)
-        except BaseException as error:
-            self.error = error
+def _run(maker: Callable[[], Any], errors: list[BaseException]) -> None:
+    """Run a training to its end, as it is."""
+    stand_in()
+    try:
+        returned = maker()
+        if isinstance(returned, tuple):
+            training = handed_over(returned)
+            callbacks = training.arguments["callbacks"]
+            training.fit(callbacks, epochs=training.epochs or _ENDLESS)
+    except BaseException as error:
+        errors.append(error)
 
 
 @dataclass

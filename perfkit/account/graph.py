@@ -51,7 +51,11 @@ class Graphs:
     """The operations of all graphs that were traced.
 
     Args:
-        operations: By function and name: place, layers, in_fit, elements.
+        operations: By function and name. Of each the innermost line of the user's that
+            made it, None for nobody's; how many layers of Keras that line called, one
+            within the other; whether Keras's own loop made it; the elements of its
+            result, 0 where that is not known; and what of Keras made it: ``"metric"``,
+            ``"loss"``, ``"optimizer"``, or "" for all else.
         made: Lines that made an object, by kind and name.
         trains: Functions that take gradients.
     """

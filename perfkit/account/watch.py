@@ -16,7 +16,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from perfkit.account.places import Kind, Place, Places, note_makers, place_of
 from perfkit.diagnosis.tracing import Tracing
@@ -33,23 +33,8 @@ _MOST_OPERATIONS = 200_000
 ENOUGH_UPDATES = 20
 
 
-class Operation(NamedTuple):
-    """An operation of a graph.
-
-    Attributes:
-        place: The innermost line of the user's that made it; None for nobody's.
-        layers: How many layers of Keras that line called, one within the other.
-        in_fit: Whether Keras's own loop made it.
-        part: What of Keras made it: ``"metric"``, ``"loss"``, ``"optimizer"``; "" for
-            all else.
-        elements: Of its result; 0 where that is not known.
-    """
-
-    place: Place | None
-    layers: int
-    in_fit: bool
-    elements: int
-    part: str = ""
+# An operation of a graph; see ``graph.Graphs``.
+Operation = tuple[Place | None, int, bool, int, str]
 
 
 @dataclass
@@ -292,8 +277,7 @@ class Watch:
 
     def _charged(self, operation: Any) -> Operation:
         place, layers, in_fit, part = None, 0, False, ""
-        stack = operation.traceback
-        for frame in reversed(_frames(stack)):
+        for frame in reversed(_frames(operation.traceback)):
             file = frame.filename
             if self.places.is_own(file):
                 place = file, frame.lineno
@@ -302,9 +286,9 @@ class Watch:
                 layers += frame.name == "__call__"
             elif file.endswith(_TRAINER):
                 in_fit = True
-            elif found := _PART.search(file):
-                part = part or _PARTS[found[1]]
-        return Operation(place, layers, in_fit, _elements(operation), part)
+            elif match := _PART.search(file):
+                part = part or _PARTS[match[1]]
+        return place, layers, in_fit, _elements(operation), part
 
 
 def _frames(stack: Any) -> list[Any]:
