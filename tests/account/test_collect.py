@@ -67,11 +67,10 @@ def test_five_windows_are_spread_over_a_training(windows):
     made, clock, watch = windows
     watch.steps = 100
     run(made, clock, 31.0)
-    began = [round(one["started"] - 100) for one in made.traced]
-    assert len(began) == 5
-    assert began == sorted(began)
-    assert began[0] <= 4
-    assert began[-1] >= 20
+    first, *others, last = [round(one["started"] - 100) for one in made.traced]
+    assert len(others) == 3
+    assert first <= 4
+    assert last >= 20
     assert made.is_done
     # All of them with what it costs to write them are a tenth, about.
     assert made.looking_s <= 0.1 * 30 + 0.5
@@ -79,13 +78,11 @@ def test_five_windows_are_spread_over_a_training(windows):
 
 def test_nothing_is_traced_before_it_trains_or_while_it_traces(windows):
     made, clock, watch = windows
-    run(made, clock, 10.0)
-    assert made.traced == []
-    assert not made.is_done
-    watch.is_tracing = True
-    watch.steps = 100
-    run(made, clock, 12.0)
-    assert made.traced == []
+    for until in (10.0, 12.0):
+        run(made, clock, until)
+        assert made.traced == []
+        assert not made.is_done
+        watch.is_tracing, watch.steps = True, 100
     watch.is_tracing = False
     run(made, clock, 20.0)
     assert made.traced
@@ -94,18 +91,14 @@ def test_nothing_is_traced_before_it_trains_or_while_it_traces(windows):
 def test_what_never_trains_is_traced_late(windows):
     made, clock, _ = windows
     run(made, clock, 29.9)
-    assert made.traced
     assert made.traced[0]["started"] >= 100 + 0.7 * 30
 
 
-def test_windows_that_take_long_to_write_are_few(windows):
+def test_windows_that_take_long_to_write_are_few(windows, monkeypatch):
     made, clock, watch = windows
     watch.steps = 100
-    Traced.costs, before = 4.0, Traced.costs
-    try:
-        run(made, clock, 40.0)
-    finally:
-        Traced.costs = before
+    monkeypatch.setattr(Traced, "costs", 4.0)
+    run(made, clock, 40.0)
     assert 1 <= len(made.traced) <= 2
     assert made.is_done
 
