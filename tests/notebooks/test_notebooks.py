@@ -143,27 +143,21 @@ def test_a_notebook_shows_recordings_from_top_to_bottom(path, tmp_path, monkeypa
     assert "not run here" in shown(notebook)
 
 
-def test_the_first_notebook_shows_the_verdict_a_table_and_its_progress(executed):
-    notebook, folder = executed(ROOT / "notebooks" / "00_start_here.ipynb")
-    (file,) = folder.glob("perfkit-findings/*.json")
-    finding = store.load(file)
-    page = shown(notebook)
-    assert html.escape(finding.verdict.headline) in page
-    assert "<table>" in page
-    variants = {trial.variant for trial in finding.trials} - {CONTROL}
-    assert len(variants) > 4
-    assert all(html.escape(one) in page for one in variants)
-    (told,) = [o for o in outputs(notebook) if o.output_type == "display_data"]
-    progress = told["data"]["text/plain"]
-    assert re.fullmatch(r"Finished: \d+ trials in \d+ s", progress)
-
-
 def test_the_first_notebook_answers_in_its_first_cell_and_the_rest_is_folded(executed):
     notebook, folder = executed(ROOT / "notebooks" / "00_start_here.ipynb")
     _, first, *rest = notebook.cells
     (file,) = folder.glob("perfkit-findings/*.json")
+    finding = store.load(file)
+    page = shown(notebook)
+    assert "<table>" in page
+    variants = {trial.variant for trial in finding.trials} - {CONTROL}
+    assert len(variants) > 4
+    assert all(html.escape(one) in page for one in variants)
     *_, answer = first.outputs
-    assert html.escape(store.load(file).verdict.headline) in answer.data["text/html"]
+    assert html.escape(finding.verdict.headline) in answer.data["text/html"]
+    (told,) = [o for o in outputs(notebook) if o.output_type == "display_data"]
+    progress = told["data"]["text/plain"]
+    assert re.fullmatch(r"Finished: \d+ trials in \d+ s", progress)
     # What is folded stays so when all cells are run, and the page where it is.
     headings = [cell for cell in rest if cell.source.startswith("## ")]
     assert headings[0] is rest[0]

@@ -48,27 +48,18 @@ def followed(steps, script, most=10_000):
     return course
 
 
-def test_steps_are_timed_before_and_after_those_that_are_traced():
+def test_steps_are_timed_before_and_after_those_that_are_traced_and_marked():
     script = Scripted(0.01, traced=0.03)
-    course = followed(4, script)
-    assert course.timed.traced == pytest.approx([0.03] * 4)
+    course = followed(3, script)
+    assert course.timed.traced == pytest.approx([0.03] * 3)
     assert course.timed.untraced == pytest.approx([0.01] * 20)
-
-
-def test_each_traced_step_is_marked_and_none_besides():
-    script = Scripted(0.01)
-    followed(3, script)
     within = script.heard[script.heard.index("start") + 1 : script.heard.index("stop")]
     assert within == [
         *("begin 0", "end 0", "begin 1", "end 1", "begin 2", "end 2", "sync")
     ]
     assert not [what for what in script.heard if what.startswith("begin")][3:]
-
-
-def test_the_device_is_done_before_the_time_of_a_block_is_taken():
-    script = Scripted(0.01)
-    followed(2, script)
-    # The end of the warm-up takes two, then one for each block.
+    # The device is done before a time is taken: twice at the end of the warm-up, then
+    # once for each block.
     assert script.heard.count("sync") == 2 + 10 + 1 + 10
 
 
@@ -92,9 +83,7 @@ def test_data_that_end_where_a_step_was_to_begin_make_no_step():
     for _ in "ab":
         course.end()
         assert course.made == 1
-
-
-def test_nothing_is_asked_once_it_is_over():
+    # Nothing is asked once it is over.
     course = followed(1, Scripted(0.01))
     made = course.made
     course.begin()

@@ -78,14 +78,11 @@ def test_xprof_finds_the_steps_their_operations_and_the_stages_of_the_input(made
     assert made.cost > 0
 
 
-def test_a_machine_without_a_gpu_is_told_so(made):
+def test_a_machine_without_a_gpu_is_told_so_and_it_is_read_again(made, tmp_path):
     assert made.kernels().empty
     assert made.missing["kernels"].startswith("TensorFlow computes on no GPU here")
     assert made.memory().empty
     assert made.missing["memory"].startswith("The trace holds nothing of the memory")
-
-
-def test_what_was_really_traced_is_read_again_as_it_was(made, tmp_path):
     assert perfkit.load(profile.save(made, tmp_path / "steps.json")) == made
 
 
