@@ -281,8 +281,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
-    kind = _number_or_auto if "auto" in budget else _number
-    _add(parser, "--budget", "SECONDS", budget, type=kind)
+    _add(parser, "--budget", "SECONDS", budget, type=_number)
     _add(parser, "--json", "FILE", "also write the finding here; - for stdout")
     _add(parser, "--seed", "N", "where random order starts", type=_integer)
     _add(parser, "--out", "FOLDER", "where findings go (perfkit-findings)")
@@ -398,35 +397,25 @@ def _metavar(parameter: Parameter) -> str:
     return "N" if parameter.type in _NUMBERS else "TEXT"
 
 
-def _number_or_auto(text: str) -> float | str:
-    return text if text == "auto" else _number(text)
-
-
-def _number(text: str) -> float | str:
+def _reading(kind: Callable[[str], float]) -> Callable[[str], float | str]:
     """Read a number; what is none is left for the check that has the better words."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
+
+    def read(text: str) -> float | str:
+        try:
+            return kind(text)
+        except ValueError:
+            return text
+
+    return read
 
 
-def _integer(text: str) -> int | str:
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-def _share(text: str) -> float | str:
-    """Read ``"5%"`` as 0.05; what is none is left for who has the better words."""
+def _from_percent(text: str) -> float:
+    """Read ``"5%"`` as 0.05; without its sign 0.05 might be meant as either."""
     number, sign, rest = text.partition("%")
-    try:
-        # Without its sign 0.05 might be meant as either.
-        return float(number) / 100 if sign and not rest else text
-    except ValueError:
-        return text
+    return float(number if sign and not rest else "") / 100
 
 
+_number, _integer, _share = _reading(float), _reading(int), _reading(_from_percent)
 _NUMBERS: dict[type, Callable[[str], float | str]] = {int: _integer, float: _number}
 
 

@@ -43,13 +43,14 @@ class Meter:
 
     def __init__(self) -> None:
         self._examples, self._seconds = 0, 0.0
-        self._before = (0, 0.0)
+        # The same when the rate was last taken.
+        self._taken = (0, 0.0)
         self._from: float | None = None
         self._first = True
 
     def __bool__(self) -> bool:
         """Whether there is news since it was last taken."""
-        return self._seconds > 0
+        return self._seconds > self._taken[1]
 
     def begin(self) -> None:
         """Begin another trial."""
@@ -68,17 +69,14 @@ class Meter:
     @property
     def rate(self) -> float | None:
         """Of all that was read; None before there is one."""
-        examples, seconds = self._before
-        seconds += self._seconds
-        return (examples + self._examples) / seconds if seconds else None
+        return self._examples / self._seconds if self._seconds else None
 
     def take(self) -> float:
         """The rate since it was last taken; NaN where there is none."""
-        rate = self._examples / self._seconds if self._seconds else math.nan
-        examples, seconds = self._before
-        self._before = examples + self._examples, seconds + self._seconds
-        self._examples, self._seconds = 0, 0.0
-        return rate
+        examples, seconds = self._taken
+        self._taken = self._examples, self._seconds
+        spent = self._seconds - seconds
+        return (self._examples - examples) / spent if spent else math.nan
 
 
 @dataclass

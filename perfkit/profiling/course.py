@@ -8,7 +8,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -140,41 +140,6 @@ class Asked:
     last: bool = False
 
 
-@dataclass
-class Timed:
-    """Seconds of steps.
-
-    Attributes:
-        untraced: Of a step, for each block of steps without the tracer.
-        traced: Of each traced step.
-    """
-
-    untraced: list[float] = field(default_factory=list)
-    traced: list[float] = field(default_factory=list)
-
-
-def plan(steps: int, profiler: Marks, timed: Timed) -> Generator[Asked, float, None]:
-    """Ask for one step after another; each is answered by its seconds.
-
-    Args:
-        steps: In a block, and in the trace.
-        profiler: Is started and stopped between two steps.
-        timed: Gets the seconds, as soon as they are known.
-    """
-    usual = yield from _warm_up()
-    blocks = max(1, min(_MOST_BLOCKS, int(_SIDE_S / (steps * usual or _SIDE_S))))
-    for _ in range(blocks):
-        timed.untraced.append((yield from _block(steps)))
-    profiler.start()
-    traced = []
-    for number in range(steps):
-        traced.append((yield Asked(number, last=number == steps - 1)))
-    profiler.stop()
-    timed.traced = traced
-    for _ in range(blocks):
-        timed.untraced.append((yield from _block(steps)))
-
-
 def _warm_up() -> Generator[Asked, float, float]:
     """Ask for steps until they are warm; returns the seconds of the last one."""
     made, spent = 0, 0.0
@@ -186,25 +151,18 @@ def _warm_up() -> Generator[Asked, float, float]:
     return (yield Asked(last=True))
 
 
-def _block(steps: int) -> Generator[Asked, float, float]:
-    """Ask for steps; returns the mean of their seconds."""
-    spent = 0.0
-    for number in range(steps):
-        spent += yield Asked(last=number == steps - 1)
-    return spent / steps
-
-
 class Course:
     """Follows a plan through a training that tells where its steps begin and end.
 
     Args:
-        steps: To trace.
-        profiler: Records them.
+        steps: In the trace, and in each block that is timed without it.
+        profiler: Records them; it is started and stopped between two steps.
         sync: Waits until the device has done what it was given.
         clock: Gives seconds.
 
     Attributes:
-        timed: What is known by now.
+        untraced: Seconds of a step, for each block of steps without the tracer.
+        traced: Seconds of each traced step.
         made: Steps that have ended.
         over: Whether no more steps are wanted.
     """
@@ -216,12 +174,36 @@ class Course:
         sync: Callable[[], object],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.timed, self.made, self.over = Timed(), 0, False
-        self._profiler, self._sync, self._clock = profiler, sync, clock
-        self._plan = plan(steps, profiler, self.timed)
+        self.untraced, self.traced = list[float](), list[float]()
+        self.made, self.over = 0, False
+        self._steps, self._profiler = steps, profiler
+        self._sync, self._clock = sync, clock
+        self._plan = self._follow()
         self._asked = next(self._plan)
         self._began: float | None = None
         self._mark = contextlib.ExitStack()
+
+    def _follow(self) -> Generator[Asked, float, None]:
+        """Ask for one step after another; each is answered by its seconds."""
+        usual = yield from _warm_up()
+        whole = self._steps * usual or _SIDE_S
+        blocks = range(max(1, min(_MOST_BLOCKS, int(_SIDE_S / whole))))
+        for _ in blocks:
+            self.untraced.append(sum((yield from self._block())) / self._steps)
+        self._profiler.start()
+        traced = yield from self._block(traced=True)
+        self._profiler.stop()
+        self.traced = traced
+        for _ in blocks:
+            self.untraced.append(sum((yield from self._block())) / self._steps)
+
+    def _block(self, *, traced: bool = False) -> Generator[Asked, float, list[float]]:
+        """Ask for steps; returns the seconds of each."""
+        seconds = []
+        for number in range(self._steps):
+            last = number == self._steps - 1
+            seconds.append((yield Asked(number if traced else None, last=last)))
+        return seconds
 
     def begin(self) -> None:
         """A step begins."""
@@ -267,8 +249,7 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note
     marks = Marks(folder)
     course = Course(steps, marks, wait)
     at_a_time = _run(maker, course)
-    timed = course.timed
-    if not timed.traced:
+    if not course.traced:
         raise BadParameterError(
             f"The data were used up after {course.made} steps, before {steps} could be "
             "traced; ask for fewer steps, or repeat the data."
@@ -278,8 +259,8 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note
     yield Note(
         STEPPED,
         {
-            "untraced_s": timed.untraced,
-            "traced_s": timed.traced,
+            "untraced_s": course.untraced,
+            "traced_s": course.traced,
             "at_a_time": at_a_time,
             "gpus": len(tf.config.list_physical_devices("GPU")),
             "said": marks.said,

@@ -51,8 +51,8 @@ def followed(steps, script, most=10_000):
 def test_steps_are_timed_before_and_after_those_that_are_traced_and_marked():
     script = Scripted(0.01, traced=0.03)
     course = followed(3, script)
-    assert course.timed.traced == pytest.approx([0.03] * 3)
-    assert course.timed.untraced == pytest.approx([0.01] * 20)
+    assert course.traced == pytest.approx([0.03] * 3)
+    assert course.untraced == pytest.approx([0.01] * 20)
     within = script.heard[script.heard.index("start") + 1 : script.heard.index("stop")]
     assert within == [
         *("begin 0", "end 0", "begin 1", "end 1", "begin 2", "end 2", "sync")
@@ -95,5 +95,5 @@ def test_what_was_traced_is_kept_although_the_data_end_then():
     script = Scripted(1.0)
     # Three and two to warm up, two blocks of one, and the trace of one.
     course = followed(1, script, most=3 + 2 + 2 + 1)
-    assert course.timed.traced == [1.0]
-    assert course.timed.untraced == [1.0, 1.0]
+    assert course.traced == [1.0]
+    assert course.untraced == [1.0, 1.0]
