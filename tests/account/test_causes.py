@@ -167,10 +167,7 @@ CASES = {
         of(but(UNROLLED, operations=400.0)),
         of(but(UNROLLED, parts=("optimizer adam",))),
     ],
-    "jacobian": [
-        of(JACOBIAN),
-        of(calling(JACOBIAN, ("gradient", 40, 3.0))),
-    ],
+    "jacobian": [of(JACOBIAN), of(calling(JACOBIAN, ("gradient", 40, 3.0)))],
     "dense-update": [
         of(UPDATES),
         of(but(UPDATES, elements=1000)),
@@ -200,10 +197,7 @@ CASES = {
         of(but(SOLVES, types=(("MatMul", 1.0),))),
         of(but(SOLVES, seconds={"computing": 0.5})),
     ],
-    "metric": [
-        of(METRIC),
-        of(but(METRIC, parts=("loss mse",))),
-    ],
+    "metric": [of(METRIC), of(but(METRIC, parts=("loss mse",)))],
     "thrown-away": [
         of(SLOW_INPUT, kinds=["Filter", "Map"], given=800, out=100),
         of(SLOW_INPUT, kinds=["Filter", "Map"], given=110, out=100),
@@ -260,14 +254,8 @@ CASES = {
         of(calling(COPIES, ("reshape", 400, 3.0))),
         of(but(COPIES, seconds={"Python": 0.5})),
     ],
-    "pandas-rows": [
-        of(PANDAS),
-        of(but(PANDAS, seconds={"Python": 1.0})),
-    ],
-    "files-read-again": [
-        of(FILES),
-        of(but(FILES, seconds={"Python": 1.0})),
-    ],
+    "pandas-rows": [of(PANDAS), of(but(PANDAS, seconds={"Python": 1.0}))],
+    "files-read-again": [of(FILES), of(but(FILES, seconds={"Python": 1.0}))],
     "python-between-steps": [
         of(OWN),
         of(but(OWN, seconds={"Python": 3.0})),
