@@ -48,21 +48,15 @@ def _counted() -> dict[str, list[float]]:
 
 @dataclass
 class Row:
-    """What one line takes.
+    """What one line takes; ``perfkit.findings.account.Line`` says more of each.
 
     Attributes:
-        seconds: By kind.
-        beside_s: Seconds of the input that no step waited for.
         calls: Of public functions: how often, and seconds.
-        operations: In each update of the weights.
-        types: Of operations: how many in each update, and seconds of all windows.
-        parts: What its operations are part of, such as ``"layer conv2d"``.
-        backward_s: Seconds of its computing that are the backward pass's.
-        starting_s: Seconds in which operations were started and none ran.
-        eager_s: Seconds of its computing outside of any graph.
-        traces: How often a function was traced for it again, and seconds.
-        stages: Of the input, by number.
-        elements: Of the largest result of an optimizer's operation.
+        operations: Of all windows, then in each update of the weights.
+        types: Of operations: how many, as above, and seconds of all windows.
+        parts: Seconds of windows by what its operations are part of.
+        backward_s: Seconds of windows that are the backward pass's.
+        traces: Functions that were traced for it again and again.
     """
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))

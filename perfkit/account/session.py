@@ -12,16 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from perfkit import __version__, units
-from perfkit.account import causes
+from perfkit.account import causes, collect
 from perfkit.account.charge import charge
-from perfkit.account.collect import (
-    PROGRESS,
-    SEEN,
-    STOP,
-    UNCONTAINED,
-    USUAL_S,
-    collect,
-)
 from perfkit.account.files import save
 from perfkit.account.places import Names
 from perfkit.diagnosis import failure
@@ -81,7 +73,7 @@ class AccountSession:
         self,
         training: Callable[[], Any],
         *,
-        budget: float = USUAL_S,
+        budget: float = collect.USUAL_S,
         most: float | None = None,
         folder: Path | None = None,
         source: bool = True,
@@ -134,7 +126,7 @@ class AccountSession:
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             noted = yield from self._collect(folder)
             told = yield from self._charged(folder)
-        told["uncontained"] = noted.get(UNCONTAINED, "")
+        told["uncontained"] = noted.get(collect.UNCONTAINED, "")
         found = self._account(told, recorded)
         self.finding = found
         if self._saves:
@@ -144,24 +136,25 @@ class AccountSession:
                 self.unsaved = str(error)
 
     def _collect(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
-        work = functools.partial(collect, self._maker, self.budget, folder, self._most)
+        arguments = self._maker, self.budget, folder, self._most
+        work = functools.partial(collect.collect, *arguments)
         running = launcher().start(work, 0, Limits(silence=_SILENCE_S))
         notes: dict[str, Any] = {}
-        stop = Path(folder, STOP)
+        stop = Path(folder, collect.STOP)
         try:
-            while running.outcome is None and SEEN not in notes:
+            while running.outcome is None and collect.SEEN not in notes:
                 for message in running.poll(_SLICE_S):
                     if message[0] == "note":
                         notes[message[1]] = message[2]
                 if self._stopped.is_set() and not stop.exists():
                     # What was seen by then is written down first.
                     stop.touch()
-                told = notes.get(PROGRESS, {})
+                told = notes.get(collect.PROGRESS, {})
                 yield Progress(float(told.get("spent_s", 0.0)), self.budget)
                 yield Preparing(_doing(told))
         finally:
             running.kill("stopped", "was stopped")
-        if SEEN not in notes:
+        if collect.SEEN not in notes:
             remedy = "give it a larger budget"
             raise failure.run_error(
                 notes, running.outcome or "stopped", running.message, remedy

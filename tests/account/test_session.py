@@ -272,7 +272,7 @@ def collected_in_the_open(*given):
 @pytest.mark.measures
 def test_a_training_that_a_function_makes_is_trained_and_looked_at(here, monkeypatch):
     # As where nothing keeps it from files.
-    monkeypatch.setattr(sessions, "collect", collected_in_the_open)
+    monkeypatch.setattr(sessions.collect, "collect", collected_in_the_open)
     session = looked(made_by_hand, folder=here)
     found = session.finding
     assert found.updates > 0
