@@ -1,5 +1,4 @@
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -210,12 +209,3 @@ def test_copies_that_need_no_writing_are_not_written(root, monkeypatch):
     start(root)
     monkeypatch.setattr(lab, "write_whole", None)
     assert start(root) == ()
-
-
-def test_what_a_notebook_links_to_is_a_notebook_beside_it_or_on_the_web():
-    shipped = {path.name for path in (ROOT / "notebooks").glob("*.[im]*")}
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
-        text = "\n".join(sources(path))
-        links = re.findall(r"\]\(([^)#]+)\)|(?:src|href)=[\"']([^\"'#]+)", text)
-        local = {link for pair in links for link in pair if link and "://" not in link}
-        assert local <= shipped
