@@ -113,6 +113,8 @@ class _Charging:
             for path in traces(str(folder / window["folder"])):
                 self.windows.append((read(path, window["started"]), window))
         self.traced_s = sum(w["ended"] - w["started"] for _, w in self.windows)
+        repeated = (s for index, s in seen["seconds"] if self.keys[index][3])
+        self.untraced_s = float(sum(repeated))
         self.updates = sum(w["updates"][1] - w["updates"][0] for _, w in self.windows)
         self.shares: dict[_Context, _Shares] = defaultdict(lambda: defaultdict(float))
         self.starts: dict[_Context, dict[Place | None, float]] = defaultdict(
@@ -317,7 +319,7 @@ class _Charging:
     def _add_samples(self) -> None:
         retraced = self._retraced()
         trained = bool(self.seen["trained_at"])
-        sampled_s = max(1.0, self._untraced_s())
+        sampled_s = max(1.0, self.untraced_s)
         for index, seconds in self.seen["seconds"]:
             place, call, kind, repeats = self.keys[index]
             if place is None:
@@ -401,15 +403,11 @@ class _Charging:
     def _add_beside(self) -> None:
         if not self.traced_s:
             return
-        scale = self._untraced_s() / self.traced_s
+        scale = self.untraced_s / self.traced_s
         for place, seconds in self.input_s.items():
             hidden = seconds - self.used_s.get(place, 0.0)
             if place is not None and hidden > 0:
                 self.rows[place].beside_s += hidden * scale
-
-    def _untraced_s(self) -> float:
-        repeated = (s for index, s in self.seen["seconds"] if self.keys[index][3])
-        return float(sum(repeated))
 
     def _add_stages(self) -> None:
         counts = Counter[tuple[int, str]]()

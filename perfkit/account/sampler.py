@@ -10,7 +10,7 @@ from itertools import chain, islice, tee
 from types import FrameType
 from typing import Any, NamedTuple
 
-from perfkit.account.places import Kind, Place, Places, outwards, place_of
+from perfkit.account.places import Kind, Place, outwards, place_of
 from perfkit.account.watch import Watch
 
 EVERY_S = 0.005
@@ -68,16 +68,6 @@ class Sampler:
     _computed: dict[int, float] = field(default_factory=dict)
     _last: float = field(default_factory=time.perf_counter)
 
-    @property
-    def places(self) -> Places:
-        """Tells the user's code from all other."""
-        return self.watch.places
-
-    @property
-    def has_user(self) -> bool:
-        """Whether any code of the user's was seen at work."""
-        return any(key.place for key in self.seconds)
-
     def skip(self) -> None:
         """Leave out the time until now: nobody looked."""
         self._last = time.perf_counter()
@@ -122,7 +112,7 @@ class Sampler:
         Most of them wait for Python's lock, which shows nowhere: what a thread computed
         counts, and only what nobody did is everybody's, such as waiting for a disk.
         """
-        places = {t: self.places.place(frame) for t, frame in frames.items()}
+        places = {t: self.watch.places.place(frame) for t, frame in frames.items()}
         at_work = {t: place for t, place in places.items() if place is not None}
         if not at_work:
             return
@@ -137,7 +127,7 @@ class Sampler:
             self.background[place] += computed[thread] + idle
 
     def _key_of(self, leaf: FrameType) -> Key:
-        role_of = self.places.role
+        role_of = self.watch.places.role
         roles = set[str]()
         # From the leaf outwards, up to the line of the user's.
         inside: list[FrameType] = []

@@ -105,16 +105,11 @@ class AccountSession:
             for held in alone.wait(self._stopped):
                 yield Preparing(held)
             if not self._stopped.is_set():
-                yield from self._measure()
-        finally:
-            alone.let_go()
-
-    def _measure(self) -> Iterator[Event]:
-        try:
-            launcher().load_with(self._variables)
-            yield from self.look()
+                launcher().load_with(self._variables)
+                yield from self.look()
         finally:
             launcher().load_with({})
+            alone.let_go()
 
     def look(self) -> Iterator[Event]:
         """The same for who has the right to measure already."""
@@ -127,11 +122,10 @@ class AccountSession:
             noted = yield from self._collect(folder)
             told = yield from self._charged(folder)
         told["uncontained"] = noted.get(collect.UNCONTAINED, "")
-        found = self._account(told, recorded)
-        self.finding = found
+        self.finding = self._account(told, recorded)
         if self._saves:
             try:
-                save(found, self._folder)
+                save(self.finding, self._folder)
             except PerfkitError as error:
                 self.unsaved = str(error)
 

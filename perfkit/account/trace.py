@@ -191,7 +191,10 @@ def read(path: Path, started: float) -> Window:
         path: The ``.xplane.pb``.
         started: When it began, where the file does not say.
     """
-    space = _parsed(path)
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    space.ParseFromString(path.read_bytes())
     reading = _Reading()
     zero = _zero(space, started)
     for plane in space.planes:
@@ -216,14 +219,6 @@ def read(path: Path, started: float) -> Window:
         Intervals.of(_joined(reading.compiles)),
         dict(reading.counts),
     )
-
-
-def _parsed(path: Path) -> Any:
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-    space = xplane_pb2.XSpace()
-    space.ParseFromString(path.read_bytes())
-    return space
 
 
 def _names(metadata: Any) -> dict[int, str]:

@@ -292,12 +292,9 @@ class Watch:
 
 
 def _frames(stack: Any) -> list[Any]:
-    if stack is None:
-        return []
-    try:
-        return list(stack.get_user_frames())
-    except AttributeError:
-        return list(stack)
+    """The frames of an operation's traceback; some versions have a list of them."""
+    read = getattr(stack, "get_user_frames", None)
+    return list(read() if read else stack or ())
 
 
 def _elements(operation: Any) -> int:

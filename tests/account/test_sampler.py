@@ -231,7 +231,7 @@ def test_a_thread_that_has_ended_is_no_sample():
     stop.join()
     one = Sampler(Watch(Places()), stop.ident)
     one.sample()
-    assert (one.samples, dict(one.seconds), one.has_user) == (0, {}, False)
+    assert (one.samples, dict(one.seconds)) == (0, {})
 
 
 def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
@@ -252,6 +252,5 @@ def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
     # A window's samples are its own.
     assert one.window == [(7.0, key)]
     assert one.seconds == {key: 2.0}
-    assert one.has_user
     assert one.imports_s == 0
     stop.close()
