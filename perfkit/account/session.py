@@ -104,11 +104,14 @@ class AccountSession:
         try:
             for held in alone.wait(self._stopped):
                 yield Preparing(held)
-            if not self._stopped.is_set():
+            if self._stopped.is_set():
+                return
+            try:
                 launcher().load_with(self._variables)
                 yield from self.look()
+            finally:
+                launcher().load_with({})
         finally:
-            launcher().load_with({})
             alone.let_go()
 
     def look(self) -> Iterator[Event]:
