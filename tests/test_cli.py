@@ -87,22 +87,26 @@ def test_the_version_and_the_codes_of_the_doctor_are_said(capsys, line, said):
 
 
 @pytest.mark.parametrize(
-    ("checks", "stopped", "code"),
+    ("checks", "fields", "code"),
     [
-        ([looked.WELL, looked.SLOW, looked.HIDDEN], False, 0),
-        ([looked.WELL, looked.WRONG], False, 1),
-        ([looked.WRONG], True, 130),
+        ([looked.WELL, looked.SLOW, looked.HIDDEN], {}, 0),
+        ([looked.WELL, looked.WRONG], {}, 1),
+        ([looked.WRONG], {"stopped": True}, 130),
+        # What a probe missed is said beside the JSON.
+        ([looked.WELL], {"missed": ("No trial ran.",)}, 1),
     ],
 )
 def test_the_code_of_the_doctor_tells_what_fails(
-    monkeypatch, capsys, checks, stopped, code
+    monkeypatch, capsys, checks, fields, code
 ):
-    found = looked.examination(*checks, stopped=stopped)
+    found = looked.examination(*checks, **fields)
     monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
     assert cli.main(["doctor"]) == code
     assert "AMD Ryzen 9" in capsys.readouterr().out
-    assert cli.main(["doctor", "--json"]) == code
-    assert capsys.readouterr().out == found.to_json() + "\n"
+    assert cli.main(["doctor", "--json", "--probe"]) == code
+    said = capsys.readouterr()
+    assert said.out == found.to_json() + "\n"
+    assert said.err == "".join(f"perfkit: {sentence}\n" for sentence in found.missed)
 
 
 @pytest.mark.parametrize(
@@ -127,15 +131,6 @@ def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(
         "WARN: The cores save power. The governor is powersave. Do: sudo cpupower "
         "frequency-set -g performance",
     ]
-
-
-def test_what_a_probe_missed_is_said_beside_the_json(monkeypatch, capsys):
-    found = looked.examination(missed=("No trial ran.",))
-    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
-    assert cli.main(["doctor", "--json", "--probe"]) == 1
-    said = capsys.readouterr()
-    json.loads(said.out)
-    assert said.err == "perfkit: No trial ran.\n"
 
 
 def test_doctor_looks_at_this_machine_without_importing_tensorflow(tmp_path):
