@@ -310,9 +310,9 @@ class _Charging:
             if not is_python(window.names[number][1]):
                 place = self._charged(window.names[number]).place
                 self.input_s[place] += float(lengths[number])
-        lengths = window.stages.end - window.stages.begin
-        for number, length in zip(window.stages.which, lengths, strict=True):
-            self.input_s[self._place_of_stage(number)] += float(length)
+        spent = window.stages.end - window.stages.begin
+        for number, seconds in zip(window.stages.which, spent, strict=True):
+            self.input_s[self._place_of_stage(number)] += float(seconds)
 
     # Samples.
 
