@@ -430,7 +430,9 @@ class _Charging:
         rows = []
         for place, row in self.rows.items():
             types = sorted(row.types.items(), key=lambda t: -t[1][1])[:_MOST_TYPES]
-            rows.append({"place": place} | vars(row) | {"types": dict(types)})
+            # They travel to another process.
+            plain = {"calls": dict(row.calls), "types": dict(types)}
+            rows.append({"place": place} | vars(row) | plain)
         return {
             "rows": rows,
             "once_s": self.once_s,

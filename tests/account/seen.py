@@ -1,6 +1,7 @@
 """What ``collect`` leaves in a folder, made by hand."""
 
 import json
+import pickle
 
 from perfkit.account.charge import charge
 from perfkit.account.collect import RAW
@@ -74,7 +75,8 @@ class Seen:
         """Write it, and give what is charged to whom, by place."""
         told = self.told | {"keys": self._keys, "windows": self._windows}
         (self._folder / RAW).write_text(json.dumps(told))
-        return charge(str(self._folder))
+        # As it comes from its process.
+        return pickle.loads(pickle.dumps(charge(str(self._folder))))
 
 
 def whole(seen):
