@@ -16,7 +16,6 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.machine.record import Machine
-from perfkit.measure.measurement import CONTROL
 from perfkit.measure.trial import LOSSES, Trial
 
 # A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
@@ -28,8 +27,9 @@ _LONGEST_TEXT = 100_000
 _LARGEST_NUMBER = 1e30
 # Lists in lists: those of a plan of stages are a dozen.
 _DEEPEST = 100
-# Each has a row in every chart and table; no question has a tenth of it.
-_MOST_VARIANTS = 500
+# Each has a row or a line in every chart and report; none has a tenth of it.
+_MOST = 500
+_COUNTED = ("causes", "split", "untested", "unmeasured", "aside")
 # Of an account, and of each of its lines those around it.
 _MOST_LINES, _AROUND = 2000, 5
 # No chart and no table has room for more.
@@ -38,21 +38,6 @@ _MOST_STAGES, _FEW_ELEMENTS = 40, 30
 _READ_BY = dict.fromkeys(
     ("finding", "account", "diagnosis", "profile", "passport"), "perfkit show reads it"
 )
-# What older files call it: variants and values, and keys by what holds them.
-_OLD_NAMES = {
-    "GPU rungs": "GPU microbenchmarks",
-    "the baseline again": CONTROL,
-    "ways": "variants",
-}
-_OLD_KEYS = {
-    "": {"rungs": "microbenchmarks"},
-    "causes": {"swap": "change"},
-    "machine-ladder": {"rungs": "parts"},
-    "notes": {"rungs": "microbenchmarks"},
-    "parameters": {"arms": "variants", "rungs": "parts"},
-    "samples": {"pulse": "core_speed"},
-    "together": {"swaps": "changes"},
-}
 Document = TypeVar("Document")
 
 
@@ -105,7 +90,7 @@ def parse_as(
     _refuse_other_documents(document, name, noun, _default(of, "schema"))
     try:
         # What the type does not name is left out: a later perfkit may add to a file.
-        record = msgspec.convert(_upgraded(document, _default(of, "schema")), of)
+        record = msgspec.convert(document, of)
     except msgspec.ValidationError as error:
         raise BadFileError(
             f"{name} is not a sound {noun}: {plain(str(error), 200)}."
@@ -164,9 +149,9 @@ class Stage:
 
 def stages(plan: object) -> list[Stage]:
     """The stages of a noted plan, without those that make no sense."""
-    told = (note_as(dict[str, Any], plan) or {}).get("stages")
-    listed = (note_as(list[Any], told) or [])[:_MOST_STAGES]
-    return [stage for one in listed if (stage := note_as(Stage, one))]
+    noted = (note_as(dict[str, Any], plan) or {}).get("stages")
+    listed = (note_as(list[Any], noted) or [])[:_MOST_STAGES]
+    return [stage for each in listed if (stage := note_as(Stage, each))]
 
 
 def losses(trial: Trial) -> list[tuple[float, float]]:
@@ -227,10 +212,9 @@ def _excesses(document: Any) -> Iterator[str]:
         value, depth = rest.pop()
         if depth > _DEEPEST:
             yield "lists that are nested too deeply"
-        if isinstance(value, dict):
-            rest += ((one, depth + 1) for one in (*value.keys(), *value.values()))
-        elif isinstance(value, list):
-            rest += ((one, depth + 1) for one in value)
+        if isinstance(value, dict | list):
+            several = (*value, *value.values()) if isinstance(value, dict) else value
+            rest += ((each, depth + 1) for each in several)
         elif isinstance(value, str) and len(value) > _LONGEST_TEXT:
             yield f"a text of {len(value):,} characters"
         elif isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
@@ -248,51 +232,28 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
     schema = document.get("schema")
     if not isinstance(schema, int):
         raise BadFileError(f"{name} is not a sound {noun}: its schema has no number.")
+    known = f"(schema {schema}, this one reads {newest})"
     if schema > newest:
         raise BadFileError(
-            f"{name} was written by a newer perfkit (schema {schema}, this one reads "
-            f"{newest}): get a newer perfkit, by git pull and its first command again."
+            f"{name} was written by a newer perfkit {known}: get a newer perfkit, by "
+            "git pull and its first command again."
         )
-
-
-def _upgraded(document: dict[str, Any], newest: int) -> dict[str, Any]:
-    """A document as it is written today, from one that an older perfkit wrote."""
-    schema = document["schema"]
-    if document["kind"] == "diagnosis" and schema == 1:
-        # Its verdict was a sentence, with what belongs to it beside.
-        said = {"headline": document.get("verdict")}
-        said |= {
-            name: document[name] for name in ("because", "next") if name in document
-        }
-        document["verdict"] = said
-    if 0 < schema < newest:
-        _rename(document)
-        document["schema"] = newest
-    return document
-
-
-def _rename(document: dict[str, Any]) -> None:
-    """Give keys and variants of an older file the names that they have today."""
-    rest: list[tuple[str, Any]] = [("", document)]
-    while rest:
-        within, value = rest.pop()
-        if isinstance(value, dict):
-            names = _OLD_NAMES | _OLD_KEYS.get(within, {})
-            # All are put in anew, so that they keep their order.
-            for key in list(value):
-                held = value.pop(key)
-                rest.append((key, held))
-                if isinstance(held, str):
-                    held = _OLD_NAMES.get(held, held)
-                value[names.get(key, key)] = held
-        elif isinstance(value, list):
-            rest += ((within, one) for one in value)
+    if schema < newest:
+        raise BadFileError(
+            f"{name} was written by a draft of perfkit {known}: measure again."
+        )
 
 
 def faults(finding: Finding) -> Iterator[str]:
     """What no run can have measured, although each value is of the right type."""
-    if len(_variants(finding)) > _MOST_VARIANTS:
-        yield f"it has more than {_MOST_VARIANTS} variants"
+    variants = {
+        *(timing.variant for timing in finding.timings),
+        *(trial.variant for trial in finding.trials),
+        *(comparison.variant for comparison in finding.comparisons),
+        *finding.unavailable,
+    }
+    if len(variants) > _MOST:
+        yield f"it has more than {_MOST} variants"
     if len(finding.verdict.because) > _MOST:
         yield f"it has more than {_MOST} reasons"
     for timing in finding.timings:
@@ -333,24 +294,8 @@ def in_order(*ends: float | None) -> bool:
     return known == sorted(known)
 
 
-def _variants(finding: Finding) -> set[str]:
-    return {
-        *(timing.variant for timing in finding.timings),
-        *(trial.variant for trial in finding.trials),
-        *(comparison.variant for comparison in finding.comparisons),
-        *finding.unavailable,
-    }
-
-
 def _negative(numbers: Iterable[float]) -> bool:
     return min(numbers, default=math.inf) < 0
-
-
-# Each has a line in every report; no training has a tenth of it.
-_MOST = 500
-_COUNTED = ("causes", "split", "untested", "unmeasured", "aside")
-# Was below 0 in older files, where parts measured apart came to more than the step.
-_REST = "unexplained"
 
 
 def parse_diagnosis(data: bytes, name: str) -> Diagnosis:
@@ -375,9 +320,9 @@ def diagnosis_faults(found: Diagnosis) -> Iterator[str]:
         yield from account_faults(found.account)
     if any(len(cause.edits) > _MOST for cause in found.causes):
         yield f"it has more than {_MOST} places to change for one cause"
-    for name, part in found.split.items():
+    for part in found.split.values():
         ends = (part.low, part.seconds, part.high)
-        if name != _REST and min(filter(None, ends), default=0.0) < 0:
+        if _negative(filter(None, ends)):
             yield "a part of a step is below 0"
         if not in_order(*ends):
             yield "a part of a step lies outside its interval"

@@ -145,9 +145,6 @@ def grade_of(part: Part) -> str:
 def part_in_words(part: Part, whole: float) -> tuple[str, str]:
     """Seconds of a part and its share of a step: ``?`` and "" if not known."""
     low, high = part.low or 0.0, part.high
-    # In older files what was not tested has 0 seconds.
-    if part.grade == "not tested" or (part.seconds or 0.0) < 0:
-        return "?", ""
     if part.seconds is not None:
         said = units.seconds(part.seconds)
         if high is not None and low < high:
