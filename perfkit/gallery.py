@@ -11,12 +11,10 @@ from perfkit.charts.curves import has_losses, learning_time
 from perfkit.charts.parts import (
     anatomy,
     has_anatomy,
-    has_ops,
     has_plan,
     has_split,
     has_steps,
     plan,
-    profiled_ops,
     profiled_steps,
     split,
     waits,
@@ -68,7 +66,6 @@ _OF_DIAGNOSES: dict[str, Kind[Diagnosis]] = {
 
 _OF_PROFILES: dict[str, Kind[Profile]] = {
     "steps": Kind(profiled_steps, "Where the time of each step goes", has_steps),
-    "ops": Kind(profiled_ops, "Which operations take most", has_ops),
 }
 
 

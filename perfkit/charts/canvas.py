@@ -12,7 +12,7 @@ import secrets
 import textwrap
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -89,17 +89,12 @@ def _short(numbers: str) -> str:
 
 
 def _drop_unused_ids(root: Element) -> None:
-    used = set(_references(root))
+    values = [value for element in root.iter() for value in element.attrib.values()]
+    used = set(re.findall(r"url\(#([^)]+)\)", " ".join(values)))
+    used |= {element.get("href", "").removeprefix("#") for element in root.iter()}
     for element in root.iter():
         if element.get("id", "") not in used:
             element.attrib.pop("id", None)
-
-
-def _references(root: Element) -> Iterator[str]:
-    for element in root.iter():
-        for value in element.attrib.values():
-            yield from re.findall(r"url\(#([^)]+)\)", value)
-        yield element.get("href", "").removeprefix("#")
 
 
 def _dress(root: Element, alt: str) -> None:
@@ -286,7 +281,9 @@ def drawn(
         FigureCanvasSVG(drawing)
         _head(drawing, title)
         draw(drawing)
-        _caption(drawing, lines)
+        for number, line in enumerate(reversed(lines)):
+            bottom = (8 + number * _CAPTION_LINE) / height
+            drawing.text(12 / WIDTH, bottom, line, fontsize=SMALL)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         drawing.savefig(raw, format="svg", metadata=nothing, transparent=True)
     return Figure(fitted(raw.getvalue(), alt), alt)
@@ -325,13 +322,6 @@ def _head(drawing: Drawing, text: str) -> None:
         text = f"{rest[:1].upper()}{rest[1:]}"
     at = 12 / WIDTH, 1 - 20 / high
     drawing.text(*at, text, fontsize=_HEADING, fontweight="bold")
-
-
-def _caption(drawing: Drawing, lines: Sequence[str]) -> None:
-    high = 72 * drawing.get_size_inches()[1]
-    for number, line in enumerate(reversed(lines)):
-        bottom = (8 + number * _CAPTION_LINE) / high
-        drawing.text(12 / WIDTH, bottom, line, fontsize=SMALL)
 
 
 def origin(finding: Finding) -> str:

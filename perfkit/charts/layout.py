@@ -148,7 +148,8 @@ def layout(
         return Layout(rows=rows)
     values = [row.rate for row in rows if row.rate]
     low, high = limits(values, [end for row in rows for end in row.ends or ()])
-    is_log = is_wide(values)
+    is_log = max(values) > _LOG_ABOVE * min(values)
+    runs = any(standing.unit == "runs" for standing in stood)
     low = low if is_log else 0.0
     bands = tuple(
         band
@@ -165,7 +166,7 @@ def layout(
         ends=(low, high),
         is_log=is_log,
         ticks=tuple(ticks),
-        unit=OWN if own else RUNS if _counts_runs(stood) else EXAMPLES,
+        unit=OWN if own else RUNS if runs else EXAMPLES,
     )
 
 
@@ -206,10 +207,6 @@ def _row(one: Standing, guess: Guess, so_far: float | None, *, own: bool) -> Row
     return replace(
         row, problem=plain(more, _PROBLEM), said=f"{name} {more or 'is to come'}"
     )
-
-
-def _counts_runs(stood: Sequence[Standing]) -> bool:
-    return any(one.unit == "runs" for one in stood)
 
 
 def _rate(value: float, unit: str, *, own: bool) -> str:
@@ -314,12 +311,6 @@ def thinned(*columns: Sequence[float], most: int = _POINTS) -> list[list[float]]
         for column in columns
         for starts in [range(0, len(column), step)]
     ]
-
-
-def is_wide(values: Iterable[float]) -> bool:
-    """Whether positive values are so far apart that they need a logarithmic axis."""
-    positive = [value for value in values if value > 0]
-    return bool(positive) and max(positive) / min(positive) > _LOG_ABOVE
 
 
 def limits(values: Iterable[float], ends: Iterable[float]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Parts of a whole: the time of a step, a pipeline's stages, a profile's operations.
+"""Parts of a whole: the time of a step, the stages of a pipeline.
 
 A variant whose input is a ``tf.data`` pipeline leaves the note ``"plan"`` in its trial:
 an object with ``"stages"``, or with ``"missing"``, a sentence that says why there are
@@ -16,7 +16,7 @@ from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure
 from perfkit.charts.layout import near
 from perfkit.findings.diagnosis import Diagnosis, Gain, Part
-from perfkit.findings.profile import Op, Profile, ProfiledStep, short
+from perfkit.findings.profile import Profile, ProfiledStep
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.reports import grade_of, part_in_words
@@ -139,31 +139,19 @@ def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
     curves.along(axes, 1.06 * high, units.seconds, "time of each step")
 
 
-# Colour and hatch, so that no meaning hangs on the colour alone.
+# Words, colour and hatch, so that no meaning depends on the colour alone.
 _LOOKS = {
-    "defect": (RED, "////"),
-    "opportunity": (BLUE, "----"),
-    "together": (GREEN, "\\\\\\\\"),
-    "ceiling": (GREY, "xxxx"),
-}
-_WATERFALL_WORDS = {
-    "defect": "a defect",
-    "opportunity": "an opportunity",
-    "together": "together",
-    "ceiling": "the ceiling",
+    "defect": ("a defect", RED, "////"),
+    "opportunity": ("an opportunity", BLUE, "----"),
+    "together": ("together", GREEN, "\\\\\\\\"),
+    "ceiling": ("the ceiling", GREY, "xxxx"),
 }
 _NOTHING = Gain(estimate=1.0, low=1.0, high=1.0)
 
 
 @dataclass(frozen=True)
 class _Bar:
-    """One row: the step with something changed.
-
-    Attributes:
-        name: What was changed.
-        kind: One of ``_LOOKS``; "" for the step as given.
-        gain: What that brought.
-    """
+    """One row: the step with something changed; ``kind`` is "" for that as given."""
 
     name: str
     kind: str = ""
@@ -177,7 +165,10 @@ def waterfall(found: Diagnosis) -> Figure:
     if step is None:
         return canvas.message(title, "The training as given could not be measured.")
     bars = list(_bars(found))
-    guessed, high = guess(found.finding), _longest(bars, step.median_s, step.high)
+    guessed = guess(found.finding)
+    # A change may turn out slower with its whole interval; most of that is shown.
+    ends = [step.median_s / bar.gain.low for bar in bars]
+    high = min(max(step.high, step.median_s, *ends), 2 * step.median_s)
     left = step.median_s / guessed.ratio if guessed.ratio else None
     expected = near(left, 0.0, high)
     dotted = ("dotted line: your guess",) if expected else guessed.caption
@@ -214,12 +205,6 @@ def _bars(found: Diagnosis) -> Iterator[_Bar]:
         yield _Bar("without input", "ceiling", found.ceiling)
 
 
-def _longest(bars: list[_Bar], step: float, step_high: float) -> float:
-    # A change may turn out slower with its whole interval; most of that is shown.
-    ends = [step / bar.gain.low for bar in bars]
-    return min(max(step_high, step, *ends), 2 * step)
-
-
 def _seconds(value: float) -> str:
     return units.seconds(value) if value else "0"
 
@@ -228,7 +213,8 @@ def _waterfall_draw_row(axes: Axes, row: int, bar: _Bar, step: float) -> None:
     left = step / bar.gain.estimate
     axes.barh(row, min(left, axes.get_xlim()[1]), 0.5, facecolor=INK, alpha=0.25)
     if bar.kind and left < step:
-        rows.bar(axes, row, step - left, _LOOKS[bar.kind], left, alpha=0.75)
+        _, colour, hatch = _LOOKS[bar.kind]
+        rows.bar(axes, row, step - left, (colour, hatch), left, alpha=0.75)
     if bar.kind:
         _whisker(axes, row, step / bar.gain.high, step / bar.gain.low)
 
@@ -245,8 +231,8 @@ def _beside(bar: _Bar, step: float) -> tuple[str, str]:
     left = units.seconds(step / bar.gain.estimate)
     if not bar.kind:
         return left, ""
-    gain, what = bar.gain.interval, _WATERFALL_WORDS[bar.kind]
-    return (left, f"{gain}, {what}") if bar.gain.is_known else (gain, what)
+    gain, kind = bar.gain.interval, _LOOKS[bar.kind][0]
+    return (left, f"{gain}, {kind}") if bar.gain.is_known else (gain, kind)
 
 
 def _caption(bars: list[_Bar]) -> Iterator[str]:
@@ -268,7 +254,9 @@ def _waterfall_in_words(bar: _Bar, step: float) -> str:
 
 def plan(finding: Finding) -> Figure:
     """Draw the stages of the fastest pipeline, from the source on top to the model."""
-    plans = {s.variant: _plan_of(finding, s.variant) for s in standings(finding)}
+    noted = [trial for trial in finding.trials if "plan" in trial.notes]
+    latest = {trial.variant: trial.notes["plan"] for trial in noted}
+    plans = {s.variant: latest.get(s.variant) for s in standings(finding)}
     # Where none has stages, one may say why.
     told = sorted((n for n in plans if plans[n]), key=lambda n: not stages(plans[n]))
     if not told:
@@ -298,9 +286,8 @@ def _draw_stages(title: str, note: Any) -> Figure:
     def draw(axes: Axes) -> None:
         for row, stage in enumerate(shown):
             colour, hatch = (GREEN, "////") if stage.tuned else (BLUE, "")
-            axes.barh(
-                row, _stages_share(stage), 0.5, facecolor=colour, hatch=hatch, lw=0
-            )
+            share = _stages_share(stage)
+            axes.barh(row, share, 0.5, facecolor=colour, hatch=hatch, lw=0)
         axes.set_xlim(0, 1)
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the pipeline's work, over all threads")
@@ -318,18 +305,7 @@ def _draw_stages(title: str, note: Any) -> Figure:
 
 def has_plan(finding: Finding) -> bool:
     """Whether any trial told what TensorFlow ran for its pipeline."""
-    plans = (trial.notes.get("plan") for trial in finding.trials)
-    return any(isinstance(note, dict) and note.get("stages") for note in plans)
-
-
-def _plan_of(finding: Finding, variant: str) -> Any:
-    """The latest plan that a trial of the variant left."""
-    plans = [
-        trial.notes["plan"]
-        for trial in finding.trials
-        if trial.variant == variant and "plan" in trial.notes
-    ]
-    return plans[-1] if plans else None
+    return any(stages(trial.notes.get("plan")) for trial in finding.trials)
 
 
 def _stages_share(stage: Stage) -> float:
@@ -365,69 +341,8 @@ def _stages_in_words(stage: Stage) -> str:
     return ", ".join(filter(None, [*words, _stages_settings(stage), chosen]))
 
 
-_MOST_OPS = 12
-_NAME = 30
 # No axis can be drawn for what is shorter than a picosecond.
 _LEAST_S = 1e-12
-_DEVICES = {"host": (BLUE, ""), "device": (GREEN, "----")}
-
-
-def has_ops(profile: Profile) -> bool:
-    """Whether the trace names any operation."""
-    return any(op.self_s > _LEAST_S for op in profile.table[:_MOST_OPS])
-
-
-def profiled_ops(profile: Profile) -> Figure:
-    """Draw the operations with the most time of their own."""
-    title = f"{plain(profile.training, 60)}: operations by their own time"
-    if not has_ops(profile):
-        return canvas.message(title, "The trace names no operation.")
-    ops = [op for op in profile.table[:_MOST_OPS] if op.self_s > _LEAST_S]
-    whole = {
-        device: sum(op.self_s for op in profile.table if op.device == device)
-        for device in _DEVICES
-    }
-    said = [_op_numbers(op, whole[op.device]) for op in ops]
-    longest = max(op.self_s for op in ops)
-
-    def draw(axes: Axes) -> None:
-        for row, op in enumerate(ops):
-            rows.bar(axes, row, op.self_s, _DEVICES[op.device])
-        what = f"seconds in all {len(profile.traced_s)} traced steps"
-        curves.along(axes, longest, units.seconds, what)
-
-    words = "; ".join(
-        f"{plain(op.name, 80)} {', '.join(told)}"
-        for op, told in zip(ops, said, strict=True)
-    )
-    return rows.picture(
-        title,
-        [(short(op.name, _NAME), told) for op, told in zip(ops, said, strict=True)],
-        canvas.caption_lines(_ops_caption(profile, ops)),
-        draw,
-        alt=f"{title}. {words}.",
-        axis=48,
-    )
-
-
-def _op_numbers(op: Op, whole: float) -> tuple[str, str]:
-    share = units.percent(op.self_s / whole)
-    return (
-        f"{units.seconds(op.self_s)}, {share} of the {op.device}'s",
-        f"{plain(op.type, 24)}, {op.count:,} times",
-    )
-
-
-def _ops_caption(profile: Profile, ops: list[Op]) -> list[str]:
-    said = ["plain: on the host"]
-    if any(op.type == "Dataset" for op in ops):
-        said.append("Dataset: a stage of the input, with its waits for others")
-    if any(op.device == "device" for op in ops):
-        said.append("hatched: on the device")
-    more = len(profile.table) + profile.more_ops - len(ops)
-    return [*said, f"{more:,} more are not shown"] if more > 0 else said
-
-
 _STEP_PARTS = {
     "input": (RED, "////"),
     "host compute": (BLUE, ""),

@@ -7,7 +7,7 @@ flat roof, and with ``"memory"``, the variant whose speed is the slanted one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -95,58 +95,61 @@ def has_roofline(finding: Finding) -> bool:
     return bool(_points(finding)) and _roofs(finding) is not None
 
 
+@dataclass(frozen=True)
+class _Work:
+    """Arithmetic and bytes of one example of a variant."""
+
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True)
+class _Note:
+    """The note of a finding; a file may hold anything."""
+
+    work: dict[str, _Work]
+    arithmetic: list[str]
+    memory: str
+
+
+def _note(finding: Finding) -> _Note:
+    """The note with the work that can be drawn; an empty one where it is none."""
+    note = note_as(_Note, finding.notes.get("roofline")) or _Note({}, [], "")
+    sound = {n: w for n, w in note.work.items() if _is_sound(w.flops, w.bytes)}
+    return replace(note, work=sound)
+
+
 def _points(finding: Finding) -> list[Point]:
-    """What can be drawn, the fastest first; a file may hold anything."""
+    """What can be drawn, the fastest first."""
     note = _note(finding)
-    roofs = [*_arithmetic(note), note.get("memory")]
-    found = [
-        _point(timing, *work)
+    roofs = [*note.arithmetic, note.memory]
+    points = [
+        _point(timing, note.work[timing.variant])
         for timing in finding.timings
-        if timing.variant not in roofs and (work := _work(note, timing.variant))
+        if timing.variant in note.work and timing.variant not in roofs
     ]
-    known = [point for point in found if _is_sound(point.intensity, point.speed)]
-    return sorted(known, key=lambda point: -point.speed)
+    drawn = [point for point in points if _is_sound(point.intensity, point.speed)]
+    return sorted(drawn, key=lambda point: -point.speed)
 
 
-def _point(timing: Timing, flops: float, traffic: float) -> Point:
-    speed = timing.rate * flops
+def _point(timing: Timing, work: _Work) -> Point:
+    speed = timing.rate * work.flops
     # An interval that reaches further says no more than this in a picture.
-    low = min(speed, max(timing.low * flops, speed / 10))
-    high = min(timing.high * flops, 10 * speed)
-    return Point(timing.variant, flops / traffic, low, speed, high)
+    low = min(speed, max(timing.low * work.flops, speed / 10))
+    high = min(timing.high * work.flops, 10 * speed)
+    return Point(timing.variant, work.flops / work.bytes, low, speed, high)
 
 
 def _roofs(finding: Finding) -> Roofs | None:
     note = _note(finding)
-    timings = {timing.variant: timing.rate for timing in finding.timings}
-    flat = {
-        name: timings[name] * work[0]
-        for name in _arithmetic(note)
-        if name in timings and (work := _work(note, name))
-    }
-    memory = note.get("memory")
-    work = _work(note, memory) if isinstance(memory, str) else None
-    wide = timings.get(str(memory), 0.0) * work[1] if work else 0.0
+    rates = {t.variant: t.rate for t in finding.timings if t.variant in note.work}
+    flat = {n: rates[n] * note.work[n].flops for n in note.arithmetic if n in rates}
+    memory, wide = note.memory, 0.0
+    if memory in rates:
+        wide = rates[memory] * note.work[memory].bytes
     if not flat or not _is_sound(wide, *flat.values()):
         return None
     return Roofs(flat, wide)
-
-
-def _note(finding: Finding) -> dict[str, Any]:
-    return note_as(dict[str, Any], finding.notes.get("roofline")) or {}
-
-
-def _arithmetic(note: dict[str, Any]) -> list[str]:
-    return note_as(list[str], note.get("arithmetic")) or []
-
-
-def _work(note: dict[str, Any], variant: str) -> tuple[float, float] | None:
-    """Arithmetic and bytes of one example of a variant; None if they make no sense."""
-    work = note.get("work")
-    entry = work.get(variant) if isinstance(work, dict) else None
-    told = note_as(dict[str, float], entry) or {}
-    flops, traffic = told.get("flops", 0.0), told.get("bytes", 0.0)
-    return (flops, traffic) if _is_sound(flops, traffic) else None
 
 
 def _is_sound(*values: float) -> bool:

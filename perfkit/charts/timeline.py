@@ -141,7 +141,10 @@ def timeline(finding: Finding) -> Figure:
     if not lanes:
         return canvas.message(title, "No variant has been tried.")
     panels = _panels(finding)
-    lines = canvas.caption_lines(list(_caption()))
+    low, high = units.percent(1 - _REACH), units.percent(1 + _REACH)
+    rate = f"blue: rate, in a lane from {low} to {high} of the variant's usual one"
+    marks = ["grey bar: set-up and first call", "✕: the trial failed"]
+    lines = canvas.caption_lines([rate, *marks])
     inner = len(lanes) * _LANE
     below = sum(HEIGHT + GAP for _ in panels)
     height = canvas.TOP + inner + below + 40 + 16 * len(lines) + 8
@@ -208,7 +211,13 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
         # Where no rate is told, none is written: the middle of its steps is none.
         rate = rates.get(variant)
         axes.axhline(row, color=INK, alpha=0.2, lw=0.8)
-        _draw_set_up(axes, row, trials)
+        # Set-up and first call, which are no steady work; no wait between.
+        spans = [
+            (trial.started_s + start, end - start)
+            for trial in trials
+            for start, end in before_steady(trial)
+        ]
+        axes.broken_barh(spans, (row - 0.09, 0.18), facecolor=GREY, lw=0)
         if usual := rate or median_high([of for *_, of in found] or [0.0]):
             _draw_steps(axes, row, found, usual)
         if rate:
@@ -228,16 +237,6 @@ def _draw_steps(axes: Axes, row: int, found: list[Step], usual: float) -> None:
         x += [start, end] if joined else [float("nan"), start, end]
         y += [level, level] if joined else [float("nan"), level, level]
     axes.plot(x, y, color=BLUE, lw=1.6, solid_joinstyle="miter")
-
-
-def _draw_set_up(axes: Axes, row: int, trials: list[Trial]) -> None:
-    """Its set-up and its first call, which are no steady work; no wait between."""
-    spans = [
-        (trial.started_s + start, end - start)
-        for trial in trials
-        for start, end in before_steady(trial)
-    ]
-    axes.broken_barh(spans, (row - 0.09, 0.18), facecolor=GREY, lw=0)
 
 
 def before_steady(trial: Trial) -> Iterator[tuple[float, float]]:
@@ -263,13 +262,6 @@ def _share_clock(all_axes: list[Axes], finding: Finding) -> None:
 def _span(finding: Finding) -> float:
     ends = [trial.started_s + trial.wall_s for trial in finding.trials]
     return max([*ends, *load.times(finding)[-1:], 1e-3])
-
-
-def _caption() -> Iterator[str]:
-    low, high = units.percent(1 - _REACH), units.percent(1 + _REACH)
-    yield f"blue: rate, in a lane from {low} to {high} of the variant's usual one"
-    yield "grey bar: set-up and first call"
-    yield "✕: the trial failed"
 
 
 def _in_words(finding: Finding, lanes: list[str]) -> str:

@@ -1,7 +1,4 @@
-"""A notebook as one page.
-
-``jupyter nbconvert --to perfkit.export.notebook.PageExporter`` makes the same page.
-"""
+"""A notebook as one page: its text, code and finished results, without a script."""
 
 import contextlib
 import datetime
@@ -16,13 +13,9 @@ from typing import Any
 
 import nbformat
 from markupsafe import Markup, escape
-from nbconvert.exporters import Exporter
 from nbformat import NotebookNode, validator
-from traitlets import Any as Anything
-from traitlets import Enum, List, default
 
 from perfkit.errors import BadFileError
-from perfkit.export import CODE
 from perfkit.export.clean import (
     Outline,
     Pictures,
@@ -34,7 +27,7 @@ from perfkit.export.clean import (
     shows_something,
 )
 from perfkit.export.markdown import highlighted, markdown, mathml, without_dollars
-from perfkit.export.page import UNSIGNED, of_finding, render
+from perfkit.export.page import of_finding, render
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.store import FOLDER, Recorded, load
 from perfkit.findings.text import minute, plain
@@ -69,43 +62,6 @@ _ESCAPES = re.compile(
 )
 
 
-class PageExporter(Exporter):
-    """A notebook's text, code and finished results, as one file without a script."""
-
-    export_from_notebook = "One HTML page (perfkit)"
-    output_mimetype = "text/html"
-    code = Enum(
-        CODE,
-        default_value="folded",
-        help="What to do with code: fold it, show it, or leave it out.",
-    ).tag(config=True)
-    # None: one of them runs cells, if it is configured to.
-    default_preprocessors = List(Anything(), [])
-
-    @default("file_extension")
-    def _file_extension(self) -> str:
-        return ".html"
-
-    def from_notebook_node(
-        self, nb: NotebookNode, resources: Any = None, **_: Any
-    ) -> tuple[str, dict[str, Any]]:
-        """Convert a notebook; ``resources`` says which file it is from."""
-        nb, resources = super().from_notebook_node(nb, resources)
-        about = resources["metadata"]
-        path = Path(about.get("path") or ".") / f"{about['name']}.ipynb"
-        return _page(nb, path, None, self.code, UNSIGNED), resources
-
-
-def notebook_page(path: Path, document: dict[str, Any], code: str, by: Markup) -> str:
-    """Lay the notebook of a file out as a page, with who sends it.
-
-    Raises:
-        BadFileError: It is no sound notebook.
-    """
-    notebook = _sound(document, plain(path.name))
-    return _page(notebook, path, path.stat().st_mtime, code, by)
-
-
 def _sound(document: dict[str, Any], name: str) -> NotebookNode:
     """The document as a notebook of the format's present version."""
     major, minor = document.get("nbformat"), document.get("nbformat_minor")
@@ -132,13 +88,15 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
         raise BadFileError(f"{name} is nested too deeply to be shown.") from error
 
 
-def _page(
-    notebook: NotebookNode, path: Path, saved: float | None, code: str, by: Markup
-) -> str:
-    """Lay a notebook out, its file saved then if that is known.
+def notebook_page(path: Path, document: dict[str, Any], code: str, by: Markup) -> str:
+    """Lay the notebook of a file out as a page, with who sends it.
 
     Nothing outside its folder is read.
+
+    Raises:
+        BadFileError: It is no sound notebook.
     """
+    notebook, saved = _sound(document, plain(path.name)), path.stat().st_mtime
     folder, outline, room = path.parent, Outline(), Room()
     heading, opening, later = _title(notebook, path, outline, room)
     language = _language(notebook)
@@ -372,19 +330,16 @@ def _machines(findings: Sequence[Recorded], texts: Sequence[str]) -> Iterator[st
         yield f"{name}, {first if len(known) == 1 else runs_of}"
 
 
-def _source(notebook: NotebookNode, name: str, saved: float | None) -> str:
+def _source(notebook: NotebookNode, name: str, saved: float) -> str:
     """Where the page comes from, and what its file cannot tell."""
-    when = ""
-    if saved is not None:
-        time = datetime.datetime.fromtimestamp(saved).astimezone()
-        when = f", saved {time:%Y-%m-%d %H:%M}"
-    told = f"Made from {plain(name)}{when}."
+    time = datetime.datetime.fromtimestamp(saved).astimezone()
+    source = f"Made from {plain(name)}, saved {time:%Y-%m-%d %H:%M}."
     if any(cell.get("outputs") for cell in notebook.cells):
-        told += (
+        source += (
             " Nothing was run for this page. Results are as they were saved; the file "
             "does not tell whether a cell was edited after it ran."
         )
-    return told
+    return source
 
 
 def _warnings(notebook: NotebookNode) -> Iterator[str]:
@@ -420,13 +375,12 @@ def _was_run(cell: NotebookNode) -> bool:
     return cell.execution_count is not None or bool(cell.outputs)
 
 
-def _unsaved(folder: Path, saved: float | None) -> Iterator[str]:
+def _unsaved(folder: Path, saved: float) -> Iterator[str]:
     """Whether findings beside a notebook were saved after it was."""
     count = 0
-    if saved is not None:
-        with contextlib.suppress(OSError):
-            times = [path.stat().st_mtime for path in (folder / FOLDER).glob("*.json")]
-            count = sum(time > saved + _SAME_S for time in times)
+    with contextlib.suppress(OSError):
+        times = [path.stat().st_mtime for path in (folder / FOLDER).glob("*.json")]
+        count = sum(time > saved + _SAME_S for time in times)
     if count:
         are = "finding is" if count == 1 else "findings are"
         yield (

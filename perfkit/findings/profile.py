@@ -374,7 +374,7 @@ def _ops(profile: Profile) -> list[str]:
     }
     kinds = ("" if op.type in op.name else f", {op.type}" for op in profile.table)
     return [
-        f"{short(op.name)}{kind}: {units.seconds(op.self_s)}, "
+        f"{_short(op.name)}{kind}: {units.seconds(op.self_s)}, "
         f"{_share(op.self_s, wholes[op.device])} of the {op.device}'s, "
         f"{_times(op.count)}"
         for op, kind in zip(profile.table[:_SHOWN], kinds, strict=False)
@@ -384,7 +384,7 @@ def _ops(profile: Profile) -> list[str]:
 def _stages(profile: Profile) -> list[str]:
     whole = sum(stage.self_s for stage in profile.stages)
     return [
-        f"{short(stage.name)}: {units.seconds(stage.self_s)} of its own, "
+        f"{_short(stage.name)}: {units.seconds(stage.self_s)} of its own, "
         f"{_share(stage.self_s, whole)}, {_times(stage.count)}"
         for stage in profile.stages[:_SHOWN]
     ]
@@ -408,10 +408,10 @@ def _memory(profile: Profile) -> list[str]:
     ]
 
 
-def short(name: str, longest: int = _NAME) -> str:
+def _short(name: str) -> str:
     """The end of a long name: its beginning is the same for all."""
     kept = plain(name).removeprefix(_CALL)
-    return kept if len(kept) <= longest else f"…{kept[-longest + 1 :]}"
+    return kept if len(kept) <= _NAME else f"…{kept[-_NAME + 1 :]}"
 
 
 def _share(part: float, whole: float) -> str:
