@@ -6,6 +6,7 @@ none. Nothing outside the notebook's own folder is read, whatever a notebook ask
 
 import base64
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import unescape
@@ -149,81 +150,25 @@ def _file(folder: Path, address: str) -> Picture:
         return Picture(missing=f"the picture {name}, which cannot be read")
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_HTML = _words(
-    """
-    a abbr b blockquote br caption cite code col colgroup dd del details dfn div dl dt
-    em figcaption figure h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp
-    small span strong sub summary sup table tbody td tfoot th thead tr tt u ul var wbr
-    """
-)
-_SVG = _words(
-    """
-    circle clipPath defs ellipse g line linearGradient marker path pattern polygon
-    polyline radialGradient rect stop svg symbol text tspan use
-    """
-)
-_MATHML = _words(
-    """
-    math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom
-    mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr
-    munder munderover none
-    """
-)
-# These go with all that is in them; the others that are not named leave their text.
-_DROPPED = _words(
-    """
-    annotation annotation-xml applet audio button canvas desc embed foreignObject frame
-    frameset head iframe link listing meta metadata noembed noframes noscript object
-    optgroup option plaintext script select style template textarea title video xmp
-    """
+_ALLOWED = tomllib.loads(
+    Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8")
 )
 
-# No colour but a drawing's, no width and no font: the page has its own.
-_STYLES = _words(
-    """
-    clip-path dominant-baseline fill fill-opacity fill-rule font font-size font-style
-    font-weight height marker-end marker-mid marker-start max-width opacity stop-color
-    stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap
-    stroke-linejoin stroke-miterlimit stroke-opacity stroke-width text-align text-anchor
-    vertical-align
-    """
-)
-_OF_SVG = _STYLES | _words(
-    """
-    aria-label clipPathUnits cx cy d dx dy font-family fx fy gradientTransform
-    gradientUnits id markerHeight markerUnits markerWidth offset orient
-    patternContentUnits patternTransform patternUnits points preserveAspectRatio r refX
-    refY rx ry spreadMethod transform viewBox width x x1 x2 y y1 y2
-    """
-)
-_OF_MATHML = _words(
-    """
-    accent accentunder columnalign columnlines columnspacing depth display displaystyle
-    fence form height largeop linethickness lspace mathcolor mathsize mathvariant
-    maxsize minsize movablelimits notation rowlines rowspacing rspace scriptlevel
-    separator stretchy symmetric voffset width
-    """
-)
-_HEADINGS = _words("h1 h2 h3 h4 h5 h6")
-_ATTRIBUTES = {
-    "*": _words("aria-hidden class dir lang style"),
-    # Nothing links to others.
-    **dict.fromkeys(_HEADINGS, _words("id")),
+
+def _words(table: str) -> dict[str, frozenset[str]]:
+    return {name: frozenset(words.split()) for name, words in _ALLOWED[table].items()}
+
+
+_ELEMENTS, _ATTRIBUTES = _words("elements"), _words("attributes")
+_HTML, _SVG, _MATHML = (_ELEMENTS[kind] for kind in ("html", "svg", "mathml"))
+_HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
+_STYLES = _ATTRIBUTES["styles"]
+_OF_SVG = _ATTRIBUTES["svg"] | _STYLES
+_OF_ELEMENTS = {
     **dict.fromkeys(_SVG, _OF_SVG),
-    **dict.fromkeys(_MATHML, _OF_MATHML),
+    **dict.fromkeys(_MATHML, _ATTRIBUTES["mathml"]),
     "use": _OF_SVG | {"href"},
-    "a": _words("href"),
-    "img": _words("src alt width height"),
-    "details": _words("open"),
-    "ol": _words("start type reversed"),
-    "td": _words("colspan rowspan headers"),
-    "th": _words("colspan rowspan headers scope"),
-    "col": _words("span"),
-    "colgroup": _words("span"),
+    **_words("of-one-element"),
 }
 # A class gives content the page's look; these are the ones that have one.
 _CLASSES = re.compile(r"perfkit-[a-z-]+|dataframe|highlight|t-[a-z0-9]{1,3}")
@@ -272,8 +217,8 @@ def _kept(tag: str, name: str, raw: str) -> str | None:
 
 _CLEANER = nh3.Cleaner(
     tags=_HTML | _SVG | _MATHML,
-    clean_content_tags=_DROPPED,
-    attributes=_ATTRIBUTES,
+    clean_content_tags=_ELEMENTS["dropped"],
+    attributes=_OF_ELEMENTS,
     attribute_filter=_kept,
     url_schemes={"http", "https", "mailto", "data", "attachment"},
 )
