@@ -115,26 +115,20 @@ class Controls:
 
     def summary(self) -> str:
         """All that is set in one line, without the guess."""
-        said = self.described()
-        return ", ".join(
-            f"{label} {text}"
-            for label, text in said.items()
-            if text != _NONE and label != "guess"
-        )
+        values = {label: v for label, v in self.described().items() if v != _NONE}
+        values.pop("guess", None)
+        return ", ".join(f"{label} {value}" for label, value in values.items())
 
     def mark_changes(self, since: Mapping[str, str]) -> tuple[str, ...]:
-        """Mark what is set otherwise than ``described`` said then; say what that is."""
-        said = self.described()
-        for (label, text), widget in zip(
-            said.items(), self.by_name.values(), strict=True
-        ):
-            same = text == since[label]
-            (widget.remove_class if same else widget.add_class)("perfkit-changed")
-        return tuple(
-            f"{label} {text} (was {since[label]})"
-            for label, text in said.items()
-            if text != since[label]
-        )
+        """Mark what is set otherwise than ``described`` said then, and name it."""
+        changes, values = [], self.described().items()
+        for (label, value), widget in zip(values, self.by_name.values(), strict=True):
+            if value == since[label]:
+                widget.remove_class("perfkit-changed")
+            else:
+                widget.add_class("perfkit-changed")
+                changes.append(f"{label} {value} (was {since[label]})")
+        return tuple(changes)
 
 
 def boxed(css: str, *parts: Any) -> Any:
@@ -158,16 +152,16 @@ def auto_budget_control(budget: float | None) -> Any:
 
 def guess_control(guess: str, placeholder: str) -> Any:
     """The widget of what a reader expects, in words of their own."""
-    told = labelled("your guess", "It stands in the report and in the chart")
-    field = text_control(guess, placeholder=placeholder, **told)
+    label = labelled("your guess", "It stands in the report and in the chart")
+    field = text_control(guess, placeholder=placeholder, **label)
     # It stands beside buttons, where there is no column of labels.
     field.style.description_width = "initial"
     return field
 
 
-def text_control(value: str, **told: Any) -> Any:
+def text_control(value: str, **traits: Any) -> Any:
     """The widget of a line of text; it changes once that is typed to its end."""
-    return widgets.Text(value=value, continuous_update=False, **told)
+    return widgets.Text(value=value, continuous_update=False, **traits)
 
 
 def control(parameter: Parameter, value: Any) -> Any:
@@ -229,12 +223,10 @@ def _name(name: str) -> str:
     return name.replace("_", " ")
 
 
-def labelled(
-    label: str, tooltip: str, column: str = "11em", width: str = "27em"
-) -> dict[str, Any]:
+def labelled(label: str, tooltip: str) -> dict[str, Any]:
     """What a widget is told of its label and of its width, that of the label within."""
-    layout = widgets.Layout(width=width, max_width="100%")
-    style = {"description_width": column}
+    layout = widgets.Layout(width="27em", max_width="100%")
+    style = {"description_width": "11em"}
     return {"description": label, "tooltip": tooltip, "style": style, "layout": layout}
 
 

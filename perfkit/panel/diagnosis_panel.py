@@ -82,20 +82,18 @@ class DiagnosisView(Answering):
         assert isinstance(found, Diagnosis)
         offered = [cause for cause in found.causes if _can_be_applied(cause)]
         self.choices = {cause.change: _choice(cause) for cause in offered}
-        lines = map(_line, offered)
+        codes = (escape(plain_lines(cause.to_type)) for cause in offered)
+        lines = (widgets.HTML(f"<pre>{code}</pre>") for code in codes)
         pairs = zip(self.choices.values(), lines, strict=True)
         rows = [widgets.VBox(pair) for pair in pairs]
         self._marks.children = (*rows, self.apply) if rows else ()
 
     def show_applied(self, found: Diagnosis) -> None:
         """Show what the marked changes brought when they were measured again."""
-        again = f"<p><b>Measured again</b></p>{in_html(_answer(found))}"
+        # The verdict alone: its report stands above.
+        answer = Report(verdict=replace(found.verdict, because=(), next=""))
+        again = f"<p><b>Measured again</b></p>{in_html(answer)}"
         self.applied.value = again + view.charts(found)
-
-
-def _answer(found: Diagnosis) -> Report:
-    """The verdict alone: its report stands above."""
-    return Report(verdict=replace(found.verdict, because=(), next=""))
 
 
 def _can_be_applied(cause: Cause) -> bool:
@@ -111,10 +109,6 @@ def _choice(cause: Cause) -> Any:
     wide = {"description_width": "0"}
     defect = cause.kind == "defect"
     return widgets.Checkbox(defect, description=label, style=wide, layout=layout)
-
-
-def _line(cause: Cause) -> Any:
-    return widgets.HTML(f"<pre>{escape(plain_lines(cause.to_type))}</pre>")
 
 
 class DiagnosisPanel(Measuring[Diagnosis]):
@@ -150,9 +144,6 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         super().__init__("diagnosis", self.view, _QUESTION)
         self.view.apply.on_click(lambda _: self.apply())
         self._sign(self.view.runs)
-
-    def __repr__(self) -> str:
-        return repr(self.diagnosis) if self.diagnosis else "<the panel of a diagnosis>"
 
     def apply(self) -> None:
         """Measure the marked changes at once against the training as given."""

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from html import escape
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import ipywidgets as widgets
@@ -99,23 +100,8 @@ SLICE_S = 0.1
 # Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
 # there JupyterLab says that a model was not found, which tells nobody what to do. An
 # exported page leaves it out: perfkit/export/notebook.py.
-_LOST = """<style>
-.jp-OutputArea-child:not(:has(> .jp-OutputArea-output.jupyter-widgets))
-  + .jp-OutputArea-child:has(.perfkit-lost),
-.jp-OutputArea-child:has(> .jp-OutputArea-output.jupyter-widgets):has(
-  + .jp-OutputArea-child .perfkit-lost) {display: none}
-.perfkit-lost::before {font-weight: 650;
-  content: "The kernel has ended. Run this cell again to use the panel."}
-</style><p class="perfkit-lost"></p>"""
+_LOST = (Path(__file__).parent / "static" / "lost.html").read_text(encoding="utf-8")
 Found = TypeVar("Found")
-
-
-def _class_budget() -> Any:
-    """The sentence of a panel whose budget was set for all of a class."""
-    told = f"{default_budget():g} s was set for every panel here ({BUDGET_VARIABLE})"
-    return widgets.HTML(
-        f'<p class="perfkit-cost">A budget of {told}; you can give a run another.</p>'
-    )
 
 
 class Stoppable(Protocol):
@@ -147,8 +133,13 @@ class Measuring(Generic[Found]):
         self._stopped = threading.Event()
         self._measured: Stoppable | None = None
         if os.environ.get(BUDGET_VARIABLE):
+            note = widgets.HTML(
+                f'<p class="perfkit-cost">A budget of {default_budget():g} s was set '
+                f"for every panel here ({BUDGET_VARIABLE}); you can give a run another."
+                "</p>"
+            )
             first, *others = view.box.children
-            view.box.children = (first, _class_budget(), *others)
+            view.box.children = (first, note, *others)
         self._shown, self._question = view, question
         self._worker = Worker(f"perfkit-panel-{name}")
         self._starting = threading.Lock()
