@@ -15,7 +15,7 @@ from perfkit.findings.account import (
 )
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Listing, Report, Row, Table
-from perfkit.findings.text import minute, plain
+from perfkit.findings.text import minute, paragraphs, plain
 
 _TIPS, _LINES = "What people do about these lines", "Every line, in numbers"
 # Lines below this share of what repeats are folded.
@@ -40,8 +40,7 @@ _GROWS = 1.3
 
 def verdict(account: Account) -> Verdict:
     """Say where the time goes, and what people do about it."""
-    sure = f"profiled, {units.seconds(round(account.wall_s))}"
-    warns = tuple(warnings(account))
+    interval, warns = units.seconds(round(account.wall_s)), tuple(warnings(account))
     if not account.lines:
         return Verdict(
             headline="No line of this script was seen at work.",
@@ -56,7 +55,7 @@ def verdict(account: Account) -> Verdict:
             headline=f"{tip.do}.",
             much=tip.means,
             sure="profiled",
-            interval=sure.partition(", ")[2],
+            interval=interval,
             warnings=(*([tip.mind] if tip.mind else []), *warns)[:2],
             next="\n".join(_next(tip, others)),
         )
@@ -66,7 +65,7 @@ def verdict(account: Account) -> Verdict:
         headline=f"{share} of the time {_GOES[top.kind]} {top.where}.",
         much="No change that people usually make fits what was seen there.",
         sure="profiled",
-        interval=sure.partition(", ")[2],
+        interval=interval,
         warnings=warns[:2],
         next="`perfkit diagnose` measures which change makes it faster.",
     )
@@ -115,16 +114,21 @@ def report(account: Account) -> Report:
 
 def listing(account: Account) -> Listing:
     """The user's own lines with what each takes."""
-    return Listing(tuple(_rows(account)), tuple(KINDS), _folded(account))
+    rest = [o.total_s for o in account.lines if account.share(o.total_s) < _SHOWN]
+    lines, share = _count(len(rest), "line"), units.percent(account.share(sum(rest)))
+    folded = f"{lines} with less than 1 %, {share} together" if rest else ""
+    return Listing(tuple(_rows(account)), tuple(KINDS), folded)
 
 
 def folds(account: Account) -> tuple[Fold, ...]:
     """What stands one click away."""
+    sampling = account.sampling_s / account.wall_s if account.wall_s else 0.0
+    method = paragraphs("lines.txt.j2", account=account, sampling=sampling)
     return (
         Fold(_TIPS, tables=(_tips(account),)),
         Fold(_LINES, tables=(_table(account),)),
         Fold("The stages of the input", tables=(_stages(account),)),
-        Fold("How the lines were seen, and what looking cost", tuple(_method(account))),
+        Fold("How the lines were seen, and what looking cost", method),
     )
 
 
@@ -158,15 +162,6 @@ def _rows(account: Account) -> Iterator[Row]:
                 remark=remark,
                 strong=id(line) in hot or tip is not None,
             )
-
-
-def _folded(account: Account) -> str:
-    rest = [o for o in account.lines if account.share(o.total_s) < _SHOWN]
-    if not rest:
-        return ""
-    share = units.percent(account.share(sum(one.total_s for one in rest)))
-    lines = _count(len(rest), "line")
-    return f"{lines} with less than 1 %, {share} together"
 
 
 def _count(number: int, noun: str) -> str:
@@ -227,14 +222,10 @@ def _besides(account: Account) -> Iterator[str]:
             f"{len(account.epochs_s)} epochs ended: the first took "
             f"{units.seconds(first)}, later ones {units.seconds(usual)}."
         )
-        third = len(later) // 3
-        ends = (
-            [statistics.median(part) for part in (later[:third], later[-third:])]
-            if third
-            else [usual, usual]
-        )
-        if ends[1] > _GROWS * ends[0]:
-            took = units.instead(units.seconds(ends[1]), units.seconds(ends[0]))
+        third = max(1, len(later) // 3)
+        before, after = map(statistics.median, (later[:third], later[-third:]))
+        if len(later) >= 3 and after > _GROWS * before:
+            took = units.instead(units.seconds(after), units.seconds(before))
             yield f"Epochs grow longer: the last ones took {took}."
 
 
@@ -280,27 +271,3 @@ def _stages(account: Account) -> Table:
         rows.append((plain(kind, 40), plain(where, 80), taken, f"{out:,}"))
     headings = ("stage", "line", "elements in", "out")
     return Table("Elements in the traced seconds", headings, tuple(rows))
-
-
-def _method(account: Account) -> Iterator[str]:
-    wall, traced = units.seconds(account.wall_s), units.seconds(account.traced_s)
-    yield (
-        f"The script ran as it is for {wall}. {account.samples:,} times we noted "
-        "which line of your own code it was at, and charged the time since the last "
-        "note to that line."
-    )
-    yield (
-        f"TensorFlow's profiler recorded {traced} of it. That tells which operations "
-        "run while a line waits for a graph, and which line made each of them. A "
-        "gradient counts for the line of its forward operation."
-    )
-    looking = units.seconds(account.looking_s)
-    sampling = account.sampling_s / account.wall_s if account.wall_s else 0.0
-    yield (
-        f"Recording and writing took {looking}, which is in no share; the looks "
-        f"themselves took {units.percent(sampling)} of the time."
-    )
-    yield (
-        "A profile says where time goes, not what a change brings: an A/B test says "
-        "that."
-    )

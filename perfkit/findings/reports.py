@@ -30,7 +30,14 @@ from perfkit.findings.standing import (
     rate,
     standings,
 )
-from perfkit.findings.text import as_sentence, is_file, minute, plain, without_marks
+from perfkit.findings.text import (
+    as_sentence,
+    is_file,
+    minute,
+    paragraphs,
+    plain,
+    without_marks,
+)
 from perfkit.measure.measurement import CONTROL, OWN
 from perfkit.measure.statistics import WORTH_KNOWING, Comparison
 from perfkit.measure.trial import ONE_PROCESS
@@ -295,55 +302,29 @@ def _noise(finding: Finding) -> str:
     )
 
 
-def _method(finding: Finding) -> Iterator[str]:
+def _method(finding: Finding) -> tuple[str, ...]:
     """What was done, a few sentences each."""
-    of_parts = has_microbenchmarks(finding)
-    yield f"Variants: {_ran(finding)}"
-    yield f"Trials: {_rounds(finding)}"
-    counted = "what each part counts, per second" if of_parts else "examples per second"
-    what = (
-        f"Rates: {counted}, in the steady state. The first call (tracing, compiling, "
-        "tuning) and the warm-up are told apart and do not count."
-    )
-    if counts_runs(finding):
-        what = (
-            "Runs: from a script's first line until it has ended, with the threads and "
-            "processes that it started. TensorFlow is loaded before a run begins."
-        )
-    yield (
-        f"{what} A 95 % confidence interval comes from the spread of trials and of the "
-        "turns within them; few trials borrow from the spread of the others."
-    )
-    alone = {c.rounds for c in finding.comparisons} == {1}
-    borrowed = (
-        ", of which one round has none: its turns, the other comparisons and earlier "
-        "runs stand in"
-    )
-    yield (
-        "Ratios: two variants are compared within each round that ran both; the "
-        f"interval is over rounds{borrowed * alone}."
-    )
-    yield f"Budget: {' '.join(_spent(finding))}"
-
-
-def _spent(finding: Finding) -> Iterator[str]:
-    """What the rounds took of the budget, and what has a time of its own."""
-    ends = [(t.round, t.started_s + t.wall_s) for t in finding.trials]
+    trials = finding.trials
+    ended = collections.Counter(trial.outcome for trial in trials)
+    ends = [(trial.round, trial.started_s + trial.wall_s) for trial in trials]
     spent = max((end for number, end in ends if number), default=0.0)
-    first = max((end for number, end in ends if number == 1), default=0.0)
-    within = spent <= finding.budget_s
-    used = f"{units.seconds(spent)} {'of them' if within else 'were'} spent."
-    yield f"{units.seconds(finding.budget_s)} for measuring, {used}"
-    if first > finding.budget_s and not _diagnoses(finding):
-        yield "A first round may take twice the budget."
-    if (besides := max((end for _, end in ends), default=0.0) - spent) > 0:
-        yield f"What was tried once took {units.seconds(besides)} besides."
-    if not _diagnoses(finding):
-        yield "Preparing what the variants need is not part of it."
-
-
-def _diagnoses(finding: Finding) -> bool:
-    return finding.experiment == Diagnosis.kind
+    return paragraphs(
+        "method.txt.j2",
+        finding=finding,
+        of_parts=has_microbenchmarks(finding),
+        of_runs=counts_runs(finding),
+        is_diagnosis=finding.experiment == Diagnosis.kind,
+        ran=len({t.variant for t in trials if not t.is_try} - {CONTROL}),
+        rounds=max((trial.round for trial in trials), default=0),
+        outcomes=", ".join(f"{count} {outcome}" for outcome, count in ended.items()),
+        tries=sum(trial.is_try for trial in trials),
+        turns=sum(len(trial.turns) for trial in trials),
+        one_process=any(trial.notes.get(ONE_PROCESS) for trial in trials),
+        one_round={c.rounds for c in finding.comparisons} == {1},
+        spent=spent,
+        first=max((end for number, end in ends if number == 1), default=0.0),
+        besides=max((end for _, end in ends), default=0.0) - spent,
+    )
 
 
 def _repeat(finding: Finding, training: str = "") -> str:
@@ -375,50 +356,6 @@ def _option(name: str, value: Any) -> str:
         return f"--{dashed}" if value else f"--no-{dashed}"
     said = isinstance(value, str | int | float) and value != ""
     return f"--{dashed}={value}" if said else ""
-
-
-def _ran(finding: Finding) -> str:
-    ran = {trial.variant for trial in finding.trials if not trial.is_try} - {CONTROL}
-    several = "s" * (len(ran) != 1)
-    said = [f"{len(ran)} variant{several}, each a way of doing the same work."]
-    if has_microbenchmarks(finding):
-        what = f"microbenchmark{several}, each work of its own: none is compared."
-        said = [f"{len(ran)} {what}"]
-    if finding.baseline:
-        said.append(f"The baseline is {plain(finding.baseline, 80)}.")
-    for name, why in finding.unavailable.items():
-        said.append(f"{plain(name, 80)} was not run: {plain(why).rstrip('.')}.")
-    return " ".join(said)
-
-
-def _rounds(finding: Finding) -> str:
-    rounds = max((trial.round for trial in finding.trials), default=0)
-    ended = collections.Counter(trial.outcome for trial in finding.trials)
-    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in ended.items())
-    tries = sum(trial.is_try for trial in finding.trials)
-    besides = f" and {tries} besides" if tries else ""
-    turns = sum(len(trial.turns) for trial in finding.trials)
-    how = "one trial ran after the other."
-    if turns:
-        how = (
-            "the trials were all set up, then worked by turns of a fraction of a "
-            f"second, {turns:,} turns in all: a slow moment of the machine falls on "
-            "all alike."
-        )
-    held = (
-        "A round holds every variant once, in random order; after the second round "
-        "only those whose answer is still open"
-    )
-    if _diagnoses(finding):
-        held = "A round holds the training as given and what may help it most, shuffled"
-    alone = "run once in a fresh process"
-    if any(trial.notes.get(ONE_PROCESS) for trial in finding.trials):
-        alone += ", but for the first round: there all took turns in one process"
-    return (
-        f"{len(finding.trials) - tries} in {rounds} round{'s' * (rounds != 1)}"
-        f"{besides}: {outcomes or 'none'}. A trial is one variant, {alone}. {held}. "
-        f"Within a round {how}"
-    )
 
 
 def _failures(finding: Finding) -> Iterator[str]:

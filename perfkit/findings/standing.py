@@ -52,10 +52,10 @@ def note(benchmarks: Mapping[str, Microbenchmark]) -> dict[str, dict[str, Any]]:
 
 def microbenchmarks(notes: Mapping[str, Any]) -> dict[str, Microbenchmark]:
     """Read the microbenchmarks from a finding's notes; empty where it has none."""
-    told = notes.get(NOTE)
-    if not isinstance(told, dict):
+    noted = notes.get(NOTE)
+    if not isinstance(noted, dict):
         return {}
-    return {name: _read(one) for name, one in told.items() if isinstance(one, dict)}
+    return {n: _read(each) for n, each in noted.items() if isinstance(each, dict)}
 
 
 def has_microbenchmarks(finding: Finding) -> bool:
@@ -77,19 +77,16 @@ def counts_runs(finding: Finding) -> bool:
     return any(trial.unit == "runs" for trial in finding.trials)
 
 
-def _read(told: dict[str, Any]) -> Microbenchmark:
-    limit = note_as(float, told.get("limit")) or 0.0
+def _read(noted: dict[str, Any]) -> Microbenchmark:
+    read = note_as(Microbenchmark, noted) or Microbenchmark(unit="units")
+    limit = read.limit or 0.0
     return Microbenchmark(
-        unit=_words(told, "unit", _UNIT) or "units",
-        group=_words(told, "group", _GROUP),
-        what=_words(told, "what", _WORDS),
+        unit=plain(read.unit, _UNIT) or "units",
+        group=plain(read.group, _GROUP),
+        what=plain(read.what, _WORDS),
         limit=limit if 0 < limit < _LARGEST else None,
-        limit_from=_words(told, "limit_from", _WORDS),
+        limit_from=plain(read.limit_from, _WORDS),
     )
-
-
-def _words(told: dict[str, Any], name: str, longest: int) -> str:
-    return plain(note_as(str, told.get(name)) or "", longest)
 
 
 Place = Literal["fastest", "tied", ""]
@@ -210,13 +207,12 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
     if not isinstance(sides, list | tuple):
         return every
     unit = "runs" if counts_runs(finding) else "examples"
-    return tuple(_side(one, unit) for one in every if one.variant in sides)
-
-
-def _side(standing: Standing, unit: str) -> Standing:
-    held = standing.comparison
-    held = held and held.after(LEAST_ROUNDS)
-    return replace(standing, comparison=held, unit=unit)
+    compared = (one.comparison and one.comparison.after(LEAST_ROUNDS) for one in every)
+    return tuple(
+        replace(one, comparison=comparison, unit=unit)
+        for one, comparison in zip(every, compared, strict=True)
+        if one.variant in sides
+    )
 
 
 def rate(standing: Standing) -> str:

@@ -1,6 +1,14 @@
 """Texts that come from a file or a machine, made fit to be shown."""
 
+import functools
 import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _LONGEST = 300
 _MOST_LINES = 40
@@ -59,6 +67,23 @@ def as_budget(seconds: float, training: str = "") -> str:
 def as_sentence(words: str) -> str:
     """Words with a capital and a full stop; "" for none."""
     return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def paragraphs(text: str, **values: Any) -> tuple[str, ...]:
+    """The paragraphs of a text beside this file, a line each, with values filled in."""
+    filled = _template(text).render(values).split("\n\N{PILCROW SIGN}\n")
+    return tuple(" ".join(paragraph.split()) for paragraph in filled)
+
+
+@functools.cache
+def _template(name: str) -> "Template":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    loader = FileSystemLoader(Path(__file__).parent)
+    made = Environment(loader=loader, undefined=StrictUndefined)
+    for filled_in in (plain, units.percent, units.seconds):
+        made.filters[filled_in.__name__] = filled_in
+    return made.get_template(name)
 
 
 def without_marks(text: str) -> str:
