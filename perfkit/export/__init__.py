@@ -108,10 +108,9 @@ def _read(source: Any) -> Recorded | Account | Notebook:
         return load(path)
     if isinstance(document, dict) and "nbformat" in document:
         return Notebook(path, document)
-    if isinstance(document, dict) and document.get("kind") == Account.kind:
-        return read(path, files.parse)
     if isinstance(document, dict) and "kind" in document:
-        return load(path)
+        is_account = document["kind"] == Account.kind
+        return read(path, files.parse) if is_account else load(path)
     raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
 
 

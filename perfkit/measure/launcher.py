@@ -412,17 +412,12 @@ class Launcher:
         self._loaded = loaded
 
     def _last_words(self) -> str:
-        lines = self.log().strip().splitlines()
-        return f" ({lines[-1].strip()})" if lines else ""
-
-    def log(self) -> str:
-        """The last of what was printed while TensorFlow was loaded."""
         try:
-            path = os.path.join(self._folder, preload.LOG)
-            with open(path, errors="replace") as log:
-                return log.read()[-_TAIL:]
+            log = Path(self._folder, preload.LOG).read_text(errors="replace")
         except OSError:
             return ""
+        lines = log[-_TAIL:].strip().splitlines()
+        return f" ({lines[-1].strip()})" if lines else ""
 
 
 @functools.cache

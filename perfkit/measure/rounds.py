@@ -390,14 +390,10 @@ class Run:
             if not self._ending or live.turns_done >= fewest_turns:
                 live.end()
             else:
-                live.end("stopped", f"was at work when the {self._why_ending}")
+                over = "budget" if self._tries_end is None else "time for tries"
+                why = "run was stopped" if self.stopped.is_set() else f"{over} ended"
+                live.end("stopped", f"was at work when the {why}")
         yield from self._record(lives)
-
-    @property
-    def _why_ending(self) -> str:
-        if self.stopped.is_set():
-            return "run was stopped"
-        return "budget ended" if self._tries_end is None else "time for tries ended"
 
     def _record(self, lives: list[LiveTrial]) -> Iterator[Event]:
         trials = [live.record() for live in lives]

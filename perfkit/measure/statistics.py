@@ -98,13 +98,6 @@ class Timing:
         value, low, high = (examples / r for r in (self.rate, self.high, self.low))
         return Estimate(value=value, low=low, high=high)
 
-    def __str__(self) -> str:
-        """One line that states its doubt."""
-        return (
-            f"{self.variant}: {units.rate_between(self.rate, self.low, self.high)}, "
-            f"{self.trials} trial{'s' if self.trials != 1 else ''}"
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
