@@ -12,16 +12,6 @@ from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis
 from tests.findings.made import failed, finding
 
 
-def document(**changes):
-    return json.loads(store.to_json(diagnosis())) | changes
-
-
-def read(tmp_path, document):
-    path = tmp_path / "one.json"
-    path.write_text(json.dumps(document))
-    return store.load(path)
-
-
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -37,34 +27,18 @@ def read(tmp_path, document):
     ],
 )
 def test_what_no_run_can_have_found_is_refused(tmp_path, changes, why):
+    document = json.loads(store.to_json(diagnosis())) | changes
+    (tmp_path / "one.json").write_text(json.dumps(document))
     with pytest.raises(BadFileError, match=why):
-        read(tmp_path, document(**changes))
+        store.load(tmp_path / "one.json")
 
 
-@pytest.mark.parametrize("schema", [1, 2])
-def test_an_older_diagnosis_is_read_in_the_words_of_today(tmp_path, schema):
-    made = document(schema=schema)
-    for one in made["causes"]:
-        one["swap"] = one.pop("change")
-    made["together"]["swaps"] = made["together"].pop("changes")
-    if schema == 1:
-        made |= {"verdict": made["verdict"]["headline"]}
-    again, saved = read(tmp_path, made), diagnosis()
-    assert (again.causes, again.together) == (saved.causes, saved.together)
-    assert again.verdict.headline == saved.verdict.headline
-
-
-def test_a_diagnosis_is_no_finding_and_a_finding_that_speaks_of_one_is(tmp_path):
+def test_diagnoses_lie_among_findings_and_are_none(tmp_path):
     path = store.save(diagnosis(), tmp_path)
     with pytest.raises(BadFileError, match="not a finding but a diagnosis"):
         store.load_finding(path)
     path = store.save(finding(guess="diagnosis"), tmp_path)
     assert store.load(path).guess == "diagnosis"
-
-
-def test_diagnoses_are_listed_among_findings(tmp_path):
-    store.save(diagnosis(), tmp_path)
-    store.save(finding(), tmp_path)
     listed = perfkit.findings(tmp_path)
     assert set(listed["experiment"]) == {"diagnosis", "data-pipeline"}
     assert diagnosis().verdict.headline in set(listed["headline"])
@@ -88,14 +62,10 @@ def test_of_several_ways_to_mend_one_cause_the_best_is_told():
     told = rows(found, "What to change")
     watched = [what for what in told if "alidat" in what]
     assert watched == ["Spend less time on validation"]
-
-
-def test_what_all_of_it_brings_is_told_where_that_is_more_than_the_best_alone():
-    found = diagnosis()
-    assert any(what.startswith("Together") for what in rows(found, "What to change"))
+    # What all of it brings is told where that is more than the best alone.
     best = cause("serial-map", "parallel map", found.together.speedup.estimate)
     less = rows(replace(found, causes=(best, LOGGER)), "What to change")
-    assert not any(what.startswith("Together") for what in less)
+    assert [what.startswith("Together") for what in (*told, *less)].count(True) == 1
 
 
 def test_the_report_has_the_verdict_first_and_then_what_to_change():
@@ -150,20 +120,20 @@ def test_the_table_has_a_row_for_each_change_claimed_or_not():
     assert table.loc["XLA", "ratio"] == pytest.approx(1.0, abs=0.1)
 
 
+# Which fit of a script was taken is in what to type, and no argument of its own is.
+ASKED = {"asked": {"fit": 2, "arguments": True}}
+
+
 @pytest.mark.parametrize(
-    ("training", "command"),
+    ("training", "facts", "command"),
     [
-        ("train.py", "`perfkit diagnose train.py --budget=120 --seed=3`"),
-        ("a.py:make", "`perfkit diagnose a.py:make --budget=120 --seed=3`"),
-        ("a.ipynb", "`perfkit diagnose a.ipynb --budget=120 --seed=3`"),
-        ("make", "`perfkit.diagnose(make, budget=120, seed=3)`"),
+        ("train.py", {}, "`perfkit diagnose train.py --budget=120 --seed=3`"),
+        ("a.py:make", {}, "`perfkit diagnose a.py:make --budget=120 --seed=3`"),
+        ("a.ipynb", {}, "`perfkit diagnose a.ipynb --budget=120 --seed=3`"),
+        ("make", {}, "`perfkit.diagnose(make, budget=120, seed=3)`"),
+        ("a.py", ASKED, "`perfkit diagnose a.py --fit=2 --budget=120 --seed=3`, its"),
     ],
 )
-def test_what_to_type_to_repeat_it_is_said(training, command):
-    assert command in diagnosis(training=training, seed=3).report.repeat
-
-
-def test_which_fit_of_a_script_was_taken_is_in_what_to_type_and_no_argument_is():
-    facts = {"asked": {"fit": 2, "arguments": True}}
-    said = diagnosis(training="train.py", seed=3, facts=facts).report.repeat
-    assert "`perfkit diagnose train.py --fit=2 --budget=120 --seed=3`, its own" in said
+def test_what_to_type_to_repeat_it_is_said(training, facts, command):
+    found = diagnosis(training=training, seed=3, facts=facts)
+    assert command in found.report.repeat

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 
 from perfkit.errors import BadFileError
-from perfkit.findings import reading, standing
+from perfkit.findings import reading
 from perfkit.findings.reading import parse
-from perfkit.measure.measurement import CONTROL
 from tests.findings.spoiled import document, put, sound, spoiled
 
 
@@ -22,9 +21,15 @@ def refused(data):
     return sentence
 
 
+# In the middle of a number as well.
+CUTS = [int(len(sound()) * share) for share in (0.001, 0.1, 0.5, 0.9, 0.999)]
+CUTS.append(sound().index(b".") + 1)
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
+        *((sound()[:end], "cut off") for end in CUTS),
         (b"", "is empty"),
         (b'{"kind": "\\ud800"}', "is not JSON"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nested too deeply"),
@@ -33,7 +38,8 @@ def refused(data):
         (b'{"kind": "passport", "schema": 1}', "a passport: perfkit show reads it"),
         (b'{"kind": "letter", "schema": 1}', "not a finding but a letter."),
         (b'{"kind": "finding"}', "its schema has no number"),
-        (b'{"kind": "finding", "schema": 1}', "is not a sound finding"),
+        (b'{"kind": "finding", "schema": 2}', "is not a sound finding"),
+        (b'{"kind": "finding", "schema": 1}', "by a draft of perfkit (schema 1, this"),
         (b"[" + b"1," * 5_000_000 + b"1]", "too large"),
         (b'{"kind": 1e999}', "a number beyond measure"),
         (b'{"kind": ' + b"9" * 9000 + b"}", "a number beyond measure"),
@@ -51,15 +57,6 @@ def test_a_file_that_is_newer_or_larger_than_any_here_is_not_read(monkeypatch):
     assert "get a newer perfkit" in sentence
     monkeypatch.setattr(reading, "LARGEST_BYTES", 100)
     assert "too large" in refused(sound())
-
-
-SHARES = (0.001, 0.1, 0.5, 0.9, 0.999)
-IN_A_NUMBER = sound().index(b".") + 1
-
-
-@pytest.mark.parametrize("end", [*(int(len(sound()) * s) for s in SHARES), IN_A_NUMBER])
-def test_a_file_that_is_cut_off_says_so(end):
-    assert "cut off" in refused(sound()[:end])
 
 
 DEEP: list = []
@@ -98,28 +95,9 @@ def test_what_is_not_known_is_ignored_and_what_may_be_left_out_filled_in():
     made["trials"][0]["colour"] = "blue"
     made["machine"]["location"] = {"room": 101}
     assert parse(json.dumps(made).encode(), "x") == parse(sound(), "x")
-    made = document()
     for name in ("guess", "notes", "samples", "stopped", "seed", "baseline"):
         del made[name]
     assert parse(json.dumps(made).encode(), "x").guess == ""
-
-
-def test_what_an_older_file_calls_otherwise_has_the_names_of_today():
-    made = document(schema=1, parameters={"arms": "cache", "side": 64})
-    made["trials"][0]["variant"] = "the baseline again"
-    made["notes"] = {"rungs": {"GPU rungs": {"unit": "calls"}}}
-    made["unavailable"] = {"GPU rungs": "none here"}
-    made["samples"]["pulse"] = made["samples"].pop("core_speed")
-    made["machine"]["load"] = {"seconds": 0.3, "memory_free": 7}
-    found = parse(json.dumps(made).encode(), "x")
-    assert found.parameters == {"variants": "cache", "side": 64}
-    assert found.trials[0].variant == CONTROL
-    assert standing.microbenchmarks(found.notes)["GPU microbenchmarks"].unit == "calls"
-    assert found.unavailable == {"GPU microbenchmarks": "none here"}
-    assert "core_speed" in found.samples
-    assert found.machine.load.memory_free == 7
-    made = document(parameters={"arms": "two"})
-    assert parse(json.dumps(made).encode(), "x").parameters == {"arms": "two"}
 
 
 def test_a_name_with_escapes_does_not_reach_the_terminal():
