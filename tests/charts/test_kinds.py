@@ -16,7 +16,6 @@ from perfkit.measure.trial import LOSSES, Trial
 from tests.findings.made import failed, finding, samples, trial
 
 X = "\N{MULTIPLICATION SIGN}"
-UNDECIDED = Verdict(headline="No difference shown.")
 
 
 def texts(figure):
@@ -43,90 +42,121 @@ def marks(figure, colour):
     ]
 
 
-def test_rates_stand_where_the_axis_says():
+NAMED = ("prefetched", "parallel", "naive", "your guess", "the fastest", "baseline")
+TIED = {"naive": 1000, "parallel": 1500, "prefetched": 1500.1}
+LIMITED = {"naive": 1000, "fused": 1500, "one batch": 3000}
+FUSED = Verdict(headline="fused is the fastest.", winner="fused")
+VAGUE = replace(finding().timings[0], low=1.0)
+HOLLOW = replace(finding(), timings=(VAGUE, *finding().timings[1:]))
+CRASH = failed("xla", "crashed", "raised ValueError: no")
+CACHED = failed("cached", "out-of-memory", "ran out of memory: 3 GB")
+WRONG = {"extra": (CACHED, CRASH), "unavailable": {"on the GPU": "it has no GPU"}}
+WHY = ("ran out of memory: 3 GB", "crashed: raised ValueError: no")
+COUNT = len(samples(20)["t"])
+ONE_GPU = samples(20) | {
+    "gpu0_busy": (0.5,) * COUNT,
+    "gpu0_throttle": tuple(0x41 if 20 < n < 40 else 0x1 for n in range(COUNT)),
+}
+A4000 = replace(finding().machine, gpus=(Gpu(name="NVIDIA A4000"),))
+GPUS = {"t": (0.0, 1.0)} | {f"gpu{n}_busy": (n / 8, None) for n in range(8)}
+# The first tick is the first call: what it waited for is no steady waiting.
+FIRST_ONLY = replace(
+    finding({"naive": 1000.0}).trials[0],
+    variant="late",
+    parts={"input": (9.0,) + (0.0,) * 39},
+)
+LATE = replace(
+    finding({"naive": 1000.0}),
+    timings=(replace(finding({"naive": 1000.0}).timings[0], variant="late"),),
+    trials=(FIRST_ONLY,),
+)
+SILENT = replace(trial("naive", 10.0), parts={})
+LISTED = {"name": "list in memory", "share": 0.02, "ns_per_element": 900}
+MAPPED = {"name": "map, parallel", "share": 0.98, "ns_per_element": 2_000_000}
+CHOSEN = {"parallelism": 4, "tuned": True}
+PLAN = {"stages": [LISTED | {"buffer": None}, MAPPED | CHOSEN]}
+PLANNED = trial("parallel", 1300.0, 4, notes={"plan": PLAN})
+STAGES = ("2.0 %, 900 ns each", "98 %, 2 ms each", "4 at a time", "chosen by AUTOTUNE")
+FOUR = {"naive": 1000.0, "half": 500.0, "same": 1001.0, "double": 2000.0}
+MULTIPLE = "rate, as a multiple of naive (logarithmic)"
+CLOCK = "seconds since the start of the run"
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "said", "unsaid"),
+    [
+        ("rates", finding(guess="parallel"), NAMED, CONTROL),
+        ("rates", finding(), (f"1,900 · 1.9{X}", "1,000", "examples per second"), "?"),
+        ("rates", finding(TIED), ("among the fastest", "not shown to be slower"), "?"),
+        ("rates", finding(LIMITED, verdict=FUSED), ("limit", "dashed: a limit"), "?"),
+        ("rates", HOLLOW, ("?", "hollow: its rate is not known yet"), "\0"),
+        ("rates", finding(), ("other programs took 0.7 cores, 15 to 29 s",), "\0"),
+        ("rates", finding(samples={}), (), "the machine"),
+        ("rates", finding(noise_floor=1.04), ("± 4.0 %",), "\0"),
+        ("rates", finding(noise_floor=None), (), "noise"),
+        ("rates", finding(**WRONG), (*WHY, "was not run: it has no GPU"), "\0"),
+        ("rates", finding({}, rounds=0, extra=(CRASH,)), WHY[1:], "examples per"),
+        ("ratios", finding(FOUR), ("faster", "slower", "no difference shown"), "\0"),
+        ("ratios", finding(FOUR), (MULTIPLE,), "\0"),
+        # Of a guess the line or, where that is far off or is no ratio, the words.
+        ("rates", finding(guess="2x"), ("dotted: your guess",), "\0"),
+        ("rates", finding(guess="none of them"), ("guess: none of them",), "dotted"),
+        ("rates", finding(guess="99x"), ("your guess: 99x",), "dotted"),
+        ("ratios", finding(guess="0.5x"), ("dotted line: your guess", f"0.6{X}"), "\0"),
+        ("ratios", finding(guess="99x"), ("your guess: 99x",), "dotted"),
+        ("ratios", finding(), (), f"0.6{X}"),
+        ("timeline", finding(), (CONTROL, CLOCK, "other programs 0.4"), "\0"),
+        ("timeline", finding(), ("mostly, and at 80 % at the least: two",), "\0"),
+        ("timeline", finding(samples={}), (CLOCK,), "other programs"),
+        *(
+            ("timeline", finding(samples=ONE_GPU, machine=A4000), (text,), "\0")
+            for text in (
+                *("GPU 0 busy (dashed)", "▼ GPU slowed"),
+                "GPU 0 was slowed: too hot, slowed by the hardware",
+            )
+        ),
+        ("timeline", finding(samples=GPUS), ("8 GPUs busy, mean (dashed)",), "\0"),
+        ("waits", finding({"naive": 1.0}), ("naive: waiting for input 40 %",), "\0"),
+        ("waits", LATE, ("late: waiting for input 0 %",), "\0"),
+        ("waits", finding({"naive": 1.0}, rounds=0, extra=(SILENT,)),
+         ("No variant reported where its time goes.",), "\0"),
+        ("plan", finding(extra=(PLANNED,)), ("parallel: what", *STAGES), "\0"),
+    ],
+)  # fmt: skip
+def test_each_chart_says_what_it_shows(kind, made, said, unsaid):
+    figure = gallery.chart(made, kind)
+    written = "\n".join([figure.alt, *words(figure)])
+    assert [text for text in said if text not in written] == []
+    assert not any(unsaid in text for text in words(figure))
+
+
+def test_a_tie_names_no_fastest_and_the_rate_of_what_was_timed_stands_there_once():
+    undecided = Verdict(headline="No difference shown.")
+    tied = words(gallery.rates(finding(TIED, verdict=undecided)))
+    assert (tied.count("among the fastest"), tied.count("the fastest")) == (2, 0)
+    # The control is no variant with a rate of its own.
+    assert words(gallery.timeline(finding())).count("1,000 examples/s") == 1
+
+
+def test_rates_and_ratios_stand_where_the_axis_says():
     figure = gallery.rates(finding())
     at = {text: x for text, x, _ in texts(figure)}
     pixels = (at["1,500"] - at["500"]) / 1000
-    rates = {t.variant: t.rate for t in finding().timings}
     where = {round(x, 1) for x, _ in marks(figure, "stroke:#")}
-    for rate in rates.values():
-        expected = at["500"] + (rate - 500) * pixels
+    for timing in finding().timings:
+        expected = at["500"] + (timing.rate - 500) * pixels
         assert min(abs(x - expected) for x in where) < 0.3
-
-
-def test_rates_name_every_variant_with_its_number_and_place():
-    said = words(gallery.rates(finding(guess="parallel")))
-    assert {"prefetched", "parallel", "naive", "your guess"} <= set(said)
-    assert {"the fastest", "baseline", "examples per second"} <= set(said)
-    assert {f"1,900 · 1.9{X}", "1,000"} <= set(said)
-
-
-def test_ties_and_limits_are_told_in_words_and_by_shape():
-    rates = {"naive": 1000, "parallel": 1500, "prefetched": 1500.1}
-    figure = gallery.rates(finding(rates, verdict=UNDECIDED))
-    assert words(figure).count("among the fastest") == 2
-    assert "the fastest" not in words(figure)
-    assert "fastest, or not shown to be slower" in " ".join(words(figure))
-    rates = {"naive": 1000, "fused": 1500, "one batch": 3000}
-    verdict = Verdict(headline="fused is the fastest.", winner="fused")
-    said = words(gallery.rates(finding(rates, verdict=verdict)))
-    assert [text for text in said if text in rates] == ["fused", "naive", "one batch"]
-    assert "limit" in said
-    assert "dashed: a limit" in " ".join(said)
-
-
-def test_what_is_hardly_known_is_hollow_and_has_no_number():
-    made = finding()
-    vague = replace(made.timings[0], low=1.0)
-    said = words(gallery.rates(replace(made, timings=(vague, *made.timings[1:]))))
-    assert "?" in said
-    assert "hollow: its rate is not known yet" in " ".join(said)
-
-
-def test_what_others_took_of_the_machine_is_said_below():
-    load = "other programs took 0.7 cores, 15 to 29 s"
-    assert load in words(gallery.rates(finding()))
-    assert "the machine" not in words(gallery.rates(replace(finding(), samples={})))
-
-
-def test_the_noise_floor_is_a_band_with_its_size_and_the_control_no_variant():
-    assert "± 4.0 %" in " ".join(words(gallery.rates(finding(noise_floor=1.04))))
-    without = gallery.rates(finding(noise_floor=None))
-    assert "noise floor" not in " ".join(words(without))
-    assert CONTROL not in words(gallery.rates(finding()))
-
-
-def test_rates_far_apart_are_on_a_logarithmic_axis():
-    far = finding({"naive": 100.0, "fast": 5000.0})
-    assert "examples per second (logarithmic)" in words(gallery.rates(far))
-    at = {text: x for text, x, _ in texts(gallery.rates(far))}
+    # Rates far apart, and all ratios, are on a logarithmic axis.
+    far = gallery.rates(finding({"naive": 100.0, "fast": 5000.0}))
+    assert "examples per second (logarithmic)" in words(far)
+    at = {text: x for text, x, _ in texts(far)}
     assert at["1,000"] - at["200"] == pytest.approx(at["500"] - at["100"], abs=0.3)
-
-
-def test_what_went_wrong_is_in_the_chart_even_where_nothing_could_be_timed():
-    cached = failed("cached", "out-of-memory", "ran out of memory: 3 GB")
-    xla = failed("xla", "crashed", "raised ValueError: no")
-    gone = {"on the GPU": "this machine has no GPU"}
-    said = words(gallery.rates(finding(extra=(cached, xla), unavailable=gone)))
-    why = {"ran out of memory: 3 GB", "crashed: raised ValueError: no"}
-    why |= {"was not run: this machine has no GPU"}
-    assert {"cached", "xla", "on the GPU", *why} <= set(said)
-    said = words(gallery.rates(finding({}, rounds=0, extra=(xla,))))
-    assert {"xla", "crashed: raised ValueError: no"} <= set(said)
-    assert "examples per second" not in said
-
-
-def test_ratios_stand_where_the_axis_says_and_say_their_verdict_in_words():
     made = finding({"naive": 100.0, "half": 50.0, "double": 200.0})
     at = {text: x for text, x, _ in texts(gallery.ratios(made))}
     half, one, double = (at[text + X] for text in ("0.5", "1", "2"))
     assert one - half == pytest.approx(double - one, abs=0.3)
-    made = finding({"naive": 1000.0, "half": 500.0, "same": 1001.0, "double": 2000.0})
-    said = words(gallery.ratios(made))
-    assert {"faster", "slower", "no difference shown"} <= set(said)
-    ratio = made.comparisons[0]
-    assert any(text.startswith(f"{ratio.ratio:.2f}{X} (") for text in said)
-    assert "rate, as a multiple of naive (logarithmic)" in said
+    ratio = made.comparisons[0].ratio
+    assert any(text.startswith(f"{ratio:.2f}{X} (") for text in at)
 
 
 def test_steps_hold_every_example_after_the_first_call():
@@ -149,83 +179,17 @@ def test_no_step_spans_a_pause_and_a_slow_stretch_has_a_lower_rate():
     ticks = (*until, (9.0, 0), (10.0, 10), (11.0, 30))
     assert list(steps(ticked(ticks), 100.0)) == [(2.0, 4.0, 10.0), (9.0, 11.0, 20.0)]
     slow = [(0.1 * n, 10 if n < 20 else 7) for n in range(1, 40)]
-    ticks = ((0.0, 0), *slow)
-    rates = [rate for *_, rate in steps(ticked(ticks), 0.0)]
-    assert rates[0] == pytest.approx(100)
-    assert rates[-1] == pytest.approx(70)
-
-
-@pytest.mark.parametrize(
-    "ticks", [(), ((1.0, 0),), ((1.0, 0), (2.0, 5)), ((1.0, 0),) * 3]
-)
-def test_too_few_ticks_make_no_step(ticks):
-    assert list(steps(ticked(ticks), 0.0)) == []
+    rates = [rate for *_, rate in steps(ticked(((0.0, 0), *slow)), 0.0)]
+    assert (rates[0], rates[-1]) == pytest.approx((100, 70))
+    # Too few ticks make no step.
+    for few in ((), ((1.0, 0),), ((1.0, 0), (2.0, 5)), ((1.0, 0),) * 3):
+        assert list(steps(ticked(few), 0.0)) == []
 
 
 def test_a_wait_for_the_first_turn_is_no_set_up():
     alone = ticked(((3.0, 0), (4.0, 10), (5.0, 10)))
     assert list(before_steady(alone)) == [(0.0, 3.0), (3.0, 4.0)]
     assert list(before_steady(replace(alone, setup_s=0.5))) == [(2.5, 3.0), (3.0, 4.0)]
-
-
-def test_the_timeline_has_a_lane_for_the_control_and_the_load_below_if_any():
-    figure = gallery.timeline(finding())
-    said = words(figure)
-    assert CONTROL in said
-    # Told of what was timed; the control is no variant with a rate of its own.
-    assert said.count("1,000 examples/s") == 1
-    assert "seconds since the start of the run" in said
-    assert any(text.startswith("other programs 0.4") for text in said)
-    assert "of its best speed mostly, and at 80 % at the least: two" in figure.alt
-    said = words(gallery.timeline(finding(samples={})))
-    assert "cores busy" not in said
-    assert "seconds since the start of the run" in said
-
-
-def test_the_use_and_the_throttling_of_a_gpu_are_shown_and_many_are_one_line():
-    load = samples(20)
-    count = len(load["t"])
-    load |= {
-        "gpu0_busy": (0.5,) * count,
-        "gpu0_throttle": tuple(0x41 if 20 < n < 40 else 0x1 for n in range(count)),
-    }
-    machine = replace(finding().machine, gpus=(Gpu(name="NVIDIA A4000"),))
-    figure = gallery.timeline(finding(samples=load, machine=machine))
-    assert "GPU 0 busy (dashed)" in words(figure)
-    assert "▼ GPU slowed" in words(figure)
-    assert "GPU 0 was slowed: too hot, slowed by the hardware" in figure.alt
-    load = {"t": (0.0, 1.0)} | {f"gpu{n}_busy": (n / 8, None) for n in range(8)}
-    said = words(gallery.timeline(finding(samples=load)))
-    assert "8 GPUs busy, mean (dashed)" in said
-
-
-def test_the_share_of_waiting_is_that_of_the_ticks_or_said_to_be_missing():
-    made = finding({"naive": 1000.0})
-    assert "naive: waiting for input 40 %" in gallery.waits(made).alt
-    parts = {"input": (9.0,) + (0.0,) * 39}
-    first_only = replace(made.trials[0], variant="late", parts=parts)
-    # The first tick is the first call: what it waited for is no steady waiting.
-    timings = (replace(made.timings[0], variant="late"),)
-    late = replace(made, timings=timings, trials=(first_only,))
-    assert "late: waiting for input 0 %" in gallery.waits(late).alt
-    silent = replace(trial("naive", 10.0), parts={})
-    bare = finding({"naive": 1.0}, rounds=0, extra=(silent,))
-    assert "No variant reported where its time goes." in gallery.waits(bare).alt
-
-
-LISTED = {"name": "list in memory", "share": 0.02, "ns_per_element": 900}
-MAPPED = {"name": "map, parallel", "share": 0.98, "ns_per_element": 2_000_000}
-CHOSEN = {"parallelism": 4, "tuned": True}
-PLAN = {"stages": [LISTED | {"buffer": None}, MAPPED | CHOSEN]}
-
-
-def test_a_plan_shows_each_stage_with_its_work_and_settings():
-    made = finding(extra=(trial("parallel", 1300.0, 4, notes={"plan": PLAN}),))
-    figure = gallery.plan(made)
-    said = words(figure)
-    assert "parallel: what TensorFlow runs" in said
-    assert {"2.0 %, 900 ns each", "98 %, 2 ms each", "4 at a time"} <= set(said)
-    assert "chosen by AUTOTUNE" in figure.alt
 
 
 @pytest.mark.parametrize(
@@ -243,42 +207,30 @@ def test_a_guess_is_a_variant_or_a_ratio_or_words(text, variant, ratio):
     assert (found.variant, found.ratio) == (variant, ratio)
 
 
-def test_a_guessed_ratio_is_a_line_and_words_are_in_the_caption():
-    assert "dotted: your guess" in " ".join(words(gallery.rates(finding(guess="2x"))))
-    said = " ".join(words(gallery.rates(finding(guess="none of them"))))
-    assert "your guess: none of them" in said
+def draw_machine(axes, made):
+    rates._draw_machine(axes, made, "")
 
 
-@pytest.mark.parametrize("kind", ["rates", "ratios"])
-def test_a_guess_that_is_too_far_off_for_the_axis_is_in_the_caption_alone(kind):
-    near, far = (
-        " ".join(words(gallery.chart(finding(guess=text), kind)))
-        for text in ("0.5x", "99x")
-    )
-    assert "dotted" in near
-    assert "dotted" not in far
-    assert "your guess: 99x" in far
-
-
-def test_a_ratio_that_was_guessed_below_all_others_stands_on_the_axis():
-    lower, usual = (words(gallery.ratios(finding(guess=g))) for g in ("0.5x", ""))
-    assert f"0.6{X}" in lower
-    assert f"0.6{X}" not in usual
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        timeline._draw_cores,
-        lambda axes, made: rates._draw_machine(axes, made, ""),
-    ],
-)
+@pytest.mark.parametrize("draw", [timeline._draw_cores, draw_machine])
 def test_a_sample_without_a_reading_is_no_core_at_rest(draw):
     load = {"t": (0.2, 0.4, 0.6), "cpu_trial": (None, 1.0, 1.0)}
     axes = Figure().subplots()
     draw(axes, finding(samples=load | {"cpu_other": (None, 0.5, 0.5)}))
     drawn = [area.get_paths()[0].vertices[:, 0] for area in axes.collections]
     assert [min(x) for x in drawn] == [0.4, 0.4]
+
+
+def test_no_more_cores_are_busy_than_there_are():
+    made = finding()
+    count = len(made.samples["t"])
+    many = made.samples | {"cpu_trial": (3.9,) * count, "cpu_other": (1.5,) * count}
+    two = replace(made.machine, cores=2, cores_granted=2.0)
+    figure = gallery.chart(replace(made, machine=two, samples=many), "timeline")
+    assert "kept 2 cores" in figure.alt
+    assert not {"3", "4", "5"} & set(words(figure)[-12:])
+
+
+AFTER = (100, 200, 300, 400)
 
 
 def test_a_mean_goes_as_far_as_all_trials_and_a_loss_that_is_no_number_is_left_out():
@@ -297,16 +249,3 @@ def test_a_mean_goes_as_far_as_all_trials_and_a_loss_that_is_no_number_is_left_o
     assert f"naive: 2 after {units.seconds(200 / rate)}" in figure.alt
     assert "naive" in words(figure)
     assert "parallel" not in words(figure)
-
-
-AFTER = (100, 200, 300, 400)
-
-
-def test_no_more_cores_are_busy_than_there_are():
-    made = finding()
-    count = len(made.samples["t"])
-    many = made.samples | {"cpu_trial": (3.9,) * count, "cpu_other": (1.5,) * count}
-    two = replace(made.machine, cores=2, cores_granted=2.0)
-    figure = gallery.chart(replace(made, machine=two, samples=many), "timeline")
-    assert "kept 2 cores" in figure.alt
-    assert not {"3", "4", "5"} & set(words(figure)[-12:])

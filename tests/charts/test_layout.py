@@ -9,7 +9,6 @@ from perfkit.charts import curves
 from perfkit.charts.layout import (
     OWN,
     even_ticks,
-    is_wide,
     layout,
     leads,
     limits,
@@ -50,9 +49,7 @@ def test_what_has_no_interval_yet_is_where_its_ticks_put_it_or_says_why():
     gone = Standing(variant="a", group="", problem="was not run: no")
     (row,) = layout([gone], Guess()).rows
     assert (row.rate, row.problem) == (None, "was not run: no")
-
-
-def test_a_microbenchmark_stands_at_its_own_rate_and_says_it_with_its_unit():
+    # A microbenchmark stands at its own rate, and says it with its unit.
     timing = finding().timings[0]
     benchmark = Standing(variant="copy", group="memory", timing=timing, unit="B")
     drawn = layout([benchmark], Guess(), own=True)
@@ -67,12 +64,9 @@ def test_a_guess_far_off_does_not_squeeze_the_rest():
     )
     assert near.ends[1] == farther.ends[1] < far.ends[1] < 4 * near.ends[1]
     # What does not stand on the axis is not drawn at its end.
-    assert ["guess" in {b.kind for b in one.bands} for one in (far, farther)] == [
-        *(True, False)
-    ]
-
-
-def test_a_guess_below_what_was_measured_stands_on_a_logarithmic_axis_too():
+    assert "guess" in {band.kind for band in far.bands}
+    assert "guess" not in {band.kind for band in farther.bands}
+    # One below what was measured stands on a logarithmic axis too.
     wide = finding({"naive": 100.0, "fast": 5000.0})
     low, lower = (laid(wide, Guess("", ratio=ratio)) for ratio in (0.4, 0.01))
     assert low.ends[0] < 41 < lower.ends[0]
@@ -133,14 +127,11 @@ def test_ticks_lie_on_the_axis_and_are_not_too_many(low, factor):
         assert all(low * 0.99 <= tick <= high * 1.01 for tick in ticks)
 
 
-def test_an_interval_out_of_reach_squeezes_nothing_and_rates_far_apart_need_a_log():
+def test_an_interval_out_of_reach_squeezes_nothing():
     assert limits([100, 200], [90, 210]) == (90, 210)
     assert limits([100, 200], [0.001, 1e9]) == (50, 400)
     assert limits([], []) == (1, 1)
     assert limits([0.0, 10.0], []) == (10, 10)
-    assert not is_wide([100, 500])
-    assert is_wide([100, 50, 2500])
-    assert not is_wide([0, 0])
 
 
 def test_numbers_that_would_meet_are_left_out_the_first_ones_staying():

@@ -21,17 +21,16 @@ def test_the_tracers_cost_shows_where_steps_took_longer_than_most_others():
     assert "an execution of 8 steps takes 10 ms without it" in repr(made)
     assert "in most of 9 times" in repr(made)
 
-
-def test_a_single_time_is_its_own_range_and_parts_are_means_over_all_steps():
+    # A single time is its own range.
     assert profile(untraced_s=(0.01,)).usual_step_s == (0.01, 0.01)
+
+
+def test_tables_have_the_share_of_a_device_and_a_row_of_parts_for_each_step():
     steps = (
         ProfiledStep(name="a", seconds=0.004, parts={"input": 0.004}),
         ProfiledStep(name="b", seconds=0.002, parts={"host compute": 0.002}),
     )
     assert profile(steps=steps).parts == {"input": 0.002, "host compute": 0.001}
-
-
-def test_operations_have_the_share_of_their_device_and_steps_a_row_of_their_parts():
     device = replace(DENSE, device="device", self_s=7.0)
     table = profile(table=(device, DENSE, MAP)).ops()
     assert list(table["share"]) == pytest.approx([1.0, 0.75, 0.25])
@@ -39,9 +38,7 @@ def test_operations_have_the_share_of_their_device_and_steps_a_row_of_their_part
     table = profile().input()
     assert ", ".join(table.columns) == "step, seconds, input, host compute, all other"
     assert (len(table), table["input"].iloc[0]) == (8, 0.006)
-
-
-def test_tables_of_what_is_not_there_are_empty_and_have_their_columns():
+    # Tables of what is not there are empty, and have their columns.
     made = profile(steps=(), table=(), stages=())
     named = {"ops": "share", "input": "seconds", "input_stages": "self_s"}
     for table, column in {**named, "kernels": "share", "memory": "peak"}.items():
@@ -67,9 +64,6 @@ def test_the_report_says_where_the_time_went_and_what_it_is_no_proof_of():
     assert "- No kernels." in lines
     assert any("it never stands in for one" in line for line in lines)
     assert any("takes 8 of the 10 steps apart" in line for line in lines)
-
-
-def test_executions_of_several_steps_and_operations_that_explain_little_are_told():
     assert ": 10 executions of 8 steps under" in repr(profile(at_a_time=8))
     words = "explain less than a tenth"
     assert words not in repr(profile())

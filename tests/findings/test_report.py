@@ -93,7 +93,9 @@ def test_how_much_how_sure_and_what_to_type():
 
 def test_each_variant_has_its_rate_its_ratio_and_what_that_means():
     crash = failed("broken", "crashed", "raised ValueError: no such file")
-    lines = written(finding(extra=(crash,)), width=120).splitlines()
+    code = {"naive": "a", "late": "b"}
+    found = finding(extra=(crash,), code=code)
+    lines = written(found, width=120).splitlines()
     row = {line.split()[0]: line for line in lines if line.strip()}
     names = [name for name in row if name in ("prefetched", "parallel", "naive")]
     assert names == ["prefetched", "parallel", "naive"]
@@ -102,6 +104,8 @@ def test_each_variant_has_its_rate_its_ratio_and_what_that_means():
     assert "baseline" in row["naive"]
     assert "not timed" in row["broken"]
     assert "crashed: raised ValueError: no such file" in row["broken"]
+    assert re.search(r"not timed +was not reached", row["late"])
+    assert "was not reached" not in in_text(finding(code={"naive": "a"}).report)
 
 
 def test_what_holds_nothing_is_not_shown_and_of_many_rows_the_first():
@@ -115,6 +119,10 @@ def test_what_holds_nothing_is_not_shown_and_of_many_rows_the_first():
     report = Report(verdict=Verdict(headline="h"), folds=folds, table=empty)
     assert [fold.title for fold in report.filled] == ["Full"]
     assert taken_apart(in_html(report)).all("table") == []
+    # A row without cells is a row.
+    fold = Fold("More", tables=(Table("All", ("a",), ((),)),))
+    html = in_html(Report(verdict=Verdict(headline="h"), folds=(fold,)))
+    assert '<tr><th scope="row"></th></tr>' in html
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
@@ -124,19 +132,9 @@ def test_little_or_nothing_measured_can_be_shown(rounds):
     assert "Nothing ran." in repr(found)
     assert ("No variant could be timed." in repr(found)) != bool(rounds)
     assert ("<table>" in found._repr_html_()) == bool(rounds)
-    unknown = "is not known: the run was too short"
-    assert (unknown in in_text(found.report, whole=True)) != bool(rounds)
-
-
-@pytest.mark.parametrize(
-    ("rates", "said"),
-    [
-        ({"naive": 10.0}, " 1 variant, each"),
-        ({"a": 1.0, "b": 2.0}, " 2 variants, each"),
-    ],
-)
-def test_what_ran_is_counted_in_words(rates, said):
-    assert said in written(finding(rates, against=""), whole=True)
+    whole = in_text(found.report, whole=True)
+    assert ("is not known: the run was too short" in whole) != bool(rounds)
+    assert (" 1 variant, each" if rounds else " 0 variants, each") in whole
 
 
 def test_the_guess_turns_and_an_early_end_are_told():
@@ -169,23 +167,14 @@ def test_what_was_spent_is_told_with_what_may_take_longer(budget, tried, said):
     assert "of which one round has none" in whole
 
 
-def test_what_a_run_did_not_reach_is_named():
-    found = finding(code={"naive": "a", "late": "b"})
-    assert re.search(r"late +not timed +was not reached", in_text(found.report))
-    assert "was not reached" not in in_text(finding(code={"naive": "a"}).report)
-
-
-def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path):
+def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path, monkeypatch):
     found = finding()
     path = save(found, tmp_path / "perfkit-findings")
     assert f"Saved as perfkit-findings/{path.name}" in repr(found)
     assert str(tmp_path) not in found._repr_html_()
     assert "Saved as kept/x\n" in written(found, saved="Saved as kept/x")
-
-
-def test_a_file_in_a_home_is_named_without_its_user(tmp_path, monkeypatch):
+    # In a home it is named without its user.
     monkeypatch.setenv("HOME", str(tmp_path / "ada"))
-    found = finding()
     path = save(found, tmp_path / "ada")
     assert f"Saved as {path.name}" in repr(found)
 
@@ -248,30 +237,33 @@ def test_the_table_is_a_data_frame_of_numbers():
 
 OPEN = Verdict(headline="Is any faster? Not known.", sure="not known yet")
 BUSY = {"t": (0.0, 0.2), "cpu_other": (3.0, 5.0)}
+TOP = Busy(program="chromium", cores=3.2), Busy(program="x\n", cores=0.8)
+NAMED = {"samples": BUSY, "machine": replace(MACHINE, load=Load(top=TOP))}
+KEPT, AGAIN = (
+    "Other programs kept 4 of 8 cores busy",
+    "un again with a budget of 180 s.",
+)
 
 
-def test_what_is_open_for_noise_names_who_took_cores_and_the_seconds_to_give():
-    top = Busy(program="chromium", cores=3.2), Busy(program="x\n", cores=0.8)
-    seen = replace(MACHINE, load=Load(top=top))
-    said = finding(verdict=OPEN, samples=BUSY, machine=seen).report.verdict.next
-    assert said.startswith("Other programs kept 4 of 8 cores busy (`chromium`, ")
-    assert said.endswith(" it began). End them, or run again with a budget of 180 s.")
-    assert "\n" not in said
-    said = finding(verdict=OPEN, samples=BUSY).report.verdict.next
-    assert "cores busy; `perfkit doctor` names them. End them, or run again" in said
-    # Little is nobody's fault, and ending it would not help.
-    little = BUSY | {"cpu_other": (0.6, 0.7)}
-    said = finding(verdict=OPEN, samples=little).report.verdict.next
-    assert said == "Run again with a budget of 180 s."
-
-
-def test_it_asks_for_seconds_alone_or_for_what_the_verdict_says_itself():
-    idle = {"t": (0.0,), "cpu_other": (0.1,)}
-    for samples in ({}, idle):
-        found = finding(verdict=OPEN, samples=samples, budget_s=600.0)
-        assert found.report.verdict.next == "Run again with a budget of 1800 s."
-    for said in (replace(OPEN, next="Give it a GPU."), replace(OPEN, sure="sure")):
-        assert finding(verdict=said, samples=BUSY).report.verdict == said
+@pytest.mark.parametrize(
+    ("verdict", "more", "said"),
+    [
+        (OPEN, NAMED, f"{KEPT} (`chromium`, `x` as it began). End them, or r{AGAIN}"),
+        (
+            *(OPEN, {"samples": BUSY}),
+            f"{KEPT}; `perfkit doctor` names them. End them, or r{AGAIN}",
+        ),
+        # Little is nobody's fault, and ending it would not help.
+        (OPEN, {"samples": BUSY | {"cpu_other": (0.6, 0.7)}}, f"R{AGAIN}"),
+        (OPEN, {"samples": {}}, f"R{AGAIN}"),
+        # What the verdict says itself stays, and what is sure needs nothing.
+        (replace(OPEN, next="Give it a GPU."), {"samples": BUSY}, "Give it a GPU."),
+        (replace(OPEN, sure="sure"), {"samples": BUSY}, ""),
+    ],
+    ids=["named", "unnamed", "little", "nothing", "said", "sure"],
+)
+def test_what_is_open_for_noise_says_what_would_settle_it(verdict, more, said):
+    assert finding(verdict=verdict, **more).report.verdict.next == said
 
 
 def test_what_to_type_to_repeat_it_switches_off_what_was():
@@ -291,20 +283,12 @@ def test_lines_that_are_alike_are_told_once():
     ]
 
 
-def test_a_row_without_cells_is_a_row():
-    fold = Fold("More", tables=(Table("All", ("a",), ((),)),))
-    report = Report(verdict=OPEN, folds=(fold,))
-    assert '<tr><th scope="row"></th></tr>' in in_html(report)
-
-
 def test_what_is_cut_is_marked_whether_it_is_long_or_enormous():
     assert plain("x" * 300) == "x" * 300
     assert plain("x" * 301) == "x" * 299 + "…"
     assert plain("word " * 10**6) == plain("word " * 100)
     assert plain("\x1b" * 10**6 + "end") == "…"
     assert plain(" " * 10**6) == "…"
-
-
-def test_lines_keep_their_breaks_and_no_more_than_forty_are_shown():
+    # Lines keep their breaks, and no more than forty are shown.
     assert plain_lines("a\n  b\x1b[2J\n") == "a\n  b[2J"
     assert plain_lines("a\n" * 10**6).count("\n") == 39

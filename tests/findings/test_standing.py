@@ -62,15 +62,12 @@ def test_what_left_after_quick_rounds_is_no_limit_although_its_rate_is_higher():
     assert stood["lasting"].place == "fastest"
 
 
-def test_one_round_ranks_nothing_that_it_leaves_open():
+def test_neither_what_is_open_nor_what_is_slower_is_among_the_fastest():
     rates = {"naive": 1400, "parallel": 1500, "prefetched": 1590}
     once = finding(rates, rounds=1, verdict=UNDECIDED)
     assert {one.place for one in standings(once)} == {""}
     assert "one round: not judged" in repr(once)
     assert "among the fastest" not in repr(once)
-
-
-def test_what_is_shown_to_be_slower_is_not_among_the_fastest():
     rates = {"naive": 1000.0, "slow": 860.0, "noisy": 750.0}
 
     def make(name, number):
@@ -102,10 +99,7 @@ def test_what_the_run_said_of_two_variants_is_not_worked_out_anew():
     found = replace(made, comparisons=(made.comparisons[0], said))
     assert by_name(found)["prefetched"].ratio == said
     assert replace(measurement(found), trials=()).comparisons == ()
-
-
-def test_a_finding_is_worked_out_once_for_all_its_tables_and_charts():
-    made = finding()
+    # It is worked out once for all tables and charts.
     assert standings(made) is standings(made)
     assert measurement(made) is measurement(made)
 
@@ -126,8 +120,7 @@ def test_each_group_has_its_own_baseline_and_changes_go_back_to_the_first():
     assert {s.group for s in stood} == {"naive"}
     assert [s.is_baseline for s in stood] == [False, False, True]
 
-
-def test_without_a_baseline_a_variant_is_in_no_group_and_nothing_has_no_standing():
+    # Without a baseline a variant is in no group, and nothing has no standing.
     stood = standings(finding({"one": 5.0, "two": 7.0}, against="gone"))
     assert [s.variant for s in stood] == ["two", "one"]
     assert {(s.group, s.is_baseline) for s in stood} == {("", False)}
@@ -201,17 +194,23 @@ def test_microbenchmarks_are_read_as_they_were_written_with_unit_and_limit():
     assert "unit" not in made.finding().table()
 
 
-@pytest.mark.parametrize("told", [None, 7, [], "microbenchmarks", {}, {"copy": 7}])
-def test_what_is_no_note_of_microbenchmarks_has_none(told):
-    none = made.finding(notes={"microbenchmarks": told})
-    assert not standing.has_microbenchmarks(none)
+NO_LIMITS = (None, "3", True, 0, -1, 1e300, float("inf"), [])
 
 
-@pytest.mark.parametrize("limit", [None, "3", True, 0, -1, 1e300, float("inf"), []])
-def test_a_limit_that_is_no_limit_is_none(limit):
-    told = {"copy": {"unit": 7, "group": None, "limit": limit}}
-    read = standing.microbenchmarks({"microbenchmarks": told})
-    assert read["copy"] == Microbenchmark(unit="units")
+@pytest.mark.parametrize(
+    ("noted", "read"),
+    [
+        *((none, {}) for none in (None, 7, [], "microbenchmarks", {}, {"copy": 7})),
+        *(
+            ({"copy": {"unit": "units", "limit": limit}}, {"copy": "units"})
+            for limit in NO_LIMITS
+        ),
+        ({"copy": {"unit": 7, "group": None}}, {"copy": "units"}),
+    ],
+)
+def test_a_note_of_microbenchmarks_without_sense_has_none_or_no_limit(noted, read):
+    expected = {name: Microbenchmark(unit=unit) for name, unit in read.items()}
+    assert standing.microbenchmarks({"microbenchmarks": noted}) == expected
 
 
 def test_microbenchmarks_keep_their_own_order_and_the_one_without_a_note_is_there():
