@@ -54,14 +54,12 @@ def test_what_is_set_makes_the_experiment(controls, tmp_path):
     assert controls.experiment() == Everything(**set_to, which="b,c")
 
 
-def test_the_label_has_the_unit_and_the_help_its_limits(controls):
+def test_each_says_its_unit_its_limits_and_what_may_be_guessed(controls):
     side = controls.by_name["side"]
     assert side.description == "side (px)"
     assert side.tooltip == "Side of it: 16 to 1024 px"
     assert (side.min, side.max) == (16, 1024)
-
-
-def test_the_variants_are_offered_as_guesses_and_other_words_are_taken(controls):
+    # The variants are offered as guesses, and other words are taken.
     guess = controls.by_name["guess"]
     assert guess.options == ("short", "double")
     guess.value = "about 2x"

@@ -51,18 +51,17 @@ def panel(house):
     return perfkit.panel(make_training, budget=30)
 
 
-def test_nothing_runs_before_run_is_pressed(house, panel):
+def test_nothing_runs_before_run_which_diagnoses_with_what_is_set(house, panel):
     settle(panel)
     assert house.asked == []
     assert panel.view.chart.state == "Ready: press Run."
     assert panel.view.stop.disabled
     assert panel.view.apply.disabled
-
-
-def test_run_diagnoses_with_the_budget_that_is_set(house, panel):
+    panel.view.guess.value = "3x"
     panel.view.budget.value = "45"
     panel.view.run.click()
-    assert panel.result() is house.found
+    assert finished(panel).guess == "3x"
+    assert "Your guess: 3x" in panel.view.card.value
     assert house.asked == [(make_training, "45", ())]
 
 
@@ -133,10 +132,3 @@ def test_what_the_training_raised_is_shown_with_its_own_lines(house, panel):
         finished(panel)
     assert panel.view.chart.state.endswith("there")
     assert not panel.view.run.disabled
-
-
-def test_a_guess_is_in_the_diagnosis_and_in_its_report(house):
-    panel = perfkit.panel(make_training, guess="3x")
-    found = finished(panel)
-    assert found.guess == panel.view.guess.value == "3x"
-    assert "Your guess: 3x" in panel.view.card.value

@@ -56,7 +56,7 @@ def rows(data, width=6):
     return np.frombuffer(data, np.float32).reshape(-1, width)
 
 
-def test_only_new_rows_travel(page):
+def test_only_new_rows_travel_and_an_update_is_small_however_long_the_run(page):
     page.update(1.0)
     page.update(1.0)
     (first, [one]), (second, [other]) = page.custom
@@ -64,17 +64,14 @@ def test_only_new_rows_travel(page):
     assert rows(one)[:, 0] == pytest.approx([1.0])
     assert rows(other)[:, 0] == pytest.approx([2.0])
     assert second["doing"] == DOING
-
-
-def test_an_update_is_small_however_long_the_run(page):
-    for _ in range(15):
+    for _ in range(13):
         page.update(0.3)
     # The numbers of one row, and two hundred characters of what is being done.
     assert all(len(data) == 6 * 4 for _, [data] in page.custom)
     assert all(len(str(content)) < 200 for content, _ in page.custom)
 
 
-def test_every_few_seconds_the_whole_chart_is_the_state(page):
+def test_every_few_seconds_the_whole_chart_is_what_a_reloaded_page_is_given(page):
     page.states.clear()
     while not page.states:
         page.update(1.0)
@@ -83,10 +80,7 @@ def test_every_few_seconds_the_whole_chart_is_the_state(page):
     assert rows(state["frame"])[:, 0] == pytest.approx([1, 2, 3, 4, 5])
     assert (state["total"], state["doing"]) == (5, DOING)
     assert state["words"].startswith("Live chart. Round 1: slow, 7 s left. ")
-
-
-def test_what_a_reloaded_page_is_given_holds_all_but_the_last_seconds(page):
-    for _ in range(8):
+    for _ in range(3):
         page.update(1.0)
     state = page.chart.get_state()
     assert rows(state["frame"])[:, 0] == pytest.approx([1, 2, 3, 4, 5])
@@ -110,17 +104,7 @@ def test_the_picture_travels_when_it_has_changed(page):
     assert "fast: 393 examples/s (380 to 407)" in page.states[-1]["words"]
 
 
-def test_a_new_run_begins_with_an_empty_chart(page):
-    for _ in range(6):
-        page.update(1.0)
-    page.chart.finish(page.points, "done", None)
-    page.states.clear()
-    page.chart.begin(Points(["slow"], 5.0, 2.0), ["slow"], 5.0)
-    (state,) = page.states
-    assert (state["frame"], state["total"], state["variants"]) == (b"", 0, ["slow"])
-
-
-def test_a_run_that_is_over_leaves_all_its_points_and_nothing_being_done(page):
+def test_a_run_leaves_all_its_points_and_the_next_begins_with_none(page):
     for _ in range(3):
         page.update(1.0)
     page.chart.finish(page.points, "It is over", None)
@@ -129,6 +113,10 @@ def test_a_run_that_is_over_leaves_all_its_points_and_nothing_being_done(page):
     assert (state["doing"], state["span"]) == ({}, 0.0)
     # Nothing was found, so nothing is shown.
     assert (state["picture"], state["words"]) == ({}, "Live chart. It is over.")
+    page.states.clear()
+    page.chart.begin(Points(["slow"], 5.0, 2.0), ["slow"], 5.0)
+    (state,) = page.states
+    assert (state["frame"], state["total"], state["variants"]) == (b"", 0, ["slow"])
 
 
 def test_the_module_that_a_page_is_given_needs_no_network():
@@ -196,13 +184,16 @@ def test_each_row_holds_what_happened_since_the_row_before():
     assert told.total == 2
 
 
-def test_no_row_is_made_before_its_time():
-    told = heard(Progress(0.3, 10))
-    assert len(told.take()) == 1
-    told.hear(Progress(0.4, 10))
+def test_no_row_is_made_before_its_time_but_of_what_is_left_at_the_end():
+    told, made = points(), []
+    for at in (0.3, 0.4, 0.6):
+        told.hear(Progress(at, 10))
+        made.append(len(told.take()))
+    assert made == [1, 0, 1]
+    told.hear(Sampled({"t": 0.65, "cpu_trial": 1.0}))
+    told.hear(Progress(0.65, 10))
     assert len(told.take()) == 0
-    told.hear(Progress(0.6, 10))
-    assert len(told.take()) == 1
+    assert [len(told.take(rest=True)) for _ in "ab"] == [1, 0]
 
 
 @pytest.mark.parametrize("budget", [60, 3600])
@@ -214,16 +205,6 @@ def test_a_run_of_any_length_makes_a_few_hundred_rows(budget):
         rows += len(told.take())
     assert 150 <= rows <= CAPACITY
     assert rows == told.total == len(told.all())
-
-
-def test_what_is_left_at_the_end_makes_a_row():
-    told = heard(Progress(0.3, 10))
-    told.take()
-    told.hear(Sampled({"t": 0.35, "cpu_trial": 1.0}))
-    told.hear(Progress(0.35, 10))
-    assert len(told.take()) == 0
-    assert len(told.take(rest=True)) == 1
-    assert len(told.take(rest=True)) == 0
 
 
 def test_the_machines_speed_is_a_share_of_the_best_seen():
@@ -254,9 +235,7 @@ def test_what_was_found_so_far_is_the_picture():
     assert [row["name"] for row in picture["rows"]] == ["fast", "slow"]
     assert [row["mark"] for row in picture["rows"]] == ["fastest", "baseline"]
     assert picture["said"] == "So far fast leads, 3.9 times as fast as slow."
-
-
-def test_what_has_still_to_come_keeps_its_row():
+    # What has still to come keeps its row.
     found = made.finding({"slow": 100.0}, against="slow")
     assert [row["name"] for row in heard().picture(found)["rows"]] == ["slow", "fast"]
 
@@ -289,8 +268,6 @@ def test_a_microbenchmark_is_told_as_a_share_of_its_own_rate():
     picture = told.picture(None)
     assert picture["unit"] == "of its own rate"
     assert picture["rows"][0]["words"][0] == "58.3 B/s"
-
-
-def test_examples_are_told_as_they_are():
+    # Examples are told as they are.
     told = heard(Prepared({"images": {}})).picture(None)
     assert told["unit"] == "examples per second"

@@ -1,20 +1,15 @@
 import os
 import threading
-from dataclasses import replace
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 
 import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings import store
 from perfkit.findings.reading import parse
-from perfkit.measure.plan import Sampled
 from perfkit.panel import panel as panel_panel
 from perfkit.panel import worker
-from perfkit.panel.live_chart import LiveChart
-from perfkit.panel.view import watch
 from tests.experiments.toy import Loops, NoRoom
 from tests.findings import made
 from tests.panel import runs
@@ -52,6 +47,12 @@ def test_nothing_runs_before_it_is_asked_to(house, panel):
     assert state(panel) == "Ready: press Run."
     assert house.sessions == []
     assert panel.view.stop.disabled
+    # The settings are folded until they are asked for.
+    folded = panel.view.box.children[3]
+    assert folded.layout.display == "none"
+    panel.view.settings.value = True
+    assert folded.layout.display != "none"
+    assert panel.controls.by_name["guess"] not in folded.children
 
 
 def test_before_a_run_it_says_what_is_asked_what_that_costs_and_with_which_code():
@@ -73,18 +74,8 @@ def test_before_a_run_it_says_what_is_asked_what_that_costs_and_with_which_code(
     assert panel.view.settings.description.endswith(
         "variants cache, feeding training, budget 30 s"
     )
-
-
-def test_what_is_tried_after_the_rounds_is_part_of_the_cost():
+    # What is tried after the rounds is part of the cost.
     assert "About 90 s." in perfkit.panel("batch-size", budget=60).view.asked.value
-
-
-def test_the_settings_are_folded_until_they_are_asked_for(panel):
-    folded = panel.view.box.children[3]
-    assert folded.layout.display == "none"
-    panel.view.settings.value = True
-    assert folded.layout.display != "none"
-    assert panel.controls.by_name["guess"] not in folded.children
 
 
 def test_run_measures_with_what_is_set(house, tmp_path):
@@ -240,18 +231,6 @@ def test_without_a_thread_it_says_so_and_can_be_pressed_again(house, panel):
     assert panel.result().parameters == {"size": 500}
 
 
-def test_others_load_is_a_share_of_all_cores_granted_or_not():
-    machine = replace(made.MACHINE, cores=4, cores_granted=2.0)
-    session, chart = runs.Session(None, made.finding(), others_load), LiveChart()
-    watch(session, chart, machine, lambda: ["slow"], at_once=True)
-    _, _, mine, others, _ = np.frombuffer(chart.frame, np.float32)
-    assert (mine, others) == (0.25, 0.5)
-
-
-def others_load():
-    yield Sampled({"cpu_trial": 1.0, "cpu_other": 2.0})
-
-
 @pytest.mark.fault("panel", "full disk", sees="The verdict, and that it was not saved.")
 def test_a_finding_that_could_not_be_saved_is_shown_and_that_is_said(
     house, panel, monkeypatch
@@ -285,10 +264,8 @@ def test_running_a_cell_again_stops_the_run_that_it_started(house, monkeypatch):
     assert other.running
     other.stop()
     other.wait()
-
-
-def test_where_cells_are_not_known_the_panel_of_the_same_experiment_is_stopped(house):
-    house.more = {"held": threading.Event()}
+    # Where cells are not known it is the panel of the same experiment.
+    where[:] = ["", ""]
     old, other = perfkit.panel(Loops()), perfkit.panel(NoRoom())
     old.start()
     other.start()
@@ -333,11 +310,13 @@ def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(monkeypatc
         assert not any("was set for every panel" in str(value) for value in values)
 
 
-@pytest.mark.parametrize(("budget", "shown"), [("auto", "auto"), ("90", "90")])
-def test_a_panel_takes_the_budgets_that_the_verbs_take(budget, shown):
-    assert perfkit.panel(one, budget=budget).view.budget.value == shown
-    if budget != "auto":
-        assert perfkit.panel(Loops(), budget=budget).controls.budget == 90
+def test_a_panel_begins_with_what_the_verbs_take():
+    for budget in ("auto", "90"):
+        assert perfkit.panel(one, budget=budget).view.budget.value == budget
+    assert perfkit.panel(Loops(), budget="90").controls.budget == 90
+    panel = perfkit.panel("data-pipeline", image_side=64, guess="4x")
+    assert panel.controls.by_name["image_side"].value == 64
+    assert panel.controls.guess == "4x"
 
 
 @pytest.mark.parametrize(
@@ -355,12 +334,6 @@ def test_what_a_panel_does_not_take_is_refused_before_there_is_one(what, more, s
         perfkit.panel(what, **more)
 
 
-def test_parameters_given_are_where_the_controls_start():
-    panel = perfkit.panel("data-pipeline", image_side=64, guess="4x")
-    assert panel.controls.by_name["image_side"].value == 64
-    assert panel.controls.guess == "4x"
-
-
 def test_a_guess_is_drawn_once_the_baseline_is_known(house, monkeypatch):
     guessed = perfkit.panel(Loops(), guess="3x")
 
@@ -376,7 +349,7 @@ def test_a_guess_is_drawn_once_the_baseline_is_known(house, monkeypatch):
     assert "guess" in [kind for kind, *_ in bands]
 
 
-def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(panel):
+def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(house, panel):
     static, text = panel._static_html(), repr(panel)
     assert "Does a longer loop take longer?" in static
     assert "20000" in static
@@ -387,9 +360,7 @@ def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(panel):
     assert finding.verdict.headline in static
     assert 'role="img"' in static
     assert text == repr(finding)
-
-
-def test_what_it_was_set_to_is_escaped(house):
+    # What it was set to is escaped.
     panel = perfkit.panel(Loops(), guess="<script>alert(1)</script>")
     assert "<script>" not in panel._static_html()
     panel.result()
@@ -403,19 +374,15 @@ def linked(panel):
     return [(name.removeprefix("finding."), held) for name, held in found]
 
 
-def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
+def test_the_page_and_the_finding_are_in_links_signed_and_nothing_is_saved_again(
     panel, pages, here
 ):
-    finding = panel.result()
+    finding = finished(panel)
     (page, shown), (kind, held) = linked(panel)
     assert (page, kind) == ("html", "json")
     assert finding.verdict.headline in shown
     assert parse(held.encode(), "linked").verdict == finding.verdict
     assert os.listdir(here) == []
-
-
-def test_who_sends_a_page_and_why_stand_on_it(panel, pages):
-    finished(panel)
     panel.view.runs.author.value = "Ada"
     panel.view.runs.note.value = "For the <nightly> job."
     (_, page), _ = linked(panel)
@@ -456,10 +423,9 @@ def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
     # The whole run stands in the live chart, though it was never drawn on the way.
     assert panel.view.chart.total > 20
     assert finding.stamp in panel.view.chart.words
-
-
-def test_a_panel_says_where_there_is_no_such_recording(tmp_path, monkeypatch):
-    panel = perfkit.panel(Loops(), budget=9, replay=tmp_path)
+    # Where there is no such recording it says so.
+    (tmp_path / "none").mkdir()
+    panel = perfkit.panel(Loops(), budget=9, replay=tmp_path / "none")
     with pytest.raises(MissingPartError, match="holds no recording of loops"):
         panel.result()
     assert "record one where it can be run" in state(panel)
