@@ -40,6 +40,12 @@ def test_a_page_goes_beside_its_file_or_where_it_is_told(saved, tmp_path, notebo
     path = export(notebook)
     assert path == notebook.with_suffix(".html")
     assert Page(path.read_text()).words("title") == ["Why?"]
+    # The same sources make the same page anew.
+    first = path.read_text()
+    path.write_text("the old page")
+    assert export(notebook).read_text() == first
+    one, two = (export(saved, tmp_path / f"{n}.html").read_text() for n in (1, 2))
+    assert one == two
 
 
 def test_a_finding_takes_nothing_that_only_notebooks_take(saved):
@@ -74,12 +80,9 @@ def test_what_makes_no_page_is_refused(sources, place, said, request, tmp_path):
         export(given, place and tmp_path / place)
     with pytest.raises(BadParameterError, match="folded, shown, hidden"):
         export(request.getfixturevalue("notebook"), code="half")
-
-
-@pytest.mark.parametrize("other", [7, None, b"x", {"a": 1}])
-def test_what_is_no_source_is_told(other, tmp_path):
-    with pytest.raises((BadParameterError, BadFileError)):
-        export(other, tmp_path / "page.html")
+    for other in (7, None, b"x", {"a": 1}):
+        with pytest.raises((BadParameterError, BadFileError)):
+            export(other, tmp_path / "page.html")
 
 
 @pytest.mark.parametrize(
@@ -184,14 +187,6 @@ def test_a_page_whose_making_is_killed_leaves_the_old_one(saved, tmp_path):
     command = [sys.executable, "-c", _IS_KILLED, str(saved), str(target)]
     assert subprocess.run(command).returncode == -signal.SIGKILL
     assert target.read_text() == "the old page"
-
-
-def test_the_same_sources_make_the_same_page_anew(notebook, saved, tmp_path):
-    first = export(notebook).read_text()
-    notebook.with_suffix(".html").write_text("the old page")
-    assert export(notebook).read_text() == first
-    one, two = (export(saved, tmp_path / f"{n}.html").read_text() for n in (1, 2))
-    assert one == two
 
 
 def test_a_page_says_who_sends_it_and_why(saved, notebook, tmp_path):

@@ -1,8 +1,6 @@
 import base64
 import json
 import os
-import subprocess
-import sys
 from functools import partial
 
 import nbformat
@@ -44,6 +42,9 @@ def test_the_first_heading_is_the_title_and_without_one_the_file_gives_it(page):
     assert shown.levels == [1, 2]
     assert page(code("1"), title="Named").words("title") == ["Named"]
     assert page("Text.\n\n# Later").all("h2") == [{"id": "Later"}]
+    # Headings leave no level out.
+    cells = ("#### A", "# B", "<h6>C</h6>", code("1", result(html="<h1>D")))
+    assert page("## Why?", *cells).levels == [1, 2, 2, 3]
 
 
 def test_the_conclusions_come_first_each_once_with_a_link_to_its_place(page):
@@ -67,13 +68,6 @@ def widget_of(found):
     return result(**widget("VBox") | {"html": found._repr_html_()})
 
 
-def test_headings_leave_no_level_out(page):
-    shown = page(
-        "## Why?", "#### A", "# B", "<h6>C</h6>", code("1", result(html="<h1>D"))
-    )
-    assert shown.levels == [1, 2, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("how", "details", "seen"),
     [("folded", 1, True), ("shown", 0, True), ("hidden", 0, False)],
@@ -85,29 +79,31 @@ def test_code_is_folded_shown_or_hidden(page, how, details, seen):
     assert "ready" in shown.text
 
 
-def test_a_notebook_says_whether_it_was_run_and_what_it_cannot_tell(page):
-    shown = page("# T", "Text below.", code("1 + 1", count=None))
-    said = shown.text.index("never run, or its outputs were cleared")
-    assert said < shown.text.index("Text below.")
-    assert "Code, not run" in shown.text
-    shown = page("# T", code("1 + 1", result(text="2")))
-    assert "Nothing was run for this page." in shown.text
-    assert "does not tell whether a cell was edited" in shown.text
-    assert not shown.all("ul")
-    shown = page("# T", code("1", count=2), code("2", count=9), code(" ", count=None))
-    assert not shown.all("ul")
+NEVER = "never run, or its outputs were cleared"
+UNTOLD = "Results are as they were saved; the file does not tell whether a cell was"
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
+    ("cells", "said", "warns"),
     [
-        ([code("1"), code("2", count=None)], "1 of its 2 code cells was not run"),
-        ([code("1", count=3), code("2", count=2)], "not run from top to bottom"),
-        ([code("1", error("x"))], "1 of its code cells ended in an error"),
+        ([code("1", count=None)], (NEVER, "Code, not run"), True),
+        ([code("1", result(text="2"))], ("Nothing was run for this", UNTOLD), False),
+        ([code("1", count=2), code("2", count=9), code(" ", count=None)], (), False),
+        ([code("1"), code("2", count=None)], ("1 of its 2 code cells was not",), True),
+        ([code("1", count=3), code("2", count=2)], ("not run from top to",), True),
+        ([code("1", error("x"))], ("1 of its code cells ended in an error",), True),
     ],
 )
-def test_what_makes_outputs_doubtful_is_said(page, cells, said):
-    assert said in page("# T", *cells).text
+def test_a_notebook_says_whether_it_was_run_and_what_it_cannot_tell(
+    page, cells, said, warns
+):
+    shown = page("# T", "Nothing is below.", *cells)
+    assert [words for words in said if words not in shown.text] == []
+    # A warning stands above the text.
+    (text,) = [n for n, tag in enumerate(shown.elements) if tag == ("p", {})][:1]
+    notices = [n for n, tag in enumerate(shown.elements) if tag[0] == "ul"]
+    assert bool(notices) == warns
+    assert all(notice < text for notice in notices)
 
 
 def test_outputs_of_what_is_no_code_are_none(tmp_path):
@@ -150,9 +146,7 @@ def test_a_finding_brings_its_machine_and_its_method_until_it_is_gone(page, tmp_
     assert shown.text.count(MACHINE.summary) == 2
     assert "Not beside the notebook, so that only what it shows" in shown.text
     assert path.name in shown.text
-
-
-def test_two_runs_on_one_machine_are_one_line(page, tmp_path):
+    # Two runs on one machine are one line.
     times = ("2025-03-14T09:26:53+01:00", "2025-03-14T10:26:53+01:00")
     cards = []
     for time in times:
@@ -227,12 +221,3 @@ def test_an_old_notebook_is_read(tmp_path):
     page = Page(export(write(old, tmp_path / "old.ipynb")).read_text())
     assert page.words("h1") == ["Old"]
     assert "1 + 1" in page.text
-
-
-def test_nbconvert_makes_the_same_page(tmp_path):
-    path = write(book("# T", code("1 + 1", result(png=PNG))), tmp_path / "book.ipynb")
-    ours = Page(export(path, tmp_path / "ours.html").read_text())
-    to = ["--to", "perfkit.export.notebook.PageExporter", "--output", "theirs"]
-    command = [sys.executable, "-m", "nbconvert", *to, str(path)]
-    subprocess.run(command, check=True, capture_output=True)
-    assert Page((tmp_path / "theirs.html").read_text()).elements == ours.elements

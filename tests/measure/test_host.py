@@ -112,10 +112,9 @@ def test_closing_ends_all_that_was_started(host):
     assert trials.are_gone(started)
 
 
-def python(folder, told=None, text="", code=0):
+def python(folder, answer="", code=0):
     """A program that answers like an interpreter that was asked what it is."""
     path = folder / "python"
-    answer = json.dumps(told) if told else text
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
@@ -125,7 +124,7 @@ FOUND = {"tensorflow": True, "cloudpickle": True, "psutil": True, "greenlet": Tr
 
 
 def told(python=sys.version_info[:3], path=(), **found):
-    return {"python": list(python), "path": list(path), "found": FOUND | found}
+    return json.dumps({"python": python, "path": path, "found": FOUND | found})
 
 
 def refused(name, error=BadParameterError):
@@ -138,30 +137,33 @@ def refused(name, error=BadParameterError):
     return said
 
 
+OTHER = told((3, 99, 0), psutil=False)
+NEITHER = told((3, 99, 0), psutil=False, greenlet=False)
+NO_PYTHON = (
+    " cannot be run as Python (it answers as no Python does): give the python of an "
+    "environment, such as other-env/bin/python."
+)
+
+
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
         (told((3, 9, 1)), BadParameterError, " is Python 3.9.1, and perfkit runs on "),
         (told(tensorflow=False), MissingPartError, " has no TensorFlow: give another "),
-        (told((3, 99, 0), psutil=False), MissingPartError, " lacks psutil, which "),
+        (OTHER, MissingPartError, " lacks psutil, which "),
         # All that cannot be lent is named as it is installed.
-        (told((3, 99, 0), psutil=False, greenlet=False), MissingPartError,
-         "/python -m pip install psutil greenlet`"),
+        (NEITHER, MissingPartError, "/python -m pip install psutil greenlet`"),
+        (told(path=["KERAS 2"]), MissingPartError, " has Keras 2.15.0, and perfkit m"),
+        *(
+            (text, BadParameterError, NO_PYTHON)
+            for text in ("", "Python 3.11", '{"python": [3, 1', "[]")
+        ),
     ],
-    ids=["too old", "without TensorFlow", "lacks what cannot be lent", "lacks two"],
-)  # fmt: skip
-def test_an_interpreter_that_will_not_do_is_refused(tmp_path, answer, error, said):
-    assert said in refused(python(tmp_path, answer), error)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "Python 3.11", '{"python": [3, 1', "[]"], ids=repr
 )
-def test_a_program_that_is_no_python_is_refused(tmp_path, text):
-    assert refused(name := python(tmp_path, text=text)) == (
-        f"{name} cannot be run as Python (it answers as no Python does): give the "
-        "python of an environment, such as other-env/bin/python."
-    )
+def test_an_interpreter_that_will_not_do_is_refused(tmp_path, answer, error, said):
+    packages = grow(tmp_path / "a", package("keras", "2.15.0"))
+    name = python(tmp_path, answer.replace("KERAS 2", str(packages)))
+    assert said in refused(name, error)
 
 
 @pytest.mark.parametrize(
@@ -180,18 +182,12 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path, monkeypatch, name
     Path(python(tmp_path)).rename(mute := tmp_path / "mute")
     mute.write_text("#!/bin/sh\nexec sleep 3600\n")
     (tmp_path / "plain").write_text("no program")
-    python(tmp_path, text="x", code=3)
+    python(tmp_path, "x", code=3)
     said = refused(name := name.format(folder=tmp_path))
     assert said.startswith(f"{name} cannot be run as Python ({why}):")
 
 
-def test_an_environment_with_an_old_keras_is_refused(tmp_path):
-    packages = grow(tmp_path / "a", package("keras", "2.15.0"))
-    name = python(tmp_path, told(path=[str(packages)]))
-    assert " has Keras 2.15.0, and perfkit meas" in refused(name, MissingPartError)
-
-
-def test_what_an_environment_is_is_asked_without_importing_tensorflow(monkeypatch):
+def test_what_an_environment_is_is_asked_without_importing_tensorflow():
     found = environment_of(Place(variables=(("OF_ONE", "1"),)))
     assert found.python == ".".join(map(str, sys.version_info[:3]))
     assert found.lacks == ()

@@ -66,15 +66,13 @@ def test_the_trials_load_is_told_from_everything_elses(monitor, burner):
 
 def test_a_process_that_is_not_the_trial_counts_as_others(monitor, burner):
     with subprocess.Popen(["sleep", "3600"]) as idle:
-        seen = watched(monitor, idle.pid, 12)[4:]
+        monitor.watch(idle.pid)
+        monitor.start(time.perf_counter_ns() - 5_000_000_000)
+        seen = samples(monitor, 12)
         idle.kill()
-    assert any(s["cpu_other"] > 0 for s in seen)
-    assert all(s["cpu_trial"] < 0.1 for s in seen)
-
-
-def test_the_speed_of_a_core_comes_with_every_other_sample(monitor):
-    monitor.start(time.perf_counter_ns() - 5_000_000_000)
-    seen = samples(monitor, 6)
+    assert any(s["cpu_other"] > 0 for s in seen[4:])
+    assert all(s["cpu_trial"] < 0.1 for s in seen[4:])
+    # The speed of a core comes with every other sample.
     assert [("core_speed" in s) for s in seen[:6]] == [True, False] * 3
     # It counts chains per second of CPU time.
     assert 20 < core_speed() < 100_000
@@ -117,14 +115,7 @@ def test_where_no_process_is_told_of_there_are_no_samples(
 
 @pytest.mark.fault("monitor", "fork failure", sees="The run goes on without samples.")
 def test_without_a_thread_there_are_no_samples(monitor, monkeypatch):
-    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    monitor.start(0)
-    monitor.stop()
-    assert monitor.take() == []
-
-
-def test_it_may_be_started_and_stopped_twice_and_ends_its_thread(monitor):
+    # It may be started and stopped twice, and ends its thread.
     for _ in "ab":
         monitor.start(0)
     for _ in "ab":
@@ -132,6 +123,12 @@ def test_it_may_be_started_and_stopped_twice_and_ends_its_thread(monitor):
     monitor.take()
     assert not monitor._thread.is_alive()
     assert monitor.take() == []
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    without = Monitor()
+    without.start(0)
+    without.stop()
+    assert without.take() == []
 
 
 def test_rates_start_with_the_second_look_and_after_a_reset():
