@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 # Where a document may take a file's folder for granted.
 PLACES = ("", "perfkit/experiments", "perfkit/measure")
 MADE_LATER = {
-    *(".venv/", "artifacts/states", ".setup/", "perfkit-findings/", "my-notebooks/"),
+    *(".venv/", "artifacts/browser", ".setup/", "perfkit-findings/", "my-notebooks/"),
     "my-notebooks/perfkit-findings/",
     "perfkit/experiments/pixel_scaling.py",
     "tests/experiments/test_pixel_scaling.py",

@@ -14,7 +14,6 @@ from tests.export import hostile
 from tests.export.books import PNG, book, code, error, printed, result, widget, write
 from tests.findings.made import failed, finding
 
-MACHINES = ("class", "two machines", "doctor ill")
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FOUND = finding(
     guess="3x", extra=(failed("parallel", "crashed", "it ran into a wall", 4),)
@@ -56,27 +55,22 @@ def run_notebook():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """The files: of a finding, of two, of a notebook that was run and of one not."""
+    """The files: of a finding, of two, of a notebook that was run, of others."""
     folder = tmp_path_factory.mktemp("pages")
     notebook = write(run_notebook(), folder / "run.ipynb")
     first = REPOSITORY / "notebooks" / "00_start_here.ipynb"
     other = finding({"eager": 100.0, "graph": 300.0}, against="eager", question="Why?")
+    (machines := folder / "machines").mkdir()
+    kept = {name: folder / f"{name}.html" for name in states.NAMES}
+    for path, html in zip(kept.values(), states.reports(machines), strict=True):
+        path.write_text(html, encoding="utf-8")
     return {
         "finding": export(FOUND, folder / "finding.html"),
         "findings": export([FOUND, other], folder / "findings.html"),
         "notebook": export(notebook),
         "never run": export(first, folder / "first.html", code="shown"),
-        **{name: _of_machines(name, folder) for name in MACHINES},
+        **kept,
     }
-
-
-def _of_machines(name, folder):
-    """The page of a class, of two machines, or of a machine that is ill."""
-    place = folder / name
-    place.mkdir()
-    html = dict(states.of_machines(place))[name]
-    (folder / f"{name}.html").write_text(html, encoding="utf-8")
-    return folder / f"{name}.html"
 
 
 @pytest.fixture
@@ -103,7 +97,7 @@ def visit(browser):
     assert problems == []
 
 
-KINDS = ["finding", "findings", "notebook", "never run", *MACHINES]
+KINDS = ["finding", "findings", "notebook", "never run", *states.NAMES]
 
 
 @pytest.mark.parametrize("kind", KINDS)

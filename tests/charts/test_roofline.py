@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfkit import gallery
-from tests.charts.test_any_finding import ATTACK, check
+from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import marks, texts, words
 from tests.findings.made import finding
 
@@ -100,10 +100,3 @@ def test_a_note_from_anywhere_is_a_picture(work, arithmetic, memory):
     note = {"work": work, "arithmetic": arithmetic, "memory": memory}
     figure = check(drawn(note))
     assert all(math.isfinite(place) for mark in dots(figure) for place in mark)
-
-
-def test_names_from_a_file_become_no_markup():
-    work = NOTE["work"] | {ATTACK: {"flops": 1e6, "bytes": 1e6}}
-    rates = RATES | {ATTACK: 3000.0}
-    made = finding(rates, notes={"roofline": {**NOTE, "work": work}})
-    assert "<script" not in check(gallery.roofline(made)).svg

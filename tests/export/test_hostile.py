@@ -1,18 +1,14 @@
 """Whatever comes from a file or a machine, a page of it runs and loads nothing."""
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
 
-from perfkit.errors import BadFileError
 from perfkit.export import export
 from perfkit.export.page import findings_page
 from perfkit.findings import store
-from perfkit.findings.reading import parse
 from tests.export import hostile
 from tests.export.books import book, code, result, write
 from tests.export.pages import ALLOWED, POLICY, Page, is_closed, problems
 from tests.findings import made
-from tests.findings.spoiled import spoiled
 
 FINDING, NOTEBOOKS = hostile.finding(), hostile.notebooks()
 # Those that a page of a finding shows.
@@ -75,16 +71,6 @@ def test_a_hostile_file_name_and_several_findings_are_harmless(tmp_path):
 def test_the_check_of_this_file_sees_what_is_harmful(html):
     assert problems(POLICY) == []
     assert problems(POLICY + html) != []
-
-
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=spoiled(alike=True))
-def test_every_finding_that_can_be_read_makes_a_harmless_page(data):
-    try:
-        found = parse(data, "x")
-    except BadFileError:
-        assume(False)
-    assert problems(findings_page([found])) == []
 
 
 # With nothing to draw.

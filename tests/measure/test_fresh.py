@@ -49,18 +49,35 @@ def keras_raises(_):
     raise ValueError("Exception encountered when calling X.\n\n\x1b[1mBad.\x1b[0m")
 
 
+def graph_raises(_):
+    raise ValueError(
+        "Graph execution error:\n\nDetected at node dense/MatMul defined at (most "
+        'recent call last):\n  File "train.py", line 3, in <module>\n'
+        "<stack traces unavailable>\nNo such shape[9,9]\n\t [[{{node dense/MatMul}}]]"
+    )
+
+
 @pytest.mark.parametrize(
     ("function", "limits", "said"),
     [
         (lambda _: 1 / 0, {}, r"The function raised ZeroDivisionError: "),
         # Of what Keras raises the line is told that says what is wrong.
         (keras_raises, {}, r"The function raised ValueError: Bad\. \("),
+        (graph_raises, {}, r"raised ValueError: No such shape\[9,9\] \("),
         (lambda _: os._exit(3), {}, r"The function ended with exit code 3\.$"),
         (lambda _: threading.Event().wait(), {"timeout": 1}, "no sign of life for 1 s"),
         (lambda tf: tf.ones((500, 1000, 1000)).shape, {"memory": 500}, "ran out of "),
         (lambda _: threading.Lock(), {}, "pickle"),
     ],
-    ids=["raises", "Keras raises", "exits", "hangs", "memory", "cannot travel"],
+    ids=[
+        "raises",
+        "Keras raises",
+        "a graph raises",
+        "exits",
+        "hangs",
+        "memory",
+        "cannot travel",
+    ],
 )
 def test_a_function_that_fails_is_a_sentence(function, limits, said):
     with pytest.raises(RunError, match=said):

@@ -20,7 +20,6 @@ import pytest
 
 from perfkit.errors import RunError
 from perfkit.measure import launcher as measure_launcher
-from perfkit.measure import worker
 from perfkit.measure.host import Environment, Host, Place
 from perfkit.measure.launcher import _OURS as OURS
 from perfkit.measure.launcher import Launcher, Started, launcher
@@ -542,16 +541,3 @@ def test_tensorflow_is_loaded_anew_where_it_would_read_other_variables(tmp_path)
     assert len({first, with_variables, anew}) == 3
     assert anew == same
     assert left_in(tmp_path) == []
-
-
-def test_an_error_in_a_graph_is_told_by_what_was_wrong():
-    text = (
-        "Graph execution error:\n\nDetected at node dense/MatMul defined at (most "
-        'recent call last):\n  File "train.py", line 3, in <module>\n'
-        "<stack traces unavailable>\nOOM when allocating tensor with shape[9,9]\n"
-        "\t [[{{node dense/MatMul}}]]"
-    )
-    assert worker._says(text) == "OOM when allocating tensor with shape[9,9]"
-    assert worker._says("no digits\nat all") == "no digits"
-    assert worker._says("Graph execution error:") == "Graph execution error:"
-    assert worker._says("") == ""
