@@ -8,10 +8,7 @@ looks for bytes that do anything else.
 import contextlib
 import dataclasses
 import io
-import itertools
 import os
-import sys
-import types
 from functools import cache
 from pathlib import Path
 from unittest import mock
@@ -26,7 +23,7 @@ from perfkit.errors import PerfkitError
 from perfkit.experiments.shared import cache as images
 from perfkit.export import export
 from perfkit.findings.store import to_json
-from perfkit.machine import nvml, starting
+from perfkit.machine import starting
 from perfkit.measure import spread
 from perfkit.profiling import traces
 from tests.diagnosis.diagnosed import cause, diagnosis
@@ -124,62 +121,6 @@ _COMPUTER = trees.computer(2) | trees.scaling() | trees.quota_v2(1, 2)
 _COMPUTER |= trees.nvidia_card() | trees.container()
 
 
-class _Answer(tuple):
-    """What a call gives that has several parts, by place or by name."""
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self[0]
-
-
-# Calls with such an answer; all others give a number.
-_IN_PARTS = (*("MemoryInfo", "UtilizationRates", "MigMode", "Capability"),)
-
-
-class _Driver(types.ModuleType):
-    """NVIDIA's library, whose answers are made of bytes."""
-
-    class NVMLError(Exception):
-        """A refusal."""
-
-        value = 3
-
-    def __init__(self, data):
-        super().__init__("pynvml")
-        cut = data.split(b"\n")
-        self._texts = itertools.cycle(one.decode(errors="replace") for one in cut)
-        self._numbers = itertools.cycle(int.from_bytes(one[:8], "big") for one in cut)
-
-    def __getattr__(self, name):
-        if not name.startswith("nvml"):
-            raise AttributeError(name)
-        return lambda *_: self._answer(name)
-
-    def _answer(self, name):
-        number = next(self._numbers)
-        if number % 7 == 5:
-            raise self.NVMLError(next(self._texts))
-        if name.endswith(("GetName", "GetDriverVersion")):
-            return next(self._texts)
-        if name.endswith(("GetCount", "MigDeviceCount")):
-            return number % 3
-        if "Processes" in name:
-            return [types.SimpleNamespace(pid=number % 2**32, usedGpuMemory=number)]
-        if any(word in name for word in _IN_PARTS):
-            many = 2 if "Capability" in name else 4
-            return _Answer(next(self._numbers) for _ in range(many))
-        return number
-
-
-def _nvml(data, folder):
-    with mock.patch.dict(sys.modules, {"pynvml": _Driver(data)}):
-        driver, gpus, why = nvml.gpus()
-    seen = dataclasses.replace(made.MACHINE, gpus=gpus, driver=driver, no_gpu=why)
-    found = to_json(dataclasses.replace(made.finding(), machine=seen))
-    documents.parse(found.encode(), "x.json")._repr_html_()
-
-
 def _log(data, folder):
     starting.said(data.decode(errors="replace"), ("ada",))
 
@@ -246,9 +187,6 @@ READERS = {
             bytes([n]) + _COMPUTER[name].encode()
             for n, name in enumerate(sorted(_COMPUTER))
         ],
-    ),
-    "driver": Reader(
-        _nvml, lambda: [b"NVIDIA A100\n\x00\x00\x00\x00\x00\x00\x00\x08\n535.1"]
     ),
     "log": Reader(
         _log,
