@@ -34,10 +34,8 @@ _COUNTED = ("causes", "split", "untested", "unmeasured", "aside")
 _MOST_LINES, _AROUND = 2000, 5
 # No chart and no table has room for more.
 _MOST_STAGES, _FEW_ELEMENTS = 40, 30
-# What is said of a kind of document that was given for another.
-_READ_BY = dict.fromkeys(
-    ("finding", "account", "diagnosis", "profile", "passport"), "perfkit show reads it"
-)
+# What one command reads, whatever was asked for.
+_KINDS = ("finding", "account", "diagnosis", "profile", "passport")
 Document = TypeVar("Document")
 
 
@@ -226,7 +224,7 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
     if not isinstance(document, dict) or not isinstance(kind, str):
         raise BadFileError(f"{name} is not {_a(noun)}: it does not say that it is one.")
     if kind != noun:
-        reads = f": {_READ_BY[kind]}" if kind in _READ_BY else ""
+        reads = ": perfkit show reads it" if kind in _KINDS else ""
         other = _a(plain(kind, 40))
         raise BadFileError(f"{name} is not {_a(noun)} but {other}{reads}.")
     schema = document.get("schema")

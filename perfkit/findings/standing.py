@@ -170,22 +170,16 @@ def guess(finding: Finding) -> Guess:
     words = plain(finding.guess, 80)
     timed = [timing.variant for timing in finding.timings]
     variants = [*timed, *(trial.variant for trial in finding.trials)]
-    names = {one.casefold(): one for one in variants}
+    names = {variant.casefold(): variant for variant in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
-    return Guess(words, ratio=ratio_in(words))
-
-
-def ratio_in(words: str) -> float | None:
-    """The ratio that a guess names, such as ``"about 3x"``; None if none."""
-    found = _RATIO.search(words)
-    if found is None:
-        return None
-    whole, number, rest = found.groups()
-    ratio = float(whole.replace(",", "") if whole else number.replace(",", "."))
-    if ratio and _SLOWER.match(rest):
-        return 1 / ratio
-    return ratio or None
+    ratio, match = 0.0, _RATIO.search(words)
+    if match:
+        whole, number, rest = match.groups()
+        ratio = float(whole.replace(",", "") if whole else number.replace(",", "."))
+        if ratio and _SLOWER.match(rest):
+            ratio = 1 / ratio
+    return Guess(words, ratio=ratio or None)
 
 
 @functools.lru_cache(maxsize=4)

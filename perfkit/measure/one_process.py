@@ -101,7 +101,10 @@ class OneProcess:
         """
         if message[0] == "note":
             if message[1] == FAILED:
-                self._fail(*message[2])
+                variant, why = message[2]
+                if variant in self._lives:
+                    part = self._lives[variant].running
+                    part.outcome, part.message = "crashed", why
             elif self.at_work is not None:
                 self.at_work.take(message)
             elif message[1] == PROBLEM:
@@ -139,11 +142,6 @@ class OneProcess:
             )
         self.turn, self.at_work = number, self._lives[variant]
         self.at_work.has_turn(at_ns, number)
-
-    def _fail(self, variant: str, why: str) -> None:
-        if variant in self._lives:
-            part = self._lives[variant].running
-            part.outcome, part.message = "crashed", why
 
     def _trial(self, name: str, live: LiveTrial) -> Trial:
         trial = live.record()

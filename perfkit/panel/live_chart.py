@@ -120,7 +120,8 @@ class Points:
 
         With ``rest`` what is there makes a row, however little.
         """
-        if self._now - self._last < self._period and not (rest and self._has_news()):
+        news = self._samples or any(meter for meter in self._meters.values())
+        if self._now - self._last < self._period and not (rest and news):
             return np.empty((0, self.width), np.float32)
         row = [self._now, *(meter.take() for meter in self._meters.values())]
         row += self._load_since()
@@ -132,9 +133,6 @@ class Points:
     def all(self) -> NDArray[np.float32]:
         """Give every row that is kept, shape (rows, width)."""
         return self._relative(list(self._rows))
-
-    def _has_news(self) -> bool:
-        return bool(self._samples) or any(meter for meter in self._meters.values())
 
     def _load_since(self) -> list[float]:
         samples, self._samples = self._samples, []

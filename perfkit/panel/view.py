@@ -82,8 +82,10 @@ class Runs:
 
     def __init__(self) -> None:
         self.table = widgets.HTML()
-        self.author = _line_of_text("author", "Who sends the page")
-        self.note = _line_of_text("note", "What you say to it, such as what it is for")
+        shown: Any = {"placeholder": "on the page", "continuous_update": False}
+        why, sender = "What you say to it, such as what it is for", "Who sends the page"
+        self.author = widgets.Text(description="author", tooltip=sender, **shown)
+        self.note = widgets.Text(description="note", tooltip=why, **shown)
         self._signed = boxed("perfkit-controls", self.author, self.note)
         self.widget = widgets.VBox((self.table,))
         self.widget.add_class("perfkit-runs")
@@ -125,11 +127,6 @@ class Runs:
             '<div class="perfkit-scroll" role="group" aria-label="Runs" tabindex="0">'
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
-
-
-def _line_of_text(label: str, tooltip: str) -> Any:
-    told = {"description": label, "tooltip": tooltip, "placeholder": "on the page"}
-    return widgets.Text(**told, continuous_update=False)
 
 
 def downloads(found: Recorded, by: Markup, which: str) -> str:
