@@ -58,12 +58,11 @@ def save(
     Raises:
         PerfkitError: The folder cannot be written to. The finding itself is untouched.
     """
-    path = path or Path(os.path.expanduser(folder or FOLDER)) / _name(finding)
-    data = readable(
-        functools.partial(to_json, finding),
-        functools.partial(parse_as, type(finding)),
-        "finding",
-    )
+    what = finding.experiment if isinstance(finding, Finding) else finding.kind
+    name = name_of(what, finding.recorded)
+    path = path or Path(os.path.expanduser(folder or FOLDER)) / name
+    read_back = functools.partial(parse_as, type(finding))
+    data = readable(functools.partial(to_json, finding), read_back, "finding")
     try:
         write_whole(path, data)
     except OSError as error:
@@ -185,11 +184,6 @@ def readable(
     except (BadFileError, ValueError, RecursionError) as error:
         raise PerfkitError(f"The {kind} cannot be kept as a file: {error}") from error
     return data
-
-
-def _name(finding: Recorded) -> str:
-    what = finding.experiment if isinstance(finding, Finding) else finding.kind
-    return name_of(what, finding.recorded)
 
 
 def name_of(what: str, recorded: str) -> str:
