@@ -81,16 +81,20 @@ def test_a_questions_own_chart_is_offered_for_no_other_and_not_for_nothing(
     assert kind not in gallery.kinds(finding({}, rounds=0, experiment=experiment))
 
 
-@pytest.mark.parametrize("note", [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}])
-def test_a_note_that_is_no_plan_is_a_picture_that_says_so(note):
-    made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
-    assert "No variant left a plan" in gallery.plan(made).alt
+OFF = "AUTOTUNE is off here."
+NONE = "No variant left a plan of its pipeline."
+NO_PLANS = [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}]
 
 
-def test_a_missing_plan_says_why_and_a_failed_trial_of_a_timed_variant_is_drawn():
-    note = {"missing": "AUTOTUNE is off here."}
+@pytest.mark.parametrize(
+    ("note", "said"), [({"missing": OFF}, OFF), *((note, NONE) for note in NO_PLANS)]
+)
+def test_a_plan_that_is_missing_says_so(note, said):
     made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
-    assert gallery.plan(made).alt.endswith("AUTOTUNE is off here.")
+    assert gallery.plan(made).alt.endswith(said)
+
+
+def test_a_failed_trial_of_a_timed_variant_is_told():
     crash = replace(failed("naive", "crashed", "x", 4), started_s=5.0, wall_s=1.0)
     assert "1 of 4 crashed" in gallery.rates(finding(extra=(crash,))).alt
 

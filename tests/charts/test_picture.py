@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 import matplotlib as mpl
 import pytest
-from matplotlib.figure import Figure as Drawing
 
 from perfkit import gallery
 from perfkit.charts import canvas
@@ -131,13 +130,6 @@ def test_a_caption_is_broken_between_its_parts():
     assert lines[-1].endswith("another part")
     assert all(len(line) < 130 for line in lines)
     assert canvas.caption_lines([]) == []
-
-
-def test_a_place_is_given_in_pixels():
-    drawing = Drawing(figsize=(canvas.WIDTH / 72, 200 / 72), dpi=72)
-    box = canvas.place(drawing, 76, 20, 380, 100).get_window_extent()
-    corners = (box.x0, box.x1, 200 - box.y1, 200 - box.y0)
-    assert corners == pytest.approx((76, 456, 20, 120))
 
 
 def box(figure):

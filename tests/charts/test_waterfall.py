@@ -2,9 +2,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from matplotlib.figure import Figure
 
-from perfkit.charts import parts
 from perfkit.findings.diagnosis import Part
 from perfkit.findings.profile import Profile, ProfiledStep
 from perfkit.findings.report import in_text
@@ -65,14 +63,6 @@ def test_every_diagnosis_and_every_profile_is_a_picture(found):
     is_profile = isinstance(found, Profile)
     for kind in ("steps",) if is_profile else ("waterfall", "split", "anatomy"):
         assert "alert(1)<" not in check(chart(found, kind)).svg
-
-
-@pytest.mark.parametrize(("high", "ends"), [(0.9, [0.2, 0.9]), (1.5, [0.2])])
-def test_an_interval_that_goes_beyond_the_axis_has_no_end_there(high, ends):
-    axes = Figure().subplots()
-    axes.set_xlim(0, 1)
-    parts._whisker(axes, 0, 0.2, high)
-    assert list(axes.lines[0].get_xdata()) == ends
 
 
 def test_no_claim_is_said_to_be_none_and_what_is_unexplained_comes_last():

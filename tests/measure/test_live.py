@@ -10,16 +10,12 @@ from tests.measure.scripted import Clock
 MS = 1_000_000
 
 
-def test_short_steps_are_grouped_until_a_tick_is_long_enough(monkeypatch):
-    clock = iter(range(1000))
+def test_short_steps_are_grouped_and_the_device_is_awaited_once_a_tick(monkeypatch):
+    clock, awaited = iter(range(1000)), []
     monkeypatch.setattr("perfkit.measure.tick.time.perf_counter", lambda: next(clock))
-    assert list(every([3, 3, 3, 3, 3], seconds=2)) == [Tick(6), Tick(6), Tick(3)]
-
-
-def test_the_device_is_awaited_once_a_tick():
-    awaited = []
-    ticks = list(every([1] * 4, seconds=0, sync=lambda: awaited.append(True)))
-    assert len(awaited) == len(ticks) == 4
+    ticks = every([3] * 5, seconds=2, sync=lambda: awaited.append(True))
+    assert list(ticks) == [Tick(6), Tick(6), Tick(3)]
+    assert len(awaited) == 3
 
 
 def test_parts_of_steps_add_up_in_their_tick():

@@ -87,9 +87,7 @@ def test_a_variant_that_cannot_run_says_why_and_the_others_go_on():
     outcomes = {t.variant: (t.outcome, t.message) for t in told.trials()}
     assert outcomes["b"] == ("crashed", "raised ValueError: no")
     assert outcomes["a"][0] == "completed"
-
-
-def test_a_turn_that_has_only_begun_is_no_trial_that_crashed():
+    # A turn that has only begun is no trial that crashed.
     told = Told((1, 2), a=100)
     told.turn("b", 2, 100, steps=0)
     assert [trial.variant for trial in told.trials()] == ["a"]
@@ -166,14 +164,11 @@ def test_fresh_processes_come_after_it_and_its_variants_are_among_them():
     assert sorted(rounds[2:]) == [("base", 2), ("other", 2)]
 
 
-def test_what_a_process_told_before_it_broke_stays():
+def test_what_a_process_told_before_it_broke_or_was_stopped_stays():
     run, _ = opened(Shared(messages(3), outcome="crashed"))
     list(run.events())
     assert len(run.measurement.trials) == 2
     assert run.measurement.compare("other", "base") is not None
-
-
-def test_stop_ends_it_and_keeps_what_it_told():
     run, _ = opened(shared := Shared(messages(9)))
     for event in run.events():
         if isinstance(event, TrialEnded):

@@ -167,9 +167,7 @@ def test_the_scale_and_how_sure_it_is_are_found_again():
     assert alike.scale == pytest.approx(3.0, rel=0.2)
     assert alike.freedom == pytest.approx(8, abs=2)
     assert apart.freedom == pytest.approx(3, abs=1)
-
-
-def test_too_little_was_seen_to_know_a_machine():
+    # Of too little that was seen nothing is known.
     assert Spread.learnt([]) == Spread()
     assert Spread.learnt([[(1.0, 1)] * 9]) == Spread()
     # None is believed to differ by less than any does.
@@ -230,9 +228,7 @@ def test_where_nothing_can_be_written_a_run_goes_on():
 )
 def test_a_note_that_makes_no_sense_is_that_of_an_unknown_machine(note):
     assert Spread.noted({NOTE: note}) == Spread()
-
-
-def test_a_note_gives_the_same_spread_again():
+    # A sound one gives the same spread again.
     known = Spread(scale=1.5, freedom=7.0)
     assert Spread.noted(json.loads(json.dumps(known.as_note()))) == known
     assert Spread().as_note() == {}

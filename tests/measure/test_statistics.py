@@ -48,6 +48,11 @@ def test_one_trial_leaves_a_timing_wide_open():
     assert timing.rate == pytest.approx(100)
     assert timing.setup_s == 2.0
     assert timing.trials == 2
+    # A rate that is not known is no number in a sentence.
+    known = replace(timing, low=80.0, high=120.0)
+    assert known.in_words("images") == "100 images/s"
+    wide = replace(timing, low=20.0, high=500.0)
+    assert wide.in_words() == "a rate that is not known yet"
 
 
 def test_one_trial_borrows_the_spread_of_the_other_variants():
@@ -175,14 +180,6 @@ def test_a_verdict_without_a_number_says_so(low, high, judgement, words):
     noise = replace(found, verdict="too noisy to say", low=0.3)
     assert noise.judgement == "too noisy to say"
     assert noise.as_fast_as == "faster or slower than"
-
-
-def test_a_rate_that_is_not_known_is_no_number_in_a_sentence():
-    timing = statistics.timing("v", [part(50), part(200)], [1.0, 3.0])
-    known = replace(timing, low=80.0, high=120.0)
-    assert known.in_words("images") == "100 images/s"
-    wide = replace(timing, low=20.0, high=500.0)
-    assert wide.in_words() == "a rate that is not known yet"
 
 
 def test_many_turns_in_one_process_are_surer_than_a_pair_of_processes():

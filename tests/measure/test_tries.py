@@ -102,20 +102,19 @@ def test_tries_have_time_of_their_own_and_end_with_it(budget):
 
 
 @pytest.mark.parametrize(
-    ("tried", "more"), [(asking(*[one()] * 3), plan.seconds_for(8)), (None, 0)]
+    ("more", "expected"),
+    [
+        ({"tries": asking(*[one()] * 3)}, 8 + plan.seconds_for(8)),
+        ({"tries": None}, 8),
+        # Who foresees the end has counted the tries.
+        ({"tries": asking(one()), "usual": 9.0}, 9),
+    ],
 )
-def test_progress_never_promises_less_than_what_is_to_come(tried, more):
-    run, _ = play_with(tried, budget=8)
+def test_progress_never_promises_less_than_what_is_to_come(more, expected):
+    run, _ = play({"base": Script(), "slow": Script(0.06)}, budget=8, **more)
     told = [e for e in run.events() if isinstance(e, Progress)]
     assert all(e.expected >= e.spent for e in told)
-    assert told[0].expected == pytest.approx(8 + more)
-
-
-def test_who_foresees_the_end_has_counted_the_tries():
-    scripts = {"base": Script(), "slow": Script(0.06)}
-    run, _ = play(scripts, budget=8, tries=asking(one()), usual=9.0)
-    told = [e.expected for e in run.events() if isinstance(e, Progress)]
-    assert told[0] == pytest.approx(9.0)
+    assert told[0].expected == pytest.approx(expected)
 
 
 def test_stop_in_the_middle_keeps_what_was_found():

@@ -334,21 +334,6 @@ def test_what_a_panel_does_not_take_is_refused_before_there_is_one(what, more, s
         perfkit.panel(what, **more)
 
 
-def test_a_guess_is_drawn_once_the_baseline_is_known(house, monkeypatch):
-    guessed = perfkit.panel(Loops(), guess="3x")
-
-    def told():
-        for event in runs.events():
-            yield event
-            house.sessions[-1].finding = made.finding(runs.RATES, guess="3x")
-
-    house.more = {"told": told}
-    monkeypatch.setattr("perfkit.panel.view.PERIOD_S", 0.0)
-    guessed.result()
-    bands = guessed.view.chart.picture["bands"]
-    assert "guess" in [kind for kind, *_ in bands]
-
-
 def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(house, panel):
     static, text = panel._static_html(), repr(panel)
     assert "Does a longer loop take longer?" in static
