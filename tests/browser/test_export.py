@@ -132,27 +132,22 @@ def test_text_stands_out_and_charts_take_the_colour_of_the_page(pages, visit):
         assert label.evaluate("e => getComputedStyle(e).fill") == ink
 
 
-def test_what_is_wider_than_a_phone_scrolls_in_a_box_of_its_own(pages, visit):
+def test_a_notebook_scrolls_folds_and_draws_without_a_script(pages, visit):
     page = visit(pages["notebook"], 360)
+    # What is wider than a phone scrolls in a box of its own.
     boxes = page.locator(".scroll")
     overflowing = boxes.evaluate_all(
         "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.tabIndex)"
     )
     assert len(overflowing) > 4
     assert set(overflowing) == {0}
-
-
-def test_folded_code_opens_by_keyboard(pages, visit):
-    page = visit(pages["notebook"])
+    # Folded code opens by keyboard.
     code_of_the_chart = page.locator("details.code pre").first
     assert not code_of_the_chart.is_visible()
     page.locator("details.code summary").first.focus()
     page.keyboard.press("Enter")
     assert code_of_the_chart.is_visible()
-
-
-def test_mathematics_is_drawn(pages, visit):
-    page = visit(pages["notebook"])
+    # Mathematics is drawn.
     fraction = page.locator("mfrac").first.bounding_box()
     parts = page.locator("mfrac").first.locator("> *")
     above, below = (parts.nth(n).bounding_box() for n in (0, 1))

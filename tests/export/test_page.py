@@ -94,9 +94,7 @@ def test_the_file_is_named_without_its_folder(tmp_path):
     html = findings_page([store.load(path)])
     assert path.name in html
     assert str(tmp_path) not in html
-
-
-def test_a_page_of_a_long_run_stays_small():
+    # That of a long run stays small.
     names = ["naive", *(f"variant {n}" for n in range(15))]
     rates = {name: 1000.0 + 37 * n for n, name in enumerate(names)}
     assert len(findings_page([finding(rates, rounds=12)]).encode()) <= 200_000

@@ -53,6 +53,13 @@ def test_every_variant_is_shown_with_its_lines_and_none_of_them_does_anything():
     assert len(page.all("pre")) == len(found.code)
     assert page.all("img") == []
     assert "Every variant, with its code" not in written(finding(), whole=True)
+    # Lines that are alike are told once.
+    lines = {"files": "a(1)", "shards": "b(1)", "files, warm": "a(1)", "more": "b(2)"}
+    (code,) = [f.code for f in finding(code=lines).report.folds if f.code]
+    assert [name for name, _ in code] == [
+        "files, and likewise files, warm",
+        "shards, and with other numbers more",
+    ]
 
 
 def test_the_answer_is_first_and_the_rest_is_folded():
@@ -272,15 +279,6 @@ def test_what_to_type_to_repeat_it_switches_off_what_was():
     assert "perfkit run data-pipeline --no-pinned --both --side=8 --budget=60" in said
     mine = finding(code={"serial": "f()", "yours": "mine()"}).report.repeat
     assert mine.startswith("Repeat it: run its cell again (")
-
-
-def test_lines_that_are_alike_are_told_once():
-    lines = {"files": "a(1)", "shards": "b(1)", "files, warm": "a(1)", "more": "b(2)"}
-    (code,) = [f.code for f in finding(code=lines).report.folds if f.code]
-    assert [name for name, _ in code] == [
-        "files, and likewise files, warm",
-        "shards, and with other numbers more",
-    ]
 
 
 def test_what_is_cut_is_marked_whether_it_is_long_or_enormous():

@@ -60,6 +60,11 @@ def test_a_trial_tells_ticks_notes_and_pauses_in_order(start):
     # One clock for all: a trial starts before it tells anything.
     assert [running.started_ns, *times] == sorted({running.started_ns, *times})
     assert (running.outcome, running.message) == ("completed", "")
+    # Functions of a notebook's cell work.
+    cell = {"offset": 7}
+    exec("def work():\n    yield 0\n    yield offset", cell)
+    ticks = trials.ticks_of(trials.to_the_end(start(cell["work"])))
+    assert [examples for _, examples, *_ in ticks] == [0, 7]
 
 
 @launcher_alone
@@ -290,13 +295,6 @@ def test_only_what_the_launcher_starts_is_spared_its_parents_script(monkeypatch)
     assert mains == {OURS: False, "Process-1": True}
 
 
-def test_functions_of_a_notebook_cell_work(start):
-    cell = {"offset": 7}
-    exec("def work():\n    yield 0\n    yield offset", cell)
-    ticks = trials.ticks_of(trials.to_the_end(start(cell["work"])))
-    assert [examples for _, examples, *_ in ticks] == [0, 7]
-
-
 _PARENT = """
     by = {by}
     getattr(by, "warm", bool)()
@@ -492,13 +490,11 @@ _LEAVES = """
 """
 
 
-def test_what_a_trial_leaves_behind_goes_with_the_launcher(tmp_path):
-    leave_files("killed", tmp_path)
-    assert left_in(tmp_path) == []
-
-
 @pytest.mark.fault("launcher", "kernel killed", sees="Nothing: the next one tidies up.")
 def test_what_was_killed_with_its_launcher_is_removed_by_the_next(tmp_path):
+    # What a trial leaves behind goes with the launcher.
+    leave_files("killed", tmp_path)
+    assert left_in(tmp_path) == []
     leave_files("killed with all", tmp_path)
     assert len(left_in(tmp_path)) == 1
     leave_files("over", tmp_path)

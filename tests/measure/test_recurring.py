@@ -40,9 +40,7 @@ def pausing(*seconds, done=0, **more):
 def test_the_share_of_a_pause_that_comes_again_is_part_of_the_rate(trial, rate):
     found = steady(trial)
     assert found.with_pauses(found.pauses_s).rate == pytest.approx(rate)
-
-
-def test_a_trial_that_never_saw_its_pause_has_no_rate():
+    # One that never saw its pause has none.
     assert steady(trial_with({}, {"end": (1000, 0)})) is None
 
 
@@ -171,11 +169,6 @@ def compared(trials, **change):
     return measured.compare("change", "given")
 
 
-def test_a_variant_about_its_pauses_counts_those_of_its_own_trials():
-    trials = pausing(1.0, variant="given"), pausing(0.5, variant="change")
-    assert compared(trials, own_pauses=True).ratio == pytest.approx(2 / 1.5)
-
-
 def test_what_is_not_known_of_pauses_widens_only_where_rates_differ():
     def half_width(given, change):
         return compared(
@@ -191,7 +184,9 @@ def test_what_is_not_known_of_pauses_widens_only_where_rates_differ():
     assert shorter > certain + 0.05
 
 
-def test_what_is_random_in_few_pauses_of_its_own_is_in_its_interval():
+def test_a_variant_about_its_pauses_counts_those_of_its_own_and_what_is_random():
+    trials = pausing(1.0, variant="given"), pausing(0.5, variant="change")
+    assert compared(trials, own_pauses=True).ratio == pytest.approx(2 / 1.5)
     # A single pause of the training as given, against a change that has none.
     given = [pausing(1.0, variant="given"), pausing(0.03, variant="given", round=2)]
     without = pausing(0.0, variant="change")

@@ -39,6 +39,9 @@ def test_a_known_difference_comes_out_with_its_size():
     assert comparison.verdict == "slower"
     assert comparison.ratio == pytest.approx(1 / 1.5, rel=0.01)
     assert found.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
+    # Ties are told from the fastest.
+    scripts = {"base": Script(0.06), "a": Script(jitter=0.2), "b": Script(jitter=0.2)}
+    assert {t.variant for t in measured(scripts, budget=30).fastest()} == {"a", "b"}
 
 
 @pytest.mark.parametrize("in_turns", [True, False])
@@ -64,19 +67,6 @@ def test_what_left_the_rounds_early_is_ranked_by_the_rounds_it_shared():
     assert max(trial.round for trial in found.trials) > 2
     assert found.timing("longer").rate < found.timing("early").rate
     assert found.fastest()[0].variant == "longer"
-
-
-def test_a_baseline_that_fails_twice_ends_no_round_in_the_middle():
-    scripts = {"base": Script(ends=(0, "crashed", "raised")), "other": Script()}
-    for seed in range(8):
-        found = measured(scripts, seed=seed, budget=20, in_turns=False)
-        assert found.timing("other") is not None
-
-
-def test_an_end_of_an_epoch_as_long_as_that_in_the_set_up_is_no_hang():
-    long = Script(set_up_s=20.0, stalls=(30, 40.0))
-    found = measured({"base": long}, budget=600)
-    assert {trial.outcome for trial in found.trials} == {"completed"}
 
 
 def test_every_variant_and_the_control_run_once_a_round_in_changing_order():
@@ -136,6 +126,9 @@ def test_what_was_slow_to_be_ready_before_may_be_silent_for_longer():
     scripts["other"] = Script(set_up_s=400)
     found = measured(scripts, budget=600, ready_s=70.0)
     assert {t.outcome for t in found.of("other")} == {"timed-out"}
+    # An end of an epoch as long as that in the set-up is no hang.
+    found = measured({"base": Script(set_up_s=20.0, stalls=(30, 40.0))}, budget=600)
+    assert {trial.outcome for trial in found.trials} == {"completed"}
 
 
 def test_later_rounds_hold_only_what_is_still_unclear():
@@ -167,6 +160,10 @@ def test_a_variant_that_fails_is_an_outcome_and_the_rest_goes_on():
     assert found.comparisons == ()
     assert found.noise_floor is None
     assert found.timing("other").rate == pytest.approx(10 / 0.03, rel=0.02)
+    # Failing twice it ends no round in the middle.
+    for seed in range(8):
+        found = measured(scripts, seed=seed, budget=20, in_turns=False)
+        assert found.timing("other") is not None
 
 
 def test_warm_up_is_not_in_the_rate():
@@ -191,6 +188,15 @@ def test_stop_ends_the_run_and_keeps_what_was_measured():
     kept = event.measurement.trials
     assert sum(t.outcome == "completed" for t in kept) >= 3
     assert all(trial.outcome is not None for _, trial in starter.started)
+    # Closing the iterator leaves no trial running either.
+    run, starter = play({"base": Script(), "a": Script()})
+    events = run.events()
+    for event in events:
+        if isinstance(event, Ticked):
+            break
+    events.close()
+    assert starter.started
+    assert all(trial.outcome == "stopped" for _, trial in starter.started)
 
 
 @pytest.mark.parametrize("long", [{"set_up_s": 20.0}, {"first_s": 6.0}])
@@ -227,17 +233,6 @@ def test_a_turn_of_each_claims_nothing_however_far_they_are_apart():
     (compared,) = run.measurement.comparisons
     assert compared.ratio == pytest.approx(0.1, rel=0.1)
     assert compared.is_noise
-
-
-def test_closing_the_iterator_leaves_no_trial_running():
-    run, starter = play({"base": Script(), "a": Script()})
-    events = run.events()
-    for event in events:
-        if isinstance(event, Ticked):
-            break
-    events.close()
-    assert starter.started
-    assert all(trial.outcome == "stopped" for _, trial in starter.started)
 
 
 def test_what_prepare_notes_is_kept_and_its_time_is_not_in_the_budget():
@@ -312,13 +307,6 @@ def test_ticks_that_span_anothers_turn_are_in_no_rate():
         spent = np.diff(times)[[n > 0 for _, n in trial.ticks[1:]]]
         tick_s = 0.2 if trial.variant == "slow" else 0.03
         assert spent == pytest.approx(np.full(len(spent), tick_s), rel=0.01)
-
-
-def test_ties_are_told_from_the_fastest():
-    scripts = {"base": Script(0.06), "a": Script(jitter=0.2), "b": Script(jitter=0.2)}
-    found = measured(scripts, budget=30)
-    names = {t.variant for t in found.fastest()}
-    assert names == {"a", "b"}
 
 
 @pytest.mark.fault("findings", "slow disk", sees="Nothing: it is in no rate.")

@@ -136,13 +136,11 @@ def test_the_control_tells_of_noise_from_its_first_round_on():
     assert statistics.seen([control]) == [(pytest.approx(np.log(1.3) ** 2 / 5e-4), 1)]
 
 
-def test_a_round_that_met_no_stall_has_no_more_of_a_say():
+def test_what_varies_beyond_all_others_stands_by_itself_and_no_round_says_more():
+    # One that met no stall has no more of a say.
     of = rounds([0.0, 0.4])
     of.within[:] = 0.0001, 0.04
     assert np.log(compared(of).ratio) == pytest.approx(0.2)
-
-
-def test_a_variant_that_varies_beyond_all_others_stands_by_itself():
     wild = rounds([0.5, -0.3])
     reach = stats.t.ppf(0.975, 3) * wild.logs.std(ddof=1) / np.sqrt(2)
     found = compared(wild, *[rounds([0.01, -0.01])] * 4)
