@@ -1,14 +1,13 @@
 """Findings and notebooks whose every text tries to run or to load something."""
 
 import base64
-from dataclasses import replace
 
 from nbformat import v4
 
-from perfkit.findings.record import Verdict
-from perfkit.machine.record import Gpu
+from perfkit.findings.reading import parse
 from tests.export.books import PNG, book, code, error, printed, result, widget
-from tests.findings import made
+from tests.findings.spoiled import sound
+from tests.hostile.texts import attacked
 
 ATTACK = (
     "\"'></title></style></textarea><script>alert(1)</script>"
@@ -18,48 +17,9 @@ ATTACK = (
 EVIL = "http://evil.example/x"
 
 
-def _at(place):
-    """The attack, told from those in other places."""
-    return f"{place} {ATTACK}"
-
-
-_GPU = {"memory": 1, "driver": _at("driver"), "compute_capability": _at("capability")}
-_STAGES = {"stages": [{"name": _at("stage"), "share": 1.0}], ATTACK: _at("plan")}
-_TRIAL = made.trial("naive", 10.0, 4, notes={"plan": _STAGES})
-
-
-def finding(**facts):
-    """One with the attack in each of its texts, behind the name of the place.
-
-    Args:
-        **facts: Fields of its machine.
-    """
-    verdict = Verdict(
-        headline=_at("headline"),
-        because=(_at("reason"), ATTACK),
-        next=f"`{_at('code')}` {_at('advice')}\n{ATTACK}",
-    )
-    machine = replace(
-        made.MACHINE,
-        cpu=_at("processor"),
-        system=_at("system"),
-        python=_at("python"),
-        versions={"tensorflow": _at("version"), ATTACK: _at("library")},
-        environment={ATTACK: _at("variable")},
-        **{"gpus": (Gpu(name=_at("gpu"), **_GPU),), "no_gpu": _at("no gpu")} | facts,
-    )
-    return made.finding(
-        {"naive": 10.0, _at("variant"): 20.0, _at("other"): 15.0},
-        verdict=verdict,
-        machine=machine,
-        **{name: _at(name) for name in ("question", "experiment", "guess", "baseline")},
-        recorded=_at("time"),
-        perfkit=_at("perfkit"),
-        parameters={ATTACK: _at("parameter"), "many": [ATTACK], "none": None},
-        notes={_at("note"): {ATTACK: [ATTACK]}},
-        unavailable={ATTACK: _at("unavailable")},
-        extra=(made.failed(ATTACK, "crashed", _at("message")), _TRIAL),
-    )
+def finding():
+    """One with the attack in each of its texts."""
+    return parse(attacked(sound(), ATTACK), "x.json")
 
 
 def _encoded(text):
