@@ -144,21 +144,19 @@ def _rows(account: Account) -> Iterator[Row]:
     for (file, cell), known in places.items():
         texts = account.text.get(f"{file}#{cell}", {})
         around = (int(n) for n in texts if n.isdecimal() and len(n) < _DIGITS)
-        numbers = sorted({*known, *around})
         yield Row(heading=", ".join(filter(None, [file, f"cell {cell}" * bool(cell)])))
-        for number in numbers:
+        for number in sorted({*known, *around}):
             line = known.get(number)
             if line is None:
                 yield Row(number=number, code=texts.get(str(number), ""))
                 continue
-            kinds = {k: account.share(s) for k, s in line.seconds.items()}
             remark = "; ".join(remarks(account, line)) if id(line) in hot else ""
             tip = tips.get(account.lines.index(line))
             yield Row(
                 number=number,
                 code=line.code,
                 share=account.share(line.total_s),
-                kinds=tuple(kinds.get(kind, 0.0) for kind in KINDS),
+                kinds=tuple(account.share(line.seconds.get(k, 0.0)) for k in KINDS),
                 remark=remark,
                 strong=id(line) in hot or tip is not None,
             )

@@ -38,18 +38,15 @@ class Asleep:
 
     def seconds(self) -> float:
         """Look now; 0.0 where it has done anything since the last look."""
-        states = [_state(task) for task in self._listed()]
+        try:
+            states = [_state(task) for task in sorted(self._tasks.iterdir())]
+        except OSError:
+            states = []
         used = tuple(ticks for _, ticks in states)
         asleep = bool(states) and all(state == _ASLEEP for state, _ in states)
         if not asleep or used != self._used:
             self._used, self._since_ns = used, self._clock()
         return (self._clock() - self._since_ns) / 1e9
-
-    def _listed(self) -> list[Path]:
-        try:
-            return sorted(self._tasks.iterdir())
-        except OSError:
-            return []
 
 
 def _state(task: Path) -> tuple[str, int]:

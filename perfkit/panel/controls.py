@@ -89,10 +89,6 @@ class Controls:
         values = {p.name: _value(self.by_name[p.name]) for p in self._parameters}
         return dataclasses.replace(self._experiment, **values)
 
-    def suggest(self, experiment: Experiment) -> None:
-        """Offer the variants of an experiment as guesses."""
-        self.by_name["guess"].options = tuple(experiment.make_variants())
-
     def on_change(self, call: Callable[[], object]) -> None:
         """Call ``call`` when any of them is changed."""
         for widget in self.by_name.values():

@@ -194,7 +194,8 @@ class DiagnosisPanel(Measuring[Diagnosis]):
                 self.view.show(self.diagnosis)
 
     def _static_html(self) -> str:
-        return self.diagnosis._repr_html_() if self.diagnosis else _STATIC
+        question = f"<p><b>{_QUESTION}</b></p><p>{no_run('perfkit.diagnose')}</p>"
+        return self.diagnosis._repr_html_() if self.diagnosis else question
 
     def _sentence(self, error: Exception) -> str:
         told = super()._sentence(error)
@@ -203,5 +204,3 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         # A training that raised has the traceback of its own code with it.
         return "\n".join((told, *getattr(error, "__notes__", ()))).strip()
 
-
-_STATIC = f"<p><b>{_QUESTION}</b></p><p>{no_run('perfkit.diagnose')}</p>"

@@ -207,7 +207,8 @@ class Panel(Measuring[Finding]):
         except BadParameterError as error:
             self.view.say(str(error))
             return
-        self.controls.suggest(chosen)
+        # Its variants are offered as guesses.
+        self.controls.by_name["guess"].options = tuple(chosen.make_variants())
         changes = ", ".join(self._changes())
         told = f"Changed since the last run: {changes}. Press Run again."
         self.view.say(told if changes else self._told)
