@@ -226,7 +226,6 @@ _CANVAS_CHARACTER = 0.56
 # Of an average bold character.
 _STAMP_CHARACTER = 0.62
 _HEADING = 14.0
-_BETWEEN = "  ·  "
 TOP, _CAPTION_LINE = 34, 18
 # Matplotlib reads some of its settings from one table for all threads.
 _lock = threading.Lock()
@@ -334,7 +333,7 @@ def caption_lines(parts: Sequence[str]) -> list[str]:
     longest = int((WIDTH - 24) / (SMALL * _CANVAS_CHARACTER))
     lines = [""]
     for part in (piece for text in parts for piece in textwrap.wrap(text, longest)):
-        joined = f"{lines[-1]}{_BETWEEN}{part}" if lines[-1] else part
+        joined = f"{lines[-1]}  ·  {part}" if lines[-1] else part
         if len(joined) > longest:
             lines.append(part)
         else:

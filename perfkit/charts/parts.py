@@ -256,13 +256,13 @@ def plan(finding: Finding) -> Figure:
     """Draw the stages of the fastest pipeline, from the source on top to the model."""
     noted = [trial for trial in finding.trials if "plan" in trial.notes]
     latest = {trial.variant: trial.notes["plan"] for trial in noted}
-    plans = {s.variant: latest.get(s.variant) for s in standings(finding)}
-    # Where none has stages, one may say why.
-    told = sorted((n for n in plans if plans[n]), key=lambda n: not stages(plans[n]))
-    if not told:
+    names = [standing.variant for standing in standings(finding)]
+    plans = [(name, latest[name]) for name in names if latest.get(name)]
+    if not plans:
         return _draw_stages("What TensorFlow runs", None)
-    title = f"{plain(told[0], 60)}: what TensorFlow runs"
-    return _draw_stages(title, plans[told[0]])
+    # Where none has stages, one may say why.
+    name, note = next((pair for pair in plans if stages(pair[1])), plans[0])
+    return _draw_stages(f"{plain(name, 60)}: what TensorFlow runs", note)
 
 
 def anatomy(found: Diagnosis) -> Figure:

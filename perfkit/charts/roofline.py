@@ -7,7 +7,7 @@ flat roof, and with ``"memory"``, the variant whose speed is the slanted one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -115,8 +115,10 @@ class _Note:
 def _note(finding: Finding) -> _Note:
     """The note with the work that can be drawn; an empty one where it is none."""
     note = note_as(_Note, finding.notes.get("roofline")) or _Note({}, [], "")
-    sound = {n: w for n, w in note.work.items() if _is_sound(w.flops, w.bytes)}
-    return replace(note, work=sound)
+    for name, work in list(note.work.items()):
+        if not _is_sound(work.flops, work.bytes):
+            del note.work[name]
+    return note
 
 
 def _points(finding: Finding) -> list[Point]:
@@ -142,11 +144,12 @@ def _point(timing: Timing, work: _Work) -> Point:
 
 def _roofs(finding: Finding) -> Roofs | None:
     note = _note(finding)
-    rates = {t.variant: t.rate for t in finding.timings if t.variant in note.work}
-    flat = {n: rates[n] * note.work[n].flops for n in note.arithmetic if n in rates}
-    memory, wide = note.memory, 0.0
-    if memory in rates:
-        wide = rates[memory] * note.work[memory].bytes
+    rates = {timing.variant: timing.rate for timing in finding.timings}
+    peaks = [name for name in note.arithmetic if name in rates and name in note.work]
+    flat = {name: rates[name] * note.work[name].flops for name in peaks}
+    wide = 0.0
+    if note.memory in rates and note.memory in note.work:
+        wide = rates[note.memory] * note.work[note.memory].bytes
     if not flat or not _is_sound(wide, *flat.values()):
         return None
     return Roofs(flat, wide)

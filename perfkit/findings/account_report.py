@@ -114,7 +114,8 @@ def report(account: Account) -> Report:
 
 def listing(account: Account) -> Listing:
     """The user's own lines with what each takes."""
-    rest = [o.total_s for o in account.lines if account.share(o.total_s) < _SHOWN]
+    totals = (line.total_s for line in account.lines)
+    rest = [seconds for seconds in totals if account.share(seconds) < _SHOWN]
     lines, share = _count(len(rest), "line"), units.percent(account.share(sum(rest)))
     folded = f"{lines} with less than 1 %, {share} together" if rest else ""
     return Listing(tuple(_rows(account)), tuple(KINDS), folded)
@@ -150,13 +151,14 @@ def _rows(account: Account) -> Iterator[Row]:
             if line is None:
                 yield Row(number=number, code=texts.get(str(number), ""))
                 continue
+            seconds = (line.seconds.get(kind, 0.0) for kind in KINDS)
             remark = "; ".join(remarks(account, line)) if id(line) in hot else ""
             tip = tips.get(account.lines.index(line))
             yield Row(
                 number=number,
                 code=line.code,
                 share=account.share(line.total_s),
-                kinds=tuple(account.share(line.seconds.get(k, 0.0)) for k in KINDS),
+                kinds=tuple(map(account.share, seconds)),
                 remark=remark,
                 strong=id(line) in hot or tip is not None,
             )

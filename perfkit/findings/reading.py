@@ -230,15 +230,15 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
     schema = document.get("schema")
     if not isinstance(schema, int):
         raise BadFileError(f"{name} is not a sound {noun}: its schema has no number.")
-    known = f"(schema {schema}, this one reads {newest})"
+    schemas = f"(schema {schema}, this one reads {newest})"
     if schema > newest:
         raise BadFileError(
-            f"{name} was written by a newer perfkit {known}: get a newer perfkit, by "
+            f"{name} was written by a newer perfkit {schemas}: get a newer perfkit, by "
             "git pull and its first command again."
         )
     if schema < newest:
         raise BadFileError(
-            f"{name} was written by a draft of perfkit {known}: measure again."
+            f"{name} was written by a draft of perfkit {schemas}: measure again."
         )
 
 

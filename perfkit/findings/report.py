@@ -392,8 +392,8 @@ def _laid_out(macro: str, **values: Any) -> str:
 def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
-    made = Environment(autoescape=True, undefined=StrictUndefined)
-    made.filters |= {
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {
         "cell": _cell,
         "code": _code,
         "lines": plain_lines,
@@ -401,7 +401,7 @@ def _template() -> Template:
         "plain": functools.partial(plain, longest=_LONGEST),
     }
     text = Path(__file__).with_name("report.html.j2").read_text(encoding="utf-8")
-    return made.from_string("".join(map(str.strip, text.splitlines())))
+    return environment.from_string("".join(map(str.strip, text.splitlines())))
 
 
 def _code(text: str) -> Markup:

@@ -55,7 +55,8 @@ def microbenchmarks(notes: Mapping[str, Any]) -> dict[str, Microbenchmark]:
     noted = notes.get(NOTE)
     if not isinstance(noted, dict):
         return {}
-    return {n: _read(each) for n, each in noted.items() if isinstance(each, dict)}
+    sound = ((name, each) for name, each in noted.items() if isinstance(each, dict))
+    return {name: _read(each) for name, each in sound}
 
 
 def has_microbenchmarks(finding: Finding) -> bool:
@@ -201,12 +202,11 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
     if not isinstance(sides, list | tuple):
         return every
     unit = "runs" if counts_runs(finding) else "examples"
-    compared = (one.comparison and one.comparison.after(LEAST_ROUNDS) for one in every)
-    return tuple(
-        replace(one, comparison=comparison, unit=unit)
-        for one, comparison in zip(every, compared, strict=True)
-        if one.variant in sides
-    )
+    judged = []
+    for side in (standing for standing in every if standing.variant in sides):
+        comparison = side.comparison and side.comparison.after(LEAST_ROUNDS)
+        judged.append(replace(side, comparison=comparison, unit=unit))
+    return tuple(judged)
 
 
 def rate(standing: Standing) -> str:

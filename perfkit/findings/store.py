@@ -58,8 +58,8 @@ def save(
     Raises:
         PerfkitError: The folder cannot be written to. The finding itself is untouched.
     """
-    what = finding.experiment if isinstance(finding, Finding) else finding.kind
-    name = name_of(what, finding.recorded)
+    question = finding.experiment if isinstance(finding, Finding) else finding.kind
+    name = name_of(question, finding.recorded)
     path = path or Path(os.path.expanduser(folder or FOLDER)) / name
     read_back = functools.partial(parse_as, type(finding))
     data = readable(functools.partial(to_json, finding), read_back, "finding")

@@ -80,10 +80,10 @@ def _template(name: str) -> "Template":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     loader = FileSystemLoader(Path(__file__).parent)
-    made = Environment(loader=loader, undefined=StrictUndefined)
-    for filled_in in (plain, units.percent, units.seconds):
-        made.filters[filled_in.__name__] = filled_in
-    return made.get_template(name)
+    environment = Environment(loader=loader, undefined=StrictUndefined)
+    for write in (plain, units.percent, units.seconds):
+        environment.filters[write.__name__] = write
+    return environment.get_template(name)
 
 
 def without_marks(text: str) -> str:

@@ -111,9 +111,11 @@ class Controls:
 
     def summary(self) -> str:
         """All that is set in one line, without the guess."""
-        values = {label: v for label, v in self.described().items() if v != _NONE}
-        values.pop("guess", None)
-        return ", ".join(f"{label} {value}" for label, value in values.items())
+        return ", ".join(
+            f"{label} {value}"
+            for label, value in self.described().items()
+            if value != _NONE and label != "guess"
+        )
 
     def mark_changes(self, since: Mapping[str, str]) -> tuple[str, ...]:
         """Mark what is set otherwise than ``described`` said then, and name it."""

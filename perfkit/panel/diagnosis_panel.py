@@ -203,4 +203,3 @@ class DiagnosisPanel(Measuring[Diagnosis]):
             return told
         # A training that raised has the traceback of its own code with it.
         return "\n".join((told, *getattr(error, "__notes__", ()))).strip()
-
