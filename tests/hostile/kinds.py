@@ -1,4 +1,4 @@
-"""Every kind of document that perfkit reads: a sound one, its reader, its displays."""
+"""Every kind of document that perfkit reads: how a sound one is made, read and shown."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -6,8 +6,8 @@ from functools import cache
 from perfkit.account import files
 from perfkit.findings import reading
 from perfkit.findings.store import to_json
-from perfkit.machines import record as machines_passport
-from perfkit.profiling import profile as profiling_profile
+from perfkit.machines import record
+from perfkit.profiling import profile as profiling
 from tests.account.accounts import whole
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import parts, spoiled
@@ -18,21 +18,24 @@ from tests.profiling.profiled import HELD, KERNEL, profile
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind is made, read and shown.
+    """How one kind is made, written and read; what is none it refuses."""
 
-    Attributes:
-        sound: Gives the bytes of a sound one.
-        read: Takes bytes and a name; refuses what is none.
-        show: Takes the bytes, reads them, shows what they hold and looks at it.
-    """
-
-    sound: object
+    make: object
+    to_json: object
     read: object
-    show: object
+
+    @cache
+    def sound(self):
+        """The bytes of a sound one."""
+        return self.to_json(self.make()).encode()
+
+    def show(self, data):
+        """Read bytes, show what they hold in every way and look at it."""
+        shown.show(self.read(data, "x.json"), len(data))
 
 
-def _sound(make, to_json):
-    return cache(lambda: to_json(make()).encode())
+def _finding():
+    return reading.parse(spoiled.sound(), "x.json")
 
 
 def _profile():
@@ -40,22 +43,10 @@ def _profile():
 
 
 KINDS = {
-    "finding": Kind(spoiled.sound, reading.parse, shown.finding),
-    "microbenchmarks": Kind(
-        _sound(parts.finding, to_json), reading.parse, shown.finding
-    ),
-    "diagnosis": Kind(
-        _sound(diagnosis, to_json), reading.parse_diagnosis, shown.diagnosis
-    ),
-    "passport": Kind(
-        _sound(passport, machines_passport.to_json),
-        machines_passport.parse,
-        shown.passport,
-    ),
-    "account": Kind(_sound(whole, files.to_json), files.parse, shown.account),
-    "profile": Kind(
-        _sound(_profile, profiling_profile.to_json),
-        profiling_profile.parse,
-        shown.profile,
-    ),
+    "finding": Kind(_finding, to_json, reading.parse),
+    "microbenchmarks": Kind(parts.finding, to_json, reading.parse),
+    "diagnosis": Kind(diagnosis, to_json, reading.parse_diagnosis),
+    "passport": Kind(passport, record.to_json, record.parse),
+    "account": Kind(whole, files.to_json, files.parse),
+    "profile": Kind(_profile, profiling.to_json, profiling.parse),
 }

@@ -3,16 +3,16 @@
 import re
 from xml.etree import ElementTree
 
-from perfkit.account import files
 from perfkit.export.page import findings_page
-from perfkit.findings import reading
-from perfkit.findings.reading import parse
+from perfkit.findings.account import Account
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.profile import Profile
+from perfkit.findings.record import Finding
 from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
-from perfkit.machines import record as machines_passport
+from perfkit.machines.record import Passport
 from perfkit.machines.report import preview
 from perfkit.panel import view
-from perfkit.profiling import profile as profiling_profile
 from tests.export.pages import POLICY, Page, problems
 
 # What a terminal or a reader's eye would obey in place of showing it.
@@ -21,53 +21,24 @@ _OBEYED = re.compile(
 )
 
 
-def finding(data):
-    """Read a finding and show it in every way.
-
-    Raises:
-        BadFileError: It is none.
-    """
-    found = parse(data, "x.json")
-    assert len(found.table()) >= len({t.variant for t in found.timings})
-    parts = [view.static_html("?", (), found), view.charts(found)]
-    return _shown(found, found, parts=parts, pages=[findings_page([found])])
-
-
-def diagnosis(data):
-    """The same of a diagnosis."""
-    found = reading.parse_diagnosis(data, "x.json")
-    return _shown(found, found.finding, pages=[findings_page([found])])
-
-
-def account(data):
-    """The same of an account."""
-    found = files.parse(data, "x.json")
-    return _shown(found, pages=[findings_page([found])])
-
-
-def passport(data):
-    """The same of a passport."""
-    found = machines_passport.parse(data, "x.json")
-    return _shown(found, texts=[preview(found, len(data))])
-
-
-def profile(data):
-    """The same of a profile."""
-    found = profiling_profile.parse(data, "x.json")
-    assert len(found.ops()) == len(found.table)
-    return _shown(found, found)
-
-
-def _shown(found, drawn=None, *, texts=(), parts=(), pages=()):
-    """Look at what is shown of every kind of document, and at what else is."""
-    figures = [chart(drawn, kind) for kind in kinds(drawn)] if drawn else []
+def show(found, size):
+    """Show a document, of a file of so many bytes, in every way; look at all of it."""
+    is_drawn = isinstance(found, Finding | Diagnosis | Profile)
+    figures = [chart(found, kind) for kind in kinds(found)] if is_drawn else []
     for figure in figures:
         ElementTree.fromstring(figure.svg)
-    texts = [repr(found), in_text(found.report, whole=True), *texts]
+    texts = [repr(found), in_text(found.report, whole=True)]
     texts += [figure.alt for figure in figures]
-    parts = [found._repr_html_(), *parts, *(figure.svg for figure in figures)]
-    check(texts, parts, pages)
-    return found
+    parts = [found._repr_html_(), *(figure.svg for figure in figures)]
+    if isinstance(found, Finding):
+        assert len(found.table()) >= len({t.variant for t in found.timings})
+        parts += [view.static_html("?", (), found), view.charts(found)]
+    elif isinstance(found, Passport):
+        texts.append(preview(found, size))
+    elif isinstance(found, Profile):
+        assert len(found.ops()) == len(found.table)
+    is_page = isinstance(found, Finding | Diagnosis | Account)
+    check(texts, parts, [findings_page([found])] if is_page else [])
 
 
 def check(texts, parts, pages):
