@@ -1,7 +1,7 @@
-"""Every kind of document that perfkit reads: how a sound one is made, read and shown."""
+"""Every kind of document that perfkit reads: how it is made, read and shown."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 
 from perfkit.account import files
 from perfkit.findings import reading
@@ -24,10 +24,13 @@ class Kind:
     to_json: object
     read: object
 
-    @cache
+    @cached_property
+    def _sound(self):
+        return self.to_json(self.make()).encode()
+
     def sound(self):
         """The bytes of a sound one."""
-        return self.to_json(self.make()).encode()
+        return self._sound
 
     def show(self, data):
         """Read bytes, show what they hold in every way and look at it."""
