@@ -7,7 +7,7 @@ again.
 import json
 import random
 
-from tests.findings.spoiled import places
+from tests.findings.spoiled import get, places, put
 from tests.hostile.texts import ATTACKS
 
 _NUMBERS = (0, -1, 1, -0.0, 0.5, 1e-308, 1e-9, 1e9, 1e29, -1e29, 2**31, 2**63, 10**29)
@@ -47,44 +47,44 @@ def _in_structure(data, draw):
 
 
 def _replace(document, path, draw):
-    _parent(document, path)[path[-1]] = _like(_at(document, path), draw)
+    put(document, path, _like(get(document, path), draw))
 
 
 def _spoil(document, path, draw):
-    _parent(document, path)[path[-1]] = draw.choice((*_JUNK, *ATTACKS.values()))
+    put(document, path, draw.choice((*_JUNK, *ATTACKS.values())))
 
 
 def _remove(document, path, _):
-    del _parent(document, path)[path[-1]]
+    del get(document, path[:-1])[path[-1]]
 
 
 def _graft(document, path, draw):
     """Put another part of the document here."""
     other = draw.choice([way for way in places(document) if way])
-    copy = json.loads(json.dumps(_at(document, other)))
-    _parent(document, path)[path[-1]] = copy
+    copy = json.loads(json.dumps(get(document, other)))
+    put(document, path, copy)
 
 
 def _rename(document, path, draw):
-    parent = _parent(document, path)
+    parent = get(document, path[:-1])
     if isinstance(parent, dict):
         parent[draw.choice(list(ATTACKS.values()))] = parent.pop(path[-1])
 
 
 def _repeat(document, path, draw):
-    parent = _parent(document, path)
+    parent = get(document, path[:-1])
     if isinstance(parent, list):
         parent[path[-1] : path[-1]] = [parent[path[-1]]] * draw.choice((1, 2, 20, 300))
 
 
 def _reverse(document, path, _):
-    value = _at(document, path)
+    value = get(document, path)
     if isinstance(value, list):
         value.reverse()
 
 
 def _empty(document, path, _):
-    value = _at(document, path)
+    value = get(document, path)
     if isinstance(value, list | dict):
         value.clear()
 
@@ -127,13 +127,3 @@ def bitten(data, draw):
             case 4:
                 del changed[draw.choice((at, len(changed) - 1)) :]
     return bytes(changed)
-
-
-def _parent(document, path):
-    return _at(document, path[:-1])
-
-
-def _at(document, path):
-    for key in path:
-        document = document[key]
-    return document

@@ -10,8 +10,8 @@ from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
 from tests.findings.made import finding
+from tests.findings.spoiled import get, put
 from tests.findings.spoiled import places as paths
-from tests.findings.spoiled import put
 from tests.hostile.broken import broken, is_large, write_small
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places
@@ -61,42 +61,20 @@ def test_a_document_full_of_attacks_is_shown_and_does_no_harm(kind, start):
 @pytest.mark.parametrize("junk", _JUNK, ids=repr)
 def test_junk_in_any_place_is_refused_or_can_be_shown(kind, junk):
     made = json.loads(KINDS[kind].sound())
-    for path in _few(made):
-        before = _put(made, path, junk)
+    # Every place, of long lists the first two items only.
+    for path in paths(made):
+        if not path or any(isinstance(key, int) and key > 1 for key in path):
+            continue
+        before = get(made, path)
+        put(made, path, junk)
         data = json.dumps(made).encode()
         put(made, path, before)
-        refused = _refused(_read_and_say, kind, data)
-        assert is_one_sentence(refused or "It was shown."), path
-
-
-def _read_and_say(kind, data):
-    found = KINDS[kind].read(data, "x.json")
-    assert found._repr_html_()
-    assert repr(found)
-
-
-def _refused(call, *arguments):
-    """The sentence with which a call refuses; "" where it does not."""
-    try:
-        call(*arguments)
-    except BadFileError as error:
-        return str(error)
-    return ""
-
-
-def _few(document):
-    """Every place, of long lists the first two items only."""
-    for path in paths(document):
-        if path and all(not isinstance(key, int) or key < 2 for key in path):
-            yield path
-
-
-def _put(document, path, value):
-    """Replace one value; give what was there."""
-    for key in path[:-1]:
-        document = document[key]
-    before, document[path[-1]] = document[path[-1]], value
-    return before
+        try:
+            found = KINDS[kind].read(data, "x.json")
+            said = "It is shown." if found._repr_html_() and repr(found) else ""
+        except BadFileError as error:
+            said = str(error)
+        assert is_one_sentence(said), path
 
 
 def test_whatever_lies_at_a_path_is_a_finding_or_one_sentence(odd):
