@@ -70,11 +70,7 @@ NAMES = (
 
 
 def reports(folder):
-    """The page of each kind, in the order of their names.
-
-    Args:
-        folder: Where the files of a class may lie; it has no others.
-    """
+    """The page of each kind, in the order of their names; the folder is empty."""
     missing = "FileNotFoundError: photographs/0001.jpg"
     names = ("naive map", "prefetch", "cache")
     crashes = [made.failed(name, "crashed", missing) for name in names]

@@ -60,15 +60,7 @@ def samples(seconds, period=0.2):
 
 
 def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
-    """A finding in which each variant has the rate that is asked for.
-
-    Args:
-        rates: Examples per second by variant.
-        rounds: How many trials each.
-        against: The baseline.
-        extra: More trials.
-        **more: Fields of the finding.
-    """
+    """A finding in which each variant has the rate that is asked for."""
     rates = rates or {"naive": 1000.0, "parallel": 1300.0, "prefetched": 1900.0}
     trials, at = [], 0.0
     for number in range(1, rounds + 1):

@@ -69,12 +69,7 @@ _WHERE = st.one_of(st.sampled_from(_FEW), st.sampled_from(_MANY))
 
 @st.composite
 def spoiled(draw, alike=False):
-    """The bytes of a finding in which one to four values are junk.
-
-    Args:
-        draw: Hypothesis's.
-        alike: Whether the junk is of the type that it replaces, so that it is believed.
-    """
+    """A finding's bytes in which some values are junk, ``alike`` of the same types."""
     made = document()
     for path in draw(st.lists(_WHERE, min_size=1, max_size=4)):
         # An earlier change may have taken away what this one goes through.

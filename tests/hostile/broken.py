@@ -11,11 +11,7 @@ _DEEP = 100_000
 
 
 def broken(sound):
-    """What cannot be read, by what is wrong with it: name to a function that makes it.
-
-    Args:
-        sound: The bytes of a sound document of any kind.
-    """
+    """What cannot be read: by what is wrong with it, a function that makes it."""
     return {name: _made(make, sound) for name, make in (_BYTES | _DOCUMENTS).items()}
 
 

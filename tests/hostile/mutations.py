@@ -20,12 +20,7 @@ _BITES.append(b"null")
 
 
 def mutated(sound, seed):
-    """The bytes of a document that differs from a sound one in a few places.
-
-    Args:
-        sound: Its bytes.
-        seed: Of what is changed, and how.
-    """
+    """The bytes of a document that differs from a sound one in a few places."""
     draw = random.Random(seed)
     data = sound
     if draw.random() < 0.8:

@@ -7,15 +7,7 @@ from perfkit.findings.reading import LARGEST_BYTES
 
 
 def places(folder, sound):
-    """Make all of them in a folder; each file is named ``*.json``.
-
-    Args:
-        folder: An empty one.
-        sound: The bytes of a sound document.
-
-    Returns:
-        Their paths by what they are.
-    """
+    """Make each in a folder, as ``*.json``; give their paths by what they are."""
     made = {name: folder / f"{name}.json" for name in _MAKE}
     for name, make in _MAKE.items():
         make(made[name], sound)

@@ -41,22 +41,13 @@ class Unprintable(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """One reader.
-
-    Attributes:
-        read: Takes bytes, and a folder that is its own.
-        sound: Gives what it reads without a complaint, some of each kind.
-    """
+    """What takes bytes and a folder of its own, and what it takes without complaint."""
 
     read: object
     sound: object
 
     def __call__(self, data, folder):
-        """Read bytes; give what perfkit says of them, "" where it takes them.
-
-        Raises:
-            Exception: Anything but an error of perfkit's own.
-        """
+        """Read bytes; give what perfkit says of them, "" where it takes them."""
         try:
             # What is said of a file to its reader is no part of this.
             with contextlib.redirect_stdout(io.StringIO()):

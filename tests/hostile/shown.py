@@ -42,13 +42,7 @@ def show(found, size):
 
 
 def check(texts, parts, pages):
-    """Nothing in them may run, load or be obeyed.
-
-    Args:
-        texts: As a terminal prints them.
-        parts: Pieces of HTML.
-        pages: Whole ones.
-    """
+    """Nothing in texts, pieces of HTML and whole pages may run, load or be obeyed."""
     for text in [*texts, *parts, *pages]:
         assert not _OBEYED.search(text), repr(_OBEYED.search(text))
     for html in [*(POLICY + part for part in parts), *pages]:

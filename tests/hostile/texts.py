@@ -66,11 +66,8 @@ ATTACKS = {
 def attacked(sound, *attacks):
     """A document in which an attack stands in every place that has a text.
 
-    Names of things differ, so that they stay as many as they were: variants, for one.
-
-    Args:
-        sound: The bytes of a sound one.
-        *attacks: Texts; one place after the other gets the next of them.
+    One place after the other gets the next of them. Names of things differ, so that
+    they stay as many as they were: variants, for one.
     """
     names, following = dict[str, str](), itertools.cycle(attacks)
 
