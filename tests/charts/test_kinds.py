@@ -184,9 +184,7 @@ def test_no_step_spans_a_pause_and_a_slow_stretch_has_a_lower_rate():
     # Too few ticks make no step.
     for few in ((), ((1.0, 0),), ((1.0, 0), (2.0, 5)), ((1.0, 0),) * 3):
         assert list(steps(ticked(few), 0.0)) == []
-
-
-def test_a_wait_for_the_first_turn_is_no_set_up():
+    # A wait for the first turn is no set-up.
     alone = ticked(((3.0, 0), (4.0, 10), (5.0, 10)))
     assert list(before_steady(alone)) == [(0.0, 3.0), (3.0, 4.0)]
     assert list(before_steady(replace(alone, setup_s=0.5))) == [(2.5, 3.0), (3.0, 4.0)]

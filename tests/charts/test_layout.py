@@ -71,6 +71,11 @@ def test_a_guess_far_off_does_not_squeeze_the_rest():
     low, lower = (laid(wide, Guess("", ratio=ratio)) for ratio in (0.4, 0.01))
     assert low.ends[0] < 41 < lower.ends[0]
     assert [one.at(41.0) > 0 for one in (low, lower)] == [True, False]
+    # An interval out of reach squeezes nothing.
+    assert limits([100, 200], [90, 210]) == (90, 210)
+    assert limits([100, 200], [0.001, 1e9]) == (50, 400)
+    assert limits([], []) == (1, 1)
+    assert limits([0.0, 10.0], []) == (10, 10)
 
 
 def test_who_leads_is_who_the_verdict_names():
@@ -125,13 +130,6 @@ def test_ticks_lie_on_the_axis_and_are_not_too_many(low, factor):
         assert len(ticks) <= 10
         assert ticks == sorted(ticks)
         assert all(low * 0.99 <= tick <= high * 1.01 for tick in ticks)
-
-
-def test_an_interval_out_of_reach_squeezes_nothing():
-    assert limits([100, 200], [90, 210]) == (90, 210)
-    assert limits([100, 200], [0.001, 1e9]) == (50, 400)
-    assert limits([], []) == (1, 1)
-    assert limits([0.0, 10.0], []) == (10, 10)
 
 
 def test_numbers_that_would_meet_are_left_out_the_first_ones_staying():

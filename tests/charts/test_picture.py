@@ -85,6 +85,12 @@ def test_coordinates_are_short_and_the_same_finding_makes_the_same_picture():
     assert max(map(len, numbers)) == 1
     assert len(svg) < 12_000
     assert gallery.timeline(finding()) == gallery.timeline(finding())
+    # A caption is broken between its parts.
+    lines = canvas.caption_lines(["one part", "x" * 90, "another part"])
+    assert lines[0].startswith("one part")
+    assert lines[-1].endswith("another part")
+    assert all(len(line) < 130 for line in lines)
+    assert canvas.caption_lines([]) == []
 
 
 def test_drawing_leaves_the_users_own_plots_alone():
@@ -120,14 +126,6 @@ def test_a_picture_is_shrunk_no_further_than_its_text_can_be_read(kind):
     sizes = [float(size) for size in re.findall(r"font-size:([\d.]+)px", html)]
     assert wide == canvas.WIDTH
     assert min(sizes) * least / wide >= 9
-
-
-def test_a_caption_is_broken_between_its_parts():
-    lines = canvas.caption_lines(["one part", "x" * 90, "another part"])
-    assert lines[0].startswith("one part")
-    assert lines[-1].endswith("another part")
-    assert all(len(line) < 130 for line in lines)
-    assert canvas.caption_lines([]) == []
 
 
 def box(figure):

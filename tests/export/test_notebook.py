@@ -106,19 +106,17 @@ def test_a_notebook_says_whether_it_was_run_and_what_it_cannot_tell(
     assert all(notice < text for notice in notices)
 
 
-def test_outputs_of_what_is_no_code_are_none(tmp_path):
+def test_exporting_runs_nothing(page, tmp_path):
+    trap = tmp_path / "ran"
+    page("# T", code(f"open({str(trap)!r}, 'w')"), code("!touch ran", count=None))
+    assert not trap.exists()
+    # Outputs of what is no code are none.
     path = write(book("Text."), tmp_path / "book.ipynb")
     broken = json.loads(path.read_text())
     said = {"output_type": "stream", "name": "stdout", "text": ["done"]}
     broken["cells"][0]["outputs"] = [said]
     path.write_text(json.dumps(broken))
     assert "done" not in Page(export(path).read_text(encoding="utf-8")).text
-
-
-def test_exporting_runs_nothing(page, tmp_path):
-    trap = tmp_path / "ran"
-    page("# T", code(f"open({str(trap)!r}, 'w')"), code("!touch ran", count=None))
-    assert not trap.exists()
 
 
 def test_findings_that_came_after_the_notebook_are_told(page, tmp_path):

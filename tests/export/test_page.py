@@ -42,9 +42,7 @@ def test_headings_the_language_the_policy_and_the_width_are_in_order(page):
     named = {a["name"]: a["content"] for a in page.all("meta") if "name" in a}
     assert named["viewport"] == "width=device-width, initial-scale=1"
     assert problems(page.html) == []
-
-
-def test_each_chart_of_a_page_says_what_it_shows(page):
+    # Each chart says what it shows.
     charts = page.all("svg")
     titles = ["how fast", "where the time", "what happened"]
     for title, chart in zip(titles, charts, strict=True):

@@ -110,9 +110,7 @@ def test_what_was_tried_or_seen_is_told_once():
     found = diagnosis(ceiling=Gain(estimate=9.0, low=8.0, high=10.0))
     assert "without input" in rows(found, "Tried, and not claimed")
     assert "without input" not in rows(diagnosis(), "Tried, and not claimed")
-
-
-def test_the_table_has_a_row_for_each_change_claimed_or_not():
+    # The table has a row for each change, claimed or not.
     table = diagnosis().table().set_index("change")
     assert table.loc["parallel map", "cause"] == "serial-map"
     assert table.loc["parallel map", "fix"] == SLOW_MAP.fix

@@ -97,9 +97,7 @@ def test_what_is_not_known_is_ignored_and_what_may_be_left_out_filled_in():
     for name in ("guess", "notes", "samples", "stopped", "seed", "baseline"):
         del made[name]
     assert parse(json.dumps(made).encode(), "x").guess == ""
-
-
-def test_a_name_with_escapes_does_not_reach_the_terminal():
+    # A name with escapes does not reach the terminal.
     made = document()
     made["trials"][0]["parts"]["\x1b[2J"] = ["x"]
     assert "\x1b" not in refused(made)

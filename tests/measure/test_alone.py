@@ -23,18 +23,6 @@ def take(one):
     return next(one.wait(threading.Event()), "taken") == "taken"
 
 
-def test_the_second_gets_it_when_the_first_lets_go():
-    first, second = Alone(), Alone()
-    assert take(first)
-    waiting = second.wait(threading.Event())
-    next(waiting)
-    next(waiting)
-    first.let_go()
-    assert list(waiting) == []
-    assert not take(Alone())
-    second.let_go()
-
-
 @pytest.mark.parametrize(
     ("notebook", "budget", "said"),
     [
@@ -68,6 +56,16 @@ def test_stop_ends_the_wait(own_lock):
     take(one)
     assert not os.get_inheritable(one._held)
     one.let_go()
+    # The second gets it when the first lets go.
+    first, second = Alone(), Alone()
+    assert take(first)
+    waiting = second.wait(threading.Event())
+    next(waiting)
+    next(waiting)
+    first.let_go()
+    assert list(waiting) == []
+    assert not take(Alone())
+    second.let_go()
 
 
 def test_nobody_waits_where_nothing_can_be_written_or_a_link_lies(

@@ -62,6 +62,12 @@ def test_the_trials_load_is_told_from_everything_elses(monitor, burner):
     # Memory is the proportional share where there is one.
     assert 0 < seen[-1]["memory_trial"] <= process.memory_info().rss
     assert seen[-1]["memory_used"] > seen[-1]["memory_trial"]
+    # Rates start with the second look, and after a reset.
+    rates = measure_monitor._Rates()
+    assert rates.of_all(0.0, {"disk": 100}) == {}
+    assert rates.of_all(2.0, {"disk": 300}) == {"disk": 100.0}
+    assert rates.of_all(3.0, {"disk": 10}) == {}
+    assert rates.of_all(4.0, {"disk": 20}) == {"disk": 10.0}
 
 
 def test_a_process_that_is_not_the_trial_counts_as_others(monitor, burner):
@@ -129,14 +135,6 @@ def test_without_a_thread_there_are_no_samples(monitor, monkeypatch):
     without.start(0)
     without.stop()
     assert without.take() == []
-
-
-def test_rates_start_with_the_second_look_and_after_a_reset():
-    rates = measure_monitor._Rates()
-    assert rates.of_all(0.0, {"disk": 100}) == {}
-    assert rates.of_all(2.0, {"disk": 300}) == {"disk": 100.0}
-    assert rates.of_all(3.0, {"disk": 10}) == {}
-    assert rates.of_all(4.0, {"disk": 20}) == {"disk": 10.0}
 
 
 def test_a_disk_that_is_made_of_others_is_not_counted_beside_them(

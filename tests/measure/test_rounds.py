@@ -115,6 +115,12 @@ def test_a_clear_answer_ends_the_run_early():
     early = measured(scripts, budget=60, answered=lambda _: True)
     assert {t.round for t in early.trials} == {1, 2}
     assert len(early.trials) < len(whole.trials)
+    # Later rounds hold only what is still unclear.
+    scripts = {"base": Script(), "clear": Script(0.06), "wild": Script(spread=0.5)}
+    found = measured(scripts, budget=60)
+    rounds = {t.round for t in found.of("wild")}
+    assert {t.round for t in found.of("clear")} < rounds
+    assert {t.round for t in found.of("base")} == rounds
 
 
 def test_what_was_slow_to_be_ready_before_may_be_silent_for_longer():
@@ -129,14 +135,6 @@ def test_what_was_slow_to_be_ready_before_may_be_silent_for_longer():
     # An end of an epoch as long as that in the set-up is no hang.
     found = measured({"base": Script(set_up_s=20.0, stalls=(30, 40.0))}, budget=600)
     assert {trial.outcome for trial in found.trials} == {"completed"}
-
-
-def test_later_rounds_hold_only_what_is_still_unclear():
-    scripts = {"base": Script(), "clear": Script(0.06), "wild": Script(spread=0.5)}
-    found = measured(scripts, budget=60)
-    rounds = {t.round for t in found.of("wild")}
-    assert {t.round for t in found.of("clear")} < rounds
-    assert {t.round for t in found.of("base")} == rounds
 
 
 def test_a_variant_that_fails_is_an_outcome_and_the_rest_goes_on():
@@ -174,6 +172,13 @@ def test_warm_up_is_not_in_the_rate():
     found = measured({"base": Script(2.0), "slow": Script(4.0)}, budget=120)
     assert found.timing("base").rate == pytest.approx(10 / 2.0, rel=0.02)
     assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
+    # Nor are ticks that span another's turn.
+    found = measured({"base": Script(0.03), "slow": Script(0.2)}, budget=30)
+    for trial in found.trials:
+        times = np.array([t for t, _ in trial.ticks])
+        spent = np.diff(times)[[n > 0 for _, n in trial.ticks[1:]]]
+        tick_s = 0.2 if trial.variant == "slow" else 0.03
+        assert spent == pytest.approx(np.full(len(spent), tick_s), rel=0.01)
 
 
 def test_stop_ends_the_run_and_keeps_what_was_measured():
@@ -298,15 +303,6 @@ def test_short_visits_take_the_place_of_one_that_is_long():
     assert budgets.one_go_s(0.025, budget=20, variants=25) == 0.5
     assert budgets.one_go_s(0.025, budget=60, variants=25) == pytest.approx(1.2)
     assert budgets.one_go_s(0.2, budget=20, variants=25) == pytest.approx(2.0)
-
-
-def test_ticks_that_span_anothers_turn_are_in_no_rate():
-    found = measured({"base": Script(0.03), "slow": Script(0.2)}, budget=30)
-    for trial in found.trials:
-        times = np.array([t for t, _ in trial.ticks])
-        spent = np.diff(times)[[n > 0 for _, n in trial.ticks[1:]]]
-        tick_s = 0.2 if trial.variant == "slow" else 0.03
-        assert spent == pytest.approx(np.full(len(spent), tick_s), rel=0.01)
 
 
 @pytest.mark.fault("findings", "slow disk", sees="Nothing: it is in no rate.")

@@ -65,6 +65,10 @@ def test_no_round_is_begun_that_does_not_fit():
     scripts = {"base": runs_for(10.0), "other": runs_for(10.0)}
     found = played(scripts, budget=55)
     assert [trial.outcome for trial in found.trials] == ["completed"] * 4
+    # One that fails ends its round.
+    broken = runs_for(1.0, ends=(0, "crashed", "raised"))
+    found = played({"base": broken, "other": broken}, budget=60, choose=once(broken))
+    assert [trial.outcome for trial in found.trials] == ["crashed"]
 
 
 def test_a_run_that_does_not_end_is_cut_at_the_budget_and_the_others_are_kept():
@@ -75,12 +79,6 @@ def test_a_run_that_does_not_end_is_cut_at_the_budget_and_the_others_are_kept():
         ended |= {(trial.variant, trial.outcome) for trial in found.trials}
         assert found.trials[-1].started_s + found.trials[-1].wall_s < 61
     assert ended == {("base", "completed"), ("endless", "stopped")}
-
-
-def test_a_run_that_fails_ends_its_round():
-    broken = runs_for(1.0, ends=(0, "crashed", "raised"))
-    found = played({"base": broken, "other": broken}, budget=60, choose=once(broken))
-    assert [trial.outcome for trial in found.trials] == ["crashed"]
 
 
 def once(script):

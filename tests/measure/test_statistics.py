@@ -134,6 +134,11 @@ def test_the_control_tells_of_noise_from_its_first_round_on():
     assert compared(change).verdict == "faster"
     assert compared(change, control).verdict == "too noisy to say"
     assert statistics.seen([control]) == [(pytest.approx(np.log(1.3) ** 2 / 5e-4), 1)]
+    # The noise floor is what it reached and a standard error.
+    of = rounds([0.02, 0.06])
+    # One degree of freedom of its own, three of a usual machine.
+    error = np.sqrt((of.logs.var(ddof=1) + 3 * 2.25 * LEAST**2) / 4 / 2)
+    assert statistics.noise_floor(of, KNOWN) == pytest.approx(np.exp(0.04 + error))
 
 
 def test_what_varies_beyond_all_others_stands_by_itself_and_no_round_says_more():
@@ -155,13 +160,6 @@ def test_what_the_machine_does_to_both_at_once_leaves_their_ratio_alone():
     found = statistics.rounds("a", "b", [(one, other)])
     assert np.exp(found.logs) == pytest.approx([1.3])
     assert found.within == pytest.approx([0], abs=1e-12)
-
-
-def test_the_noise_floor_is_what_the_control_reached_and_a_standard_error():
-    of = rounds([0.02, 0.06])
-    # One degree of freedom of its own, three of a usual machine.
-    error = np.sqrt((of.logs.var(ddof=1) + 3 * 2.25 * LEAST**2) / 4 / 2)
-    assert statistics.noise_floor(of, KNOWN) == pytest.approx(np.exp(0.04 + error))
 
 
 @pytest.mark.parametrize(

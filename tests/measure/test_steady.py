@@ -28,6 +28,12 @@ def test_the_rate_is_all_examples_over_all_steady_seconds():
     found = steady(trial([1.0, 0.4, 0.3, 0.2, *[0.1] * 20]))
     assert found.rate == pytest.approx(10 / 0.1)
     assert found.warm_up_s == pytest.approx(1.0 + 0.4 + 0.3 + 0.2)
+    # A rate that falls within the trial is told.
+    falling = steady(trial([0.1, *np.linspace(0.1, 0.15, 40)]))
+    assert falling.drift == pytest.approx(0.1 / 0.15 - 1, abs=0.05)
+    assert steady(trial([0.1] * 40)).drift == 0.0
+    # One that is too short has no rate.
+    assert [steady(trial([0.1] * count)) for count in range(3)] == [None] * 3
 
 
 def test_neither_noise_nor_one_slow_tick_at_the_start_is_warm_up():
@@ -54,14 +60,6 @@ def test_turns_are_the_blocks_and_what_came_before_them_was_warm_up():
     assert (found.turns, steady(late).turns) == (1, 1)
     assert steady(slow_start).turns == 2
     assert steady(trial([0.1] * 9)).turns == 0
-
-
-def test_a_rate_that_falls_within_the_trial_is_told():
-    falling = steady(trial([0.1, *np.linspace(0.1, 0.15, 40)]))
-    assert falling.drift == pytest.approx(0.1 / 0.15 - 1, abs=0.05)
-    assert steady(trial([0.1] * 40)).drift == 0.0
-    # One that is too short has no rate.
-    assert [steady(trial([0.1] * count)) for count in range(3)] == [None] * 3
 
 
 def in_turns(first, ticks=5):

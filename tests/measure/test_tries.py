@@ -62,9 +62,7 @@ def test_a_try_is_in_no_rate_and_no_comparison_even_under_a_variants_name():
     found = finished(asking(liar))
     assert found.timings == without.timings
     assert found.comparisons == without.comparisons
-
-
-def test_a_try_works_as_long_as_it_is_told_and_counts_as_completed():
+    # It works as long as it is told, and counts as completed.
     found = finished(asking(Try(name="learning", work=Script(0.1), seconds=3)))
     (trial,) = tries_of(found).values()
     assert trial.outcome == "completed"

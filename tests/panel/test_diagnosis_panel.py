@@ -78,9 +78,8 @@ def test_the_report_its_charts_and_the_lines_to_change_are_shown(house, panel):
     assert panel.view.chart.total > 0
     # Defects are marked, and chances are left to the reader.
     assert panel.view.marked == ("parallel map",)
-
-
-def test_what_cannot_be_applied_is_not_offered(house, panel):
+    # What cannot be applied is not offered.
+    panel = perfkit.panel(make_training, budget=30)
     limit = cause("input-bound", "without input", 3.0)
     others, memory = cause("contention", "", 1.6), cause("memory-pressure", "", 1.2)
     house.found = diagnosis(causes=(limit, others, memory))

@@ -182,6 +182,15 @@ def test_each_row_holds_what_happened_since_the_row_before():
     told.hear(Ticked("fast", ((1.8, 100),)))
     assert told.take()[0][2] == pytest.approx(200)
     assert told.total == 2
+    # The machine's speed is a share of the best seen.
+    told = points()
+    speeds = []
+    for at, core_speed in ((0.3, 100.0), (0.6, 200.0), (0.9, 50.0)):
+        told.hear(Sampled({"t": at, "core_speed": core_speed}))
+        told.hear(Progress(at, 10))
+        speeds.append(told.take()[0][5])
+    assert speeds == pytest.approx([1.0, 1.0, 0.25])
+    assert told.all()[:, 5] == pytest.approx([0.5, 1.0, 0.25])
 
 
 def test_no_row_is_made_before_its_time_but_of_what_is_left_at_the_end():
@@ -207,17 +216,6 @@ def test_a_run_of_any_length_makes_a_few_hundred_rows(budget):
     assert rows == told.total == len(told.all())
 
 
-def test_the_machines_speed_is_a_share_of_the_best_seen():
-    told = points()
-    speeds = []
-    for at, core_speed in ((0.3, 100.0), (0.6, 200.0), (0.9, 50.0)):
-        told.hear(Sampled({"t": at, "core_speed": core_speed}))
-        told.hear(Progress(at, 10))
-        speeds.append(told.take()[0][5])
-    assert speeds == pytest.approx([1.0, 1.0, 0.25])
-    assert told.all()[:, 5] == pytest.approx([0.5, 1.0, 0.25])
-
-
 def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
     told = heard(BEGUN, TICKED)
     told.take()
@@ -227,9 +225,7 @@ def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
     assert (slow["words"][0], slow["known"]) == ("100", False)
     assert (fast["at"], fast["said"]) == (None, "fast is to come")
     assert "Hollow dots" in picture["said"]
-
-
-def test_what_was_found_so_far_is_the_picture():
+    # What was found so far is the picture.
     found = replace(made.finding(runs.RATES, against="slow"), unfinished=True)
     picture = heard().picture(found)
     assert [row["name"] for row in picture["rows"]] == ["fast", "slow"]
