@@ -125,13 +125,6 @@ def test_a_page_opens_alone_fits_its_width_and_bars_nobody(
     assert [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found] == []
 
 
-def test_text_stands_out_and_charts_take_the_colour_of_the_page(pages, visit):
-    for scheme, ink in (("light", "rgb(26, 26, 26)"), ("dark", "rgb(232, 232, 232)")):
-        page = visit(pages["finding"], scheme=scheme)
-        label = page.locator("svg.perfkit-chart text").first
-        assert label.evaluate("e => getComputedStyle(e).fill") == ink
-
-
 def test_a_notebook_scrolls_folds_and_draws_without_a_script(pages, visit):
     page = visit(pages["notebook"], 360)
     # What is wider than a phone scrolls in a box of its own.
@@ -153,6 +146,11 @@ def test_a_notebook_scrolls_folds_and_draws_without_a_script(pages, visit):
     above, below = (parts.nth(n).bounding_box() for n in (0, 1))
     assert above["y"] + above["height"] <= below["y"] + 1
     assert fraction["height"] > 20
+    # Charts take the colour of the page.
+    for scheme, ink in (("light", "rgb(26, 26, 26)"), ("dark", "rgb(232, 232, 232)")):
+        page = visit(pages["finding"], scheme=scheme)
+        label = page.locator("svg.perfkit-chart text").first
+        assert label.evaluate("e => getComputedStyle(e).fill") == ink
 
 
 def test_a_page_can_be_printed(pages, visit):

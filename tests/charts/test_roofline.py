@@ -41,6 +41,12 @@ def test_each_variant_is_told_with_its_speed_its_intensity_and_its_share():
     assert told(drawn(), "fast") == pytest.approx((4, 10, 10), rel=0.08)
     less = "Winograd and FFT need fewer operations"
     assert less in " ".join(words(drawn()))
+    # It is offered only where both roofs were measured, and else says so.
+    assert "roofline" in gallery.kinds(finding(RATES, notes={"roofline": NOTE}))
+    without = {name: rate for name, rate in RATES.items() if name != "memory"}
+    assert "roofline" not in gallery.kinds(finding(without, notes={"roofline": NOTE}))
+    assert "roofline" not in gallery.kinds(finding())
+    assert "No variant tells its arithmetic" in drawn(None).alt
 
 
 def test_variants_stand_where_the_axis_says():
@@ -67,14 +73,6 @@ def test_names_beside_the_axes_keep_apart():
     gaps = [below - above for above, below in itertools.pairwise(levels)]
     assert len(levels) == 12
     assert min(gaps) > 15
-
-
-def test_it_is_offered_only_where_both_roofs_were_measured_and_else_says_so():
-    assert "roofline" in gallery.kinds(finding(RATES, notes={"roofline": NOTE}))
-    without = {name: rate for name, rate in RATES.items() if name != "memory"}
-    assert "roofline" not in gallery.kinds(finding(without, notes={"roofline": NOTE}))
-    assert "roofline" not in gallery.kinds(finding())
-    assert "No variant tells its arithmetic" in drawn(None).alt
 
 
 anything = st.recursive(

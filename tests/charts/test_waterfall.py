@@ -23,6 +23,12 @@ def test_every_change_is_drawn_from_the_step_as_given():
     assert "; contention 26.7 ms, 1.20× (1.14 to 1.26), a defect" in said
     assert said.index("as given 32 ms") < said.index("parallel map")
     assert said.index("the best together") < said.index("without input")
+    # It has the charts of its trials too.
+    assert list(kinds(diagnosis()))[:2] == ["waterfall", "split"]
+    found = diagnosis((LOGGER,))
+    assert {"rates", "ratios", "timeline"} <= set(kinds(found))
+    for kind in kinds(found):
+        check(chart(found, kind))
 
 
 @pytest.mark.parametrize(
@@ -99,14 +105,6 @@ def test_the_plan_of_its_pipeline_is_drawn():
         if line.startswith("map ")
     )
     assert re.split(r"  +", row)[1:] == ["90 %", "?", "2"]
-
-
-def test_a_diagnosis_has_the_charts_of_its_trials_too():
-    assert list(kinds(diagnosis()))[:2] == ["waterfall", "split"]
-    found = diagnosis((LOGGER,))
-    assert {"rates", "ratios", "timeline"} <= set(kinds(found))
-    for kind in kinds(found):
-        check(chart(found, kind))
 
 
 def test_each_step_is_drawn_with_its_parts():

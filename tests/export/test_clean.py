@@ -60,6 +60,10 @@ def test_what_is_used_within_what_is_used_is_not_drawn():
     # As Matplotlib draws its letters.
     text = '<svg><defs><path id="b"/></defs><g id="t"><use href="#b"/></g></svg>'
     assert clean(text).count("<use") == 1
+    # Markup that shows nothing is known.
+    markup = ("<p> </p>", "<div><br></div>", "<hr>", "<b>a</b>")
+    shown = [shows_something(clean(each)) for each in markup]
+    assert shown == [False, False, True, True]
 
 
 def test_a_table_gets_scopes_and_one_box_to_scroll_in_and_headings_their_level():
@@ -129,9 +133,3 @@ def test_pictures_are_looked_up_and_get_the_words_of_their_place():
 )
 def test_what_would_take_a_browser_long_is_left_out(markup):
     assert "too large to show" in clean(markup)
-
-
-def test_markup_that_shows_nothing_is_known():
-    markup = ("<p> </p>", "<div><br></div>", "<hr>", "<b>a</b>")
-    shown = [shows_something(clean(each)) for each in markup]
-    assert shown == [False, False, True, True]

@@ -106,7 +106,7 @@ def test_a_notebook_says_whether_it_was_run_and_what_it_cannot_tell(
     assert all(notice < text for notice in notices)
 
 
-def test_exporting_runs_nothing(page, tmp_path):
+def test_exporting_runs_nothing_and_reads_old_and_odd_notebooks(page, tmp_path):
     trap = tmp_path / "ran"
     page("# T", code(f"open({str(trap)!r}, 'w')"), code("!touch ran", count=None))
     assert not trap.exists()
@@ -117,6 +117,13 @@ def test_exporting_runs_nothing(page, tmp_path):
     broken["cells"][0]["outputs"] = [said]
     path.write_text(json.dumps(broken))
     assert "done" not in Page(export(path).read_text(encoding="utf-8")).text
+    # An old notebook is read.
+    shown = v4.new_output("execute_result", {"text/plain": "2"}, execution_count=1)
+    old = nbformat.convert(book("# Old", code("1 + 1", shown)), 3)
+    assert [cell.cell_type for cell in old.worksheets[0].cells] == ["heading", "code"]
+    page = Page(export(write(old, tmp_path / "old.ipynb")).read_text())
+    assert page.words("h1") == ["Old"]
+    assert "1 + 1" in page.text
 
 
 def test_findings_that_came_after_the_notebook_are_told(page, tmp_path):
@@ -210,12 +217,3 @@ def test_mathematics_needs_no_script_and_a_terminal_shows_no_colours(page):
     shown = page("# T", code("1", printed("\x1b[31mred\x1b[0m\n 10%\r100%\n")))
     (text,) = [data for open_, data in shown.texts if "pre" in open_ and "red" in data]
     assert text == "red\n100%"
-
-
-def test_an_old_notebook_is_read(tmp_path):
-    shown = v4.new_output("execute_result", {"text/plain": "2"}, execution_count=1)
-    old = nbformat.convert(book("# Old", code("1 + 1", shown)), 3)
-    assert [cell.cell_type for cell in old.worksheets[0].cells] == ["heading", "code"]
-    page = Page(export(write(old, tmp_path / "old.ipynb")).read_text())
-    assert page.words("h1") == ["Old"]
-    assert "1 + 1" in page.text

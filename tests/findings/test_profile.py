@@ -44,9 +44,7 @@ def test_tables_have_the_share_of_a_device_and_a_row_of_parts_for_each_step():
     for table, column in {**named, "kernels": "share", "memory": "peak"}.items():
         assert getattr(made, table)().empty
         assert column in getattr(made, table)().columns
-
-
-def test_kernels_and_memory_have_tables_where_there_are_any():
+    # Kernels and memory have tables where there are any.
     made = profile(launched=(KERNEL,), held=(HELD,), missing={})
     assert list(made.kernels()["share"]) == [1.0]
     assert list(made.memory()["peak"]) == [10**9]

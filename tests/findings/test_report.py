@@ -113,6 +113,14 @@ def test_each_variant_has_its_rate_its_ratio_and_what_that_means():
     assert "crashed: raised ValueError: no such file" in row["broken"]
     assert re.search(r"not timed +was not reached", row["late"])
     assert "was not reached" not in in_text(finding(code={"naive": "a"}).report)
+    # The table is a data frame of numbers.
+    table = finding(extra=(failed("xla", "crashed", "x"),)).table()
+    assert list(table.variant) == ["prefetched", "parallel", "naive", "xla"]
+    timing = {t.variant: t for t in finding().timings}["parallel"]
+    row = table.set_index("variant").loc["parallel"]
+    assert (row.rate, row.low, row.high) == (timing.rate, timing.low, timing.high)
+    assert row.against == "naive"
+    assert (table.problem.iloc[-1], table.rate.dtype) == ("crashed: x", float)
 
 
 def test_what_holds_nothing_is_not_shown_and_of_many_rows_the_first():
@@ -230,16 +238,6 @@ def test_what_is_piped_or_code_keeps_its_lines_whole():
     code = Verdict(headline="h", next=f"`{long}`")
     text = written(finding(verdict=code), width=60, terminal=True)
     assert long in text
-
-
-def test_the_table_is_a_data_frame_of_numbers():
-    table = finding(extra=(failed("xla", "crashed", "x"),)).table()
-    assert list(table.variant) == ["prefetched", "parallel", "naive", "xla"]
-    timing = {t.variant: t for t in finding().timings}["parallel"]
-    row = table.set_index("variant").loc["parallel"]
-    assert (row.rate, row.low, row.high) == (timing.rate, timing.low, timing.high)
-    assert row.against == "naive"
-    assert (table.problem.iloc[-1], table.rate.dtype) == ("crashed: x", float)
 
 
 OPEN = Verdict(headline="Is any faster? Not known.", sure="not known yet")

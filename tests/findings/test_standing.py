@@ -192,6 +192,15 @@ def test_microbenchmarks_are_read_as_they_were_written_with_unit_and_limit():
     assert table.loc["memory copy", "unit"] == "B"
     assert table.loc[parts.PRODUCT, "limit"] == 5e11
     assert "unit" not in made.finding().table()
+    # They keep their own order, and the one without a note is there.
+    stood = standings(parts.finding())
+    assert [s.variant for s in stood] == list(parts.RATES)
+    assert {s.place for s in stood} == {""}
+    assert not any(s.is_baseline for s in stood)
+    assert [s.unit for s in stood] == ["steps", "FLOP", "B", "calls"]
+    bare = parts.note() | {"memory copy": None}
+    stood = standings(parts.finding(notes={"microbenchmarks": bare}))
+    assert (stood[-1].variant, stood[-1].unit) == ("memory copy", "units")
 
 
 NO_LIMITS = (None, "3", True, 0, -1, 1e300, float("inf"), [])
@@ -211,17 +220,6 @@ NO_LIMITS = (None, "3", True, 0, -1, 1e300, float("inf"), [])
 def test_a_note_of_microbenchmarks_without_sense_has_none_or_no_limit(noted, read):
     expected = {name: Microbenchmark(unit=unit) for name, unit in read.items()}
     assert standing.microbenchmarks({"microbenchmarks": noted}) == expected
-
-
-def test_microbenchmarks_keep_their_own_order_and_the_one_without_a_note_is_there():
-    stood = standings(parts.finding())
-    assert [s.variant for s in stood] == list(parts.RATES)
-    assert {s.place for s in stood} == {""}
-    assert not any(s.is_baseline for s in stood)
-    assert [s.unit for s in stood] == ["steps", "FLOP", "B", "calls"]
-    bare = parts.note() | {"memory copy": None}
-    stood = standings(parts.finding(notes={"microbenchmarks": bare}))
-    assert (stood[-1].variant, stood[-1].unit) == ("memory copy", "units")
 
 
 def test_every_place_writes_the_rate_of_a_microbenchmark_in_its_own_unit():

@@ -67,9 +67,7 @@ def test_turns_of_one_number_are_held_side_by_side():
     measured = Measurement(variants=variants, trials=trials, baseline="a")
     assert steady(trials[1]).keys == (3, 4)
     assert measured.compare("b", "a").ratio == pytest.approx(2, rel=0.05)
-
-
-def test_what_comes_before_the_first_turn_warms_up():
+    # What comes before the first turn warms up.
     told = Told((0,), a=10)
     for number in (1, 2):
         told.turn("a", number, 100)

@@ -49,6 +49,12 @@ def test_a_crossing_is_where_adding_up_the_steps_says_it_is():
     assert steps - 1 <= paid.examples / BATCH <= steps
     assert paid.low == pytest.approx(paid.examples)
     assert paid.high == pytest.approx(paid.examples)
+    # Steps are said with their interval.
+    names = {"variant": "graph", "baseline": "eager", "paying": "pays back"}
+    paid = PayBack(examples=320.0, low=200.0, high=500.0, **names)
+    assert paid.steps(32) == "10 steps (6.2 to 16)"
+    assert replace(paid, low=128.0, high=1000.0).steps(32) == "at least 4 steps"
+    assert PayBack(variant="a", baseline="b", paying="never").steps(32) == ""
 
 
 def test_the_work_of_the_first_call_is_not_what_it_costs_extra():
@@ -77,15 +83,6 @@ def test_the_interval_holds_what_a_test_of_each_number_of_steps_leaves_open(seed
     assert paid.low < paid.examples < paid.high
 
 
-def test_a_saving_that_is_hardly_known_leaves_the_end_open():
-    eager = [(0.1, 0.0100), (0.1, 0.0104)]
-    graph = [(0.6, 0.0060), (0.6, 0.0075)]
-    paid = pay_back(measured(eager=eager, graph=graph), "graph", "eager")
-    assert paid.paying == "pays back"
-    assert paid.high is None
-    assert 0 < paid.low < paid.examples
-
-
 def test_slower_steps_never_pay_back_and_equal_ones_are_not_shown_to():
     run = measured(
         eager=[(0.1, 0.01)] * 3, slow=[(0.2, 0.02)] * 3, same=[(0.2, 0.01)] * 3
@@ -101,6 +98,13 @@ def test_slower_steps_never_pay_back_and_equal_ones_are_not_shown_to():
     run = measured(eager=[(0.5, 0.01)] * 3, graph=[(0.4, 0.002)] * 3)
     paid = pay_back(run, "graph", "eager")
     assert (paid.paying, paid.examples, paid.low) == ("at once", 0.0, 0.0)
+    # A saving that is hardly known leaves the end open.
+    eager = [(0.1, 0.0100), (0.1, 0.0104)]
+    graph = [(0.6, 0.0060), (0.6, 0.0075)]
+    paid = pay_back(measured(eager=eager, graph=graph), "graph", "eager")
+    assert paid.paying == "pays back"
+    assert paid.high is None
+    assert 0 < paid.low < paid.examples
 
 
 def test_a_first_call_that_may_be_longer_is_not_ahead_at_once():
@@ -115,11 +119,3 @@ def test_a_first_call_that_may_be_longer_is_not_ahead_at_once():
     extra = np.array([second - first for first, second in firsts])
     reach = 4.303 * extra.std(ddof=1) / 3**0.5
     assert paid.high == pytest.approx((extra.mean() + reach) * BATCH / 0.002, rel=0.02)
-
-
-def test_steps_are_said_with_their_interval():
-    names = {"variant": "graph", "baseline": "eager", "paying": "pays back"}
-    paid = PayBack(examples=320.0, low=200.0, high=500.0, **names)
-    assert paid.steps(32) == "10 steps (6.2 to 16)"
-    assert replace(paid, low=128.0, high=1000.0).steps(32) == "at least 4 steps"
-    assert PayBack(variant="a", baseline="b", paying="never").steps(32) == ""

@@ -53,18 +53,14 @@ def test_one_trial_leaves_a_timing_wide_open():
     assert known.in_words("images") == "100 images/s"
     wide = replace(timing, low=20.0, high=500.0)
     assert wide.in_words() == "a rate that is not known yet"
-
-
-def test_one_trial_borrows_the_spread_of_the_other_variants():
+    # It borrows the spread of the other variants.
     usual = statistics.usual_spread([[part(90), part(110)], [part(50), part(60)]])
     logs = [np.log(110 / 90), np.log(60 / 50)]
     assert usual == pytest.approx(np.median(np.square(logs) / 2))
     timing = statistics.timing("v", [part(100)], [0.1], usual)
     reach = stats.t.ppf(0.975, 2) * np.sqrt(usual)
     assert np.log(timing.high / 100) == pytest.approx(reach)
-
-
-def test_a_timing_covers_the_spread_between_trials():
+    # It covers the spread between trials.
     draw = np.random.default_rng(1)
     covered = 0
     for _ in range(200):

@@ -42,6 +42,15 @@ def test_neither_noise_nor_one_slow_tick_at_the_start_is_warm_up():
     draw = np.random.default_rng(3)
     cut = [warm_up_ticks(0.1 * np.exp(draw.normal(0, 0.1, 40))) for _ in range(200)]
     assert np.mean(np.array(cut) > 0) < 0.05
+    # The cut is that after which the mean is known best.
+    # The rule as it is written down, tail by tail.
+    draw = np.random.default_rng(5)
+    for size in (8, 9, 40, 301):
+        cost = np.exp(draw.normal(-7, 0.05, size))
+        cost[: size // 4] *= 1.6
+        tails = [np.log(cost)[cut:] for cut in range(size // 2 + 1)]
+        known = [(tail.var() + 1e-6) / len(tail) for tail in tails]
+        assert warm_up_ticks(cost) == int(np.argmin(known))
 
 
 def test_turns_are_the_blocks_and_what_came_before_them_was_warm_up():
@@ -102,14 +111,3 @@ def test_beside_a_trial_that_waited_nobody_counts_the_first_of_a_turn():
     assert rates(even, waited) == [100, 100]
     # Where each turn is one tick there is nothing else.
     assert rates(single, waited) == [20, 100]
-
-
-def test_the_warm_up_is_the_cut_after_which_the_mean_is_known_best():
-    # The rule as it is written down, tail by tail.
-    draw = np.random.default_rng(5)
-    for size in (8, 9, 40, 301):
-        cost = np.exp(draw.normal(-7, 0.05, size))
-        cost[: size // 4] *= 1.6
-        tails = [np.log(cost)[cut:] for cut in range(size // 2 + 1)]
-        known = [(tail.var() + 1e-6) / len(tail) for tail in tails]
-        assert warm_up_ticks(cost) == int(np.argmin(known))
