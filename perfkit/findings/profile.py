@@ -272,12 +272,11 @@ _STAGES = "Stages of the input, beside the steps; they wait for each other in th
 
 
 def _report(profile: Profile) -> Report:
-    missing, ops = profile.missing, len(profile.table) + profile.more_ops
-    every = (
-        (
-            "Operations by their own time" + f", {_SHOWN} of {ops}" * (ops > _SHOWN),
-            *("ops", _ops(profile)),
-        ),
+    missing = {name: (why,) for name, why in profile.missing.items()}
+    ops = len(profile.table) + profile.more_ops
+    most = f", {_SHOWN} of {ops}" if ops > _SHOWN else ""
+    folds = (
+        (f"Operations by their own time{most}", "ops", _ops(profile)),
         (_STAGES, "stages", _stages(profile)),
         ("Kernels", "kernels", _kernels(profile)),
         ("Memory", "memory", _memory(profile)),
@@ -291,10 +290,9 @@ def _report(profile: Profile) -> Report:
         verdict=Verdict(headline=headline(profile), much=cost(profile)),
         stamp=profile.stamp,
         table=_parts(profile),
-        besides=(*filter(None, [missing.get("steps")]), *said(profile)),
+        besides=(*missing.get("steps", ()), *said(profile)),
         folds=tuple(
-            Fold(title, (*rows, *filter(None, [missing.get(name)])))
-            for title, name, rows in every
+            Fold(title, (*rows, *missing.get(name, ()))) for title, name, rows in folds
         ),
         foot=(foot,),
     )
