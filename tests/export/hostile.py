@@ -125,35 +125,29 @@ def _others():
         },
     )
     liar = {"image/png": _encoded("<script>alert(1)</script>"), "text/plain": ATTACK}
+    outputs = {
+        "stream": [printed(ATTACK), printed(ATTACK, "stderr")],
+        "traceback": [error(ATTACK, f"\x1b[31m{ATTACK}\x1b[0m")],
+        "text": [result(text=ATTACK)],
+        "latex": [result(latex=f"$${ATTACK}$$")],
+        "markdown output": [result(md=_MARKDOWN["markdown html"])],
+        "javascript": [result(js="alert(1)", text=ATTACK)],
+        "widget": [result(**widget(ATTACK))],
+        "widget with a page": [result(**widget() | {"html": _HTML["html script"]})],
+        "picture that is none": [v4.new_output("display_data", liar)],
+        "words of a picture": [result(png=PNG, text=ATTACK, metadata={"alt": ATTACK})],
+        "saved as": [
+            printed(f"Saved as ../../etc/passwd.json {ATTACK}\nSaved as ../a.json"),
+            printed("Saved as a\x00b/c.json"),
+            result(html=f"<p>Measured on {ATTACK}, 2025-01-01 00:00.</p>"),
+        ],
+    }
     return {
-        "stream": book("# T", code("1", printed(ATTACK), printed(ATTACK, "stderr"))),
-        "traceback": book("# T", code("1", error(ATTACK, f"\x1b[31m{ATTACK}\x1b[0m"))),
-        "text": book("# T", code("1", result(text=ATTACK))),
-        "latex": book("# T", code("1", result(latex=f"$${ATTACK}$$"))),
-        "markdown output": book(
-            "# T", code("1", result(md=_MARKDOWN["markdown html"]))
-        ),
-        "javascript": book("# T", code("1", result(js="alert(1)", text=ATTACK))),
-        "widget": book("# T", code("1", result(**widget(ATTACK)))),
-        "widget with a page": book(
-            "# T", code("1", result(**widget() | {"html": _HTML["html script"] + "x"}))
-        ),
         "code": book("# T", code(ATTACK)),
         "raw": book("# T", v4.new_raw_cell(ATTACK)),
         "title": book(code("1"), title=ATTACK),
         "first heading": book(f"# {ATTACK}"),
         "language": book("# T", code("x"), language_info={"name": ATTACK}),
         "attachment": book("# T", attached),
-        "picture that is none": book(
-            "# T", code("1", v4.new_output("display_data", liar))
-        ),
-        "words of a picture": book(
-            "# T", code("1", result(png=PNG, text=ATTACK, metadata={"alt": ATTACK}))
-        ),
-        "saved as": book(
-            "# T",
-            code("1", printed(f"Saved as ../../etc/passwd.json {ATTACK}")),
-            code("1", printed("Saved as a\x00b/c.json\nSaved as ../a.json")),
-            code("2", result(html=f"<p>Measured on {ATTACK}, 2025-01-01 00:00.</p>")),
-        ),
+        **{name: book("# T", code("1", *shown)) for name, shown in outputs.items()},
     }
