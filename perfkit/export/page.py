@@ -1,10 +1,8 @@
 """A page for a colleague: the report, then an appendix with all that it rests on."""
 
-import collections
 import functools
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,13 +26,6 @@ if TYPE_CHECKING:
 _TEMPLATES = Path(__file__).parent / "templates"
 _ENDS = (".html", ".htm")
 _TITLE, _LONGEST_NOTE = 600, 2000
-# Only in tags of drawings: in a text "<" is escaped. Nothing that a style sheet could
-# take for more than the values of a rule.
-_STYLED = re.compile(
-    r"(<(?:circle|ellipse|g|line|path|polygon|polyline|rect|text|tspan|use)\b"
-    r'(?:[^<>"]|"[^"]*")*?) style="([\w:;#%., -]+)"'
-)
-_SHEET_ENDS = "</style>"
 UNSIGNED = Markup()
 
 
@@ -139,7 +130,7 @@ def findings_page(findings: Sequence[Recorded | Account], by: Markup = UNSIGNED)
 
 def render(template: str, **values: Any) -> str:
     """Lay a page out; whatever is put into its template is escaped."""
-    return compact(_environment().get_template(template).render(values))
+    return _environment().get_template(template).render(values)
 
 
 @functools.cache
@@ -155,21 +146,6 @@ def _environment() -> "Environment":
     )
     made.globals |= {"version": perfkit.__version__, "style": Markup(STYLE)}
     return made
-
-
-def compact(html: str) -> str:
-    """Give styles that are used more than twice a name."""
-    used = collections.Counter(style for _, style in _STYLED.findall(html))
-    often = [style for style, count in used.most_common() if count > 2]
-    names = {style: f"d{number}" for number, style in enumerate(often)}
-
-    def named(found: re.Match[str]) -> str:
-        name = names.get(found[2])
-        return f'{found[1]} class="{name}"' if name else found[0]
-
-    rules = "".join(f".{name} {{ {style} }}\n" for style, name in names.items())
-    head, end, body = html.partition(_SHEET_ENDS)
-    return f"{head}{rules}{end}{_STYLED.sub(named, body)}"
 
 
 def save(

@@ -1,7 +1,7 @@
 import pytest
 
 from perfkit import units
-from perfkit.export.page import compact, findings_page
+from perfkit.export.page import findings_page
 from perfkit.findings import store
 from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE, failed, finding
@@ -96,30 +96,3 @@ def test_the_file_is_named_without_its_folder(tmp_path):
     names = ["naive", *(f"variant {n}" for n in range(15))]
     rates = {name: 1000.0 + 37 * n for n, name in enumerate(names)}
     assert len(findings_page([finding(rates, rounds=12)]).encode()) <= 200_000
-
-
-HEAD = "<style>p {}\n</style>"
-
-
-def mark(style, tag="path"):
-    return f'<{tag} d="M 0 0" style="{style}"></{tag}>'
-
-
-def test_a_style_that_is_used_often_is_said_once_the_most_used_first():
-    html = compact(HEAD + 3 * mark("a:b") + 4 * mark("c:d") + mark("fill:blue"))
-    assert html.count("a:b") == html.count("c:d") == 1
-    assert ".d0 { c:d }\n.d1 { a:b }\n</style>" in html
-    assert html.count('<path d="M 0 0" class="d1">') == 3
-    assert mark("fill:blue") in html
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(mark("fill:red", tag) for tag in ("p", "svg")),
-        '<pre>&lt;path style="fill:red"&gt;</pre>',
-        *map(mark, ("fill:red}", "a:url(&quot;b)", "\\3c")),
-    ],
-)
-def test_only_plain_styles_of_drawings_are_touched(body):
-    assert compact(HEAD + 3 * body) == HEAD + 3 * body
