@@ -33,7 +33,6 @@ MARKS = {
     "browser": ("browser", "measures"),
     "driver": ("compiler",),
     "executed": ("measures",),
-    "old_driver": ("compiler",),
     "small_run": ("measures",),
 }
 GUILTY = Path(__file__).parent / "guilty"

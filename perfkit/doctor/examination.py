@@ -55,18 +55,10 @@ class Examination(Shown):
         return any(check.status == "fail" for check in self.checks)
 
     @property
-    def well(self) -> tuple[str, ...]:
-        """The titles of the checks that are ok, each once."""
-        titles = (check.title for check in self.checks if check.status == "ok")
-        return tuple(dict.fromkeys(titles))
-
-    @property
     def missing(self) -> str:
         """Why no training can be run here, in a sentence; "" where one can."""
         start = self.machine.start
-        if start is None:
-            return "TensorFlow was not started."
-        return start.problem
+        return start.problem if start else "TensorFlow was not started."
 
     def summary(self) -> str:
         """How many checks are well, and which the machine gives no answer to."""

@@ -88,7 +88,7 @@ def _tensorflow(machine: Machine) -> Iterator[str]:
     name = base.distribution(machine)
     package = f" ({name})" if name not in ("", "tensorflow") else ""
     yield f"{versions.get(name, 'unknown')}{package}"
-    cuda, cudnn = base.cuda_libraries(machine), base.cudnn(machine)
+    cuda, cudnn = base.cuda_libraries(machine), base.nvidia_package(machine, "cudnn")
     if build in _BUILDS:
         yield _BUILDS[build]
     elif build == "cuda" and cuda:
@@ -135,9 +135,9 @@ def report(of: Examination) -> Report:
         said.append("Nothing was found here that costs speed.")
     elif of.wrong[0].status == "warn":
         said.insert(1, "How much that costs was not measured.")
-    rows, rest = log_of(of.machine)
-    log = tuple(f"{weight}: {line}" for weight, line in rows)
     start = of.machine.start
+    log = log_of(of.machine) if start and start.said else ()
+    well = (check.title for check in of.checks if check.status == "ok")
     return Report(
         verdict=Verdict(
             headline=said[0],
@@ -151,11 +151,8 @@ def report(of: Examination) -> Report:
             *["It was stopped before everything had been looked at."] * of.stopped,
         ),
         folds=(
-            Fold("What is ok", of.well),
-            Fold(
-                "What TensorFlow said as it started",
-                (*log, rest) if start and start.said else (),
-            ),
+            Fold("What is ok", tuple(dict.fromkeys(well))),
+            Fold("What TensorFlow said as it started", log),
             *(_parts(of.microbenchmarks.report) if of.microbenchmarks else ()),
         ),
     )
@@ -181,7 +178,7 @@ def _check(check: Check) -> str:
     return "\n".join([f"{check.status.upper()}: {check.title}", *said])
 
 
-def log_of(machine: Machine) -> tuple[tuple[tuple[str, str], ...], str]:
+def log_of(machine: Machine) -> tuple[str, ...]:
     """What TensorFlow said that is not harmless, and a word on the rest."""
     start = machine.start or Start()
     told = [one for one in start.said if one.weight in _WEIGHTS]
@@ -189,16 +186,14 @@ def log_of(machine: Machine) -> tuple[tuple[tuple[str, str], ...], str]:
     # A card for the screen may be left out beside one that computes.
     left_out = bool(start.devices) and not any("GPU" in d for d in start.devices)
     words = {"fatal": "no GPU" if left_out else "noted", "matters": "may be slower"}
-    rows = tuple(
-        (
-            words.get(one.weight, one.weight),
-            f'"{one.line}" {meaning(machine, one)}'.rstrip(),
-        )
+    lines = [
+        f'{words.get(one.weight, one.weight)}: "{one.line}" {meaning(machine, one)}'
         for one in told
-    )
+    ]
     count = len(start.said) - len(told)
-    other = "other " if rows else ""
-    return rows, f"{count} {other}{'line is' if count == 1 else 'lines are'} harmless."
+    other = "other " if lines else ""
+    rest = f"{count} {other}{'line is' if count == 1 else 'lines are'} harmless."
+    return (*(line.rstrip() for line in lines), rest)
 
 
 _PROCESSOR = "TensorFlow trains on the processor"
@@ -215,7 +210,9 @@ def answer(machine: Machine, checks: Sequence[Check]) -> str:
     if machine.start and machine.start.problem:
         return "TensorFlow did not get through its start here."
     if not machine.gpus:
-        return _without(machine, fails)
+        silent = any(check.id in SILENCES.values() for check in fails)
+        without = f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}"
+        return f"{without if silent else base.without_gpu(machine)}."
     if fails:
         return f"TensorFlow cannot use {_named(machine)} as things are: {_AS_IT_IS}."
     return (
@@ -235,12 +232,6 @@ def _seen(machine: Machine) -> str:
     if machine.gpus:
         return f"{_PROCESSOR}: it does not find {_named(machine)}."
     return f"{_PROCESSOR}: it finds no GPU here."
-
-
-def _without(machine: Machine, fails: Sequence[Check]) -> str:
-    if any(check.id in SILENCES.values() for check in fails):
-        return f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}."
-    return f"{base.without_gpu(machine)}."
 
 
 def _named(machine: Machine) -> str:

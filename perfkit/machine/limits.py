@@ -5,7 +5,6 @@ Everywhere in this package ``root`` is the folder that holds ``proc`` and ``sys`
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +72,6 @@ def folders(path: Path, pattern: str) -> Iterator[Path]:
             yield path / name
 
 
-def count_of(numbers: str) -> int | None:
-    """How many numbers a list such as ``"0-3,8"`` names; None if it is no list."""
-    count = 0
-    for part in numbers.split(","):
-        ends = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part)
-        if not ends or int(ends[2] or ends[1]) < int(ends[1]):
-            return None
-        count += int(ends[2] or ends[1]) - int(ends[1]) + 1
-    return count
-
-
 def cores_granted(root: Path, present: int) -> float:
     """Cores this process may keep busy: its affinity, cut by every cgroup quota.
 
@@ -95,19 +83,32 @@ def cores_granted(root: Path, present: int) -> float:
 
 def quota(root: Path) -> float | None:
     """Cores whose time the control groups grant; None where no quota is seen."""
-    return min([*_quotas_v1(root), *_quotas_v2(root)], default=None)
+    limits = (
+        re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18})", text_of(folder / "cpu.max"))
+        for folder in _groups(root)
+    )
+    pairs = ((int(limit[1]), int(limit[2])) for limit in limits if limit)
+    quotas = (time / period for time, period in pairs if time and period)
+    return min(quotas, default=None)
 
 
 def affinity(root: Path) -> int | None:
     """Cores that this process may run on; None where the system does not say."""
     status = text_of(root / "proc/self/status")
     allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", status, re.MULTILINE)
-    return (count_of(allowed[1]) or None) if allowed else None
+    count = 0
+    # Such as "0-3,8".
+    for part in allowed[1].split(",") if allowed else ():
+        ends = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part)
+        if not ends or int(ends[2] or ends[1]) < int(ends[1]):
+            return None
+        count += int(ends[2] or ends[1]) - int(ends[1]) + 1
+    return count or None
 
 
 def memory_granted(root: Path, present: int) -> int:
     """Bytes of RAM this process may hold: those present, cut by every cgroup limit."""
-    return min([present, *(group.limit for group in _memory_groups(root))])
+    return min([present, *(limit for limit, _ in _memory_limits(root))])
 
 
 def memory_free(root: Path, available: int) -> int:
@@ -115,11 +116,8 @@ def memory_free(root: Path, available: int) -> int:
 
     Where nothing limits it, all that are available.
     """
-    left = (
-        max(0, group.limit - group.used)
-        for group in _memory_groups(root)
-        if group.used is not None
-    )
+    limits = _memory_limits(root)
+    left = (max(0, limit - used) for limit, used in limits if used is not None)
     return min([available, *left])
 
 
@@ -128,63 +126,27 @@ def free_bytes() -> int:
     return memory_free(Path("/"), psutil.virtual_memory().available)
 
 
-def _quotas_v1(root: Path) -> Iterator[float]:
-    for folder in _groups(root, "cpu"):
-        quota = number_of(folder / "cpu.cfs_quota_us")
-        period = number_of(folder / "cpu.cfs_period_us")
-        if quota and period:
-            yield quota / period
+def _memory_limits(root: Path) -> Iterator[tuple[int, int | None]]:
+    """Bytes that each group with a limit may use, and uses; None if not known.
 
-
-def _quotas_v2(root: Path) -> Iterator[float]:
-    for folder in _groups(root, ""):
-        text = text_of(folder / "cpu.max")
-        numbers = re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18})", text)
-        if numbers and int(numbers[1]) and int(numbers[2]):
-            yield int(numbers[1]) / int(numbers[2])
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Group:
-    """Bytes that a group may use, and that it does; None if not known."""
-
-    limit: int
-    used: int | None
-
-
-def _memory_groups(root: Path) -> Iterator[_Group]:
-    """Every group that has a limit; cached files count as free."""
-    versions = (
-        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-        ("", "memory.max", "memory.current", ""),
-    )
-    for controller, limit_file, used_file, prefix in versions:
-        for folder in _groups(root, controller):
-            limit, used = number_of(folder / limit_file), number_of(folder / used_file)
-            if limit:
-                amounts = amounts_of(folder / "memory.stat")
-                kinds = (f"{prefix}inactive_file", f"{prefix}active_file")
-                cached = sum(amounts.get(kind, 0) for kind in kinds)
-                yield _Group(
-                    limit=limit,
-                    used=None if used is None else max(0, used - cached),
-                )
-
-
-def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """Every folder whose limits hold for this process, from its own up to the root.
-
-    The controller is one of cgroup v1, or "" for the one hierarchy of v2.
+    Cached files count as free.
     """
-    for line in text_of(root / "proc/self/cgroup").splitlines()[:100]:
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if controller not in controllers.split(",") or "\0" in line:
-            continue
-        tops = [controllers, controller] if controller else ["", "unified"]
-        for top in dict.fromkeys(root / "sys/fs/cgroup" / top for top in tops):
-            # Inside a container the path may be the host's, which is not mounted here:
-            # the folders that are missing say nothing, the mounted root still does.
-            parts = [part for part in path.split("/") if part not in ("", "..")][:50]
-            for depth in range(len(parts), -1, -1):
-                yield top.joinpath(*parts[:depth])
+    for folder in _groups(root):
+        if limit := number_of(folder / "memory.max"):
+            used = number_of(folder / "memory.current")
+            amounts = amounts_of(folder / "memory.stat")
+            cached = amounts.get("inactive_file", 0) + amounts.get("active_file", 0)
+            yield limit, None if used is None else max(0, used - cached)
+
+
+def _groups(root: Path) -> Iterator[Path]:
+    """Every folder of cgroup v2 that limits this process, from its own up to the root.
+
+    Inside a container the path may be the host's, which is not mounted here: the
+    folders that are missing say nothing, the mounted root still does.
+    """
+    groups = text_of(root / "proc/self/cgroup")
+    if own := re.search(r"^0::([^\0\n]*)$", groups, re.MULTILINE):
+        parts = [part for part in own[1].split("/") if part not in ("", "..")][:50]
+        for depth in range(len(parts), -1, -1):
+            yield root.joinpath("sys/fs/cgroup", *parts[:depth])

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+
+import psutil
 
 from perfkit.machine import limits
 from perfkit.machine.limits import call_or_none
@@ -106,16 +107,16 @@ class Look:
     taken: float = field(default_factory=time.monotonic)
 
 
-def look(system: Any) -> Look:
-    """Read the counters of ``system``, which answers as psutil does."""
-    times = call_or_none(system.cpu_times)
+def look() -> Look:
+    """Read the counters."""
+    times = call_or_none(psutil.cpu_times)
     if times is None:
         return Look()
     # Guest time is counted in user time already; stolen time is no program's.
     lost = sum(getattr(times, name, 0.0) for name in ("guest", "guest_nice"))
     idle = sum(getattr(times, name, 0.0) for name in ("idle", "iowait", "steal"))
     total = sum(times) - lost
-    programs = call_or_none(lambda: list(system.process_iter(_WANTED))) or []
+    programs = call_or_none(lambda: list(psutil.process_iter(_WANTED))) or []
     known = {
         (program.pid, program.info["create_time"] or 0.0): program.info
         for program in programs
@@ -131,17 +132,18 @@ def look(system: Any) -> Look:
     )
 
 
-def load(before: Look, after: Look, root: Path, system: Any) -> Load:
+def load(before: Look, after: Look, root: Path) -> Load:
     """Say what went on between two looks, and how memory stands."""
-    memory = call_or_none(system.virtual_memory)
-    battery = call_or_none(lambda: system.sensors_battery())
+    memory = call_or_none(psutil.virtual_memory)
+    # There is no such function where the system tells of no batteries.
+    battery = call_or_none(lambda: psutil.sensors_battery())
     # psutil may see a battery and not know whether it is in use.
     plugged = battery and battery.power_plugged
     now = Load(
         memory_free=memory and limits.memory_free(root, memory.available),
         on_battery=None if plugged is None else not plugged,
     )
-    cores = call_or_none(system.cpu_count)
+    cores = call_or_none(psutil.cpu_count)
     if before.total is None or after.total is None or not cores or not after.own:
         return now
     seconds = (after.total - before.total) / cores

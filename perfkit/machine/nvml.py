@@ -82,15 +82,18 @@ class Nvml:
     def __init__(self) -> None:
         self.problem: Problem = ""
         self.why = ""
-        self._module: Any = None
         try:
             import pynvml
         except ImportError:
             self.problem = "no reader"
             self.why = "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"
             return
-        self._module = pynvml
-        self._start()
+        self._module: Any = pynvml
+        try:
+            self.ask("nvmlInit")
+        except RefusedError as error:
+            unknown = f"The NVIDIA driver does not answer: {error}."
+            self.problem, self.why = _PROBLEMS.get(error.code, ("no answer", unknown))
 
     def ask(self, call: str, *arguments: Any) -> Any:
         """The answer of one call.
@@ -114,13 +117,6 @@ class Nvml:
             with contextlib.suppress(RefusedError):
                 self.ask("nvmlShutdown")
 
-    def _start(self) -> None:
-        try:
-            self.ask("nvmlInit")
-        except RefusedError as error:
-            unknown = f"The NVIDIA driver does not answer: {error}."
-            self.problem, self.why = _PROBLEMS.get(error.code, ("no answer", unknown))
-
 
 @dataclass(frozen=True)
 class Device:
@@ -138,14 +134,22 @@ class Device:
     refused: str = ""
 
     def ask(self, call: str, *arguments: Any) -> Any:
-        """The answer of the card to one call."""
-        return self.nvml.ask(call, self.handle, *arguments)
+        """The answer of the card to one call, whose beginning is left out."""
+        return self.nvml.ask(f"nvmlDeviceGet{call}", self.handle, *arguments)
+
+    def value(self, call: str, *arguments: Any) -> Any:
+        """The same, refused where the library marks that there is no value."""
+        return _value(self.ask(call, *arguments))
+
+    def nonzero(self, call: str, *arguments: Any) -> Any:
+        """The same, refused at 0 too: so the driver says that it does not know."""
+        return _nonzero(self.ask(call, *arguments))
 
     @property
     def is_divided(self) -> bool:
         """Whether it is divided into instances (MIG), of which a program sees one."""
         with contextlib.suppress(RefusedError):
-            return bool(self.ask("nvmlDeviceGetMigMode")[0])
+            return bool(self.ask("MigMode")[0])
         return False
 
 
@@ -179,24 +183,15 @@ def _value(value: Any) -> Any:
     return value
 
 
-def _not_zero(value: Any) -> Any:
-    """The value, where it is one.
+def _nonzero(value: Any) -> Any:
+    """The same, where it is not 0 or empty.
 
     Raises:
-        RefusedError: It is 0.
+        RefusedError: It is.
     """
-    if not value:
+    if not _value(value):
         raise RefusedError
     return value
-
-
-def _loss(device: Device) -> str:
-    """The driver's word where it gives no access to the card any more, else ""."""
-    try:
-        device.nvml.ask("nvmlDeviceGetHandleByIndex", device.number)
-    except RefusedError as error:
-        return str(error)
-    return ""
 
 
 def _word(error: Any) -> str:
@@ -212,81 +207,37 @@ def _word(error: Any) -> str:
 Read = Callable[[Device], Any]
 
 
-def ask(
-    call: str,
-    *arguments: int,
-    of: int | str | None = None,
-    zero: bool = True,
-    times: float = 1,
-    per: float = 1,
-) -> Read:
-    """What one call answers.
-
-    Args:
-        call: By its name in the library.
-        arguments: That it takes besides the card.
-        of: The place or the field of the answer that counts.
-        zero: Whether 0 is an answer; else it means that the driver does not know.
-        times: Makes our unit of the driver's.
-        per: The same, dividing.
-    """
-
-    def read(device: Device) -> Any:
-        answer = device.ask(call, *arguments)
-        if of is not None:
-            answer = getattr(answer, of) if isinstance(of, str) else answer[of]
-        value = _value(answer) if zero else _not_zero(_value(answer))
-        return value if times == per == 1 else value * times / per
-
-    return read
+def _busy(card: Device) -> float:
+    """The share of the time in which a kernel ran."""
+    return float(_value(card.ask("UtilizationRates").gpu) / 100)
 
 
-def either(first: Read, second: Read, *, when: int | None = None) -> Read:
-    """The first answer, or the second where that is refused: only ``when`` so."""
-
-    def read(device: Device) -> Any:
-        try:
-            return first(device)
-        except RefusedError as error:
-            if when is not None and error.code != when:
-                raise
-        return second(device)
-
-    return read
+def _throttle_mask(card: Device) -> Any:
+    """The bits of ``throttle_reasons``."""
+    try:
+        return card.value("CurrentClocksEventReasons")
+    except RefusedError as error:
+        # Drivers before 535 know it by its older name.
+        if error.code != _FUNCTION_NOT_FOUND:
+            raise
+    return card.value("CurrentClocksThrottleReasons")
 
 
-def renamed(now: str, before: str) -> Read:
-    """What a call answers that older drivers know by another name."""
-    return either(ask(now), ask(before), when=_FUNCTION_NOT_FOUND)
-
-
-# The older record counts what the driver keeps for itself as taken.
-_memory_record = either(
-    ask("nvmlDeviceGetMemoryInfo", _MEMORY_V2), ask("nvmlDeviceGetMemoryInfo")
-)
-_busy = ask("nvmlDeviceGetUtilizationRates", of="gpu", per=100)
-_throttle_mask = renamed(
-    "nvmlDeviceGetCurrentClocksEventReasons",
-    "nvmlDeviceGetCurrentClocksThrottleReasons",
-)
-
-
-def _memory_total(device: Device) -> int:
-    """Bytes of memory that the GPU has."""
-    return int(_memory(device).total)
-
-
-def _memory_used(device: Device) -> int:
+def _memory_used(card: Device) -> int:
     """Bytes that are taken, by anybody."""
-    return int(_value(_memory(device).used))
+    return int(_value(_memory(card).used))
 
 
-def _memory(device: Device) -> Any:
+def _memory(card: Device) -> Any:
     """The memory's record; refused for a divided card: a program has a part of it."""
-    if device.is_divided:
+    if card.is_divided:
         raise RefusedError
-    memory = _memory_record(device)
-    _not_zero(_value(memory.total))
+    try:
+        memory = card.ask("MemoryInfo", _MEMORY_V2)
+    except RefusedError:
+        # The older record counts what the driver keeps for itself as taken.
+        memory = card.ask("MemoryInfo")
+    _nonzero(memory.total)
     return memory
 
 
@@ -298,41 +249,41 @@ _SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR, _SENT, _RECEIVED = 1, 2, 0, 0, 1
 READINGS: dict[str, Read] = {
     "busy": _busy,
     "memory": _memory_used,
-    "power": ask("nvmlDeviceGetPowerUsage", zero=False, per=1e3),
-    "sm_clock": ask("nvmlDeviceGetClockInfo", _SM_CLOCK, zero=False, times=1e6),
-    "temperature": ask("nvmlDeviceGetTemperature", _GPU_SENSOR),
+    "power": lambda card: card.nonzero("PowerUsage") / 1e3,
+    "sm_clock": lambda card: card.nonzero("ClockInfo", _SM_CLOCK) * 1e6,
+    "temperature": lambda card: card.value("Temperature", _GPU_SENSOR),
     "throttle": _throttle_mask,
-    "link_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", zero=False),
-    "link_width": ask("nvmlDeviceGetCurrPcieLinkWidth", zero=False),
+    "link_generation": lambda card: card.nonzero("CurrPcieLinkGeneration"),
+    "link_width": lambda card: card.nonzero("CurrPcieLinkWidth"),
 }
 _PCIE_READINGS: dict[str, Read] = {
-    "pcie_rx": ask("nvmlDeviceGetPcieThroughput", _RECEIVED, times=1e3),
-    "pcie_tx": ask("nvmlDeviceGetPcieThroughput", _SENT, times=1e3),
+    "pcie_rx": lambda card: card.value("PcieThroughput", _RECEIVED) * 1e3,
+    "pcie_tx": lambda card: card.value("PcieThroughput", _SENT) * 1e3,
 }
 
 
-def _cores(device: Device) -> int:
+def _cores(card: Device) -> int:
     """CUDA cores; those of an instance are not told."""
-    if device.is_divided:
+    if card.is_divided:
         raise RefusedError
-    return int(ask("nvmlDeviceGetNumGpuCores", zero=False)(device))
+    return int(card.nonzero("NumGpuCores"))
 
 
-def _capability(device: Device) -> str:
-    major, minor = device.ask("nvmlDeviceGetCudaComputeCapability")
-    return f"{int(_not_zero(major))}.{int(minor)}"
+def _capability(card: Device) -> str:
+    major, minor = card.ask("CudaComputeCapability")
+    return f"{int(_nonzero(major))}.{int(minor)}"
 
 
 def _cuda(library: Nvml) -> str:
-    version = _not_zero(library.ask("nvmlSystemGetCudaDriverVersion"))
+    version = _nonzero(library.ask("nvmlSystemGetCudaDriverVersion"))
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
 _GPU: dict[str, Read] = {
-    "name": ask("nvmlDeviceGetName", zero=False),
-    "memory": _memory_total,
+    "name": lambda card: card.nonzero("Name"),
+    "memory": lambda card: int(_memory(card).total),
     "memory_used": _memory_used,
-    "memory_bus": ask("nvmlDeviceGetMemoryBusWidth", zero=False),
+    "memory_bus": lambda card: card.nonzero("MemoryBusWidth"),
     "compute_capability": _capability,
     "cores": _cores,
     "busy": _busy,
@@ -340,15 +291,13 @@ _GPU: dict[str, Read] = {
 _LINK: dict[str, Read] = {
     "generation": READINGS["link_generation"],
     "width": READINGS["link_width"],
-    "generation_max": ask("nvmlDeviceGetMaxPcieLinkGeneration", zero=False),
-    "width_max": ask("nvmlDeviceGetMaxPcieLinkWidth", zero=False),
+    "generation_max": lambda card: card.nonzero("MaxPcieLinkGeneration"),
+    "width_max": lambda card: card.nonzero("MaxPcieLinkWidth"),
 }
 _CLOCKS: dict[str, Read] = {
-    "sm_max": ask("nvmlDeviceGetMaxClockInfo", _SM_CLOCK, zero=False, times=1e6),
-    "memory_max": ask(
-        "nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK, zero=False, times=1e6
-    ),
-    "throttle": lambda device: throttle_reasons(_throttle_mask(device)),
+    "sm_max": lambda card: card.nonzero("MaxClockInfo", _SM_CLOCK) * 1e6,
+    "memory_max": lambda card: card.nonzero("MaxClockInfo", _MEMORY_CLOCK) * 1e6,
+    "throttle": lambda card: throttle_reasons(_throttle_mask(card)),
 }
 _DRIVER: dict[str, Callable[[Nvml], Any]] = {
     "version": lambda library: library.ask("nvmlSystemGetDriverVersion"),
@@ -359,8 +308,7 @@ _DRIVER: dict[str, Callable[[Nvml], Any]] = {
 @functools.cache
 def gpus_here() -> tuple[tuple[Gpu, ...], str]:
     """The GPUs of this machine, asked for once, and why there are none."""
-    _, here, why = gpus()
-    return here, why
+    return gpus()[1:]
 
 
 def gpus() -> tuple[Driver | None, tuple[Gpu, ...], str]:
@@ -376,54 +324,38 @@ def gpus() -> tuple[Driver | None, tuple[Gpu, ...], str]:
         devices, why = _devices(library)
         if library.problem in ("no reader", "no driver"):
             return None, (), why
-        driver = _driver(library, devices)
+        driver = Driver(problem=library.problem)
+        if not library.problem:
+            driver = Driver(**_answers(_DRIVER, library))
         return driver, tuple(_gpu(device, driver.version) for device in devices), why
     finally:
         library.close()
 
 
-def _driver(library: Nvml, devices: tuple[Device, ...]) -> Driver:
-    if library.problem:
-        return Driver(problem=library.problem)
-    return Driver(**_answers(_DRIVER, library))
-
-
-def _gpu(device: Device, driver: str | None) -> Gpu:
-    if device.refused:
-        return Gpu(name=UNKNOWN, driver=driver, lost=device.refused)
+def _gpu(card: Device, driver: str | None) -> Gpu:
+    if card.refused:
+        return Gpu(name=UNKNOWN, driver=driver, lost=card.refused)
     gpu = Gpu(
         driver=driver,
-        divided=device.is_divided,
-        link=Link(**_answers(_LINK, device)),
-        clocks=Clocks(**_answers(_CLOCKS, device)),
-        holders=_holders(device),
-        **{"name": UNKNOWN} | _answers(_GPU, device),
+        divided=card.is_divided,
+        link=Link(**_answers(_LINK, card)),
+        clocks=Clocks(**_answers(_CLOCKS, card)),
+        holders=_holders(card),
+        **{"name": UNKNOWN} | _answers(_GPU, card),
     )
     # It may have fallen off the bus meanwhile.
-    return replace(gpu, lost=_loss(device))
+    return replace(gpu, lost=_device(card.nvml, card.number).refused)
 
 
-# The older names are of drivers before 510.
-_COMPUTING = renamed(
-    "nvmlDeviceGetComputeRunningProcesses_v3",
-    "nvmlDeviceGetComputeRunningProcesses_v2",
-)
-_DRAWING = either(
-    renamed(
-        "nvmlDeviceGetGraphicsRunningProcesses_v3",
-        "nvmlDeviceGetGraphicsRunningProcesses_v2",
-    ),
-    lambda _: (),
-)
-
-
-def _holders(device: Device) -> tuple[Holder, ...] | None:
+def _holders(card: Device) -> tuple[Holder, ...] | None:
     """One record for each program, those with most memory first."""
     try:
-        # A program that computes and draws is listed twice, with the same memory.
-        processes = (*_COMPUTING(device), *_DRAWING(device))
+        processes = [*card.ask("ComputeRunningProcesses_v3")]
     except RefusedError:
         return None
+    # A program that computes and draws is listed twice, with the same memory.
+    with contextlib.suppress(RefusedError):
+        processes += card.ask("GraphicsRunningProcesses_v3")
     names = environment.own_names()
     memory = {int(process.pid): process.usedGpuMemory or None for process in processes}
     holders = (
@@ -519,23 +451,20 @@ class GpuReader:
         if every and not self._gpus:
             self.why = f"The NVIDIA driver gives no access: {every[0].refused}."
 
-    def _read(self, index: int, wanted: dict[str, Read]) -> dict[str, float]:
+    def _read(self, index: int, readings: dict[str, Read]) -> dict[str, float]:
         values = dict[str, float]()
-        for name, read in wanted.items():
+        for name, read in readings.items():
             if index not in self._gpus or (index, name) in self._refused:
                 continue
             try:
                 values[f"gpu{index}_{name}"] = float(read(self._gpus[index]))
             except RefusedError as error:
-                self._note(index, name, error.code)
+                # Never ask again for what this driver lacks, nor a card that is gone.
+                if error.code in (_NOT_SUPPORTED, _FUNCTION_NOT_FOUND):
+                    self._refused.add((index, name))
+                elif error.code == _GPU_IS_LOST:
+                    del self._gpus[index]
         return values
-
-    def _note(self, index: int, name: str, code: int) -> None:
-        """Never ask again for what this driver lacks, nor a card that is gone."""
-        if code in (_NOT_SUPPORTED, _FUNCTION_NOT_FOUND):
-            self._refused.add((index, name))
-        elif code == _GPU_IS_LOST:
-            del self._gpus[index]
 
     def _due_for_pcie(self) -> int | None:
         """The GPU that has waited longest, if a second or more; one per sample."""

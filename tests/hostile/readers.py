@@ -108,7 +108,7 @@ def _computer(data, folder):
     to_json(dataclasses.replace(made.finding(), machine=seen))
 
 
-_COMPUTER = trees.computer(2) | trees.scaling() | trees.quota_v2(1, 2)
+_COMPUTER = trees.computer(2) | trees.scaling() | trees.quota(1, 2)
 _COMPUTER |= trees.nvidia_card() | trees.container()
 
 

@@ -1,4 +1,4 @@
-"""Machines with drivers that do not exist; drivers.py serves other folders too."""
+"""Machines with drivers that do not exist."""
 
 import msgspec
 import pytest
@@ -24,20 +24,14 @@ def driver(tmp_path_factory):
     return drivers.build_library(tmp_path_factory.mktemp("driver"))
 
 
-@pytest.fixture(scope="session")
-def old_driver(tmp_path_factory):
-    """The same of some years ago."""
-    return drivers.build_library(tmp_path_factory.mktemp("old-driver"), "-DDRIVER_470")
-
-
 @pytest.fixture
 def ask(driver, tmp_path):
     """Runs Python lines under a driver; what they leave in ``answer`` comes back."""
 
-    def ask_driver(lines, machine="", library=driver):
+    def ask_driver(lines, machine=""):
         script = tmp_path / "machine.txt"
         script.write_text(machine)
-        return drivers.answer_of(lines, library, script)
+        return drivers.answer_of(lines, driver, script)
 
     return ask_driver
 

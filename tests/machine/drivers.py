@@ -17,13 +17,13 @@ NO_COMPILER = (
 )
 
 
-def build_library(folder, *flags):
+def build_library(folder):
     """Compile the library into a folder; without a compiler the test fails so."""
     if shutil.which("cc") is None:
         pytest.fail(NO_COMPILER, pytrace=False)
     library = folder / "libnvidia-ml.so.1"
     compiler = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*compiler, *flags, HERE / "fake_nvml.c", "-o", library], check=True)
+    subprocess.run([*compiler, HERE / "fake_nvml.c", "-o", library], check=True)
     return folder
 
 
@@ -34,29 +34,16 @@ def script(name):
     return text + script(like[1]) if like else text
 
 
-def leaves(record, prefix=""):
-    """The fields of a record by their dotted names; an empty one is one field."""
-    found = {}
-    for name, value in record.items():
-        inner = leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {}
-        found |= inner or {f"{prefix}{name}": value}
-    return found
-
-
-def under(library, machine):
-    """The variables under which a program finds a driver that plays a file.
+def answer_of(lines, library, machine):
+    """Run Python lines under a driver; what they leave in ``answer`` comes back.
 
     The library is found as on a real machine: by the loader, in a process that starts
-    with it in its search path.
+    with it in its search path. It plays the file ``machine``.
     """
-    return os.environ | {"LD_LIBRARY_PATH": str(library), "NVML_MACHINE": str(machine)}
-
-
-def answer_of(lines, library, machine):
-    """Run Python lines under a driver; what they leave in ``answer`` comes back."""
+    places = {"LD_LIBRARY_PATH": str(library), "NVML_MACHINE": str(machine)}
     child = subprocess.run(
         [sys.executable, "-c", f"{lines}\nimport json; print(json.dumps(answer))"],
-        env=under(library, machine),
+        env=os.environ | places,
         cwd=HERE.parents[1],
         capture_output=True,
         text=True,

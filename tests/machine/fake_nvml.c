@@ -19,8 +19,6 @@
  *   the answer lists them in NVML's order; "-" or a place past the end is refused.
  * - Processes are "pid:bytes pid:bytes", with self, parent or a number as pid; "none"
  *   is no process.
- *
- * Compiled with -DDRIVER_470 it lacks what drivers of that age lack.
  */
 
 #include "nvml_script.h"
@@ -136,9 +134,7 @@ PICKED(nvmlDeviceGetClockInfo, 1)                 /* "SM memory" */
 PICKED(nvmlDeviceGetMaxClockInfo, 1)
 PICKED(nvmlDeviceGetTemperature, 0)
 PICKED(nvmlDeviceGetPcieThroughput, 0)            /* "sent received" */
-#ifndef DRIVER_470
 LONG(nvmlDeviceGetCurrentClocksEventReasons)
-#endif
 
 /* "9.0" */
 int nvmlDeviceGetCudaComputeCapability(Handle *gpu, int *major, int *minor) {
@@ -201,9 +197,5 @@ static int processes(const char *answer, int code, Number *count, Process *out) 
         return processes(answer, code, count, out);                                      \
     }
 
-#ifndef DRIVER_470
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3)
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
-#endif
-PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2)
-PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)

@@ -1,32 +1,29 @@
 import os
 from operator import attrgetter
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import psutil
 import pytest
 
-from perfkit.machine.load import load, look, observed
+from perfkit.machine import load
+from perfkit.machine.load import look, observed
 from perfkit.machine.record import Busy, Clocks, Gpu, Link, throttle_reasons
-from tests.machine import trees
-from tests.machine.trees import System, Times, computer, grow, program
+from tests.machine.trees import System, Times, computer, grow, program, quota
 
 
 def between(root, system):
     """The load between two looks at a system."""
-    first = look(system)
-    return load(first, look(system), root, system)
+    with patch.object(load, "psutil", system):
+        return load.load(look(), look(), root)
 
 
 ME = os.getpid()
 
 
 def of(*programs):
-    """A system with these programs: number, name, parent and the seconds at each look.
-
-    A third number after the seconds is the time of the start.
-    """
+    """A system with these programs: number, name, parent, seconds at each look."""
     system = System()
-    busy = [sum(one[3][at] for one in programs) for at in (0, 1)]
+    busy = [sum(seconds[at] for *_, seconds in programs) for at in (0, 1)]
     system.cpu_times = lambda: Times(
         busy[system.looks], 8.0 * system.looks + 100 - busy[system.looks]
     )
@@ -34,8 +31,8 @@ def of(*programs):
     def process_iter(_):
         at, system.looks = system.looks, system.looks + 1
         return [
-            program(pid, name, parent, seconds[at], *started)
-            for pid, name, parent, seconds, *started in programs
+            program(pid, name, parent, seconds[at])
+            for pid, name, parent, seconds in programs
         ]
 
     system.process_iter = process_iter
@@ -82,7 +79,8 @@ def test_what_other_programs_take_is_told(tmp_path, system, others, busiest):
 
 def test_guests_are_counted_once_and_stolen_time_is_no_programs():
     system = System(cpu_times=lambda: Times(8, 80, guest=3, iowait=1, steal=4))
-    found = look(system)
+    with patch.object(load, "psutil", system):
+        found = look()
     assert (found.total, found.busy) == (93, 8)
 
 
@@ -91,8 +89,7 @@ def test_guests_are_counted_once_and_stolen_time_is_no_programs():
     [
         ({}, System(free=6), {"memory_free": 6 * 10**9, "on_battery": None}),
         # Of the 2 GB in use a quarter is files that were read, and can be let go.
-        *[(quota(cores=2, gigabytes=3, used=2), System(), {"memory_free": 1.5e9})
-          for quota in (trees.quota_v1, trees.quota_v2)],
+        (quota(cores=2, gigabytes=3, used=2), System(), {"memory_free": 1.5e9}),
         *[({}, System(on_battery=on), {"on_battery": on}) for on in (True, False)],
         # A battery of which nobody knows whether it is in use.
         ({}, System(sensors_battery=Mock(return_value=Mock(power_plugged=None))),
@@ -184,18 +181,10 @@ def test_what_was_seen_while_it_worked_is_told(columns, told):
 def test_a_gpu_that_hardly_worked_tells_nothing(columns):
     idle = {"throttle": [POWER | IDLE] * 50} | columns
     assert seen(link_generation=[1] * 50, **idle) == CARD
-    assert observed([CARD, CARD], {}) == (CARD, CARD)
-
-
-def test_each_gpu_is_told_of_by_its_own_number():
-    columns = {
-        f"gpu{number}_{name}": (value,) * 5
-        for number, busy, generation in ((0, 0.0, 1), (1, 0.9, 2))
-        for name, value in (("busy", busy), ("link_generation", generation))
-    }
-    first, second = observed([CARD, CARD], columns)
-    assert first == CARD
-    assert second.link.busy_generation == 2
+    # Each is told of by its own number.
+    worked = {"gpu1_busy": (0.9,) * 5, "gpu1_link_generation": (2,) * 5}
+    first, second = observed([CARD, CARD], worked)
+    assert (first, second.link.busy_generation) == (CARD, 2)
 
 
 def test_each_kind_of_throttling_has_words_of_its_own():

@@ -9,18 +9,7 @@ from tests.machine.drivers import answer_of, leaves, script
 
 # Refusals, errors of the machine, and one that has no name.
 CODES = (2, 3, 4, 6, 13, 15, 999, 4711)
-
-
-def calls(lines):
-    """By call, whose beginning is left out, the words that stand behind it."""
-    told = map(str.split, lines.strip().splitlines())
-    return {f"nvml{call}": set(words) for call, *words in told}
-
-
-def named(text):
-    return {f"nvml{call}" for call in text.split()}
-
-
+FUNCTION_NOT_FOUND, GPU_IS_LOST = 13, 15
 EVERYTHING = """
 nvmlDeviceGetMemoryInfo * 1000 400 0
 nvmlDeviceGetCurrentClocksThrottleReasons * 0x4
@@ -30,8 +19,6 @@ nvmlDeviceGetGraphicsRunningProcesses * parent:900
 nvmlDeviceGetUtilizationRates * 70 20
 nvmlDeviceGetPcieThroughput * 10 20
 """
-
-
 EACH = """
 import dataclasses, os
 from perfkit.machine.nvml import GpuReader, gpus
@@ -48,14 +35,28 @@ def look(before=""):
 
 machine = open(os.environ["NVML_MACHINE"]).read()
 without = {
-    str(code): {call: look(f"{call} * !{code}\\n") for call in CALLS} for code in CODES
+    str(code): {call: look(f"{call} * !{code}\\n") for call in calls} for code in codes
 }
 answer = [look(), without]
 """
+ASKED = """
+import pynvml
+from perfkit.machine.nvml import GpuReader, gpus
+asked, find = set(), pynvml._nvmlGetFunctionPointer
+pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
+gpus(), GpuReader().sample()
+answer = sorted(asked)
+"""
 
 
-# What is lost with each call; whatever else is there must not change.
-LOST = calls("""
+def by_call(lines):
+    """The words behind each call, whose beginning is left out."""
+    words = map(str.split, lines.strip().splitlines())
+    return {f"nvml{call}": set(names) for call, *names in words}
+
+
+# What a description loses with each call; all else must not change.
+LOST = by_call("""
 DeviceGetComputeRunningProcesses_v3 holders
 DeviceGetCudaComputeCapability compute_capability
 DeviceGetCurrPcieLinkGeneration link.generation
@@ -71,28 +72,8 @@ DeviceGetName name
 DeviceGetNumGpuCores cores
 DeviceGetUtilizationRates busy
 """)
-
-
-NOTHING_LOST = named("""
-DeviceGetComputeRunningProcesses_v2 DeviceGetMemoryInfo_v2 DeviceGetMigMode
-DeviceGetCurrentClocksThrottleReasons DeviceGetGraphicsRunningProcesses_v2 ErrorString
-Shutdown DeviceGetClockInfo DeviceGetPcieThroughput DeviceGetPowerUsage
-DeviceGetTemperature
-""")
-# They are asked of the machine; each has a test of its own.
-OF_THE_MACHINE = named("""
-DeviceGetCount_v2 DeviceGetHandleByIndex_v2 InitWithFlags SystemGetCudaDriverVersion
-SystemGetDriverVersion
-""")
-# An older driver knows these by another name only, and that is asked then.
-RENAMED = named("""
-DeviceGetComputeRunningProcesses_v3 DeviceGetGraphicsRunningProcesses_v3
-DeviceGetCurrentClocksEventReasons
-""")
-
-
-# What a run loses with each call; a card that is lost is asked for nothing more.
-OF_A_RUN = calls("""
+# What a run loses; a card that is lost is asked for nothing more.
+LOST_IN_A_RUN = by_call("""
 DeviceGetUtilizationRates busy
 DeviceGetMemoryInfo memory
 DeviceGetPowerUsage power
@@ -103,9 +84,21 @@ DeviceGetCurrPcieLinkGeneration link_generation
 DeviceGetCurrPcieLinkWidth link_width
 DeviceGetPcieThroughput pcie_rx pcie_tx
 """)
+# They are asked of the machine.
+OF_THE_MACHINE = by_call("""
+DeviceGetCount_v2
+DeviceGetHandleByIndex_v2
+InitWithFlags
+SystemGetCudaDriverVersion cuda
+SystemGetDriverVersion version
+""")
 
 
-GPU_IS_LOST = 15
+def lost_with(call, code, table=LOST):
+    """What is to be refused when this call fails in this way."""
+    # Then it is known by its older name.
+    renamed = call == "nvmlDeviceGetCurrentClocksEventReasons"
+    return set() if renamed and code == FUNCTION_NOT_FOUND else table.get(call, set())
 
 
 def exported(library):
@@ -115,112 +108,76 @@ def exported(library):
     return {line.split()[-1] for line in names.splitlines() if " nvml" in line}
 
 
-def lost_with(call, code):
-    """What is to be refused when this call fails in this way."""
-    if call in RENAMED and code == 13:
-        return set()
-    return LOST.get(call, set())
-
-
-def told(card):
-    """The fields of a card by their dotted names, but for those told of apart."""
-    return leaves({k: v for k, v in card.items() if k != "holders"})
-
-
-def look(driver, folder, machine, codes=CODES):
-    """Look at a machine whole, and with each call failing in turn, by error."""
-    file = folder / "machine.txt"
-    file.write_text(machine)
-    failing = repr(sorted(exported(driver)))
-    lines = EACH.replace("CODES", repr(codes)).replace("CALLS", failing)
-    return answer_of(lines, driver, file)
-
-
 @pytest.fixture(scope="module")
 def looked(driver, tmp_path_factory):
-    machine = EVERYTHING + script("hopper")
-    return look(driver, tmp_path_factory.mktemp("machine"), machine)
+    """A machine whole, and with each call failing in turn, by error."""
+    file = tmp_path_factory.mktemp("machine") / "machine.txt"
+    file.write_text(EVERYTHING + script("hopper"))
+    failing = f"calls, codes = {sorted(exported(driver))}, {CODES}\n"
+    return answer_of(failing + EACH, driver, file)
 
 
 @pytest.fixture
 def each(looked):
-    """A machine whole, and with each call failing in turn in one way."""
+    """The same in one way."""
     whole, without = looked
     return lambda code: (whole, without[str(code)])
 
 
-def test_every_call_that_the_library_has_is_known_here(driver, ask):
-    known = {*LOST, *NOTHING_LOST, *OF_THE_MACHINE}
-    assert exported(driver) == known
-    assert len(known) == len(LOST) + len(NOTHING_LOST) + len(OF_THE_MACHINE)
-    # The library has every call that is asked for.
-    lines = """
-import pynvml
-from perfkit.machine.nvml import GpuReader, gpus
-asked, find = set(), pynvml._nvmlGetFunctionPointer
-pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
-gpus(), GpuReader().sample()
-answer = sorted(asked)
-"""
-    asked = {*ask(lines, script("hopper"))}
+def test_the_library_has_every_call_that_is_asked_for(driver, ask):
+    asked = {*ask(ASKED, script("hopper"))}
     assert len(asked) > 20
-    assert asked <= exported(driver)
+    assert {*asked, *LOST, *LOST_IN_A_RUN, *OF_THE_MACHINE} <= exported(driver)
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_a_call_that_fails_takes_its_own_readings_alone(each, code):
-    whole, without = each(code)
-    _, cards, _, *_ = whole
-    for call in {*LOST, *NOTHING_LOST}:
-        for card, now in zip(cards, without[call][1], strict=True):
-            check_card(card, now, lost_with(call, code))
+every_code = pytest.mark.parametrize("code", CODES)
+
+
+def fields(card):
+    """The fields of a card by their dotted names, but for its holders."""
+    return leaves({name: value for name, value in card.items() if name != "holders"})
 
 
 def check_card(card, now, lost):
-    was, is_now = told(card), told(now)
+    was, is_now = fields(card), fields(now)
     gone = lost - {"holders", "drawing"}
     assert {name for name in was if was[name] != is_now[name]} == gone
     assert {is_now[name] for name in gone} <= {None, UNKNOWN}
-    check_holders(now["holders"], lost)
-
-
-def check_holders(holders, lost):
     if "holders" in lost:
-        assert holders is None
+        assert now["holders"] is None
     else:
         drawing = [] if "drawing" in lost else [(False, 900)]
-        assert [(h["own"], h["memory"]) for h in holders] == [(True, 1000), *drawing]
+        listed = [(h["own"], h["memory"]) for h in now["holders"]]
+        assert listed == [(True, 1000), *drawing]
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_a_call_that_fails_leaves_the_readings_of_a_run_as_they_are(each, code):
-    whole, without = each(code)
+@every_code
+def test_a_call_that_fails_takes_its_own_readings_alone(each, code):
+    (_, cards, _, *samples), without = each(code)
+    for call in without.keys() - OF_THE_MACHINE.keys():
+        for card, now in zip(cards, without[call][1], strict=True):
+            check_card(card, now, lost_with(call, code))
     for *_, first, second in without.values():
-        assert first.items() <= whole[-2].items()
-        assert second.items() <= whole[-1].items()
-    for call, names in OF_A_RUN.items() if code != GPU_IS_LOST else ():
+        assert first.items() <= samples[0].items()
+        assert second.items() <= samples[1].items()
+    for call in LOST_IN_A_RUN if code != GPU_IS_LOST else ():
+        names = lost_with(call, code, LOST_IN_A_RUN)
         lost = {f"gpu{n}_{name}" for n in range(2) for name in names}
-        lost = set() if call in RENAMED and code == 13 else lost
-        for was, is_now in zip(whole[-2:], without[call][-2:], strict=True):
+        for was, is_now in zip(samples, without[call][-2:], strict=True):
             assert was.keys() - is_now.keys() == was.keys() & lost
     # A name is not read in a run; a second card goes on when the first has its due.
-    assert without["nvmlDeviceGetName"][-2:] == whole[-2:]
+    assert without["nvmlDeviceGetName"][-2:] == samples
 
 
-OF_THE_DRIVER = {
-    "nvmlSystemGetCudaDriverVersion": "cuda",
-    "nvmlSystemGetDriverVersion": "version",
-}
-
-
-@pytest.mark.parametrize("code", CODES)
+@every_code
 def test_the_machine_is_told_of_as_far_as_its_driver_goes(each, code):
     (driver, cards, _, *_), without = each(code)
-    for call, field in OF_THE_DRIVER.items():
-        now, cards_now, *_ = without[call]
-        assert now == driver | {field: None}
-        gone = {"driver": None} if field == "version" else {}
-        assert cards_now == [card | gone for card in cards]
+    for call, names in OF_THE_MACHINE.items():
+        for field in names:
+            now, cards_now, *_ = without[call]
+            assert now == driver | {field: None}
+            gone = {"driver": None} if field == "version" else {}
+            assert cards_now == [card | gone for card in cards]
     # One that does not start or count has no cards, and a reason.
     for call in ("nvmlInitWithFlags", "nvmlDeviceGetCount_v2"):
         driver, cards, why, *samples = without[call]
@@ -229,7 +186,7 @@ def test_the_machine_is_told_of_as_far_as_its_driver_goes(each, code):
         assert bool(driver["problem"]) == (call == "nvmlInitWithFlags")
 
 
-@pytest.mark.parametrize("code", CODES)
+@every_code
 @pytest.mark.fault("doctor", "GPU lost", sees="The card, with the driver's reason.")
 def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each, code):
     (driver, *_), without = each(code)
@@ -237,7 +194,7 @@ def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each,
     assert (why, samples) == ("", [{}, {}])
     for card in cards:
         assert card["lost"]
-        known = {value for value in told(card).values() if value is not None}
+        known = {value for value in fields(card).values() if value is not None}
         assert known == {UNKNOWN, driver["version"], False, card["lost"]}
 
 

@@ -3,6 +3,7 @@ import importlib.util
 import json
 import runpy
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -83,17 +84,15 @@ def test_keras_chooses_as_it_will(tmp_path, variables, file, backend):
         ({"TF_USE_LEGACY_KERAS": "1"}, "makes tf.keras Keras 2"),
         ({"KERAS_BACKEND": "jax"}, "set KERAS_BACKEND=tensorflow"),
         ({"KERAS_BACKEND": "torch"}, "Keras trains with torch here"),
+        # Keras 3 on TensorFlow is not.
+        *[({"TF_USE_LEGACY_KERAS": off, "KERAS_BACKEND": "tensorflow"}, None)
+          for off in ("0", "", "yes")],
     ],
-)
+)  # fmt: skip
 def test_a_training_on_something_else_is_refused_in_one_sentence(variables, words):
-    with pytest.raises(MissingPartError, match=words):
+    refused = pytest.raises(MissingPartError, match=words) if words else nullcontext()
+    with refused:
         software.check_trains({"HOME": "/nowhere"} | variables)
-
-
-@pytest.mark.parametrize("off", ["0", "", "yes"])
-def test_keras_3_on_tensorflow_is_not_refused(off):
-    variables = {"TF_USE_LEGACY_KERAS": off, "KERAS_BACKEND": "tensorflow"}
-    software.check_trains(variables)
 
 
 def test_keras_2_is_refused_with_the_tensorflow_that_brings_3(tmp_path, monkeypatch):

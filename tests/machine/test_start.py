@@ -160,9 +160,15 @@ def test_a_gpu_that_computes_wrongly_or_not_at_all_is_caught(scripted, fault, wr
         assert "no kernel image is available in <path>" in found[0].problem
 
 
+XLA = "SIGABRT while compiling something tiny with XLA; its last words: Unknown flag"
+
+
 @pytest.mark.parametrize(
-    ("fault", "problem"),
+    ("fault", "problem", "proofs"),
     [
+        # A compiler that ends the process leaves what was proved.
+        ("xla", f"TensorFlow's process was ended by {XLA} in XLA_FLAGS", 4),
+        *((*row, 0) for row in (
         ("import", "Failed while importing TensorFlow: TypeError: Descriptors cannot "
          "be created directly in <path>"),
         ("part", "Failed while importing TensorFlow: ImportError: cannot import name"),
@@ -172,6 +178,7 @@ def test_a_gpu_that_computes_wrongly_or_not_at_all_is_caught(scripted, fault, wr
         ("exit", "TensorFlow's process ended with exit code 7 while importing "
          "TensorFlow; its last words: out of ideas"),
         ("devices", "Failed while preparing its devices: RuntimeError: CUDA runtime"),
+        )),
     ],
 )  # fmt: skip
 @pytest.mark.fault(
@@ -179,19 +186,14 @@ def test_a_gpu_that_computes_wrongly_or_not_at_all_is_caught(scripted, fault, wr
     "SIGKILL, SIGSEGV",
     sees="By which signal TensorFlow's process ended, and while doing what.",
 )
-def test_what_goes_wrong_is_said_and_what_was_told_kept(scripted, fault, problem):
-    start = scripted(fault)
+def test_what_goes_wrong_is_said_and_what_was_told_kept(
+    scripted, fault, problem, proofs
+):
+    start = scripted(fault, XLA_FLAGS="--x")
     assert start.problem.startswith(problem)
-    assert start.proofs == ()
-    assert "Loaded cuDNN version 9" in {one.line for one in start.said}
-
-
-def test_a_compiler_that_ends_the_process_leaves_what_was_proved(scripted):
-    start = scripted("xla", XLA_FLAGS="--x")
-    assert len(start.proofs) == 4
+    assert len(start.proofs) == proofs
     assert all(map(child.is_right, start.proofs))
-    assert "SIGABRT while compiling something tiny with XLA" in start.problem
-    assert "Unknown flag in XLA_FLAGS" in start.problem
+    assert "Loaded cuDNN version 9" in {one.line for one in start.said}
 
 
 def test_an_unknown_flag_of_xla_is_found_with_the_real_tensorflow():

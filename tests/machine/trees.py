@@ -6,15 +6,16 @@ it another. ``System`` answers for psutil.
 """
 
 import os
+import platform
 import types
+from collections import namedtuple
+from unittest import mock
 
-from perfkit.machine.collect import Surroundings, machine
+from perfkit.machine import collect, environment, load, nvml
 
 XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
-OLD = "fpu sse sse2 ht sse4_1 sse4_2 avx"
 AVX2 = "fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2"
 AVX512 = f"{AVX2} avx512f avx512dq avx512bw avx512vl avx512_vnni"
-AMX = f"{AVX512} avx512_bf16 avx512_fp16 avx_vnni amx_tile amx_int8 amx_bf16"
 WSL1 = "4.4.0-19041-Microsoft"
 WSL2 = "5.15.153.1-microsoft-standard-WSL2"
 
@@ -88,32 +89,17 @@ def scaling(*, driver="intel_pstate", governor="powersave", preference=None):
     }
 
 
-def cached(used, prefix=""):
-    """Of GB in use a quarter is files that were read, half of it read again."""
-    each = f"{used * 10**9 // 8:.0f}"
-    return f"{prefix}inactive_file {each}\n{prefix}active_file {each}\n"
+def quota(cores, gigabytes, used=1):
+    """A container's limits, and the GB it uses.
 
-
-def quota_v2(cores, gigabytes, used=1):
-    """A container's limits, and the GB it uses."""
+    A quarter of these is files that were read, half of it read again.
+    """
+    read = f"{used * 10**9 // 8:.0f}"
     return {
         "sys/fs/cgroup/cpu.max": f"{cores * 100_000:.0f} 100000\n",
         "sys/fs/cgroup/memory.max": f"{gigabytes * 10**9:.0f}\n",
         "sys/fs/cgroup/memory.current": f"{used * 10**9:.0f}\n",
-        "sys/fs/cgroup/memory.stat": f"anon 5\n{cached(used)}",
-    }
-
-
-def quota_v1(cores, gigabytes, used=1):
-    """The same on an older system."""
-    memory = "sys/fs/cgroup/memory"
-    return {
-        "proc/self/cgroup": "5:memory:/docker/4f2a\n4:cpu,cpuacct:/docker/4f2a\n",
-        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": f"{cores * 100_000:.0f}\n",
-        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
-        f"{memory}/memory.limit_in_bytes": f"{gigabytes * 10**9:.0f}\n",
-        f"{memory}/memory.usage_in_bytes": f"{used * 10**9:.0f}\n",
-        f"{memory}/memory.stat": cached(used, "total_"),
+        "sys/fs/cgroup/memory.stat": f"inactive_file {read}\nactive_file {read}\n",
     }
 
 
@@ -166,8 +152,10 @@ def described(
     gpus=(),
     no_gpu=NO_DRIVER,
     driver=None,
-    calls_itself="Linux",
-    **around,
+    names=(),
+    loaded=(),
+    seen=None,
+    calls_itself=None,
 ):
     """Collect the computer of these files, and nothing of the one at hand.
 
@@ -179,27 +167,29 @@ def described(
         packages: What is installed, by path; None for TensorFlow with CUDA.
         gpus: What the driver describes, ``no_gpu`` why there are none.
         driver: Itself.
-        calls_itself: The kind and release of a system without ``proc``.
-        **around: Fields of ``Surroundings``.
+        names: Words that tell whose machine it is.
+        loaded: The modules of the process.
+        seen: The variables as they were when TensorFlow was loaded.
+        calls_itself: Answers of Python's ``platform`` by function.
     """
     grow(root, files)
     grow(root / "site", tensorflow() if packages is None else packages)
-    scripted = {
-        "root": root,
-        "variables": variables or {},
-        "names": (),
-        "kind": "Linux",
-        "system": calls_itself,
-        "cpu": "x86_64",
-        "counters": system or System(),
-        "python": "3.11.7",
-        "paths": (str(root / "site"),),
-        "loaded": (),
-        "seen": {},
-        "gpus": lambda: (driver, tuple(gpus), "" if gpus else no_gpu),
-        "wait": lambda _: None,
-    }
-    return machine(Surroundings(**scripted | around))
+    counters, seen = system or System(), {} if seen is None else seen
+    python = types.SimpleNamespace(
+        path=[str(root / "site")], modules=dict.fromkeys(loaded)
+    )
+    says = {"system": "Linux", "processor": "x86_64"} | (calls_itself or {})
+    answers = {name: mock.Mock(return_value=answer) for name, answer in says.items()}
+    told = driver, tuple(gpus), "" if gpus else no_gpu
+    with (
+        mock.patch.multiple(collect, psutil=counters, sys=python, _SEEN=seen),
+        mock.patch.multiple(load, psutil=counters, WINDOW_S=0.0),
+        mock.patch.object(environment, "own_names", return_value=names),
+        mock.patch.object(nvml, "gpus", return_value=told),
+        mock.patch.multiple(platform, **answers),
+        mock.patch.dict(os.environ, variables or {}, clear=True),
+    ):
+        return collect.machine(root)
 
 
 class System:
@@ -247,23 +237,17 @@ class System:
         return Times(busy, 100 + self.looks * self.cores - busy)
 
     def process_iter(self, _):
-        others = {number: kind for number, kind in enumerate(self.programs.items(), 2)}
         yield program(os.getpid(), "python", 1, self.looks * self.mine)
-        for number, (name, cores) in others.items():
+        for number, (name, cores) in enumerate(self.programs.items(), 2):
             yield program(number, name, 1, self.looks * cores)
 
 
-def program(pid, name, parent, seconds, started=5.0):
+def program(pid, name, parent, seconds):
     """A program as psutil tells of it; None for seconds that are refused."""
     times = None if seconds is None else (seconds, 0.0, 99.0, 99.0)
-    info = {"name": name, "ppid": parent, "cpu_times": times, "create_time": started}
+    info = {"name": name, "ppid": parent, "cpu_times": times, "create_time": 5.0}
     return types.SimpleNamespace(pid=pid, info=info)
 
 
-class Times(tuple):
-    """Seconds of all cores, as psutil gives them."""
-
-    def __new__(cls, user, idle, **more):
-        made = super().__new__(cls, (user, idle, *more.values()))
-        vars(made).update(idle=idle, **more)
-        return made
+# Seconds of all cores, as psutil gives them.
+Times = namedtuple("Times", "user idle guest iowait steal", defaults=(0, 0, 0))

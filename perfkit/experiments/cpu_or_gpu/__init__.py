@@ -11,11 +11,9 @@ import functools
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import psutil
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
@@ -129,7 +127,7 @@ class CpuOrGpu(Experiment):
         without_gpus()
         yield Note(meaning.CORES, benchmark.granted())
         off = os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0"
-        here = processor(Path("/"), psutil)
+        here = processor()
         yield Note(meaning.HELD_BACK, off and here.uses_onednn)
         if self.yours != _NONE:
             flops = trainings.flops_of(self.yours, self.batch)

@@ -8,8 +8,6 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from perfkit import units
 from perfkit.machine.collect import processor
 from perfkit.machine.limits import text_of
@@ -87,7 +85,7 @@ def hardware(
         gpu: What the driver says of it.
     """
     text = text_of(root / "proc/cpuinfo")
-    found = processor(root, psutil)
+    found = processor(root)
     known = {
         "the highest clock that the system states": found.frequency_max or 0.0,
         "the clock that a chain of additions showed": clock or 0.0,

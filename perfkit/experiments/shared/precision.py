@@ -4,7 +4,6 @@ import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.shared.benchmark import without_gpus
@@ -190,9 +189,7 @@ def of(machine: Machine) -> Hardware:
 @functools.cache
 def here() -> Hardware:
     """Read it from this machine, without TensorFlow."""
-    import psutil
-
-    known = processor(Path("/"), psutil).instructions
+    known = processor().instructions
     return _of(known, gpus()[1], os.environ)
 
 

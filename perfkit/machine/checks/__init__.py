@@ -6,7 +6,7 @@ has, and none where it does not apply: no battery, no word about it.
 
 from collections.abc import Callable, Iterator
 
-from perfkit.machine.checks import base, hardware, software
+from perfkit.machine.checks import hardware, software
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
@@ -16,12 +16,14 @@ Rule = Callable[[Machine], Iterator[Check]]
 RULES: tuple[Rule, ...] = (
     *software.DRIVER,
     *software.TENSORFLOW,
-    *software.LIBRARIES,
-    *hardware.GPU_CHOICE,
+    software.unseen_libraries,
+    software.old_cudnn,
+    hardware.hidden,
+    hardware.kernels,
     *software.START,
     *hardware.GPU_SPEED,
     *hardware.PROCESSOR,
-    *software.SETTINGS,
+    software.late,
 )
 # What cannot be so where a GPU was seen to compute: a newer part came from elsewhere.
 _REFUTED = ("driver-too-old", "wrong-cudnn")
@@ -30,7 +32,9 @@ _REFUTED = ("driver-too-old", "wrong-cudnn")
 def checks(machine: Machine) -> tuple[Check, ...]:
     """What can be said of this machine: what costs most first, what is well last."""
     found = [check for rule in RULES for check in rule(machine)]
-    if base.gpu_computes(machine):
+    proofs = machine.start.proofs if machine.start else ()
+    on_gpu = [proof for proof in proofs if proof.device.startswith("GPU")]
+    if on_gpu and all(p.ran_on == p.device and not p.problem for p in on_gpu):
         found = [check for check in found if check.id not in _REFUTED]
     found.sort(key=lambda check: (check.status == "ok", -check.cost))
     if found[0].status == "fail" and found[0].id != software.UNSEEN:

@@ -126,27 +126,6 @@ def statements() -> dict[str, Any]:
 Kernels = Literal["native", "partly native", "compiled", "none"]
 
 
-# The cuDNN that TensorFlow was built with, by the first two numbers of its version.
-_CUDNN = {"2.16": "8.9", "2.17": "8.9", "2.18": "9.3", "2.19": "9.3", "2.20": "9.3"}
-_CUDNN |= {"2.21": "9.3"}
-# The oldest driver that runs programs of a CUDA version, by system.
-_DRIVERS = {
-    "11": {"linux": "450.80.02"},
-    "12": {"linux": "525.60.13", "wsl2": "528.33"},
-    "13": {"linux": "580"},
-}
-
-
-def cudnn_of(tensorflow: str) -> str | None:
-    """The cuDNN that a version such as ``"2.21.0"`` was built with; None if unknown."""
-    return _CUDNN.get(minor(tensorflow))
-
-
-def lowest_driver(cuda: str, system: str) -> str | None:
-    """The oldest driver that runs programs made for a CUDA version; None if unknown."""
-    return _DRIVERS.get(cuda.split(".")[0], {}).get(system)
-
-
 def kernels(held: tuple[str, ...], card: str) -> Kernels:
     """How a card gets its kernels from a build.
 
@@ -222,16 +201,13 @@ def without_gpu(machine: Machine) -> str:
 
 def cuda_libraries(machine: Machine) -> str | None:
     """The version of the CUDA libraries that pip installed: somebody wants a GPU."""
-    return _of_package(machine, "nvidia-cuda-runtime")
+    return nvidia_package(machine, "cuda-runtime")
 
 
-def cudnn(machine: Machine) -> str | None:
-    """The version of the cuDNN that pip installed."""
-    return _of_package(machine, "nvidia-cudnn")
-
-
-def _of_package(machine: Machine, begins: str) -> str | None:
-    return next((v for n, v in machine.versions.items() if n.startswith(begins)), None)
+def nvidia_package(machine: Machine, library: str) -> str | None:
+    """The version of one of NVIDIA's libraries that pip installed."""
+    name = f"nvidia-{library}"
+    return next((v for n, v in machine.versions.items() if n.startswith(name)), None)
 
 
 def visible(machine: Machine) -> tuple[int, ...]:
@@ -248,28 +224,15 @@ def seen(machine: Machine) -> Iterator[tuple[str, str, Gpu]]:
         yield str(index), f"GPU {index} ({gpu.name})" if several else gpu.name, gpu
 
 
-def gpu_computes(machine: Machine) -> bool:
-    """Whether TensorFlow was seen to compute on every GPU that it found."""
-    proofs = machine.start.proofs if machine.start else ()
-    on_gpu = [proof for proof in proofs if proof.device.startswith("GPU")]
-    return bool(on_gpu) and all(
-        not proof.problem and proof.ran_on == proof.device for proof in on_gpu
-    )
-
-
 def install(machine: Machine) -> str:
     """The command that installs TensorFlow as this machine can use it."""
     version = tensorflow(machine) or ""
     with_gpu = machine.gpus and platform(machine) in ("linux", "container", "wsl2")
-    if with_gpu and is_aarch64(machine):
+    instructions = machine.processor.instructions if machine.processor else None
+    # Of Arm, in 64 bits.
+    if with_gpu and "asimd" in (instructions or ()):
         return str(statements()["words"]["nvidia_container"])
     # A version of another maker, or of one night, is not among pip's.
     pin = f"=={version}" if re.fullmatch(r"\d+\.\d+\.\d+", version) else ""
     name = "tensorflow[and-cuda]" if with_gpu else "tensorflow"
     return f'python -m pip install "{name}{pin}"'
-
-
-def is_aarch64(machine: Machine) -> bool:
-    """Whether its processor is one of 64-bit Arm."""
-    known = machine.processor.instructions if machine.processor else None
-    return "asimd" in (known or ())

@@ -95,9 +95,6 @@ def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
     return reason, Words(machine)["newer_driver"]
 
 
-GPU_CHOICE = (hidden, kernels)
-
-
 # What every healthy card meets under full load: it was designed to.
 _BY_DESIGN = ("power limit reached", "board limit", "voltage limit")
 

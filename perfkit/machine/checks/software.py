@@ -57,13 +57,21 @@ def wsl1(machine: Machine) -> Iterator[Check]:
             yield say(machine, "wsl-1", evidence)
 
 
+# The oldest driver that runs programs of a CUDA version, by system.
+_DRIVERS = {
+    "11": {"linux": "450.80.02"},
+    "12": {"linux": "525.60.13", "wsl2": "528.33"},
+    "13": {"linux": "580"},
+}
+
+
 def too_old(machine: Machine) -> Iterator[Check]:
     """Programs made for a CUDA version need a driver that is new enough."""
     cuda = base.built_for(machine)
     own = machine.driver.version if machine.driver else None
     version = own or next((gpu.driver for gpu in machine.gpus if gpu.driver), None)
     system = "wsl2" if base.platform(machine) == "wsl2" else "linux"
-    lowest = base.lowest_driver(cuda, system) if cuda else None
+    lowest = _DRIVERS.get((cuda or "").split(".")[0], {}).get(system)
     if not machine.gpus or lowest is None or version is None:
         return
     evidence = f"The driver is {version}; CUDA {cuda} needs {lowest} or newer."
@@ -161,10 +169,15 @@ def unseen_libraries(machine: Machine) -> Iterator[Check]:
         yield fine("unseen-libraries", "The CUDA libraries are there", evidence)
 
 
+# The cuDNN that TensorFlow was built with, by the first two numbers of its version.
+_CUDNN = {"2.16": "8.9", "2.17": "8.9", "2.18": "9.3", "2.19": "9.3", "2.20": "9.3"}
+_CUDNN |= {"2.21": "9.3"}
+
+
 def old_cudnn(machine: Machine) -> Iterator[Check]:
     """A cuDNN older than the one TensorFlow was built with is refused by it."""
     version, cuda = base.tensorflow(machine), base.built_for(machine)
-    built_with = base.cudnn_of(version) if version else None
+    built_with = _CUDNN.get(base.minor(version or ""))
     name = f"nvidia-cudnn-cu{(cuda or '').split('.')[0]}"
     if not machine.gpus or not built_with or name not in machine.versions:
         return
@@ -177,18 +190,12 @@ def old_cudnn(machine: Machine) -> Iterator[Check]:
         yield say(machine, "wrong-cudnn", evidence)
 
 
-LIBRARIES = (unseen_libraries, old_cudnn)
-
-
 def late(machine: Machine) -> Iterator[Check]:
     """A variable that is set after TensorFlow was loaded does nothing."""
     names = machine.software.set_late if machine.software else ()
     if names:
         evidence = f"Set too late: {', '.join(names)}."
         yield say(machine, "set-too-late", evidence, name=names[0])
-
-
-SETTINGS = (late,)
 
 
 UNSEEN = "unseen-gpu"

@@ -82,12 +82,15 @@ def started(
     names = environment.own_names()
     told = list(_told(ended.told))
     facts = {name: value for message in told for name, value in message.items()}
-    proofs = (message["proof"] for message in told if "proof" in message)
+    proofs = [message["proof"] for message in told if "proof" in message]
     return Start(
         seconds=facts.get("seconds"),
         said=said(ended.log, names),
         devices=tuple(facts.get("devices", ())),
-        proofs=tuple(_proof(proof, names) for proof in proofs),
+        proofs=tuple(
+            Proof(**proof | {"problem": _sentence(proof["problem"], names)})
+            for proof in proofs
+        ),
         problem=_problem(ended, facts, names, limit),
     )
 
@@ -101,10 +104,6 @@ def _told(text: str) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(message, dict):
             yield message
-
-
-def _proof(proof: dict[str, Any], names: tuple[str, ...]) -> Proof:
-    return Proof(**proof | {"problem": _sentence(proof["problem"], names)})
 
 
 def _problem(
@@ -263,14 +262,20 @@ def said(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
     A line that differs from an earlier one in its numbers alone is left out, and so
     are unexplained lines beyond the twentieth. The names are left out.
     """
-    known = dict[str, Said]()
+    lines = dict[str, Said]()
+    room = {"unexplained": _MOST_UNEXPLAINED, "explained": _MOST_EXPLAINED}
     hidden = tuple(names)
-    for message in _messages(log):
-        one = _said(message, hidden)
-        key = _NUMBER.sub("#", one.line)
-        if key not in known and _has_room(tuple(known.values()), one):
-            known[key] = one
-    return tuple(known.values())
+    # One that goes on is one more line.
+    for text in _ESCAPE.sub("", log).splitlines():
+        if not (message := _HEAD.sub("", text).strip()):
+            continue
+        line = _said(message, hidden)
+        key = _NUMBER.sub("#", line.line)
+        kind = line.weight if line.weight == "unexplained" else "explained"
+        if key not in lines and room[kind]:
+            lines[key] = line
+            room[kind] -= 1
+    return tuple(lines.values())
 
 
 def unlogged(output: str) -> str:
@@ -281,13 +286,6 @@ def unlogged(output: str) -> str:
     )
 
 
-def _messages(log: str) -> Iterator[str]:
-    """The log's lines without their heads; one that goes on is one more line."""
-    for line in _ESCAPE.sub("", log).splitlines():
-        if message := _HEAD.sub("", line).strip():
-            yield message
-
-
 def _said(message: str, names: tuple[str, ...]) -> Said:
     # It is looked up as it was said: a user's name may be a word of the message.
     pattern = explained(message)
@@ -296,9 +294,3 @@ def _said(message: str, names: tuple[str, ...]) -> Said:
     if pattern is None:
         return Said(line=line, meaning="", weight="unexplained")
     return Said(line=line, meaning=pattern.meaning, weight=pattern.weight)
-
-
-def _has_room(known: tuple[Said, ...], one: Said) -> bool:
-    unexplained = one.weight == "unexplained"
-    most = _MOST_UNEXPLAINED if unexplained else _MOST_EXPLAINED
-    return sum((s.weight == "unexplained") == unexplained for s in known) < most

@@ -75,13 +75,9 @@ def _watch(tf: ModuleType, tell: Any) -> None:
     _prove(tf, names, tell)
     # Last: XLA ends the process where it is given a flag that it does not know.
     tell(doing=COMPILING)
-    _compile(tf)
-    tell(compiled=True)
-
-
-def _compile(tf: ModuleType) -> None:
     double = tf.function(lambda number: number + number, jit_compile=True)
     double(tf.constant(1.0)).numpy()
+    tell(compiled=True)
 
 
 def _prove(tf: ModuleType, devices: list[str], tell: Any) -> None:

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.machine.checks import base
+from perfkit.machine.checks import base, software
 from perfkit.machine.record import Processor
 from tests.machine.checks.computers import changed, workstation
 
 
 def test_the_cudnn_of_the_tensorflow_that_is_installed_here_is_known():
-    assert base.cudnn_of(importlib.metadata.version("tensorflow"))
+    here = {"tensorflow": importlib.metadata.version("tensorflow")}
+    machine = changed(workstation(), versions=here | {"nvidia-cudnn-cu12": "1.0"})
+    assert [check.id for check in software.old_cudnn(machine)] == ["wrong-cudnn"]
 
 
 @pytest.mark.parametrize(

@@ -9,81 +9,16 @@ import pytest
 
 from perfkit.machine.checks import checks
 from perfkit.machine.load import observed
-from perfkit.machine.record import Driver, Holder, Machine, Said, Start
+from perfkit.machine.record import Driver, Said, Start
 from perfkit.machine.starting import said
 from tests.machine import trees
 from tests.machine.checks import computers
-from tests.machine.checks.computers import (
-    GB,
-    card,
-    changed,
-    proved,
-    started,
-    with_card,
-)
+from tests.machine.checks.computers import card, changed, proved, started
 from tests.machine.trees import CPU, System, computer, container, scaling
 
 ORDER = {"fail": 0, "warn": 0, "unknown": 0, "ok": 1}
 WITH, WITHOUT = computers.workstation(), computers.without_card()
-
-
-def fatal(line):
-    return Said(line=line, meaning="So.", weight="fatal")
-
-
-def computing(place, said=(), **facts):
-    """A start in which one computation ends otherwise; the third is the GPU's first."""
-    start = started("GPU:0", said=said)
-    proofs = list(start.proofs)
-    proofs[place] = replace(proofs[place], **facts)
-    return replace(start, proofs=tuple(proofs))
-
-
-def broken(problem, *said):
-    return computing(2, said, problem=problem, ran_on="", error=None)
-
-
-OLD_DRIVER = changed(
-    WITH,
-    driver=Driver(version="470.256.02", cuda="11.4"),
-    start=started(said=(computers.NO_DRIVER,)),
-)
-OLD_CUDNN = changed(
-    WITH,
-    versions={"nvidia-cudnn-cu12": "9.1.0.70"},
-    start=broken("No DNN in stream executor."),
-)
-TOO_NEW = Said(
-    line="TensorFlow was not built with CUDA kernel binaries compatible with compute "
-    "capability 12.0.",
-    meaning="This GPU is newer than this TensorFlow.",
-    weight="matters",
-)
-# What no files and no driver's script can show; the rest is ``FAULTY``.
-ILL = (
-    (OLD_DRIVER, "driver-too-old", "sudo ubuntu-drivers install"),
-    (OLD_CUDNN, "wrong-cudnn", "tensorflow[and-cuda]==2.21.0"),
-    (changed(with_card(WITH, compute_capability="5.2"), start=started(said=())),
-     "dropped-kernels", "tensorflow[and-cuda]<2.17"),
-    (changed(with_card(WITH, compute_capability="12.0"),
-     start=started("GPU:0", said=(TOO_NEW,))), "compiled-kernels",
-     "CUDA_CACHE_MAXSIZE=4294967296"),
-    (changed(with_card(WITH, compute_capability="9.0"),
-     driver=Driver(version="535.183.01", cuda="12.2")), "uncompiled-kernels",
-     "sudo ubuntu-drivers install"),
-    # All of the memory is taken, so TensorFlow fails on the card.
-    (changed(with_card(WITH, holders=(Holder(program="python", memory=15 * GB),)),
-     start=broken("Out of memory.", fatal("ran out of memory"))), "shared-gpu",
-     "nvidia-smi -i 0"),
-    (changed(WITH, software={"platform": "wsl2"},
-     disk={"filesystem": "9p", "windows": True}), "windows-drive", "cp -r"),
-    (changed(WITH, start=computing(3, error=0.4)), "wrong-on-gpu", "overclocking"),
-    (changed(WITH, start=computing(2, ran_on="CPU:0")), "passed-on", "pip install"),
-    (changed(WITHOUT, start=replace(started(), devices=(), proofs=(),
-     problem="TensorFlow's process was ended by SIGILL while importing.")), "no-start",
-     "pip install"),
-)  # fmt: skip
-SCREEN = card("GT 1030", compute_capability="6.1")
+SMALL = Said(line="TF_MIN_GPU_MULTIPROCESSOR_COUNT", meaning="So.", weight="fatal")
 WELL = {
     "one of eight cards is chosen": changed(
         computers.workstation(*[card()] * 8),
@@ -104,22 +39,12 @@ WELL = {
         start=started(said=(computers.NO_DRIVER,)),
     ),
     "a small card for the screen is left out": changed(
-        computers.workstation(computers.looked_at(card()), SCREEN),
-        start=started("GPU:0", said=(fatal("TF_MIN_GPU_MULTIPROCESSOR_COUNT"),)),
+        computers.workstation(
+            computers.looked_at(card()), card("GT 1030", compute_capability="6.1")
+        ),
+        start=started("GPU:0", said=(SMALL,)),
     ),
 }
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A machine as a record, for those that are ``Scripted``."""
-
-    machine: Machine
-    name: str
-    remedy: str = ""
-
-    def read(self, *_):
-        return checks(self.machine)
 
 
 # A computer with a card in it.
@@ -136,7 +61,7 @@ class Scripted:
         files: Of ``proc`` and ``sys``.
         card: The driver's script; "" where there is no driver.
         remedy: A piece of what must be told to type.
-        log: What TensorFlow logs as it starts; None where it is not started.
+        log: What TensorFlow logs as it starts; "" where it is not started.
         more: What ``trees.described`` takes besides.
     """
 
@@ -144,7 +69,7 @@ class Scripted:
     files: dict = field(default_factory=computer)
     card: str = ""
     remedy: str = ""
-    log: str | None = None
+    log: str = ""
     more: dict = field(default_factory=dict)
 
     def read(self, root, driver_says):
@@ -152,21 +77,15 @@ class Scripted:
         driver, gpus, why = driver_says.get(self.card, (None, (), trees.NO_DRIVER))
         told = {"driver": driver, "gpus": gpus, "no_gpu": why}
         machine = trees.described(root, self.files, **told | self.more)
-        if self.log is None:
-            return checks(machine)
         start = Start(devices=("CPU:0",), said=said(self.log), proofs=proved("CPU:0"))
-        return checks(replace(machine, start=start))
-
-
-def with_variables(**variables):
-    return {"variables": variables}
+        return replace(machine, start=start) if self.log else machine
 
 
 HEALTHY = (
     Scripted("a card at work in a data centre", TOWER, "data_centre"),
     Scripted("two Hoppers at rest", TOWER, "hopper"),
     Scripted("an Ampere in a container with all it may want",
-     TOWER | container() | trees.quota_v2(8, 32, used=3), "ampere"),
+     TOWER | container() | trees.quota(8, 32, used=3), "ampere"),
     Scripted("a gaming card whose link sleeps", TOWER, "idle_link"),
     Scripted("a gaming card at work", TOWER, "gaming"),
     Scripted("a small card for the screen beside a large one", TOWER, "two_unlike"),
@@ -177,8 +96,8 @@ HEALTHY = (
      computer(cores=64) | scaling(governor="performance"),
      log="I0000 00:00:1 1 x.cc:31] Could not find cuda drivers on your machine, GPU "
      "will not be used.", more={"system": System(cores=64, gigabytes=256)}),
-    Scripted("a Mac", {}, more={"kind": "Darwin", "calls_itself": "macOS 15.1",
-     "packages": PROCESSOR_BUILD}),
+    Scripted("a Mac", {}, more={"packages": PROCESSOR_BUILD,
+     "calls_itself": {"system": "Darwin", "mac_ver": ("15.1", (), "")}}),
 )  # fmt: skip
 
 FAULTY = (
@@ -209,7 +128,7 @@ FAULTY = (
      more={"packages": trees.tensorflow() | trees.package("nvidia-cudnn-cu12",
      "9.1.0.70")}),
     Scripted("hidden-gpu", TOWER, "idle_link", "unset CUDA_VISIBLE_DEVICES",
-     more=with_variables(CUDA_VISIBLE_DEVICES="-1")),
+     more={"variables": {"CUDA_VISIBLE_DEVICES": "-1"}}),
     Scripted("wsl-1", computer(release=trees.WSL1), remedy="wsl --set-version"),
     Scripted("slow-link", TOWER, "gaming_x8", "BIOS"),
     Scripted("throttled", TOWER, "laptop_throttled", "nvidia-smi -i 0 -q"),
@@ -217,10 +136,8 @@ FAULTY = (
     Scripted("fatal-start-log", TOWER, "idle_link", "sudo reboot",
      log="E0000 00:00:1 1 cuda_driver.cc:1] failed call to cuInit: INTERNAL: "
      "CUDA error: Failed call to cuInit: CUDA_ERROR_UNKNOWN"),
-    Scripted("few-cores", TOWER | container() | trees.quota_v2(2, 32, used=3),
+    Scripted("few-cores", TOWER | container() | trees.quota(2, 32, used=3),
      "ampere", "docker update --cpus 8"),
-    Scripted("few-cores", computer() | trees.quota_v1(1.5, 32, used=3),
-     remedy="docker update --cpus 8"),
     Scripted("few-cores",
      computer() | {"proc/self/status": "Cpus_allowed_list:\t0-1\n"},
      remedy="taskset -cp 0-7"),
@@ -228,7 +145,7 @@ FAULTY = (
      more={"system": System(on_battery=True)}),
     Scripted("saving-power", computer() | scaling(driver="acpi-cpufreq"),
      remedy="sudo cpupower frequency-set -g performance"),
-    Scripted("little-memory", computer() | container() | trees.quota_v2(8, 2),
+    Scripted("little-memory", computer() | container() | trees.quota(8, 2),
      remedy="docker update --memory"),
     Scripted("little-memory-left", computer(), remedy="top -o %MEM",
      more={"system": System(free=1)}),
@@ -254,49 +171,51 @@ def check_all(found):
             assert all((check.title, check.why, check.remedy))
 
 
-by_name = {"ids": lambda machine: machine.name}
-RECORDED = [Recorded(machine, name) for name, machine in WELL.items()]
+HEALTHY_IDS = [*WELL, *(machine.name for machine in HEALTHY)]
 
 
-@pytest.mark.parametrize("machine", [*RECORDED, *HEALTHY], **by_name)
+@pytest.mark.parametrize("machine", [*WELL.values(), *HEALTHY], ids=HEALTHY_IDS)
 def test_nothing_is_said_against_a_healthy_machine(machine, tmp_path, described):
-    found = machine.read(tmp_path, described)
+    if isinstance(machine, Scripted):
+        machine = machine.read(tmp_path, described)
+    found = checks(machine)
     statuses = {check.status for check in found}
     assert "ok" in statuses
     assert statuses <= {"ok", "unknown"}
     check_all(found)
 
 
-RECORDED_ILL = [Recorded(*row) for row in ILL]
-
-
-@pytest.mark.parametrize("machine", [*RECORDED_ILL, *FAULTY], **by_name)
+@pytest.mark.parametrize("machine", FAULTY, ids=lambda machine: machine.name)
 def test_what_was_planted_is_named_first_with_what_to_type(
     machine, tmp_path, described
 ):
-    found = machine.read(tmp_path, described)
+    found = checks(machine.read(tmp_path, described))
     assert found[0].id == machine.name
     assert found[0].status in ("warn", "fail")
     assert machine.remedy in found[0].remedy
     check_all(found)
 
 
-@pytest.mark.parametrize("machine", [OLD_DRIVER, OLD_CUDNN])
-def test_a_gpu_that_computes_refutes_that_it_cannot(machine):
-    working = changed(machine, start=started("GPU:0"))
-    assert [c.id for c in checks(working) if c.status == "fail"] == []
+OLD_DRIVER = changed(WITH, driver=Driver(version="470.256.02", cuda="11.4"))
+OLD_CUDNN = changed(WITH, versions={"nvidia-cudnn-cu12": "9.1.0.70"})
 
 
-def test_a_gpu_that_leaves_its_work_to_the_processor_refutes_nothing():
+@pytest.mark.parametrize(
+    ("machine", "rule"), [(OLD_DRIVER, "driver-too-old"), (OLD_CUDNN, "wrong-cudnn")]
+)
+def test_a_gpu_that_computes_refutes_that_it_cannot(machine, rule):
     start = started("GPU:0")
+    assert "fail" not in {c.status for c in checks(changed(machine, start=start))}
+    # One that leaves its work to the processor refutes nothing.
     passed_on = tuple(replace(proof, ran_on="CPU:0") for proof in start.proofs)
-    machine = changed(OLD_DRIVER, start=replace(start, proofs=passed_on))
-    assert checks(machine)[0].id == "driver-too-old"
+    idle = changed(machine, start=replace(start, proofs=passed_on))
+    assert checks(idle)[0].id == rule
 
 
 def test_what_a_machine_says_is_shown_as_it_is_whatever_is_in_it():
-    odd = {"tensorflow": "2.{x}.{0}"}
-    machine = changed(OLD_CUDNN, versions=odd, software={"build": "cpu"})
+    machine = changed(
+        WITH, versions={"tensorflow": "2.{x}.{0}"}, software={"build": "cpu"}
+    )
     (found,) = (c for c in checks(machine) if c.id == "cpu-only-build")
     assert "2.{x}.{0} has no CUDA" in found.evidence
     # No such version is among those of pip.
