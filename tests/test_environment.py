@@ -37,14 +37,21 @@ COMES_WITH = {
 
 def entries(lock):
     """Each package of a lock, by name: its version and its hashes."""
-    text = (ROOT / "locks" / f"{lock}.txt").read_text()
-    found = re.findall(
-        r"^([\w.-]+)==([^\s;]+)((?:[^\n]*\\\n)*[^\n]*)", text, re.MULTILINE
+    packages = re.findall(
+        r"^([\w.-]+)==([^\s;]+)((?:[^\n]*\\\n)*[^\n]*)", text(lock), re.MULTILINE
     )
     return {
         name: (version, frozenset(re.findall(r"sha256:[0-9a-f]{64}", rest)))
-        for name, version, rest in found
+        for name, version, rest in packages
     }
+
+
+def versions(lock):
+    return {name: version for name, (version, _) in entries(lock).items()}
+
+
+def text(lock):
+    return (ROOT / "locks" / f"{lock}.txt").read_text()
 
 
 def requirements(lines):
@@ -59,12 +66,9 @@ def named(requirement):
 def test_every_package_of_a_lock_has_hashes_and_no_place_to_download_from(lock):
     assert entries(lock)
     assert all(hashes for _, hashes in entries(lock).values())
-    text = (ROOT / "locks" / f"{lock}.txt").read_text()
-    packages = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
-    outside = re.compile(
-        r"[a-z0-9._-]+==\S+( ; .+?)?( \\)?|    --hash=sha256:\w+( \\)?"
-    )
-    assert [line for line in packages if not outside.fullmatch(line)] == []
+    lines = (line for line in text(lock).splitlines() if line.lstrip()[:1] != "#")
+    sound = r"[a-z0-9._-]+==\S+( ; .+?)?( \\)?|    --hash=sha256:\w+( \\)?"
+    assert [line for line in lines if not re.fullmatch(sound, line)] == []
 
 
 @pytest.mark.parametrize(
@@ -80,9 +84,8 @@ def test_every_package_of_a_lock_has_hashes_and_no_place_to_download_from(lock):
     ],
 )  # fmt: skip
 def test_a_lock_holds_every_direct_dependency_as_the_project_wants_it(lock, wanted):
-    have = {name: version for name, (version, _) in entries(lock).items()}
+    have = versions(lock)
     for one in requirements(wanted):
-        assert named(one) in have
         assert have[named(one)] in one.specifier, one
 
 
@@ -93,28 +96,15 @@ def test_the_gpu_lock_is_the_cpu_lock_and_nvidias_libraries():
     assert {"nvidia-cudnn-cu12", "nvidia-cublas-cu12"} <= more
     assert all(name.startswith("nvidia-") for name in more)
     # The slim lock is the cpu lock with another tensorflow.
-    cpu, slim = (
-        {name: version for name, (version, _) in entries(lock).items()}
-        for lock in ("cpu", "slim")
-    )
+    cpu, slim, tests = versions("cpu"), versions("slim"), entries("test")
     assert slim.pop("tensorflow-cpu") == cpu["tensorflow"]
     assert slim == cpu
     # The tests need no other version than the lab.
-    environment, tests = entries("gpu"), entries("test")
-    shared = environment.keys() & tests.keys()
+    shared = gpu.keys() & tests.keys()
     assert shared
-    assert all(environment[name] == tests[name] for name in shared)
+    assert all(gpu[name] == tests[name] for name in shared)
     # An extra of our own is tested.
     assert {*EXTRAS["fleet"], *EXTRAS["profile"]} <= set(GROUPS["test"])
-
-
-def test_the_private_uv_is_one_that_set_up_can_use():
-    ((version, _),) = entries("uv").values()
-    assert tuple(map(int, version.split(".")[:2])) >= start.OLDEST_UV
-    # Start takes the pythons that the project names.
-    allowed = SpecifierSet(PROJECT["requires-python"])
-    taken = [(3, minor) for minor in range(8, 20) if f"3.{minor}.1" in allowed]
-    assert (taken[0], taken[-1]) == (start.OLDEST, start.NEWEST)
 
 
 def conda(path):
@@ -124,30 +114,30 @@ def conda(path):
     return {part for part in parts if isinstance(part, str)}, pip
 
 
-def test_condas_environment_is_the_cpu_lock_on_a_python_that_is_allowed():
-    packages, pip = conda("environment.yml")
-    assert packages == {"python=3.11", "pip"}
-    assert pip == ["-r locks/cpu.txt"]
-    assert "3.11" in SpecifierSet(PROJECT["requires-python"])
-    # Binders environment is condas and its lab has the settings of ours.
-    packages, pip = conda("binder/environment.yml")
-    assert packages == conda("environment.yml")[0]
-    assert pip == []
+def test_whatever_makes_the_environment_takes_the_pythons_that_are_allowed():
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    taken = [(3, minor) for minor in range(8, 20) if f"3.{minor}.1" in allowed]
+    assert (taken[0], taken[-1]) == (start.OLDEST, start.NEWEST)
+    ((version, _),) = entries("uv").values()
+    assert tuple(map(int, version.split(".")[:2])) >= start.OLDEST_UV
+    # That of conda is the cpu lock; Binder's has the settings of our lab besides.
+    packages = {"python=3.11", "pip"}
+    assert "3.11" in allowed
+    assert conda("environment.yml") == (packages, ["-r locks/cpu.txt"])
+    assert conda("binder/environment.yml") == (packages, [])
     script = (ROOT / "binder" / "postBuild").read_text()
     assert "--require-hashes -r locks/cpu.txt\n" in script
     assert "set -euo pipefail" in script
-    named = re.findall(r"perfkit/lab/settings/(\w+\.json)", script)
-    assert set(named) == {"overrides.json", "page_config.json"}
-    assert all((ROOT / "perfkit/lab/settings" / name).exists() for name in named)
+    settings = set(re.findall(r"perfkit/lab/settings/(\w+\.json)", script))
+    assert settings == {"overrides.json", "page_config.json"}
+    assert all((ROOT / "perfkit/lab/settings" / name).exists() for name in settings)
 
 
 @pytest.mark.parametrize("script", ["binder/postBuild", ".ci/run", "locks/remake"])
 def test_a_script_can_be_run_and_is_sound(script):
     assert (ROOT / script).stat().st_mode & 0o111 == 0o111
     subprocess.run(["bash", "-n", ROOT / script], check=True)
-
-
-def test_ci_runs_the_command_of_the_readme():
+    # CI runs the command of the README.
     command = "python3 start.py test"
     assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == f"exec {command}"
     assert command in (ROOT / "README.md").read_text()
@@ -199,35 +189,21 @@ def test_what_comes_with_a_package_is_required_by_it(module):
     assert {canonicalize_name(owner) for owner in owners_of()[module]} & declared(needs)
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """What ``pip install .`` builds and installs, built with what is here."""
-    out = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", out]
+def test_the_wheel_holds_the_package_and_what_the_project_declares(tmp_path):
+    # What `pip install .` builds and installs, built with what is here.
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (path,) = out.glob("perfkit-*.whl")
-    with zipfile.ZipFile(path) as opened:
-        yield opened
-
-
-def metadata(wheel, name):
-    (path,) = (n for n in wheel.namelist() if n.endswith(f".dist-info/{name}"))
-    return wheel.read(path).decode()
-
-
-def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(next(tmp_path.glob("perfkit-*.whl"))) as wheel:
+        texts = {name: wheel.read(name) for name in wheel.namelist()}
     files = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "perfkit").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert packed == files
-
-
-def test_the_wheel_brings_the_command_and_requires_what_the_project_declares(wheel):
-    assert "perfkit = perfkit.cli:main" in metadata(wheel, "entry_points.txt")
-    lines = re.findall(r"^Requires-Dist: (.+)$", metadata(wheel, "METADATA"), re.M)
+    about = {name.partition(".dist-info/")[2]: text for name, text in texts.items()}
+    assert {name for name in texts if ".dist-info/" not in name} == files
+    assert b"perfkit = perfkit.cli:main" in about["entry_points.txt"]
+    lines = re.findall(r"^Requires-Dist: (.+)$", about["METADATA"].decode(), re.M)
     found = requirements(lines)
     plain = {str(r) for r in found if r.marker is None}
     assert plain == {str(Requirement(d)) for d in PROJECT["dependencies"]}

@@ -26,8 +26,7 @@ FAKE_PIP = """
 import sys
 from pathlib import Path
 if "download" in sys.argv:
-    asked = Path(__file__).with_name("asked")
-    asked.write_text(" ".join(sys.argv[1:]))
+    Path(__file__).with_name("asked").write_text(" ".join(sys.argv[1:]))
     (Path(sys.argv[-1]) / "six-1.0-py3-none-any.whl").touch()
 """
 # What the fakes in tests/setup are made of.
@@ -42,44 +41,39 @@ class Checkout:
     """A folder as git makes it, and the machine around it."""
 
     def __init__(self, folder):
-        self.root = folder / "checkout"
-        self.machine = folder / "machine"
-        shutil.copytree(REPOSITORY / "locks", self.root / "locks")
-        for name in ("start.py", "pyproject.toml", ".gitignore"):
-            shutil.copy(REPOSITORY / name, self.root)
-        (self.root / "tests" / "browser").mkdir(parents=True)
-        shutil.copy(REPOSITORY / "tests" / "needs.py", self.root / "tests")
-        (self.root / "tests" / "charts").mkdir()
-        for module in ("perfkit", "pytest"):
-            (self.root / module).mkdir(parents=True)
-            (self.root / module / "__init__.py").touch()
-            (self.root / module / "__main__.py").write_text(LAB)
+        self.root, self.machine = folder / "checkout", folder / "machine"
         fakes = REPOSITORY / "tests" / "setup"
+        shutil.copytree(REPOSITORY / "locks", self.root / "locks")
         shutil.copytree(fakes / "playwright", self.root / "playwright")
         shutil.copytree(fakes / "machine", self.machine)
+        for name in ("perfkit", "pytest", "tests/browser", "tests/charts"):
+            (self.root / name).mkdir(parents=True)
+            (self.root / name / "__init__.py").touch()
+            (self.root / name / "__main__.py").write_text(LAB)
+        for name in ("start.py", "pyproject.toml", ".gitignore", "tests/needs.py"):
+            shutil.copy(REPOSITORY / name, self.root / name)
         for tool in TOOLS:
             (self.machine / tool).symlink_to(shutil.which(tool))
         self.has("chromium", "cc")
 
-    def _asking(self, arguments, variables):
-        mine = {
+    def begin(self, *arguments, **variables):
+        """Run start.py as a user does; what it says goes to stdout and stderr."""
+        env = {
             "PATH": str(self.machine),
             "HOME": str(self.machine),
             "PYTHONPATH": str(self.machine),
             "USER_OF_TEST": "1000",
             "PYTHON_OF_TEST": str(BASE_PYTHON),
         }
-        return [sys.executable, self.root / "start.py", *arguments], mine | variables
+        command = [sys.executable, self.root / "start.py", *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, env=env | variables, **pipes)
 
     def start(self, *arguments, **variables):
-        """Run start.py as a user does; what it says goes to stdout and stderr."""
-        command, env = self._asking(arguments, variables)
-        return subprocess.run(command, env=env, capture_output=True, text=True)
-
-    def begin(self, *arguments):
-        """The same, not waited for."""
-        command, env = self._asking(arguments, {})
-        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+        """The same, to its end."""
+        with self.begin(*arguments, **variables) as process:
+            out, err = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def asked(self):
         """What uv was asked since the last time, but for its version."""
@@ -157,23 +151,19 @@ def test_the_first_start_makes_the_environment_and_a_second_one_nothing(checkout
 
 def test_the_lab_starts_with_what_follows_the_dashes(checkout):
     result = checkout.start("--cpu", "--", "--no-browser")
-    said = f"lab ['lab', '--no-browser'] {checkout.root}/.venv"
     *_, told, last = result.stdout.splitlines()
-    assert last == said
+    assert last == f"lab ['lab', '--no-browser'] {checkout.root}/.venv"
     assert "press Shift+Enter" in told
-
-
-def test_the_libraries_of_the_gpu_build_are_found_before_others(checkout):
-    main = checkout.root / "perfkit" / "__main__.py"
-    main.write_text(SEARCHED)
-    result = checkout.start("--gpu")
-    assert result.stdout.splitlines()[-1] == "None"
+    # The libraries of the GPU build are found before others.
+    (checkout.root / "perfkit" / "__main__.py").write_text(SEARCHED)
+    assert checkout.start("--gpu").stdout.splitlines()[-1] == "None"
     packages = checkout.root / ".venv" / "lib" / "python3.12" / "site-packages"
-    for name in ("cusolver", "cublas"):
-        (packages / "nvidia" / name / "lib").mkdir(parents=True)
+    folders = [packages / "nvidia" / name / "lib" for name in ("cublas", "cusolver")]
+    for folder in reversed(folders):
+        folder.mkdir(parents=True)
     result = checkout.start("--gpu", LD_LIBRARY_PATH="/mine")
-    folders = [f"{packages}/nvidia/{name}/lib" for name in ("cublas", "cusolver")]
-    assert result.stdout.splitlines()[-1] == ":".join([*folders, "/mine"])
+    searched = ":".join([*map(str, folders), "/mine"])
+    assert result.stdout.splitlines()[-1] == searched
 
 
 def test_the_tests_need_their_own_lock_once(checkout):
@@ -184,9 +174,11 @@ def test_the_tests_need_their_own_lock_once(checkout):
     (packages,) = checkout.asked()
     assert packages.endswith("locks/test.txt")
     assert checkout.steps("test") == checkout.steps("setup") == []
+    # They begin at once where the machine has what they need.
+    assert checkout.called() == []
 
 
-def test_the_build_stays_and_the_cpu_build_takes_out_the_gpus(checkout):
+def test_the_build_stays_and_another_takes_the_place_of_what_it_cannot_use(checkout):
     assert checkout.steps("setup", "--gpu")[1].endswith("locks/gpu.txt")
     assert checkout.steps("setup") == []
     (checkout.root / ".venv/lib/python3/site-packages/nvidia").mkdir(parents=True)
@@ -195,9 +187,7 @@ def test_the_build_stays_and_the_cpu_build_takes_out_the_gpus(checkout):
     assert "nvidia-cudnn-cu12" in removing
     assert "nvidia-ml-py" not in removing
     assert "tensorflow" not in removing
-
-
-def test_between_the_slim_build_and_another_the_environment_is_made_anew(checkout):
+    # Between the slim build and another the environment is made anew.
     for build, steps in {
         "--slim": ["venv", "pip", "pip"],
         "--cpu": ["venv", "pip", "pip"],
@@ -221,23 +211,16 @@ SAID = {
 @pytest.mark.parametrize("said", SAID)
 @pytest.mark.fault("start.py", "full disk", sees="Free some space, then run it again.")
 @pytest.mark.fault("start.py", "fork failure", sees="Close programs, then run again.")
+@pytest.mark.fault("start.py", "SIGKILL", sees="The next start makes it anew.")
 def test_a_failing_download_is_one_sentence_and_the_next_run_goes_on(checkout, said):
     checkout.fails("install", said)
     assert_one_sentence(checkout.start("setup"), SAID[said])
-    checkout.works_again()
-    assert checkout.steps("setup")
-    assert (checkout.root / ".setup" / "log.txt").read_text().count(said) == 1
-
-
-@pytest.mark.fault("start.py", "SIGKILL", sees="The next start makes it anew.")
-def test_an_installation_that_was_broken_off_is_made_again(checkout):
-    checkout.fails("install", "error: killed")
-    checkout.start("setup")
     half = checkout.root / ".venv" / "lib" / "half a package"
     half.mkdir(parents=True)
     checkout.works_again()
-    checkout.start("setup")
+    assert checkout.steps("setup")
     assert not half.exists()
+    assert (checkout.root / ".setup" / "log.txt").read_text().count(said) == 1
 
 
 @pytest.mark.parametrize(
@@ -263,8 +246,7 @@ def test_a_second_start_waits_for_the_first(checkout):
         fcntl.flock(lock, fcntl.LOCK_EX)
         second = checkout.begin("setup", "--cpu")
         assert "Waiting for another set-up in this folder." in second.stdout.readline()
-    assert second.wait() == 0
-    second.stdout.close()
+    assert (second.communicate()[1], second.returncode) == ("", 0)
     assert verbs(checkout.asked()) == ["venv", "pip", "pip"]
 
 
@@ -291,18 +273,17 @@ def test_an_interrupt_while_an_old_environment_goes_is_made_up_for(
         raise KeyboardInterrupt
 
     venv, own = tmp_path / ".venv", tmp_path / ".setup"
-    monkeypatch.setattr(start, "VENV", venv)
-    monkeypatch.setattr(start, "OWN", own)
-    own.mkdir()
-    (venv / "lib").mkdir(parents=True)
+    for folder in (own, venv / "lib"):
+        folder.mkdir(parents=True)
     (venv / "made-by-start.py").touch()
+    for name, value in {"VENV": venv, "OWN": own, "run": Mock()}.items():
+        monkeypatch.setattr(start, name, value)
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", broken_off)
         with pytest.raises(KeyboardInterrupt):
             start.make_environment("uv", "cpu", whole=False)
     assert not venv.exists()
     assert capsys.readouterr().out == "Removing the old environment.\n"
-    monkeypatch.setattr(start, "run", Mock())
     assert start.make_environment("uv", "cpu", whole=False)
     assert list(own.iterdir()) == []
 
@@ -366,7 +347,9 @@ def test_pips_package_index_is_used_by_uv_too(monkeypatch):
 
 
 @pytest.mark.parametrize(("code", "build"), [(0, "gpu"), (9, "cpu"), (None, "cpu")])
-def test_the_gpu_build_is_chosen_where_a_driver_answers(monkeypatch, code, build):
+def test_the_gpu_build_is_chosen_where_a_driver_answers(
+    monkeypatch, tmp_path, code, build
+):
     driver = SimpleNamespace(nvmlInit_v2=lambda: code)
     missing = OSError("libnvidia-ml.so.1: cannot open shared object file")
     load = Mock(return_value=driver, side_effect=missing if code is None else None)
@@ -374,9 +357,7 @@ def test_the_gpu_build_is_chosen_where_a_driver_answers(monkeypatch, code, build
     monkeypatch.setattr(start, "usable", lambda: False)
     assert start.choose(None) == (build, {})
     assert start.choose("cpu")[0] == "cpu"
-
-
-def test_a_gpu_build_stays_without_asking_the_driver(monkeypatch, tmp_path):
+    # A GPU build stays without asking the driver.
     (tmp_path / "stamp").write_text(json.dumps({"build": "gpu", "asked": None}))
     monkeypatch.setattr(start, "STAMP", tmp_path / "stamp")
     monkeypatch.setattr(start, "usable", lambda: True)
@@ -410,12 +391,6 @@ def folder(checkout, tmp_path):
 
 def bundled(checkout, folder, *arguments):
     return checkout.start("--bundle", str(folder), *arguments, **checkout.with_pip)
-
-
-def with_uv(kind):
-    """Put uv into a bundle, as its wheel holds it."""
-    with zipfile.ZipFile(kind / "uv-9.0.0-py3-none-any.whl", "w") as wheel:
-        wheel.write(UV_FILES, "uv-9.0.0.data/scripts/uv")
 
 
 def test_a_bundle_holds_what_another_machine_needs(checkout, folder):
@@ -452,6 +427,13 @@ def test_a_bundle_may_be_for_other_machines(checkout, folder):
 
 
 def test_a_bundle_may_lack_a_python_and_goes_on_where_it_broke_off(checkout, folder):
+    folder.mkdir()
+    (folder / "mine").touch()
+    assert_one_sentence(bundled(checkout, folder), "holds something else")
+    inside = checkout.root / "bundle"
+    assert_one_sentence(bundled(checkout, inside), "lies in this folder")
+    assert not inside.exists()
+    (folder / "mine").unlink()
     checkout.fails("python", "error: Failed to download")
     result = bundled(checkout, folder)
     assert result.returncode == 0
@@ -462,19 +444,11 @@ def test_a_bundle_may_lack_a_python_and_goes_on_where_it_broke_off(checkout, fol
     assert bundled(checkout, folder).returncode == 0
 
 
-def test_a_bundle_never_takes_the_place_of_something_else(checkout, folder):
-    folder.mkdir()
-    (folder / "mine").touch()
-    assert_one_sentence(bundled(checkout, folder), "holds something else")
-    inside = checkout.root / "bundle"
-    assert_one_sentence(bundled(checkout, inside), "lies in this folder")
-    assert not inside.exists()
-
-
 def test_from_a_bundle_nothing_is_asked_of_the_network(checkout, folder):
     bundled(checkout, folder)
     kind = folder / f"{start.here()}-{MINE}"
-    with_uv(kind)
+    with zipfile.ZipFile(kind / "uv-9.0.0-py3-none-any.whl", "w") as wheel:
+        wheel.write(UV_FILES, "uv-9.0.0.data/scripts/uv")
     checkout.lacks("uv")
     checkout.steps("setup", "--from", str(folder))
     private = checkout.root / ".setup" / "uv" / "bin"
@@ -512,30 +486,25 @@ def test_uv_installs_from_a_bundle_where_no_index_answers(monkeypatch, tmp_path)
     if not uv:
         pytest.skip("uv is not on this machine")
     kind = tmp_path / "a bundle" / f"{start.here()}-{MINE}"
-    kind.mkdir(parents=True)
-    (tmp_path / "locks").mkdir()
+    for folder in (kind, tmp_path / "locks"):
+        folder.mkdir(parents=True)
     wheel, about = kind / "nothing-1.0-py3-none-any.whl", "nothing-1.0.dist-info"
     with zipfile.ZipFile(wheel, "w") as packed:
-        for name, text in {
-            "nothing.py": "",
-            f"{about}/METADATA": "Metadata-Version: 2.1\nName: nothing\nVersion: 1.0\n",
-            f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
-            "Tag: py3-none-any\n",
-            f"{about}/RECORD": "",
-        }.items():
-            packed.writestr(name, text)
+        packed.writestr("nothing.py", "")
+        packed.writestr(
+            f"{about}/METADATA", "Metadata-Version: 2.1\nName: nothing\nVersion: 1.0\n"
+        )
+        packed.writestr(
+            f"{about}/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        packed.writestr(f"{about}/RECORD", "")
     digest = sha256(wheel.read_bytes()).hexdigest()
     lock = f"nothing==1.0 --hash=sha256:{digest}\n"
     (tmp_path / "locks" / "cpu.txt").write_text(lock)
-    for name, path in {
-        "ROOT": tmp_path,
-        "LOCKS": tmp_path / "locks",
-        "OWN": tmp_path,
-        "LOG": tmp_path / "log.txt",
-        "VENV": tmp_path / "venv",
-        "PYTHON": tmp_path / "venv" / "bin" / "python",
-    }.items():
-        monkeypatch.setattr(start, name, path)
+    places = {"ROOT": "", "LOCKS": "locks", "OWN": "", "LOG": "log.txt", "VENV": "venv"}
+    for name, place in (places | {"PYTHON": "venv/bin/python"}).items():
+        monkeypatch.setattr(start, name, tmp_path / place)
     nowhere = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/none", "UV_NO_CACHE": "1"}
     monkeypatch.setattr(os, "environ", {**os.environ, **nowhere})
     monkeypatch.setattr(start, "uv_settings", lambda: dict(os.environ))
@@ -553,19 +522,9 @@ def test_wrong_words_are_refused(checkout, line):
     assert checkout.start(*line.split()).returncode == 2
 
 
-def test_a_budget_is_kept_beside_the_notebooks(checkout):
-    checkout.steps("setup", "--budget", "20")
-    assert (checkout.root / "budget.txt").read_text() == "20\n"
-
-
 def started(result):
     """Whether the tests were."""
     return result.stdout.splitlines()[-1:][0].startswith("lab ")
-
-
-def test_tests_begin_at_once_where_the_machine_has_what_they_need(checkout):
-    assert started(checkout.start("test"))
-    assert checkout.called() == []
 
 
 @pytest.mark.parametrize(
@@ -589,58 +548,60 @@ def test_a_browser_is_looked_for_where_a_test_may_need_it(checkout, arguments, n
         assert checkout.called() == []
 
 
-def test_playwrights_browser_is_downloaded_and_nothing_else_asked(checkout):
-    checkout.lacks("chromium")
-    checkout.has("apt-get", "download works")
-    assert started(checkout.start("test", USER_OF_TEST="0"))
-    assert checkout.called() == ["playwright install --no-shell chromium"]
-    # It is there from then on.
-    assert started(checkout.start("test"))
-    assert len(checkout.called()) == 1
+FETCHING = "playwright install --no-shell chromium"
+APT = ["apt-get update -qy", "apt-get install chromium gcc libc6-dev -qy"]
 
 
-@pytest.mark.parametrize("user", ["0", "1000"])
-def test_packages_are_installed_where_that_needs_no_password(checkout, user):
-    checkout.lacks("chromium", "cc")
-    checkout.has("apt-get", "sudo", "sudo works")
-    assert started(checkout.start("test", USER_OF_TEST=user))
-    calls = [call for call in checkout.called() if call.startswith("apt-get")]
-    assert calls[0].startswith("apt-get update -qy")
-    assert calls[1].startswith("apt-get install chromium gcc libc6-dev -qy")
-    asked = any(call.startswith("sudo -n env") for call in checkout.called())
-    assert asked == (user == "1000")
+@pytest.mark.parametrize(
+    ("lacks", "has", "user", "calls"),
+    [
+        # Playwright's browser is downloaded and nothing else asked.
+        (["chromium"], ["apt-get", "download works"], "0", [FETCHING]),
+        # One without its libraries gets them.
+        (["chromium"], ["apt-get", "download works", "libraries are missing"], "0",
+         [FETCHING, APT[0], "playwright install-deps chromium"]),
+        # Packages are installed where that needs no password.
+        (["chromium", "cc"], ["apt-get", "sudo"], "0", [FETCHING, *APT]),
+        (["chromium", "cc"], ["apt-get", "sudo", "sudo works"], "1000",
+         [FETCHING, "sudo -n true", "sudo -n env", APT[0], "sudo -n env", APT[1]]),
+    ],
+    ids=["download", "libraries", "root", "sudo"],
+)  # fmt: skip
+def test_what_the_tests_need_is_fetched_once(checkout, lacks, has, user, calls):
+    checkout.lacks(*lacks)
+    checkout.has(*has)
+    for _ in range(2):
+        assert started(checkout.start("test", USER_OF_TEST=user))
+        pairs = zip(checkout.called(), calls, strict=True)
+        assert all(call.startswith(beginning) for call, beginning in pairs)
 
 
-def test_a_downloaded_browser_without_its_libraries_gets_them(checkout):
-    checkout.lacks("chromium")
-    checkout.has("apt-get", "download works", "libraries are missing")
-    result = checkout.start("test")
-    assert_one_sentence(result, "playwright install-deps chromium`")
-    assert started(checkout.start("test", USER_OF_TEST="0"))
-    assert checkout.called()[-1] == "playwright install-deps chromium"
+BROWSER = (
+    "need Chromium, which",
+    '`python3 start.py test -- -m "not browser"`',
+    "`sudo apt-get install chromium`",
+)
+BOTH = "Chromium and a C compiler named cc", '-m "not browser and not compiler"'
 
 
-@pytest.mark.parametrize("more", [[], ["sudo"]])
-def test_without_any_way_one_sentence_says_what_to_type(checkout, more):
-    checkout.lacks("chromium")
-    checkout.has("apt-get", *more)
+@pytest.mark.parametrize(
+    ("lacks", "has", "words"),
+    [
+        (["chromium"], ["apt-get"], BROWSER),
+        (["chromium"], ["apt-get", "sudo"], BROWSER),
+        (["chromium", "cc"], [], (*BOTH, "install it")),
+        (["cc"], [], ('-m "not compiler"',)),
+        (["chromium"], ["apt-get", "download works", "libraries are missing"],
+         ("playwright install-deps chromium`",)),
+    ],
+)  # fmt: skip
+def test_without_any_way_one_sentence_says_what_to_type(checkout, lacks, has, words):
+    checkout.lacks(*lacks)
+    checkout.has(*has)
     result = checkout.start("test")
     assert not started(result)
-    assert_one_sentence(
-        result,
-        "need Chromium, which",
-        '`python3 start.py test -- -m "not browser"`',
-        "`sudo apt-get install chromium`",
-    )
+    assert_one_sentence(result, *words)
     assert not any(call.startswith("apt-get") for call in checkout.called())
-
-
-def test_a_compiler_that_is_missing_is_named_too(checkout):
-    checkout.lacks("chromium", "cc")
-    words = "Chromium and a C compiler named cc", '-m "not browser and not compiler"'
-    assert_one_sentence(checkout.start("test"), *words, "install it")
-    checkout.has("chromium")
-    assert_one_sentence(checkout.start("test"), '-m "not compiler"')
 
 
 def test_a_step_that_does_not_begin_in_time_is_ended(monkeypatch, tmp_path):

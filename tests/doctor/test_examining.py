@@ -56,24 +56,39 @@ def look(**how):
     return examination.doctor(display=Display(), **how)
 
 
+NONE = RunError("No trial could be started.")
+STOPPED = KeyboardInterrupt()
+EVERY = {"probe": True, "folder": "."}
+
+
 @pytest.mark.parametrize(
-    ("how", "done", "disk", "start"),
+    ("how", "fault", "done", "disk", "start"),
     [
         # Without a probe nothing is started.
-        ({}, ["machine"], None, None),
-        ({"folder": "."}, ["machine", "disk ."], READ, None),
+        ({}, {}, ["machine"], None, None),
+        ({"folder": "."}, {}, ["machine", "disk ."], READ, None),
         # Devices prove themselves without microbenchmarks.
-        ({"prove": True}, ["machine", "start"], None, FOUND),
-        ({"probe": True}, ["machine", "start", "parts"], None, FOUND),
+        ({"prove": True}, {}, ["machine", "start"], None, FOUND),
+        ({"probe": True}, {}, ["machine", "start", "parts"], None, FOUND),
+        # Microbenchmarks that cannot be measured cost nothing else, and an interrupt
+        # keeps what was found by then.
+        (EVERY, {"parts": NONE}, ["machine", "disk .", "start", "parts"], READ, FOUND),
+        (EVERY, {"start": STOPPED}, ["machine", "disk .", "start"], READ, None),
+        (EVERY, {"parts": STOPPED}, ["machine", "disk .", "start", "parts"], READ,
+         FOUND),
     ],
-)
-def test_only_what_is_asked_for_is_looked_at(stage, how, done, disk, start):
+)  # fmt: skip
+def test_what_is_asked_for_is_looked_at_as_far_as_it_goes(
+    stage, how, fault, done, disk, start
+):
+    stage.faults |= fault
     found = look(**how)
     assert stage.done == done
     assert (found.machine.disk, found.machine.start) == (disk, start)
-    assert bool(found.microbenchmarks) == ("parts" in done)
+    assert bool(found.microbenchmarks) == ("parts" in done and not fault)
     assert found.checks
-    assert (found.missed, found.stopped) == ((), False)
+    assert found.missed == ((str(NONE),) if NONE in fault.values() else ())
+    assert found.stopped == (STOPPED in fault.values())
 
 
 @pytest.mark.parametrize(
@@ -123,7 +138,13 @@ def test_what_the_gpus_did_goes_into_the_record_and_into_the_saved_finding(stage
     assert store.load(path).machine == found.machine == found.microbenchmarks.machine
 
 
-def test_recorded_microbenchmarks_say_nothing_of_this_machine(stage):
+def test_microbenchmarks_that_were_stopped_or_recorded_are_said_to_be(stage):
+    stopped = replace(stage.finding, stopped=True)
+    found = look(microbenchmarks=stopped)
+    assert found.stopped
+    assert found.microbenchmarks.stopped
+    stage.done.clear()
+    # Recorded ones say nothing of this machine.
     microbenchmarks = replace(stage.finding, replayed=True)
     found = look(microbenchmarks=microbenchmarks)
     assert stage.done == ["machine"]
@@ -144,14 +165,6 @@ def test_microbenchmarks_get_what_is_left_or_the_environment_says(stage, monkeyp
     assert second is None
 
 
-def test_microbenchmarks_that_cannot_be_measured_cost_nothing_else(stage):
-    stage.faults["parts"] = RunError("No trial could be started.")
-    found = look(probe=True)
-    assert found.missed == ("No trial could be started.",)
-    assert found.machine.start == FOUND
-    assert found.microbenchmarks is None
-
-
 @pytest.mark.fault(
     "doctor", "full disk", sees="What was measured is shown, and that it was not kept."
 )
@@ -160,25 +173,6 @@ def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
     found = look(probe=True)
     assert found.missed == ("Microbenchmarks are shown here and not kept: It is full.",)
     assert found.microbenchmarks is not None
-
-
-@pytest.mark.parametrize(
-    ("at", "kept"),
-    [("start", (READ, None)), ("parts", (READ, FOUND))],
-)
-def test_an_interrupt_keeps_what_was_found_by_then(stage, at, kept):
-    stage.faults[at] = KeyboardInterrupt()
-    found = look(probe=True, folder=".")
-    assert found.stopped
-    assert (found.machine.disk, found.machine.start) == kept
-    assert found.checks
-
-
-def test_microbenchmarks_that_were_stopped_are_kept_and_said_to_be(stage):
-    stage.finding = replace(stage.finding, stopped=True)
-    found = look(probe=True)
-    assert found.stopped
-    assert found.microbenchmarks.stopped
 
 
 # What an examination tells.
@@ -222,12 +216,8 @@ def test_the_json_has_these_names_and_no_others():
 
 def test_the_json_says_what_became_of_the_microbenchmarks(tmp_path):
     found = made.finding(experiment="machine-ladder")
-
-    def told():
-        document = json.loads(looked.examination(microbenchmarks=found).to_json())
-        return document["microbenchmarks"]
-
-    headline = found.verdict.headline
-    assert told() == {"file": None, "stopped": False, "verdict": headline}
-    path = store.save(found, tmp_path)
-    assert told()["file"] == path.name
+    shown = looked.examination(microbenchmarks=found)
+    told = {"file": None, "stopped": False, "verdict": found.verdict.headline}
+    assert json.loads(shown.to_json())["microbenchmarks"] == told
+    told["file"] = store.save(found, tmp_path).name
+    assert json.loads(shown.to_json())["microbenchmarks"] == told

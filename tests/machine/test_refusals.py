@@ -5,11 +5,11 @@ import subprocess
 import pytest
 
 from perfkit.machine.nvml import UNKNOWN
-from tests.machine.drivers import answer_of, leaves, script
+from tests.machine.drivers import answer_of, script
 
 # Refusals, errors of the machine, and one that has no name.
 CODES = (2, 3, 4, 6, 13, 15, 999, 4711)
-FUNCTION_NOT_FOUND, GPU_IS_LOST = 13, 15
+NOT_FOUND, GPU_IS_LOST = 13, 15
 EVERYTHING = """
 nvmlDeviceGetMemoryInfo * 1000 400 0
 nvmlDeviceGetCurrentClocksThrottleReasons * 0x4
@@ -19,19 +19,30 @@ nvmlDeviceGetGraphicsRunningProcesses * parent:900
 nvmlDeviceGetUtilizationRates * 70 20
 nvmlDeviceGetPcieThroughput * 10 20
 """
+# Each fact that is known has a name: of what it is told, the fact, and the sample.
 EACH = """
 import dataclasses, os
-from perfkit.machine.nvml import GpuReader, gpus
+from perfkit.machine.nvml import UNKNOWN, GpuReader, gpus
 
 def look(before=""):
     with open(os.environ["NVML_MACHINE"], "w") as script:
         script.write(before + machine)
-    driver, found, why = gpus()
+    driver, cards, why = gpus()
+    facts = {f"driver {name}": value for name, value in vars(driver).items()}
+    facts["driver why"] = why
+    for number, gpu in enumerate(cards):
+        card = dataclasses.asdict(gpu)
+        for part in ("link", "clocks"):
+            card |= {f"{part}.{name}": value for name, value in card.pop(part).items()}
+        holders = card.pop("holders") or ()
+        card |= {"ours" if h["own"] else "others": h["memory"] for h in holders}
+        facts |= {f"gpu{number} {name}": value for name, value in card.items()}
     reader = GpuReader(clock=lambda: 0.0)
-    samples = [reader.sample(), reader.sample()]
+    for number in (1, 2):
+        for name, value in reader.sample().items():
+            facts[f"{name.replace('_', ' run.', 1)} {number}"] = value
     reader.close()
-    cards = [dataclasses.asdict(gpu) for gpu in found]
-    return [driver and dataclasses.asdict(driver), cards, why, *samples]
+    return {n: value for n, value in facts.items() if value not in (None, UNKNOWN)}
 
 machine = open(os.environ["NVML_MACHINE"]).read()
 without = {
@@ -47,58 +58,34 @@ pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
 gpus(), GpuReader().sample()
 answer = sorted(asked)
 """
-
-
-def by_call(lines):
-    """The words behind each call, whose beginning is left out."""
-    words = map(str.split, lines.strip().splitlines())
-    return {f"nvml{call}": set(names) for call, *names in words}
-
-
-# What a description loses with each call; all else must not change.
-LOST = by_call("""
-DeviceGetComputeRunningProcesses_v3 holders
+# What is lost with each call, of a description and of a run.
+LOST = """
+DeviceGetComputeRunningProcesses_v3 ours others
 DeviceGetCudaComputeCapability compute_capability
-DeviceGetCurrPcieLinkGeneration link.generation
-DeviceGetCurrPcieLinkWidth link.width
-DeviceGetCurrentClocksEventReasons clocks.throttle
-DeviceGetGraphicsRunningProcesses_v3 drawing
+DeviceGetCurrPcieLinkGeneration link.generation run.link_generation
+DeviceGetCurrPcieLinkWidth link.width run.link_width
+DeviceGetCurrentClocksEventReasons clocks.throttle run.throttle
+DeviceGetGraphicsRunningProcesses_v3 others
 DeviceGetMaxClockInfo clocks.sm_max clocks.memory_max
 DeviceGetMaxPcieLinkGeneration link.generation_max
 DeviceGetMaxPcieLinkWidth link.width_max
 DeviceGetMemoryBusWidth memory_bus
-DeviceGetMemoryInfo memory memory_used
+DeviceGetMemoryInfo memory memory_used run.memory
 DeviceGetName name
 DeviceGetNumGpuCores cores
-DeviceGetUtilizationRates busy
-""")
-# What a run loses; a card that is lost is asked for nothing more.
-LOST_IN_A_RUN = by_call("""
-DeviceGetUtilizationRates busy
-DeviceGetMemoryInfo memory
-DeviceGetPowerUsage power
-DeviceGetClockInfo sm_clock
-DeviceGetTemperature temperature
-DeviceGetCurrentClocksEventReasons throttle
-DeviceGetCurrPcieLinkGeneration link_generation
-DeviceGetCurrPcieLinkWidth link_width
-DeviceGetPcieThroughput pcie_rx pcie_tx
-""")
-# They are asked of the machine.
-OF_THE_MACHINE = by_call("""
-DeviceGetCount_v2
-DeviceGetHandleByIndex_v2
-InitWithFlags
+DeviceGetUtilizationRates busy run.busy
+DeviceGetPowerUsage run.power
+DeviceGetClockInfo run.sm_clock
+DeviceGetTemperature run.temperature
+DeviceGetPcieThroughput run.pcie_rx run.pcie_tx
 SystemGetCudaDriverVersion cuda
-SystemGetDriverVersion version
-""")
-
-
-def lost_with(call, code, table=LOST):
-    """What is to be refused when this call fails in this way."""
-    # Then it is known by its older name.
-    renamed = call == "nvmlDeviceGetCurrentClocksEventReasons"
-    return set() if renamed and code == FUNCTION_NOT_FOUND else table.get(call, set())
+SystemGetDriverVersion version driver
+"""
+LOST = {f"nvml{call}": names for call, *names in map(str.split, LOST.split("\n")[1:-1])}
+# With these there are no cards; each has a test of its own.
+EVERYTHING_LOST = {
+    *("nvmlInitWithFlags", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2"),
+}
 
 
 def exported(library):
@@ -117,85 +104,57 @@ def looked(driver, tmp_path_factory):
     return answer_of(failing + EACH, driver, file)
 
 
-@pytest.fixture
-def each(looked):
-    """The same in one way."""
+@pytest.fixture(params=CODES)
+def each(looked, request):
+    """The error, the machine whole, and with each call failing so."""
     whole, without = looked
-    return lambda code: (whole, without[str(code)])
+    return request.param, whole, without[str(request.param)]
 
 
 def test_the_library_has_every_call_that_is_asked_for(driver, ask):
     asked = {*ask(ASKED, script("hopper"))}
     assert len(asked) > 20
-    assert {*asked, *LOST, *LOST_IN_A_RUN, *OF_THE_MACHINE} <= exported(driver)
+    assert {*asked, *LOST, *EVERYTHING_LOST} <= exported(driver)
 
 
-every_code = pytest.mark.parametrize("code", CODES)
+def test_a_call_that_fails_takes_its_own_readings_alone(each):
+    code, whole, without = each
+    for call in without.keys() - EVERYTHING_LOST:
+        facts, lost = without[call], LOST.get(call, ())
+        if call == "nvmlDeviceGetCurrentClocksEventReasons" and code == NOT_FOUND:
+            # It is known by its older name.
+            lost = ()
+        assert facts.items() <= whole.items()
+        expected = {name for name in whole if name.split()[1] in lost}
+        missing = whole.keys() - facts.keys()
+        if code == GPU_IS_LOST:
+            # A run asks a card that is lost for nothing more.
+            expected, missing = (
+                {name for name in names if " run." not in name}
+                for names in (expected, missing)
+            )
+        assert missing == expected, call
 
 
-def fields(card):
-    """The fields of a card by their dotted names, but for its holders."""
-    return leaves({name: value for name, value in card.items() if name != "holders"})
-
-
-def check_card(card, now, lost):
-    was, is_now = fields(card), fields(now)
-    gone = lost - {"holders", "drawing"}
-    assert {name for name in was if was[name] != is_now[name]} == gone
-    assert {is_now[name] for name in gone} <= {None, UNKNOWN}
-    if "holders" in lost:
-        assert now["holders"] is None
-    else:
-        drawing = [] if "drawing" in lost else [(False, 900)]
-        listed = [(h["own"], h["memory"]) for h in now["holders"]]
-        assert listed == [(True, 1000), *drawing]
-
-
-@every_code
-def test_a_call_that_fails_takes_its_own_readings_alone(each, code):
-    (_, cards, _, *samples), without = each(code)
-    for call in without.keys() - OF_THE_MACHINE.keys():
-        for card, now in zip(cards, without[call][1], strict=True):
-            check_card(card, now, lost_with(call, code))
-    for *_, first, second in without.values():
-        assert first.items() <= samples[0].items()
-        assert second.items() <= samples[1].items()
-    for call in LOST_IN_A_RUN if code != GPU_IS_LOST else ():
-        names = lost_with(call, code, LOST_IN_A_RUN)
-        lost = {f"gpu{n}_{name}" for n in range(2) for name in names}
-        for was, is_now in zip(samples, without[call][-2:], strict=True):
-            assert was.keys() - is_now.keys() == was.keys() & lost
-    # A name is not read in a run; a second card goes on when the first has its due.
-    assert without["nvmlDeviceGetName"][-2:] == samples
-
-
-@every_code
-def test_the_machine_is_told_of_as_far_as_its_driver_goes(each, code):
-    (driver, cards, _, *_), without = each(code)
-    for call, names in OF_THE_MACHINE.items():
-        for field in names:
-            now, cards_now, *_ = without[call]
-            assert now == driver | {field: None}
-            gone = {"driver": None} if field == "version" else {}
-            assert cards_now == [card | gone for card in cards]
-    # One that does not start or count has no cards, and a reason.
+def test_a_driver_that_does_not_start_or_count_has_no_cards_and_a_reason(each):
+    _, _, without = each
     for call in ("nvmlInitWithFlags", "nvmlDeviceGetCount_v2"):
-        driver, cards, why, *samples = without[call]
-        assert (cards, samples) == ([], [{}, {}])
-        assert why.endswith(".")
-        assert bool(driver["problem"]) == (call == "nvmlInitWithFlags")
+        facts = without[call]
+        assert facts["driver why"].endswith(".")
+        assert bool(facts["driver problem"]) == (call == "nvmlInitWithFlags")
+        assert {name.split()[0] for name in facts} == {"driver"}
 
 
-@every_code
 @pytest.mark.fault("doctor", "GPU lost", sees="The card, with the driver's reason.")
-def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each, code):
-    (driver, *_), without = each(code)
-    _, cards, why, *samples = without["nvmlDeviceGetHandleByIndex_v2"]
-    assert (why, samples) == ("", [{}, {}])
-    for card in cards:
-        assert card["lost"]
-        known = {value for value in fields(card).values() if value is not None}
-        assert known == {UNKNOWN, driver["version"], False, card["lost"]}
+def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each):
+    _, whole, without = each
+    facts = without["nvmlDeviceGetHandleByIndex_v2"]
+    assert facts["driver why"] == ""
+    for number in range(2):
+        gpu = f"gpu{number} "
+        card = {n.removeprefix(gpu): v for n, v in facts.items() if n.startswith(gpu)}
+        assert card.pop("lost")
+        assert card == {"driver": whole["driver version"], "divided": False}
 
 
 UNPRINTABLE = """

@@ -3,13 +3,16 @@
 A machine is a record, or files and a driver's script, which the collectors then read.
 """
 
+import importlib.metadata
+import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
-from perfkit.machine.checks import checks
+from perfkit.machine.checks import base, checks, software
 from perfkit.machine.load import observed
-from perfkit.machine.record import Driver, Said, Start
+from perfkit.machine.record import Driver, Processor, Said, Start
 from perfkit.machine.starting import said
 from tests.machine import trees
 from tests.machine.checks import computers
@@ -237,3 +240,54 @@ def test_what_was_seen_at_work_decides(generation, throttle, rule, described):
     machine = computers.workstation(*observed((gpu,), samples), driver=driver)
     wrong = [check.id for check in checks(machine) if check.status != "ok"]
     assert wrong == ([rule] if rule else [])
+
+
+# The words of the rules.
+
+
+def test_the_cudnn_of_the_tensorflow_that_is_installed_here_is_known():
+    here = {"tensorflow": importlib.metadata.version("tensorflow")}
+    machine = changed(WITH, versions=here | {"nvidia-cudnn-cu12": "1.0"})
+    assert [check.id for check in software.old_cudnn(machine)] == ["wrong-cudnn"]
+
+
+VERSIONS = {"2.21.0": "==2.21.0", "2.22.0.dev20260101": "", "2.17.0+nv25.2": ""}
+ARM = {"processor": Processor(instructions=("asimd", "sve"))}
+
+
+@pytest.mark.parametrize(
+    ("facts", "command"),
+    [
+        # A version is asked of pip where pip has it.
+        *(({"versions": {"tensorflow": version}}, f'"tensorflow[and-cuda]{pin}"')
+          for version, pin in VERSIONS.items()),
+        # An Arm server takes the container that has CUDA.
+        (ARM, "nvcr.io/nvidia/tensorflow"),
+        (ARM | {"gpus": ()}, 'python -m pip install "tensorflow=='),
+    ],
+)  # fmt: skip
+def test_tensorflow_is_installed_as_the_machine_can_use_it(facts, command):
+    assert command in base.install(changed(WITH, **facts))
+
+
+def remedies(machine):
+    """Every remedy that the statements have, with X for what rules fill in."""
+    told = base.statements()
+    text = Path(base.__file__).with_name("statements.toml").read_text()
+    names = re.findall(r"{(\w+)}", text)
+    entries = [e for e in told.values() if isinstance(e, dict) and "remedy" in e]
+    for entry in (*entries, *told["fixes"].values(), {}):
+        given = dict.fromkeys(set(names) - entry.keys() - told["words"].keys(), "X")
+        words = base.Words(machine, entry, {"install": "pip install X", **given})
+        yield words["remedy"]
+        yield from (words[f"lift_{limit}"] for limit in ("quota", "affinity"))
+
+
+@pytest.mark.parametrize("platform", ["linux", "container", "wsl2"])
+def test_what_is_shown_as_code_is_a_command_alone(platform):
+    machine = changed(WITH, software={"platform": platform})
+    ways = map(base.first_way, remedies(machine))
+    code = [way for way in ways if way.startswith("run `")]
+    assert code
+    prose = (", ", ": ", " before ", " shows ")
+    assert [way for way in code if any(word in way for word in prose)] == []

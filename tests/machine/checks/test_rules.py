@@ -66,8 +66,7 @@ def held(*holders, **facts):
 
 
 def python(gigabytes, **facts):
-    memory = None if gigabytes is None else gigabytes * GB
-    return Holder(program="python", memory=memory, **facts)
+    return Holder(program="python", memory=gigabytes * GB, **facts)
 
 
 def hidden(used):
@@ -163,6 +162,7 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
           for gigabytes, status in ((2, "ok"), (4, "warn"), (15, "fail"))],
         # What this process holds or does is not somebody else.
         (held(python(15, own=True), busy=0.9), "shared-gpu:ok"),
+        (held(Holder(program="x", own=True), memory_used=15 * GB), "shared-gpu:ok"),
         # Somebody who computes without much memory is seen.
         (with_card(WITH, busy=0.7), "shared-gpu:warn"),
         # What may be our own, or is hidden, counts with all that is in use.
@@ -171,7 +171,6 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
           for facts in ({"own": None, "memory": 15 * GB}, {"memory": None})
           for used, taken, result in (
               (5, 31, "shared-gpu:ok"), (15, 94, "used-gpu:warn"))],
-        (held(python(None, own=True), memory_used=15 * GB), "shared-gpu:ok"),
         # Where the driver names nobody more is allowed for.
         (hidden(5 * GB), "shared-gpu:ok"),
         (hidden(9 * GB), "used-gpu:warn",
@@ -271,11 +270,15 @@ test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize("nothing", [(None, None), (Processor(), Load())])
-def test_what_was_not_looked_at_is_not_told(nothing):
-    processor, load = nothing
-    machine = changed(WITH, processor=processor, load=load, disk=None)
-    rules = (hardware.busy, hardware.saving, hardware.windows_drive)
+@pytest.mark.parametrize(
+    "machine",
+    [
+        changed(WITH, processor=None, load=None, disk=None, start=None),
+        changed(WITH, processor=Processor(), load=Load(), disk=None, start=None),
+    ],
+)
+def test_what_was_not_looked_at_is_not_told(machine):
+    rules = hardware.busy, hardware.saving, hardware.windows_drive, *software.START
     assert [check for rule in rules for check in rule(machine)] == []
     # Memory is judged by what there is.
     says(hardware.memory, machine, "memory:ok")
@@ -458,10 +461,6 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule({
         *[(machine, "") for machine in (WITH, WITHOUT, HIDDEN, ended(XLA))],
     ],
 })  # fmt: skip
-
-
-def test_nothing_is_said_of_a_tensorflow_that_was_not_started():
-    assert [check for rule in software.START for check in rule(UNSTARTED)] == []
 
 
 @pytest.mark.parametrize(
