@@ -39,8 +39,6 @@ CARDS = (
     # A narrow slot shows in the link.
     ("gaming_x8", {"link.generation": 3, "link.generation_max": 3, "link.width": 8,
      "link.width_max": 16}),
-    ("idle_link", {"link.generation": 1, "link.generation_max": 4,
-     "clocks.throttle": ()}),
     ("laptop_throttled", {"clocks.throttle": (POWER, WARM, HOT)}),
     # Of a divided card nobody tells which part of it is ours.
     ("mig_slice", {"name": "NVIDIA A100-SXM4-80GB", "divided": True, "memory": None,

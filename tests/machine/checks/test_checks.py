@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from perfkit.machine.checks import base, checks, software
-from perfkit.machine.load import observed
 from perfkit.machine.record import Driver, Processor, Said, Start
 from perfkit.machine.starting import said
 from tests.machine import trees
@@ -223,23 +222,6 @@ def test_what_a_machine_says_is_shown_as_it_is_whatever_is_in_it():
     assert "2.{x}.{0} has no CUDA" in found.evidence
     # No such version is among those of pip.
     assert found.remedy.endswith('"tensorflow[and-cuda]"')
-
-
-@pytest.mark.parametrize(
-    ("generation", "throttle", "rule"),
-    [(4, 0x4, None), (3, 0x4, "slow-link"), (4, 0x20, "throttled")],
-)
-def test_what_was_seen_at_work_decides(generation, throttle, rule, described):
-    driver, (gpu,), _ = described["idle_link"]
-    samples = {
-        "gpu0_busy": (0.0, 0.9, 0.9, 0.9, 0.9),
-        "gpu0_link_generation": (1, *[generation] * 4),
-        "gpu0_link_width": (16, *[16] * 4),
-        "gpu0_throttle": (0x1, *[throttle] * 4),
-    }
-    machine = computers.workstation(*observed((gpu,), samples), driver=driver)
-    wrong = [check.id for check in checks(machine) if check.status != "ok"]
-    assert wrong == ([rule] if rule else [])
 
 
 # The words of the rules.
