@@ -258,13 +258,6 @@ def test_where_a_file_system_has_no_locks_it_goes_on(monkeypatch, tmp_path, numb
         assert (tmp_path / "lock").exists()
 
 
-def test_an_environment_that_someone_else_made_is_not_deleted(checkout):
-    mine = checkout.root / ".venv" / "mine"
-    mine.mkdir(parents=True)
-    assert_one_sentence(checkout.start("setup"), "move it away")
-    assert mine.exists()
-
-
 def test_an_interrupt_while_an_old_environment_goes_is_made_up_for(
     monkeypatch, tmp_path, capsys
 ):
@@ -288,40 +281,37 @@ def test_an_interrupt_while_an_old_environment_goes_is_made_up_for(
     assert list(own.iterdir()) == []
 
 
-def test_an_interrupt_is_one_sentence(checkout):
-    (checkout.machine / "interrupt-install").touch()
-    result = checkout.start("setup")
-    assert_one_sentence(result, "`python3 start.py setup` goes on from there")
-    assert result.returncode == 130
-
-
+@pytest.mark.parametrize(
+    ("place", "words", "code"),
+    [
+        # An environment that someone else made is not deleted.
+        ("checkout/.venv/mine", "move it away", 1),
+        # As good as read-only, for root too.
+        ("checkout/.setup", ".setup", 1),
+        ("machine/interrupt-install", "`python3 start.py setup` goes on from", 130),
+    ],
+)
 @pytest.mark.fault(
     "start.py", "read-only", sees="Which file cannot be written, then run it again."
 )
-def test_a_folder_that_cannot_be_written_is_one_sentence(checkout):
-    (checkout.root / ".setup").touch()  # as good as read-only, for root too
-    assert_one_sentence(checkout.start("setup"), ".setup")
+def test_what_is_in_the_way_is_one_sentence(checkout, tmp_path, place, words, code):
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).touch()
+    result = checkout.start("setup")
+    assert_one_sentence(result, words)
+    assert (result.returncode, (tmp_path / place).exists()) == (code, True)
 
 
 def with_pip(checkout, package, main=""):
     """The variables under which a Python finds this pip."""
     pip = checkout.machine / "modules" / "pip"
-    pip.mkdir(parents=True)
+    pip.mkdir(parents=True, exist_ok=True)
     (pip / "__init__.py").write_text(package)
     (pip / "__main__.py").write_text(main)
     return {"PYTHONPATH": f"{pip.parent}:{checkout.machine}"}
 
 
-def test_without_uv_and_without_pip_it_says_how_to_get_one(checkout):
-    checkout.lacks("uv")
-    hidden = with_pip(checkout, "raise ImportError('No module named pip')")
-    result = checkout.start("setup", **hidden)
-    assert_one_sentence(result, "no pip", "apt install python3-pip")
-
-
-def test_without_uv_pip_fetches_the_pinned_one(checkout):
-    checkout.lacks("uv")
-    fake = f"""
+PIP_WITH_UV = f"""
 import shutil, sys
 from pathlib import Path
 if "install" in sys.argv:
@@ -331,7 +321,14 @@ if "install" in sys.argv:
     place.mkdir(parents=True)
     shutil.copy({str(UV_FILES)!r}, place)
 """
-    checkout.steps("setup", **with_pip(checkout, "", fake))
+
+
+def test_without_uv_pip_fetches_the_pinned_one(checkout):
+    checkout.lacks("uv")
+    hidden = with_pip(checkout, "raise ImportError('No module named pip')")
+    result = checkout.start("setup", **hidden)
+    assert_one_sentence(result, "no pip", "apt install python3-pip")
+    checkout.steps("setup", **with_pip(checkout, "", PIP_WITH_UV))
     assert (checkout.root / ".setup" / "uv" / "bin" / "asked").exists()
     checkout.steps("setup")
 
