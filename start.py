@@ -140,7 +140,9 @@ class Problem(Exception):
 def main(arguments: list[str]) -> int:
     """Set up what is missing, then become JupyterLab or pytest."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    mine, rest = split(arguments)
+    # What follows "--" is for what this becomes.
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    mine, rest = arguments[:at], arguments[at + 1 :]
     again = " ".join(["python3 start.py", *mine])
     options = parse(mine)
     try:
@@ -174,12 +176,6 @@ def main(arguments: list[str]) -> int:
         return fail(f"Set-up was stopped; `{again}` goes on from there.", 130)
     print(f"Everything is set up: `python3 start.py` opens a notebook; {PRESS}.")
     return 0
-
-
-def split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Part what is meant for this script from what follows ``--``."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:at], arguments[at + 1 :]
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -658,23 +654,17 @@ def explain(text: str, otherwise: str) -> str:
     return otherwise
 
 
-def cuda_folders() -> list[str]:
-    """Where the GPU build's libraries lie in the environment; none in the CPU build."""
-    return sorted(
-        str(folder) for folder in VENV.glob("lib/*/site-packages/nvidia/*/lib")
-    )
-
-
 def become(what: str, rest: list[str]) -> NoReturn:
     """Replace this process by JupyterLab or pytest, run with ``.venv``'s Python."""
     module, options = RUNS[what]
     path = [str(VENV / "bin"), *filter(None, [os.environ.get("PATH")])]
     own = {"VIRTUAL_ENV": str(VENV), "PATH": os.pathsep.join(path)}
     settings = {**os.environ, **own}
-    if folders := cuda_folders():
-        # TensorFlow 2.21 does not look into all of them by itself, and a library that
-        # it does not find costs it the GPU.
-        searched = [*folders, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    if folders := sorted(VENV.glob("lib/*/site-packages/nvidia/*/lib")):
+        # Those of the GPU build. TensorFlow 2.21 does not look into all of them by
+        # itself, and a library that it does not find costs it the GPU.
+        others = filter(None, [os.environ.get("LD_LIBRARY_PATH")])
+        searched = [*map(str, folders), *others]
         settings["LD_LIBRARY_PATH"] = os.pathsep.join(searched)
     settings.pop("PYTHONHOME", None)
     os.chdir(ROOT)
