@@ -92,9 +92,7 @@ def test_what_nobody_explained_is_kept_without_who_and_where(log, shown):
     assert [one.line for one in found] == shown
     if "Phase" in log:
         assert (found[0].weight, found[0].meaning) == ("unexplained", "")
-
-
-def test_a_name_that_is_a_word_of_the_log_hides_no_meaning():
+    # A name that is a word of the log hides no meaning.
     assert said(f"{GLOG}Loaded cuDNN version 9", ("loaded",))[0].meaning
 
 
