@@ -217,7 +217,7 @@ def test_the_json_has_these_names_and_no_others():
 def test_the_json_says_what_became_of_the_microbenchmarks(tmp_path):
     found = made.finding(experiment="machine-ladder")
     shown = looked.examination(microbenchmarks=found)
-    told = {"file": None, "stopped": False, "verdict": found.verdict.headline}
-    assert json.loads(shown.to_json())["microbenchmarks"] == told
-    told["file"] = store.save(found, tmp_path).name
-    assert json.loads(shown.to_json())["microbenchmarks"] == told
+    summary = {"file": None, "stopped": False, "verdict": found.verdict.headline}
+    assert json.loads(shown.to_json())["microbenchmarks"] == summary
+    summary["file"] = store.save(found, tmp_path).name
+    assert json.loads(shown.to_json())["microbenchmarks"] == summary

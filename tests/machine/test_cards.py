@@ -83,7 +83,7 @@ def held(compute, graphics="none"):
 
 
 @pytest.fixture(scope="module")
-def told(described, describe):
+def answers(described, describe):
     """What is told of the machines of these tables, by their names or lines."""
     machines = [machine for machine, *_ in (*CARDS, *WITHOUT) if "nvml" in machine]
     machines += [held(compute, graphics) for compute, graphics, _ in HELD]
@@ -111,15 +111,15 @@ def test_a_card_is_described_by_its_driver_in_base_units(described):
 
 
 @pytest.mark.parametrize(("machine", "facts"), CARDS)
-def test_each_card_is_told_of_as_it_is(told, machine, facts):
-    _, (gpu,), why = told[machine]
+def test_each_card_is_told_of_as_it_is(answers, machine, facts):
+    _, (gpu,), why = answers[machine]
     assert {place: attrgetter(place)(gpu) for place in facts} == facts
     assert why == ""
 
 
 @pytest.mark.parametrize(("compute", "graphics", "holders"), HELD)
-def test_those_who_hold_a_card_are_told(told, compute, graphics, holders):
-    _, (gpu,), _ = told[held(compute, graphics)]
+def test_those_who_hold_a_card_are_told(answers, compute, graphics, holders):
+    _, (gpu,), _ = answers[held(compute, graphics)]
     listed = gpu.holders and [(h.own, h.memory) for h in gpu.holders]
     assert listed == (holders if holders != [] else ())
     unseen = {h.program for h in gpu.holders or () if h.own is None}
@@ -127,8 +127,8 @@ def test_those_who_hold_a_card_are_told(told, compute, graphics, holders):
 
 
 @pytest.mark.parametrize(("machine", "problem", "words"), WITHOUT)
-def test_a_driver_that_gives_no_cards_says_why(told, machine, problem, words):
-    driver, gpus, why = told[machine]
+def test_a_driver_that_gives_no_cards_says_why(answers, machine, problem, words):
+    driver, gpus, why = answers[machine]
     assert (driver, gpus) == (Driver(problem=problem), ())
     assert words in why
 

@@ -178,15 +178,15 @@ def described(
     python = types.SimpleNamespace(
         path=[str(root / "site")], modules=dict.fromkeys(loaded)
     )
-    says = {"system": "Linux", "processor": "x86_64"} | (calls_itself or {})
-    answers = {name: mock.Mock(return_value=answer) for name, answer in says.items()}
-    told = driver, tuple(gpus), "" if gpus else no_gpu
+    names_itself = {"system": "Linux", "processor": "x86_64"} | (calls_itself or {})
+    functions = {n: mock.Mock(return_value=name) for n, name in names_itself.items()}
+    answer = driver, tuple(gpus), "" if gpus else no_gpu
     with (
         mock.patch.multiple(collect, psutil=counters, sys=python, _SEEN=seen),
         mock.patch.multiple(load, psutil=counters, WINDOW_S=0.0),
         mock.patch.object(environment, "own_names", return_value=names),
-        mock.patch.object(nvml, "gpus", return_value=told),
-        mock.patch.multiple(platform, **answers),
+        mock.patch.object(nvml, "gpus", return_value=answer),
+        mock.patch.multiple(platform, **functions),
         mock.patch.dict(os.environ, variables or {}, clear=True),
     ):
         return collect.machine(root)
