@@ -8,7 +8,7 @@ import pytest
 from perfkit.machine import load
 from perfkit.machine.load import look, observed
 from perfkit.machine.record import Busy, Clocks, Gpu, Link, throttle_reasons
-from tests.machine.trees import System, Times, computer, grow, program, quota
+from tests.machine.trees import System, Times, computer, grow, quota
 
 
 def between(root, system):
@@ -18,29 +18,12 @@ def between(root, system):
 
 
 ME = os.getpid()
+SELF = (ME, "python", 1, 2.0)
+CHILD, GRANDCHILD = (50, "python", ME, 1.0), (51, "cc", 50, 0.5)
 
 
-def of(*programs):
-    """A system with these programs: number, name, parent, seconds at each look."""
-    system = System()
-    busy = [sum(seconds[at] for *_, seconds in programs) for at in (0, 1)]
-    system.cpu_times = lambda: Times(
-        busy[system.looks], 8.0 * system.looks + 100 - busy[system.looks]
-    )
-
-    def process_iter(_):
-        at, system.looks = system.looks, system.looks + 1
-        return [
-            program(pid, name, parent, seconds[at])
-            for pid, name, parent, seconds in programs
-        ]
-
-    system.process_iter = process_iter
-    return system
-
-
-SELF = (ME, "python", 1, (1.0, 3.0))
-CHILD, GRANDCHILD = (50, "python", ME, (0.0, 1.0)), (51, "cc", 50, (0.0, 0.5))
+def of(*processes):
+    return System(processes=processes)
 
 
 def top(*programs):
@@ -51,21 +34,21 @@ def top(*programs):
     ("system", "others", "busiest"),
     [
         # Other programs are counted in cores.
-        (System(programs={"chrome": 3.0, "backup": 1.5}, mine=2.0), 4.5,
+        (of(SELF, (60, "chrome", 1, 3.0), (61, "backup", 1, 1.5)), 4.5,
          top(("chrome", 3.0), ("backup", 1.5))),
         # What this process started is not others.
-        (of(SELF, CHILD, GRANDCHILD, (60, "chrome", 1, (0.0, 1.0))), 1.0,
+        (of(SELF, CHILD, GRANDCHILD, (60, "chrome", 1, 1.0)), 1.0,
          top(("chrome", 1.0))),
         # Programs of one name are told together; the clock that ticks is not named.
-        (of(SELF, *((n, "python3", 1, (0.0, 0.4)) for n in range(70, 75)),
-            (80, "clock", 1, (0.0, 0.05))), 2.05, top(("python3", 2.0))),
+        (of(SELF, *((n, "python3", 1, 0.4) for n in range(70, 75)),
+            (80, "clock", 1, 0.05)), 2.05, top(("python3", 2.0))),
         # Only the busiest are named.
         (System(programs={f"p{n}": 1 - n / 10 for n in range(7)}), 4.9,
          top(*((f"p{n}", round(1 - n / 10, 1)) for n in range(5)))),
-        # One whose counter is set back used nothing; one that is hidden is unknown.
-        (of(SELF, (60, "old", 1, (9.0, 0.0))), 0.0, ()),
+        # One whose counter is set back used nothing.
+        (of(SELF, (60, "old", 1, -9.0)), 0.0, ()),
         # Where this process is not seen others are unknown.
-        (of((60, "chrome", 1, (0.0, 1.0))), None, ()),
+        (of((60, "chrome", 1, 1.0)), None, ()),
         # Without counters nothing is claimed, nor where no time passed.
         (System(cpu_times=lambda: Times(0, 0)), None, ()),
         (System(cpu_times=lambda: Times(5, 95)), None, ()),

@@ -200,7 +200,7 @@ class System:
         gigabytes: Of RAM, of which ``free`` are free.
         on_battery: Whether a battery feeds it; None without one.
         programs: The cores that other programs keep busy, by name.
-        mine: The cores that this process keeps busy.
+        processes: Of each its number, name, parent and cores, in place of these.
         **told: What it answers otherwise.
     """
 
@@ -211,13 +211,15 @@ class System:
         free=None,
         on_battery=None,
         programs=(),
-        mine=0.0,
+        processes=(),
         **told,
     ):
-        self.cores, self.looks, self.mine = cores, 0, mine
+        self.cores, self.looks, self.on_battery = cores, 0, on_battery
         self.total = gigabytes * 10**9
         self.available = 3 * self.total // 4 if free is None else int(free * 10**9)
-        self.on_battery, self.programs = on_battery, dict(programs)
+        others = enumerate(dict(programs).items(), 2)
+        named = [(number, name, 1, busy) for number, (name, busy) in others]
+        self.processes = processes or [(os.getpid(), "python", 1, 0.0), *named]
         vars(self).update(told)
 
     def cpu_count(self, logical=True):
@@ -233,20 +235,14 @@ class System:
 
     def cpu_times(self):
         self.looks += 1
-        busy = self.looks * (self.mine + sum(self.programs.values()))
+        busy = self.looks * sum(cores for *_, cores in self.processes)
         return Times(busy, 100 + self.looks * self.cores - busy)
 
     def process_iter(self, _):
-        yield program(os.getpid(), "python", 1, self.looks * self.mine)
-        for number, (name, cores) in enumerate(self.programs.items(), 2):
-            yield program(number, name, 1, self.looks * cores)
-
-
-def program(pid, name, parent, seconds):
-    """A program as psutil tells of it; None for seconds that are refused."""
-    times = None if seconds is None else (seconds, 0.0, 99.0, 99.0)
-    info = {"name": name, "ppid": parent, "cpu_times": times, "create_time": 5.0}
-    return types.SimpleNamespace(pid=pid, info=info)
+        for number, name, parent, cores in self.processes:
+            times = (self.looks * cores, 0.0, 99.0, 99.0)
+            info = {"name": name, "ppid": parent, "cpu_times": times}
+            yield types.SimpleNamespace(pid=number, info=info | {"create_time": 5.0})
 
 
 # Seconds of all cores, as psutil gives them.
