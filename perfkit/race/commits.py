@@ -6,6 +6,7 @@ keep, such as data, is linked into it, so that both sides read the same; and so 
 that lies around a changed script.
 """
 
+import contextlib
 import fcntl
 import itertools
 import os
@@ -13,9 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from perfkit.errors import BadParameterError
@@ -64,23 +64,16 @@ class Moved:
 
         That is an environment, or a submodule: a commit is lent those that it has.
         """
-        where = os.path.realpath(place)
-        if not self.top or not _lies_in(where, self.top) or "site-packages" in where:
+        where, top = Path(os.path.realpath(place)), Path(self.top)
+        inside = self.top and where.is_relative_to(top)
+        if not inside or "site-packages" in where.parts:
             return False
-        for prefix in {sys.prefix, sys.base_prefix} - {self.top}:
-            own = os.path.realpath(prefix)
-            # A Python that the working tree lies in, such as /usr, is none of its own.
-            if _lies_in(own, self.top) and (
-                _lies_in(place, prefix) or _lies_in(where, own)
-            ):
-                return False
-        upwards = map(str, (Path(where), *Path(where).parents))
-        between = itertools.takewhile(self.top.__ne__, upwards)
-        return not any(os.path.exists(f"{folder}/.git") for folder in between)
-
-
-def _lies_in(place: str, folder: str) -> bool:
-    return f"{place}{os.sep}".startswith(f"{folder}{os.sep}")
+        # A Python that the working tree lies in, such as /usr, is above these folders.
+        environments = map(os.path.realpath, (sys.prefix, sys.base_prefix))
+        between = set(itertools.takewhile(top.__ne__, (where, *where.parents)))
+        return between.isdisjoint(map(Path, environments)) and not any(
+            (folder / ".git").exists() for folder in between
+        )
 
 
 @dataclass(frozen=True)
@@ -144,17 +137,13 @@ def checked_out(revision: str, script: Path) -> Commit:
     number = _git(
         top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"
     )
-    found = _empty(f"{revision} ({number[:7]})", top)
-    try:
-        index = {"GIT_INDEX_FILE": str(found.folder / "index")}
+    with _new_folder(f"{revision} ({number[:7]})", top) as commit:
+        index = {"GIT_INDEX_FILE": str(commit.folder / "index")}
         _git(top, "read-tree", number, **index)
-        _git(top, "checkout-index", "--all", f"--prefix={found.tree}/", **index)
-        _link_submodules(top, found.tree, index)
-        _link_what_git_does_not_keep(top, found.tree)
-    except BaseException:
-        found.close()
-        raise
-    return found
+        _git(top, "checkout-index", "--all", f"--prefix={commit.tree}/", **index)
+        _link_submodules(top, commit.tree, index)
+        _link_what_git_does_not_keep(top, commit.tree)
+    return commit
 
 
 def changed(script: Path, data: bytes, name: str) -> Commit:
@@ -166,25 +155,27 @@ def changed(script: Path, data: bytes, name: str) -> Commit:
     script = script.resolve()
     tops = (p for p in script.parents if (p / ".git").exists())
     here = [Path.cwd()] if Path.cwd() in script.parents[:-1] else []
-    found = _empty(name, next(tops, *here or [script.parent]))
-    try:
-        there = found.tree / script.relative_to(found.top)
+    with _new_folder(name, next(tops, *here or [script.parent])) as copy:
+        there = copy.tree / script.relative_to(copy.top)
         there.parent.mkdir(parents=True)
         there.write_bytes(data)
-        _link(found.top, found.tree)
-    except BaseException:
-        found.close()
-        raise
-    return found
+        _link(copy.top, copy.tree)
+    return copy
 
 
-def _empty(name: str, top: Path) -> Commit:
-    """A new folder for files of a working tree."""
+@contextlib.contextmanager
+def _new_folder(name: str, top: Path) -> Iterator[Commit]:
+    """Make a folder for files of a working tree; remove it where that fails."""
     remove_left(_PREFIX, _LOCK)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     held = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(held, fcntl.LOCK_SH)
-    return Commit(name, top, folder / top.name, folder, held)
+    commit = Commit(name, top, folder / top.name, folder, held)
+    try:
+        yield commit
+    except BaseException:
+        commit.close()
+        raise
 
 
 def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
@@ -194,15 +185,13 @@ def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
         BadParameterError: One is not as the commit has it.
     """
     for line in _git(top, "ls-files", "--stage", "-z", **index).split("\0"):
-        known, _, name = line.partition("\t")
+        entry, _, name = line.partition("\t")
         here, there = top / name, tree / name
-        if not known.startswith(_SUBMODULE) or not (here / ".git").exists():
+        if not entry.startswith(_SUBMODULE) or not (here / ".git").exists():
             continue
         # What git does not keep there, such as __pycache__, is no change.
-        changed = ("status", "--porcelain", "--untracked-files=no")
-        if _git(here, "rev-parse", "HEAD") != known.split()[1] or _git(
-            here, "--no-optional-locks", *changed
-        ):
+        status = ("--no-optional-locks", "status", "--porcelain", "-uno")
+        if _git(here, "rev-parse", "HEAD") != entry.split()[1] or _git(here, *status):
             raise BadParameterError(
                 f"The submodule {name} is not as that commit has it, and both sides "
                 "would share it: race the scripts of two clones."
@@ -229,16 +218,9 @@ def _link(here: Path, there: Path) -> None:
     if here.is_dir() and there.is_dir() and not there.is_symlink():
         for path in here.iterdir():
             _link(path, there / path.name)
-    elif not os.path.lexists(there) and not _hides(here, there):
+    elif not os.path.lexists(there):
         there.parent.mkdir(parents=True, exist_ok=True)
         there.symlink_to(here, target_is_directory=here.is_dir())
-
-
-def _hides(here: Path, there: Path) -> bool:
-    """Whether Python would import it in place of a module that the commit has."""
-    module = there.with_name(f"{there.name.partition('.')[0]}.py")
-    package = here.is_dir() and (here / "__init__.py").exists()
-    return module.exists() and (package or here.suffix in EXTENSION_SUFFIXES)
 
 
 def _git(folder: Path, *arguments: str, **variables: str) -> str:
@@ -253,18 +235,16 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
             check=True,
         )
     except FileNotFoundError:
-        raise BadParameterError(
-            "--commit needs git, which is not installed here."
-        ) from None
+        refusal = "--commit needs git, which is not installed here."
     except subprocess.CalledProcessError as error:
         lines = error.stderr.decode(errors="replace").splitlines() or [str(error)]
         reason = next((line for line in lines if line.startswith("fatal:")), lines[-1])
-        raise BadParameterError(
+        refusal = (
             f"git refused ({reason}): give a commit of the repository that the script "
             "lies in, such as main or HEAD~1."
-        ) from None
+        )
     except subprocess.TimeoutExpired:
-        raise BadParameterError(
-            f"git {arguments[0]} took longer than {_GIT_S:.0f} s."
-        ) from None
-    return os.fsdecode(ran.stdout).strip("\n")
+        refusal = f"git {arguments[0]} took longer than {_GIT_S:.0f} s."
+    else:
+        return os.fsdecode(ran.stdout).strip("\n")
+    raise BadParameterError(refusal)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
 from perfkit.race.commits import Moved, checked_out
 from perfkit.race.sides import Asked, entrants
@@ -62,16 +61,14 @@ def repository(shared_repository, tmp_path, temporary):
 @pytest.fixture
 def take():
     """Check commits out; what a test leaves open is closed."""
-    made = []
+    with contextlib.ExitStack() as closing:
 
-    def take(revision, script):
-        made.append(checked_out(revision, script))
-        return made[-1]
+        def take(revision, script):
+            commit = checked_out(revision, script)
+            closing.callback(lambda: commit.folder.exists() and commit.close())
+            return commit
 
-    yield take
-    for commit in made:
-        if commit.folder.exists():
-            commit.close()
+        yield take
 
 
 def test_a_submodule_is_there_unless_it_is_at_another_commit(
@@ -99,8 +96,13 @@ def test_a_submodule_is_there_unless_it_is_at_another_commit(
     take("v1", repository / "train.py")
 
 
-def test_a_commit_has_its_own_files_and_not_those_of_today(repository, take):
-    commit = take("v1", repository / "train.py")
+def test_a_commit_has_its_own_files_and_all_that_git_does_not_keep(repository, take):
+    # Any script of the tree finds its place.
+    script = repository / "inner" / "train.py"
+    number = git(repository, "rev-parse", "HEAD~1").strip()
+    commit = take("v1", script)
+    assert commit.name == f"v1 ({number[:7]})"
+    assert commit.path_of(script) == commit.tree / "inner" / "train.py"
     files = {p.name: p.read_text() for p in commit.tree.iterdir() if p.suffix == ".py"}
     assert files == {
         "train.py": SCRIPT,
@@ -108,22 +110,20 @@ def test_a_commit_has_its_own_files_and_not_those_of_today(repository, take):
         "gone.py": "GONE = True\n",
         "new.py": "NEW = 1\n",
     }
-    assert not (commit.tree / ".git").exists()
-
-
-def test_what_git_does_not_keep_is_the_same_for_both(repository, take):
-    # Any script of the tree finds its place.
-    script = repository / "inner" / "train.py"
-    commit = take("main", script)
-    assert commit.path_of(script) == commit.tree / "inner" / "train.py"
     for name in ("data", "notes", "new.py", "inner/weights.py", "inner/cache.bin"):
         assert (commit.tree / name).resolve() == repository / name
-    assert (commit.tree / "data" / "images").read_text() == "pixels"
     # Files that git keeps are copies: whoever writes there writes into no tree of ours.
     assert not (commit.tree / "train.py").is_symlink()
     assert not (commit.tree / "inner").is_symlink()
-    left = ("perfkit-findings", "inner/__pycache__")
+    left = (".git", "perfkit-findings", "inner/__pycache__")
     assert not any(os.path.lexists(commit.tree / name) for name in left)
+    for lacking, said in (
+        (repository / "later.py", f"{commit.name} has no later.py in that place."),
+        (Path("/x/train.py"), "train.py does not lie in the repository mine."),
+    ):
+        with pytest.raises(BadParameterError) as caught:
+            commit.path_of(lacking)
+        assert str(caught.value) == said
 
 
 def test_beside_what_only_the_commit_keeps_lies_what_it_lacks(repository, take):
@@ -158,33 +158,6 @@ def test_nothing_is_linked_behind_what_was_no_folder_then(
     assert list(elsewhere.iterdir()) == []
 
 
-def test_what_would_be_imported_in_place_of_the_commits_own_is_not_lent(
-    repository, take
-):
-    write(repository / "later", layers_py="")
-    (repository / "later" / "__init__.py").write_text("LATER = 'a package'\n")
-    write(repository / "model", notes="mine")
-    (repository / "model.cpython-311-x86_64-linux-gnu.so").write_bytes(b"built")
-    (repository / "fast.so").write_bytes(b"built")
-    commit = take("HEAD", repository / "train.py")
-    names = {path.name for path in commit.tree.iterdir()}
-    # A folder that is no package hides no module, and what is alone is needed.
-    assert {"later.py", "model.py", "model", "fast.so"} <= names
-    assert not {"later", "model.cpython-311-x86_64-linux-gnu.so"} & names
-
-
-@pytest.mark.parametrize(
-    ("revision", "same"),
-    [("main", "HEAD"), ("v1", "HEAD~1"), ("HEAD~1", "HEAD~1"), ("HEAD^{}", "HEAD")],
-)
-def test_a_commit_is_named_as_asked_and_by_its_number(repository, take, revision, same):
-    number = git(repository, "rev-parse", same).strip()
-    commit = take(revision, repository / "train.py")
-    assert commit.name == f"{revision} ({number[:7]})"
-    short = take(number[:10], repository / "train.py")
-    assert short.name.endswith(f"({number[:7]})")
-
-
 @pytest.mark.parametrize(
     "revision", ["nothing-of-the-kind", "HEAD~9", "--help", "-h", "main:train.py", ""]
 )
@@ -203,23 +176,12 @@ def test_what_is_no_commit_is_refused_and_leaves_nothing(
 def test_without_a_repository_or_git_the_sentence_says_so(
     repository, tmp_path, temporary, monkeypatch
 ):
-    write(tmp_path, train_py=SCRIPT)
     with pytest.raises(BadParameterError, match="git refused"):
         checked_out("main", tmp_path / "train.py")
-    assert list(temporary.iterdir()) == []
     monkeypatch.setenv("PATH", str(temporary))
     with pytest.raises(BadParameterError) as caught:
         checked_out("main", repository / "train.py")
     assert str(caught.value) == "--commit needs git, which is not installed here."
-
-
-def test_a_file_that_the_commit_lacks_is_refused_by_name(repository, take):
-    commit = take("v1", repository / "train.py")
-    with pytest.raises(BadParameterError) as caught:
-        commit.path_of(repository / "later.py")
-    assert str(caught.value) == f"{commit.name} has no later.py in that place."
-    with pytest.raises(BadParameterError, match="does not lie in the repository mine"):
-        commit.path_of(Path("/elsewhere/train.py"))
 
 
 @pytest.mark.fault("race", "path", sees="The race, as in any other folder.")
@@ -265,7 +227,7 @@ def test_nothing_of_the_users_is_touched_and_no_hook_runs(repository, take, temp
 _HOLDS = """
 import sys, tempfile, time
 from pathlib import Path
-from perfkit.race.commits import Moved, checked_out
+from perfkit.race.commits import checked_out
 tempfile.tempdir = sys.argv[1]
 print(checked_out("v1", Path(sys.argv[2])).folder, flush=True)
 time.sleep(3600)
@@ -318,7 +280,11 @@ def race_of():
         yield race_of
 
 
-def test_a_race_holds_the_working_tree_against_a_commit(repository, race_of, temporary):
+@pytest.mark.parametrize("inside", [".", "inner"])
+def test_a_race_holds_the_working_tree_against_commits_in_the_same_folder(
+    repository, race_of, temporary, monkeypatch, inside
+):
+    monkeypatch.chdir(repository / inside)
     # One commit by two names is two sides.
     commits = ("HEAD~1", "main", "HEAD")
     made = race_of(repository / "train.py", commit=commits)
@@ -329,44 +295,34 @@ def test_a_race_holds_the_working_tree_against_a_commit(repository, race_of, tem
     assert Path(now.maker.path) == repository / "train.py"
     assert Path(then.maker.path).read_text() == SCRIPT
     # Modules of the one are not taken from the other.
-    assert then.moved == Moved(str(repository), str(Path(then.maker.path).parent))
+    tree = Path(then.maker.path).parent
+    assert then.moved == Moved(str(repository), str(tree))
     assert now.moved == Moved()
-    made.close()
-    assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.parametrize("inside", [".", "inner"])
-def test_a_script_runs_in_the_same_folder_of_the_commit(
-    repository, race_of, temporary, monkeypatch, inside
-):
-    monkeypatch.chdir(repository / inside)
-    then, now = race_of(repository / "train.py", commit=("main",)).sides
-    (top,) = temporary.glob("*/mine")
-    assert isinstance(then.maker, Script)
     assert Path(now.maker.folder).resolve() == repository / inside
-    assert Path(then.maker.folder) == top / inside
+    assert Path(then.maker.folder) == tree / inside
     # One that runs elsewhere goes on running there.
     monkeypatch.chdir(repository.parent)
-    then, now = race_of(repository / "train.py", commit=("main",)).sides
-    assert then.maker.folder == now.maker.folder
+    other, here = race_of(repository / "train.py", commit=("main",)).sides
+    assert other.maker.folder == here.maker.folder
+    made.close()
+    assert not tree.exists()
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("commits", "script", "said"),
     [
-        ({"commit": ("main", "nothing")}, "git refused"),
-        ({"commit": ("main", "main")}, "A race has each side once"),
-        ({"commit": ("main", "v1"), "trainings": "later.py"}, "has no later.py"),
-        ({"commit": ("main",) * 9}, "at most 8 sides"),
+        (("main", "nothing"), "train.py", "git refused"),
+        (("main", "main"), "train.py", "A race has each side once"),
+        (("main", "v1"), "later.py", "has no later.py"),
+        (("main",) * 9, "train.py", "at most 8 sides"),
     ],
 )
 def test_a_race_that_is_refused_leaves_no_folder(
-    repository, race_of, temporary, options, said
+    repository, race_of, temporary, commits, script, said
 ):
     write(repository, later_py=SCRIPT)
-    script = repository / options.pop("trainings", "train.py")
     with pytest.raises(BadParameterError, match=said):
-        race_of(script, **options)
+        race_of(repository / script, commit=commits)
     assert list(temporary.iterdir()) == []
 
 
@@ -398,48 +354,24 @@ def test_code_of_the_working_tree_is_found_in_the_commit(
     moved = {"top": then, "code": then / "src"}
     moved["like the environment"] = then / "env_code"
     assert sys.path == ["", *map(str, (installed | moved).values())]
-
-
-def test_without_a_commit_nothing_is_moved_and_nothing_left(installed):
+    # Without a commit nothing is moved, and nothing left.
     before = list(sys.path)
     Moved().move()
     assert sys.path == before
     assert Moved().left(sys.modules) == []
 
 
-@pytest.fixture
-def imported(monkeypatch):
-    """Let modules have been imported from files."""
-
-    def imported(files):
-        for name, file in files.items():
-            module = types.ModuleType(name)
-            module.__file__ = str(file) if file else None
-            monkeypatch.setitem(sys.modules, name, module)
-
-    return imported
+def left(moved, monkeypatch, **files):
+    """Let modules have been imported from files; name those that a commit lacks."""
+    for name, file in files.items():
+        module = types.ModuleType(name)
+        module.__file__ = str(file) if file else None
+        monkeypatch.setitem(sys.modules, name, module)
+    return moved.left([*files, "not_there"])
 
 
 def test_what_came_from_the_working_tree_all_the_same_is_named(
-    installed, imported, tmp_path, monkeypatch
-):
-    files = {
-        "mine": installed["code"] / "mine" / "__init__.py",
-        "mine.layers": installed["code"] / "mine" / "layers.py",
-        "helpers": tmp_path / "then" / "mine" / "helpers.py",
-        "numpy_like": installed["packages"] / "numpy_like.py",
-        "built_in": None,
-    }
-    imported(files)
-    # A module without a file lies nowhere, not in the current folder.
-    installed["top"].mkdir()
-    monkeypatch.chdir(installed["top"])
-    moved = Moved(str(installed["top"]), str(tmp_path / "then" / "mine"))
-    assert moved.left([*files, "not_there"]) == ["mine"]
-
-
-def test_links_into_the_working_tree_lead_to_code_of_it(
-    imported, tmp_path, monkeypatch
+    installed, tmp_path, monkeypatch
 ):
     top, then = tmp_path / "mine", tmp_path / "then" / "mine"
     write(top, src__x="", built_py="", lib__own="")
@@ -449,11 +381,20 @@ def test_links_into_the_working_tree_lead_to_code_of_it(
     (then / "built.py").symlink_to(top / "built.py")
     (then / "lib").symlink_to(top / "lib")
     moved = Moved(str(top), str(then))
+    # A module without a file lies nowhere, not in the current folder.
+    monkeypatch.chdir(top)
+    files = {
+        "mine": installed["code"] / "mine" / "__init__.py",
+        "mine.layers": installed["code"] / "mine" / "layers.py",
+        "helpers": then / "helpers.py",
+        "numpy_like": installed["packages"] / "numpy_like.py",
+        "built_in": None,
+        # A link into the working tree leads to code of it; submodules are lent.
+        "built": then / "built.py",
+        "kept": then / "kept.py",
+        "lib": then / "lib" / "own",
+    }
+    assert left(moved, monkeypatch, **files) == ["built", "mine"]
     monkeypatch.setattr(sys, "path", [str(tmp_path / "link" / "src")])
     moved.move()
     assert sys.path == [str(then / "src")]
-    names = {"built": "built.py", "kept": "kept.py", "lib": "lib/own"}
-    files = {name: then / file for name, file in names.items()}
-    imported(files)
-    # Submodules are lent on purpose.
-    assert moved.left(files) == ["built"]
