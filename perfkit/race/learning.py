@@ -5,12 +5,12 @@ losses differ only where they lie further apart than that lets expect.
 """
 
 import contextlib
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from operator import itemgetter
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,26 +38,17 @@ _EACH, _SELDOMER, _MOST = 5, 1.3, 64
 _FIRST, _ERRORS, _SHARE = 5, 4.0, 0.02
 # Losses that differ by no more are the same but for rounding.
 _ROUNDING = 1e-4
-
-# After so many examples, the mean loss since the point before.
-Points = Sequence[tuple[float, float]]
-# Of each round of a side: the examples that it needed and the seconds that they took;
-# None where it did not get there.
-_Needed = dict[int, tuple[float, float] | None]
 _NEXT = (
     "Give a loss that every side reaches, or the race more seconds; trainings that set "
     "a seed of their own show one start alone."
 )
 
+# After so many examples, the mean loss since the point before.
+Points = Sequence[tuple[float, float]]
 
-@dataclass(frozen=True)
-class Difference:
-    """Something that two sides do not do alike.
 
-    Attributes:
-        said: What, after "instead of" what: the end of a sentence.
-        other_work: Whether an example of one is no example of the other.
-    """
+class Difference(NamedTuple):
+    """What two sides do not do alike, and whether their examples are not the same."""
 
     said: str
     other_work: bool = False
@@ -80,9 +71,16 @@ class Learning:
         training = self._maker()
         if not isinstance(training, tuple) or len(training) not in (2, 3):
             return training
+        import keras
+
         model, data, *rest = training
         arguments = dict(rest[0]) if rest else {}
-        arguments["callbacks"] = _with(arguments.get("callbacks"), self._callback())
+        callbacks, callback = arguments.get("callbacks"), self._callback()
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            # It stays one: to a list of its own, fit adds a progress bar.
+            callbacks.callbacks.append(callback)
+        else:
+            arguments["callbacks"] = [*list_callbacks(callbacks), callback]
         return model, data, arguments
 
     def news(self) -> Iterator[Note]:
@@ -93,16 +91,16 @@ class Learning:
     def _callback(self) -> Any:
         from keras.callbacks import LambdaCallback
 
-        def begin(logs: Any) -> None:
-            if COMPILED not in self._news and not self._losses:
-                self._news[COMPILED] = describe(callback.model)
-
-        callback = LambdaCallback(
-            on_train_begin=begin,
+        callback: Any = LambdaCallback(
+            on_train_begin=lambda logs: self._begin(callback.model),
             on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
             on_train_batch_end=lambda batch, logs: self.reach(batch + 1, logs),
         )
         return callback
+
+    def _begin(self, model: Any) -> None:
+        if not self._losses:
+            self._news[COMPILED] = describe(model)
 
     def _begin_epoch(self) -> None:
         self._before += self._step
@@ -120,18 +118,8 @@ class Learning:
         between = (total - self._sum) / (step - self._noted)
         self._losses.append((done * self._batch, between))
         self._noted, self._sum = step, total
-        self._next = done + max(1.0, (_SELDOMER - 1) * done * (done >= _EACH))
+        self._next = _SELDOMER * done if done >= _EACH else done + 1
         self._news[LOSSES] = list(self._losses)
-
-
-def _with(callbacks: Any, callback: Any) -> Any:
-    """Add a callback; a ``CallbackList`` stays one."""
-    import keras
-
-    if isinstance(callbacks, keras.callbacks.CallbackList):
-        callbacks.callbacks.append(callback)
-        return callbacks
-    return [*list_callbacks(callbacks), callback]
 
 
 def describe(model: Any) -> dict[str, Any]:
@@ -161,12 +149,15 @@ def in_learning(
     mine, theirs = (_compiled(measured, each) for each in (side, baseline))
     for name in sorted(mine.keys() & theirs.keys()):
         if mine[name] != theirs[name]:
-            now, before = (_set_to(each[name]) for each in (mine, theirs))
+            values = mine[name], theirs[name]
+            now, before = (
+                units.significant(value) if isinstance(value, float) else str(value)
+                for value in values
+            )
             yield Difference(f"its {name} is {now} instead of {before}")
     one, other = first_losses(measured, side, baseline)
     finite = [all(map(math.isfinite, some)) for some in (one, other)]
-    enough = len(one) > 1 and len(other) > 1
-    if enough and (_apart(one, other) if all(finite) else any(finite)):
+    if len(one) > 1 and (_apart(one, other) if all(finite) else any(finite)):
         now, before = map(_mean, (one, other))
         yield Difference(f"its first losses are {now} instead of {before}")
 
@@ -179,56 +170,49 @@ def _mean(losses: list[float]) -> str:
 def first_losses(
     measured: Measurement, side: str, baseline: str
 ) -> tuple[list[float], list[float]]:
-    """The first losses of all trials of both; none where its loop tells none.
+    """The first losses of both, over the rounds in which both told theirs.
 
-    Where one tells them of several steps at a time, the other's are taken over as many.
+    Where one tells them of several steps at a time, the other's are means of as many.
     """
-    told = losses_of(measured, side), losses_of(measured, baseline)
-    ends = [[n for n, _ in next(iter(each.values()), ())[:_FIRST]] for each in told]
-    coarse = max(filter(None, ends), key=itemgetter(0), default=[])
-    one, other = (
-        [loss for trial in each.values() for loss in _over(coarse, trial)]
-        for each in told
+    one, other = list[float](), list[float]()
+    mine, theirs = (
+        {trial.round: losses(trial) for trial in measured.of(name)}
+        for name in (side, baseline)
     )
+    for number in mine.keys() & theirs.keys():
+        if mine[number] and theirs[number]:
+            pair = mine[number], theirs[number]
+            last = min(points[-1][0] for points in pair)
+            # The larger one begins later: it tells of more steps at a time.
+            ends = [end for end, _ in max(pair)[:_FIRST] if end <= last]
+            one += _means_between(ends, pair[0])
+            other += _means_between(ends, pair[1])
     return one, other
 
 
-def _over(ends: list[float], told: list[tuple[float, float]]) -> list[float]:
-    """The mean losses between these numbers of examples, as far as they were told."""
-    first = told[:_FIRST]
-    if not ends or first[0][0] >= ends[0]:
-        return [loss for _, loss in first]
-    counts, means = zip(*told, strict=True)
-    sums = np.cumsum(np.diff(counts, prepend=0) * means)
-    known = [0.0, *(end for end in ends if end <= counts[-1])]
-    between = np.interp(known, (0, *counts), (0, *sums))
-    found: list[float] = (np.diff(between) / np.diff(known)).tolist()
-    return found
-
-
-def losses_of(measured: Measurement, side: str) -> dict[int, list[tuple[float, float]]]:
-    """Of a side in each round: after so many examples, the mean loss up to there."""
-    told = {trial.round: losses(trial) for trial in measured.of(side)}
-    return {number: one for number, one in told.items() if one}
+def _means_between(ends: list[float], points: Points) -> list[float]:
+    """The mean losses between these numbers of examples, from 0."""
+    counts, means = zip(*points, strict=True)
+    with np.errstate(all="ignore"):  # a loss may be infinite
+        sums = np.cumsum(np.diff(counts, prepend=0) * means)
+        between = np.diff(np.interp([0, *ends], (0, *counts), (0, *sums)))
+        means_between: list[float] = (between / np.diff(ends, prepend=0)).tolist()
+    return means_between
 
 
 def alike(measured: Measurement, side: str, baseline: str) -> bool:
     """Whether the first losses are the same but for rounding, in each round."""
-    one, other = (losses_of(measured, each) for each in (side, baseline))
-    common = one.keys() & other.keys()
-    return bool(common) and all(
-        abs(mine - theirs) <= _ROUNDING * max(abs(theirs), _ROUNDING)
-        for number in common
-        for (_, mine), (_, theirs) in zip(
-            one[number][:_FIRST], other[number][:_FIRST], strict=False
-        )
+    one, other = first_losses(measured, side, baseline)
+    return bool(one) and all(
+        math.isclose(mine, theirs, rel_tol=_ROUNDING, abs_tol=_ROUNDING**2)
+        for mine, theirs in zip(one, other, strict=True)
     )
 
 
 def _apart(one: list[float], other: list[float]) -> bool:
     apart = abs(statistics.fmean(one) - statistics.fmean(other))
     # Each round may see the same batches: more of them are no more losses.
-    count = min(len(one), len(other), _FIRST)
+    count = min(len(one), _FIRST)
     error = math.hypot(*map(statistics.stdev, (one, other))) / math.sqrt(count)
     scale = abs(statistics.fmean(other))
     return apart > _ERRORS * error and apart > _SHARE * scale
@@ -239,20 +223,11 @@ def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
     return next((one for one in told if isinstance(one, dict)), {})
 
 
-def _set_to(value: Any) -> str:
-    return units.significant(value) if isinstance(value, float) else str(value)
-
-
-@dataclass(frozen=True, repr=False)
 class TimeToLoss(Shown):
-    """When the sides of a race reached a loss.
+    """When the sides of a race reached a loss; ``best`` is the soonest, if known."""
 
-    Attributes:
-        best: The side that got there soonest against the baseline; None if unknown.
-    """
-
-    best: Comparison | None
-    _report: Report
+    def __init__(self, best: Comparison | None, report: Report) -> None:
+        self.best, self._report = best, report
 
     @property
     def report(self) -> Report:
@@ -261,11 +236,7 @@ class TimeToLoss(Shown):
 
 
 def time_to_loss(
-    finding: Finding,
-    loss: float,
-    *,
-    against: str = "",
-    guess: str = "",
+    finding: Finding, loss: float, *, against: str = "", guess: str = ""
 ) -> TimeToLoss:
     """Say how soon each side of a race reaches a loss, from what its trials noted.
 
@@ -297,89 +268,90 @@ def time_to_loss(
         raise BadParameterError(unknown("side of this race", against, names))
     names.sort(key=lambda name: name != against)
     measured = measurement(finding)
-    needed = {name: _needed(measured, name, loss) for name in names}
-    first, *others = names
-    known = [_compare(measured, needed, other, first) for other in others]
-    comparisons = [each for each in known if each]
+    runs = {name: _runs_to(loss, measured, name) for name in names}
+    first, compared, rows = names[0], list[Comparison](), dict[str, tuple[str, ...]]()
+    for name in names:
+        reached, trials = runs[name].values(), len(measured.counted(name))
+        cells = f"reached in {len(reached)} of {trials} trials", units.UNKNOWN
+        if reached and len(reached) == trials:
+            examples = statistics.median(run.examples for run in reached)
+            seconds = statistics.median(run.seconds for run in reached)
+            cells = f"{examples:,.0f}", units.seconds(seconds)
+        ratio = units.UNKNOWN
+        if each := _compare(measured, runs, name, first):
+            compared.append(each)
+            ratio = each.interval
+        rows[name] = (plain(name, 60), *cells, "" if name == first else ratio)
     # What is too noisy to say hides no side that is shown to be faster.
     best = max(
-        comparisons, key=lambda c: (c.verdict == "faster", c.ratio), default=None
+        compared, key=lambda each: (each.verdict == "faster", each.ratio), default=None
     )
     goal = f"a loss of {units.significant(loss)}"
-    ratios = {each.variant: each.interval for each in comparisons} | {first: ""}
-    rows = {name: _row(name, needed[name], ratios) for name in names}
+    headings = ("side", "examples needed", "time", "times as fast")
     raced = replace(finding, guess=guess).report
-    return TimeToLoss(
-        best,
-        Report(
-            verdict=_verdict(goal, best, rows),
-            stamp=raced.stamp,
-            table=Table(
-                f"To {goal} in training",
-                ("side", "examples needed", "time", "times as fast"),
-                tuple(rows.values()),
-            ),
-            foot=raced.foot,
-        ),
+    report = Report(
+        verdict=_verdict(goal, best, rows),
+        stamp=raced.stamp,
+        table=Table(f"To {goal} in training", headings, tuple(rows.values())),
+        foot=raced.foot,
     )
+    return TimeToLoss(best, report)
 
 
 def examples_to(loss: float, points: Points) -> float | None:
     """Examples until no later loss is above this one; None where that never comes."""
     # A loss that is no number is above any.
     above = [at for at, (_, mean) in enumerate(points) if not mean <= loss]
-    last = above[-1] if above else -1
+    last = max(above, default=-1)
     if last + 1 == len(points):
         return None
     if last < 0:
         return points[0][0]
-    (x, high), (then, low) = (_middle(points, at) for at in (last, last + 1))
+    # A mean is that of the middle of its stretch.
+    ends = [0.0, *(end for end, _ in points)][last : last + 3]
+    before, after = (sum(stretch) / 2 for stretch in itertools.pairwise(ends))
+    high, low = points[last][1], points[last + 1][1]
     share = (high - loss) / (high - low) if math.isfinite(high) else 1.0
-    return float(x * (then / x) ** share)
+    return float(before * (after / before) ** share)
 
 
-def _middle(points: Points, at: int) -> tuple[float, float]:
-    """The middle of the stretch that a mean is of, and the mean."""
-    before = points[at - 1][0] if at else 0.0
-    return (before + points[at][0]) / 2, points[at][1]
+class _Run(NamedTuple):
+    """A trial that got there; its first loss tells its seed."""
+
+    seed: str
+    examples: float
+    seconds: float
 
 
-def _needed(measured: Measurement, side: str, loss: float) -> _Needed:
-    needed: _Needed = {}
+def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
+    """Those trials of a side that got there, by their rounds."""
+    runs = {}
     for number, (trial, steady) in measured.counted(side).items():
-        examples = examples_to(loss, losses(trial))
-        needed[number] = (examples, examples / steady.rate) if examples else None
-    return needed
+        points = losses(trial)
+        if examples := examples_to(loss, points):
+            seed = f"{points[0][1]:.4g}"
+            runs[number] = _Run(seed, examples, examples / steady.rate)
+    return runs
 
 
 def _compare(
-    measured: Measurement, needed: dict[str, _Needed], side: str, first: str
+    measured: Measurement, runs: dict[str, dict[int, _Run]], side: str, first: str
 ) -> Comparison | None:
     """Compare two sides' times; None where a trial of theirs did not get there."""
-    trials, ratios = measured.counted(first), dict[str, float]()
-    for number in needed[side].keys() & needed[first].keys():
-        mine, theirs = needed[side][number], needed[first][number]
-        if not mine or not theirs:
-            return None
-        # Trials that begin with the same loss had the same seed, and count as one.
-        seed = f"{losses(trials[number][0])[0][1]:.4g}"
-        ratios[seed] = theirs[1] / mine[1]
-    if len(ratios) < LEAST_ROUNDS:
+    if side == first:
+        return None
+    mine, theirs = runs[side], runs[first]
+    # Trials that begin with the same loss had the same seed, and count as one.
+    ratios = {
+        theirs[number].seed: theirs[number].seconds / mine[number].seconds
+        for number in mine.keys() & theirs.keys()
+    }
+    missing = any(len(runs[n]) < len(measured.counted(n)) for n in (side, first))
+    if missing or len(ratios) < LEAST_ROUNDS:
         return None
     logs, ones = np.log(list(ratios.values())), np.ones(len(ratios))
     rounds = Rounds(side, first, logs, within=0 * ones, turns=ones)
-    known = Spread.noted(measured.notes)
-    return comparison(rounds, known, measured.noise_floor)
-
-
-def _row(side: str, needed: _Needed, ratios: dict[str, str]) -> tuple[str, ...]:
-    name, ratio = plain(side, 60), ratios.get(side, units.UNKNOWN)
-    reached = [each for each in needed.values() if each]
-    if not reached or len(reached) < len(needed):
-        some = f"reached in {len(reached)} of {len(needed)} trials"
-        return name, some, units.UNKNOWN, ratio
-    examples, seconds = map(statistics.median, zip(*reached, strict=True))
-    return name, f"{examples:,.0f}", units.seconds(seconds), ratio
+    return comparison(rounds, Spread.noted(measured.notes), measured.noise_floor)
 
 
 def _verdict(

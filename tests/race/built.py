@@ -6,9 +6,10 @@ from perfkit.race.sides import Side
 from tests.diagnosis.measurements import at_rates
 
 BATCH = 10
-OLD, NEW = "old.py", "new.py"
+OLD, NEW, THIRD = "old.py", "new.py", "third.py"
 # A rate twice as fast in one round as in the next.
 WAVERING = 3 * (700.0, 1400.0)
+FUNCTION = "def make_training():\n    return 1, 2\n"
 
 
 def make_training():
@@ -50,5 +51,5 @@ def race(of=None, **known):
     A name without its ending will do.
     """
     of = of or sides()
-    told = {s.name: facts(**known.get(s.name.partition(".")[0], {})) for s in of}
-    return Race(of=of, facts=told, typed="perfkit race old.py new.py")
+    seen = {s.name: facts(**known.get(s.name.partition(".")[0], {})) for s in of}
+    return Race(sides=of, facts=seen, typed="perfkit race old.py new.py")

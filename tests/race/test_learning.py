@@ -21,61 +21,52 @@ from perfkit.race.learning import (
     examples_to,
     first_losses,
     in_learning,
-    losses_of,
 )
 from tests.findings.made import finding as any_finding
 from tests.findings.made import of_run
-from tests.race.built import NEW, OLD, measured, race, sides
+from tests.race.built import NEW, OLD, THIRD, measured, race, sides
 
 GOAL = 1.0
 TOLD = {"optimizer": "SGD", "learning rate": 0.01, "loss": "mse"}
 FALLING = [(1, 2.0), (2, 1.9), (3, 1.7), (4, 1.75), (5, 1.5), (7, 1.2)]
+SHUFFLED = [(1, 1.8), (2, 1.6), (3, 1.9), (4, 1.55), (5, 1.95)]
+FLAT = [(n, 1.0) for n in range(1, 6)]
 
 
 def told(learning):
     return {note.name: note.value for note in learning.news()}
 
 
-def learning_of(maker=lambda: None, **options):
-    return Learning(maker, **options)
-
-
 def test_losses_come_ever_more_seldom_as_means_since_the_last():
-    learning, losses = learning_of(), np.arange(1.0, 1001.0)
+    learning, losses = Learning(list), np.arange(1.0, 1001.0)
     for step in range(1, 1001):
         learning.reach(step, {"loss": losses[:step].mean()})
-    found = told(learning)[LOSSES]
-    steps = [step for step, _ in found]
+    points = told(learning)[LOSSES]
+    steps = [step for step, _ in points]
     assert steps[:5] == [1, 2, 3, 4, 5]
     assert len(steps) < 40
-    gaps = np.diff(steps)
-    assert (np.diff(gaps) >= -1).all()
-    for (before, _), (step, loss) in itertools.pairwise(found):
+    assert (np.diff(np.diff(steps)) >= -1).all()
+    for (before, _), (step, loss) in itertools.pairwise(points):
         assert loss == pytest.approx(losses[before:step].mean())
 
 
 def test_examples_are_counted_on_from_epoch_to_epoch():
-    learning = learning_of(batch=32)
+    learning = Learning(list, batch=32)
     for _ in range(3):
         learning._begin_epoch()
         for step in (1, 2):
             learning.reach(step, {"loss": 7.0})
     losses = told(learning)[LOSSES]
     assert losses == [(32 * n, pytest.approx(7.0)) for n in range(1, 6)]
-    # What was told is told once.
+    # What was told is told once, and without a loss there is nothing to tell.
+    for logs in (None, {}, {"accuracy": 1.0}):
+        learning.reach(99, logs)
     assert told(learning) == {}
-
-
-@pytest.mark.parametrize("logs", [None, {}, {"accuracy": 1.0}])
-def test_a_training_without_a_loss_tells_none(logs):
-    learning = learning_of()
-    learning.reach(1, logs)
-    assert LOSSES not in told(learning)
 
 
 @pytest.mark.parametrize("made", [None, "loop", (1,), [1, 2]])
 def test_what_is_no_model_with_data_is_left_as_it_is(made):
-    learning = learning_of(lambda: made)
+    learning = Learning(lambda: made)
     assert learning() is made
     assert told(learning) == {}
 
@@ -101,7 +92,7 @@ def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
     y, counting = x.sum(1), Counting()
     given = {"epochs": 2, "batch_size": 10, "shuffle": False, "verbose": 0}
     given["callbacks"] = [counting]
-    learning = learning_of(lambda: (one, (x, y), given))
+    learning = Learning(lambda: (one, (x, y), given))
     model, data, arguments = learning()
     model.fit(*data, **arguments)
     assert counting.steps == 6
@@ -110,13 +101,13 @@ def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
     for batch in [slice(n, n + 10) for n in (0, 10, 20)] * 2:
         other.reset_metrics()
         losses.append(float(other.train_on_batch(x[batch], y[batch])))
-    found = told(learning)
-    assert found[LOSSES] == [
+    notes = told(learning)
+    assert notes[LOSSES] == [
         (n, pytest.approx(loss, rel=1e-3)) for n, loss in enumerate(losses[:5], 1)
     ]
-    assert found[COMPILED]["optimizer"] == "Adam"
-    assert found[COMPILED]["learning rate"] == pytest.approx(0.01)
-    assert found[COMPILED]["loss"] == "mse"
+    rate = pytest.approx(0.01)
+    compiled = {"optimizer": "Adam", "learning rate": rate, "loss": "mse"}
+    assert notes[COMPILED] == compiled
 
 
 ONE = Counting()
@@ -125,21 +116,17 @@ ONE = Counting()
 @pytest.mark.parametrize("given", [None, ONE, [ONE], (ONE,)])
 def test_callbacks_are_kept_however_they_are_given(given):
     arguments = {} if given is None else {"callbacks": given}
-    *_, made = learning_of(lambda: (1, 2, arguments))()
+    *_, made = Learning(lambda: (1, 2, arguments))()
     *kept, mine = made["callbacks"]
     assert kept == [ONE] * (given is not None)
     assert isinstance(mine, keras.callbacks.LambdaCallback)
     # What was handed over is the user's: nothing is put into it.
     assert arguments.get("callbacks") is given
     assert given in (None, ONE, [ONE], (ONE,))
-
-
-def test_a_list_of_keras_stays_one():
-    counting = Counting()
-    listed = keras.callbacks.CallbackList([counting])
-    learning = learning_of(lambda: (1, 2, {"callbacks": listed}))
-    *_, arguments = learning()
-    assert arguments["callbacks"] is listed
+    # But a list of Keras's stays one.
+    listed = keras.callbacks.CallbackList([ONE])
+    *_, made = Learning(lambda: (1, 2, {"callbacks": listed}))()
+    assert made["callbacks"] is listed
     assert len(listed.callbacks) == 2
 
 
@@ -155,9 +142,12 @@ def test_how_a_model_was_compiled_is_words_and_numbers():
 
 
 def compare(one, other, rounds=3):
-    notes = {NEW: one, OLD: other}
-    run = measured(rounds=rounds, notes=notes)
+    run = measured(rounds=rounds, notes={NEW: one, OLD: other})
     return [each.said for each in in_learning(run, NEW, OLD)]
+
+
+def learns(losses, other, rounds=3):
+    return compare({LOSSES: losses}, {LOSSES: other}, rounds)
 
 
 def times(losses, factor):
@@ -165,39 +155,29 @@ def times(losses, factor):
 
 
 def test_how_the_models_are_compiled_is_held_against_each_other():
-    other = TOLD | {"optimizer": "Adam", "learning rate": 0.001, "loss": "mae"}
+    other = {"optimizer": "Adam", "learning rate": 0.001, "loss": "mae"}
     assert compare({COMPILED: other}, {COMPILED: TOLD}) == [
         "its learning rate is 0.001 instead of 0.01",
         "its loss is mae instead of mse",
         "its optimizer is Adam instead of SGD",
     ]
     # A rate is said without its rounding: Keras keeps them as float32.
-    for rate, told in (("a schedule", "a schedule"), (0.0010000000474974513, "0.001")):
-        rates = {"learning rate": rate}, {"learning rate": 0.009999999776482582}
-        assert compare(*({COMPILED: TOLD | one} for one in rates)) == [
-            f"its learning rate is {told} instead of 0.01"
-        ]
+    now = {COMPILED: TOLD | {"learning rate": 0.009999999776482582}}
+    for rate, said in (("a schedule", "a schedule"), (0.0010000000474974513, "0.001")):
+        one = {COMPILED: TOLD | {"learning rate": rate}}
+        assert compare(one, now) == [f"its learning rate is {said} instead of 0.01"]
 
 
-def test_losses_far_apart_are_told_in_figures():
-    (sentence,) = compare({LOSSES: times(FALLING, 10)}, {LOSSES: FALLING})
+def test_losses_are_another_job_where_they_lie_further_apart_than_they_waver():
+    (sentence,) = learns(times(FALLING, 10), FALLING)
     numbers = [float(x) for x in re.findall(r"\d[\d.]*\d", sentence)]
-    first = [loss for _, loss in FALLING[:5]]
-    mean = sum(first) / len(first)
-    assert numbers == [
-        pytest.approx(10 * mean, rel=0.01),
-        pytest.approx(mean, rel=0.01),
-    ]
+    mean = sum(loss for _, loss in FALLING[:5]) / 5
+    assert numbers == [pytest.approx(n * mean, rel=0.01) for n in (10, 1)]
     assert sentence.startswith("its first losses are ")
-
-
-def test_losses_that_waver_are_the_same():
-    shuffled = [(1, 1.8), (2, 1.6), (3, 1.9), (4, 1.55), (5, 1.95)]
-    assert compare({LOSSES: shuffled}, {LOSSES: FALLING}) == []
+    assert learns(SHUFFLED, FALLING) == []
     # Exactly the same each time, and a little apart: rounding adds up.
-    flat = [(n, 1.0) for n in range(1, 6)]
-    assert compare({LOSSES: flat}, {LOSSES: times(flat, 1.01)}) == []
-    assert len(compare({LOSSES: flat}, {LOSSES: times(flat, 1.1)})) == 1
+    assert learns(FLAT, times(FLAT, 1.01)) == []
+    assert len(learns(FLAT, times(FLAT, 1.1))) == 1
 
 
 @pytest.mark.parametrize("rounds", [1, 12])
@@ -206,65 +186,52 @@ def test_batches_in_another_order_are_seldom_taken_for_another_job(rounds):
     for _ in range(200):
         # Each side has an order of its own, the same in every round.
         one, other = ([(n, draw.gauss(1.0, 0.3)) for n in range(1, 6)] for _ in "ab")
-        claims += bool(compare({LOSSES: one}, {LOSSES: other}, rounds))
+        claims += bool(learns(one, other, rounds))
     assert claims <= 6
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_losses_that_are_no_numbers_on_one_side_alone_are_a_difference(bad):
-    broken = {LOSSES: [(1, 1.0), (2, 2.0), (3, bad)]}
-    flat = {LOSSES: [(n, 1.5) for n in range(1, 6)]}
-    assert compare(broken, flat) == ["its first losses are no numbers instead of 1.5"]
-    assert compare(flat, broken) == ["its first losses are 1.5 instead of no numbers"]
-    all_broken = {LOSSES: [(n, bad) for n in range(1, 6)]}
-    assert compare(all_broken, all_broken) == compare(broken, all_broken) == []
+    broken, flat = [(1, 1.0), (2, 2.0), (3, bad)], times(FLAT, 1.5)
+    assert learns(broken, flat) == ["its first losses are no numbers instead of 1.5"]
+    assert learns(flat, broken) == ["its first losses are 1.5 instead of no numbers"]
+    all_broken = [(n, bad) for n in range(1, 6)]
+    assert learns(all_broken, all_broken) == learns(broken, all_broken) == []
 
 
 def test_what_tells_nothing_of_learning_or_the_same_is_no_difference():
     told = {COMPILED: TOLD, LOSSES: FALLING}
     assert compare(told, told) == compare(told, {}) == compare({}, told) == []
-    assert compare({LOSSES: None}, {LOSSES: [(1, 1.0)]}) == []
-    run = measured(notes={NEW: {LOSSES: "broken"}, OLD: {LOSSES: []}})
-    assert losses_of(run, NEW) == losses_of(run, OLD) == {}
+    assert learns(None, [(1, 1.0)]) == learns("broken", []) == []
 
 
-def test_losses_are_alike_but_for_rounding():
-    def are_alike(one, other=FALLING):
-        run = measured(notes={NEW: {LOSSES: one}, OLD: {LOSSES: other}})
-        return alike(run, NEW, OLD)
-
-    assert are_alike(FALLING)
-    assert are_alike(times(FALLING, 1.00005))
-    assert not are_alike(times(FALLING, 1.001))
-    assert not are_alike([(1, math.nan)], [(1, math.nan)])
-    assert not are_alike([])
-    # What comes later may go its own way.
-    assert are_alike([*FALLING[:5], (7, 9.0)])
-
-
-def test_the_first_losses_are_those_of_all_rounds():
-    run = measured(rounds=2, notes={NEW: {LOSSES: FALLING}})
-    first = 2 * [loss for _, loss in FALLING[:5]]
-    assert first_losses(run, NEW, OLD) == (first, [])
-    assert first_losses(run, OLD, NEW) == ([], first)
+@pytest.mark.parametrize(
+    ("losses", "are_alike"),
+    [
+        (FALLING, True),
+        (times(FALLING, 1.00005), True),
+        (times(FALLING, 1.001), False),
+        ([(n, math.nan) for n, _ in FALLING], False),
+        ([], False),
+        # What comes later may go its own way.
+        ([*FALLING[:5], (7, 9.0)], True),
+    ],
+)
+def test_the_first_losses_are_alike_but_for_rounding(losses, are_alike):
+    run = measured(notes={NEW: {LOSSES: losses}, OLD: {LOSSES: FALLING}})
+    assert alike(run, NEW, OLD) is are_alike
 
 
 def test_losses_of_several_steps_at_a_time_are_held_against_those_of_as_many():
-    steep = [(n, 10.0 / n) for n in (1, 2, 3, 4, 5, 7, 9, 12)]
-    total = lambda end: sum(  # noqa: E731
-        loss * (min(n, end) - before)
-        for before, (n, loss) in zip([0, *(n for n, _ in steep)], steep, strict=False)
-        if before < end
-    )
-    fours = [(4, total(4) / 4), (8, (total(8) - total(4)) / 4), (12, 0.9)]
-    run = measured(rounds=1, notes={NEW: {LOSSES: fours}, OLD: {LOSSES: steep}})
+    steep = [(n, 10.0 / n) for n in range(1, 13)]
+    fours = [(n, sum(loss for _, loss in steep[n - 4 : n]) / 4) for n in (4, 8, 12)]
+    run = measured(rounds=2, notes={NEW: {LOSSES: fours}, OLD: {LOSSES: steep}})
     one, other = first_losses(run, NEW, OLD)
-    assert other[:2] == pytest.approx(one[:2])
-    assert len(one) == len(other) == 3
-    assert compare({LOSSES: fours}, {LOSSES: steep}) == []
-    assert compare({LOSSES: steep}, {LOSSES: fours}) == []
+    assert one == pytest.approx(other)
+    assert one == pytest.approx(2 * [loss for _, loss in fours])
+    assert learns(fours, steep) == learns(steep, fours) == []
     # What is told of too few steps is held against nothing.
-    assert compare({LOSSES: fours}, {LOSSES: steep[:3]}) == []
+    assert learns(fours, steep[:3]) == []
 
 
 def falling(needed, start=1.0):
@@ -284,11 +251,16 @@ def raced(needed, rates=None, rounds=5):
         for name, each in needed.items()
         for number, one in enumerate(each, 1)
     }
-    trials = [
-        replace(one, notes=told.get((one.variant, one.round), {})) for one in run.trials
-    ]
+    trials = [replace(t, notes=told.get((t.variant, t.round), {})) for t in run.trials]
     made = of_run(replace(run, trials=tuple(trials)), experiment="race")
     return replace(made, parameters=race(sides(*needed)).parameters)
+
+
+def with_losses(made, change):
+    """The same race, in whose trials other losses were noted."""
+    told = [(trial, {LOSSES: change(trial.notes.get(LOSSES))}) for trial in made.trials]
+    trials = tuple(replace(trial, notes=notes) for trial, notes in told)
+    return replace(made, trials=trials)
 
 
 def wavering(middle, by=0.1):
@@ -310,70 +282,72 @@ def test_a_loss_that_comes_back_was_not_reached_before():
     assert examples_to(GOAL, [(10, math.nan), (20, 0.5)]) == 15
 
 
+def to_goal(asked, rates=None, **more):
+    """The best side, and the verdict."""
+    answer = perfkit.time_to_loss(raced(asked, rates), GOAL, **more)
+    return answer.best, answer.report.verdict
+
+
 def test_fewer_examples_and_faster_steps_are_held_together():
     asked = {OLD: wavering(3000.0), NEW: wavering(1000.0, by=0.05)}
-    found = perfkit.time_to_loss(raced(asked, {OLD: 1000.0, NEW: 500.0}), GOAL)
-    best = found.best
+    best, verdict = to_goal(asked, {OLD: 1000.0, NEW: 500.0})
     assert best.verdict == "faster"
     assert best.ratio == pytest.approx(3 / 2, rel=0.05)
     assert best.low < 1.5 < best.high
-    verdict = found.report.verdict
     assert verdict.headline == "To a loss of 1, new.py is 1.5 times as fast as old.py."
     assert re.fullmatch(r"It takes \S+ instead of \S+ s of training\.", verdict.much)
     assert (verdict.winner, verdict.sure) == (NEW, "sure")
-
-
-def test_what_needs_more_is_slower_however_fast_its_steps():
+    # What needs more is slower, however fast its steps.
     asked = {OLD: wavering(1000.0), NEW: wavering(9000.0)}
-    found = perfkit.time_to_loss(raced(asked, {OLD: 1000.0, NEW: 3000.0}), GOAL)
-    verdict = found.report.verdict
+    _, verdict = to_goal(asked, {OLD: 1000.0, NEW: 3000.0})
     assert verdict.headline == "To a loss of 1, new.py is 0.33 times as fast as old.py."
     assert verdict.winner == ""
     low, high = map(float, verdict.interval.split(" to "))
     assert 1 / 3.5 < low <= 1 / 3 <= high < 1 / 2.5
 
 
-def test_seeds_that_differ_more_than_the_sides_leave_it_open():
-    asked = {OLD: [500, 3000, 900, 4000, 700], NEW: [3000, 500, 4000, 700, 900]}
-    verdict = perfkit.time_to_loss(raced(asked), GOAL).report.verdict
-    assert verdict.sure == "not known yet"
-    assert "not known yet" in verdict.headline
-    assert (verdict.interval, verdict.winner, verdict.much) == ("", "", "")
+SAME_SEEDS = with_losses(
+    raced({OLD: [3000.0] * 5, NEW: [300.0] * 5}), lambda losses: losses and losses[1:]
+)
+TOO_FEW = raced({OLD: wavering(3000.0)[:2], NEW: wavering(300.0)[:2]}, rounds=2)
+NOT_ALWAYS = raced({OLD: wavering(300.0), NEW: [300.0, 300.0, 1e9, 300.0, 300.0]})
+LIKE_SEEDS = raced({OLD: [500, 3000, 900, 4000, 700], NEW: [3000, 500, 4000, 700, 900]})
 
 
-def test_fewer_than_three_seeds_claim_nothing_and_trials_of_one_seed_are_one():
-    asked = {OLD: wavering(3000.0)[:2], NEW: wavering(300.0)[:2]}
-    found = perfkit.time_to_loss(raced(asked, rounds=2), GOAL)
-    assert found.best is None
-    assert found.report.verdict.sure == "not known yet"
-    made = raced({OLD: [3000.0] * 5, NEW: [300.0] * 5})
-    alike = [
-        replace(one, notes={LOSSES: one.notes[LOSSES][1:]} if one.notes else {})
-        for one in made.trials
-    ]
-    found = perfkit.time_to_loss(replace(made, trials=tuple(alike)), GOAL)
-    assert found.best is None
-
-
-def test_a_side_that_did_not_always_get_there_is_not_compared():
-    asked = {OLD: wavering(300.0), NEW: [300.0, 300.0, 1e9, 300.0, 300.0]}
-    found = perfkit.time_to_loss(raced(asked), GOAL)
-    assert found.best is None
-    assert "reached in 4 of 5 trials" in repr(found)
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (LIKE_SEEDS, "not known yet"),
+        # Fewer than three seeds claim nothing, and trials of one seed are one.
+        (TOO_FEW, "not known yet"),
+        (SAME_SEEDS, "not known yet"),
+        (NOT_ALWAYS, "reached in 4 of 5 trials"),
+        # A file may say anything of its losses.
+        *(
+            (with_losses(LIKE_SEEDS, lambda _, notes=notes: notes), "reached in 0 of 5")
+            for notes in (None, "x", [[1]], [["a", "b"]], {"a": 1}, [[-1, 2]])
+        ),
+    ],
+)
+def test_what_does_not_tell_which_is_sooner_is_not_known_yet(made, said):
+    answer = perfkit.time_to_loss(made, GOAL)
+    verdict = answer.report.verdict
+    assert (answer.best is None) is (made is not LIKE_SEEDS)
+    assert (verdict.sure, verdict.interval) == ("not known yet", "")
+    assert (verdict.winner, verdict.much) == ("", "")
+    assert said in repr(answer)
 
 
 def test_the_best_of_several_is_named_and_any_may_be_the_one_held_against():
-    names = {OLD: 3000.0, NEW: 1000.0, "third.py": 500.0}
+    names = {OLD: 3000.0, NEW: 1000.0, THIRD: 500.0}
     asked = {name: wavering(needed, by=0.02) for name, needed in names.items()}
-    found = perfkit.time_to_loss(raced(asked), GOAL)
-    assert found.report.verdict.winner == "third.py"
-    assert len(found.report.table.rows) == 3
-    found = perfkit.time_to_loss(raced(asked), GOAL, against=NEW)
-    assert [row[0] for row in found.report.table.rows] == [NEW, OLD, "third.py"]
-    assert found.best.baseline == NEW
-    assert found.best.ratio == pytest.approx(2, rel=0.1)
+    assert to_goal(asked)[1].winner == THIRD
+    answer = perfkit.time_to_loss(raced(asked), GOAL, against=NEW)
+    assert [row[0] for row in answer.report.table.rows] == [NEW, OLD, THIRD]
+    assert answer.best.baseline == NEW
+    assert answer.best.ratio == pytest.approx(2, rel=0.1)
     with pytest.raises(BadParameterError, match="no side of this race"):
-        perfkit.time_to_loss(raced(asked), GOAL, against="fourth.py")
+        to_goal(asked, against="fourth.py")
 
 
 def test_it_says_where_it_was_measured_and_whether_it_was_run_here():
@@ -386,31 +360,20 @@ def test_it_says_where_it_was_measured_and_whether_it_was_run_here():
     assert "not run here" in repr(shown)
 
 
-@pytest.mark.parametrize("notes", [None, "x", [[1]], [["a", "b"]], {"a": 1}, [[-1, 2]]])
-def test_a_file_may_say_anything_of_its_losses(notes):
-    made = raced({OLD: wavering(300.0), NEW: wavering(3000.0)})
-    spoiled = [replace(one, notes={LOSSES: notes}) for one in made.trials]
-    found = perfkit.time_to_loss(replace(made, trials=tuple(spoiled)), GOAL)
-    assert found.best is None
-    assert repr(found)
-
-
 def test_what_is_no_race_and_no_loss_is_refused():
     for found in any_finding(), None:
         with pytest.raises(BadParameterError, match=r"takes what perfkit\.race found"):
             perfkit.time_to_loss(found, GOAL)
     for loss in math.nan, "0.5":
         with pytest.raises(BadParameterError, match=r"give a number, such as 0\.5"):
-            perfkit.time_to_loss(raced({OLD: [1.0], NEW: [1.0]}, rounds=1), loss)
+            perfkit.time_to_loss(LIKE_SEEDS, loss)
 
 
 def test_two_copies_are_seldom_told_apart():
-    draw = np.random.default_rng(7)
-    claims = 0
+    draw, claims = np.random.default_rng(7), 0
     for _ in range(100):
-        asked = {
-            name: list(1000 * np.exp(draw.normal(0, 0.2, 5))) for name in (OLD, NEW)
-        }
-        best = perfkit.time_to_loss(raced(asked), GOAL).best
+        best, _ = to_goal(
+            {name: list(1000 * np.exp(draw.normal(0, 0.2, 5))) for name in (OLD, NEW)}
+        )
         claims += best is not None and not best.is_noise
     assert claims <= 12
