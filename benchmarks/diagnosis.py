@@ -35,7 +35,7 @@ from perfkit.diagnosis.session import DiagnosisSession
 from perfkit.errors import PerfkitError
 from perfkit.measure.plan import Preparing, TrialStarted
 from perfkit.progress import Display
-from perfkit.race.patched import open_proof, proof_of
+from perfkit.race.race import open_proof, proof_of
 from perfkit.runs import watch
 
 GUILTY = Path(__file__).resolve().parents[1] / "tests" / "guilty"
@@ -212,7 +212,7 @@ def proved(path, found):
         return None
     with tempfile.TemporaryDirectory() as folder:
         try:
-            race = open_proof(written, found, made, folder=folder)
+            race = open_proof(written, made, folder=folder)
             proof = proof_of(watch(race, Display()), written)
         except PerfkitError as error:
             return {"helps": False, "says": str(error)}

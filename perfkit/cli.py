@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perfkit.findings.report import Shown
     from perfkit.findings.store import Recorded
     from perfkit.progress import Display
-    from perfkit.race.patched import Proof
+    from perfkit.race.race import Proof
     from perfkit.runs import Watched
 
 DONE, FAILED, BAD_USAGE, LEFT_OPEN, INTERRUPTED = 0, 1, 2, 3, 130
@@ -211,14 +211,14 @@ def _proof(
     patch: Patch, found: Diagnosis, made: Callable[[], Any], asked: Namespace
 ) -> Proof:
     """Race the patched copy, unless the diagnosis was no run, or was stopped."""
-    from perfkit.race.patched import open_proof, proof_of, unproved
+    from perfkit.race.race import open_proof, proof_of, unproved
     from perfkit.runs import watch
 
     if found.stopped or found.replayed:
         why = "stopped" if found.stopped else "a recording"
         return unproved(f"the diagnosis was {why}, so nothing proves it")
     try:
-        session = open_proof(patch, found, made, asked.seed, asked.out)
+        session = open_proof(patch, made, asked.seed, asked.out)
         raced = watch(session, _display())
     except KeyboardInterrupt:
         raced = None

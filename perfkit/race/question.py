@@ -4,30 +4,46 @@ Whether both do the same job is said before any rate is compared: their model, t
 data, and how they learn at first.
 """
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from perfkit import units
+from perfkit.diagnosis import changes
+from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.gains import step_of
 from perfkit.diagnosis.maker import digest
+from perfkit.diagnosis.rounds import AS_GIVEN, given, to_variant
+from perfkit.diagnosis.split import split
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import NOT_ASKED
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold
-from perfkit.findings.reports import TYPED
+from perfkit.findings.report import Fold, Table
+from perfkit.findings.reports import TYPED, part_in_words
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
 from perfkit.findings.text import as_sentence
-from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.host import Environment, Place
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.statistics import Comparison
 from perfkit.race import learning
 from perfkit.race.learning import Difference
-from perfkit.race.rounds import where
-from perfkit.race.sides import LEFT, Side
+from perfkit.race.sides import LEFT, Side, Work
 
 _SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
+# What a reader calls the parts of a step.
+_PARTS = {
+    "input": "waiting for input",
+    "transfer": "copying to the device",
+    "dispatch": "dispatch overhead",
+    "callbacks": "callbacks, metrics and progress bar",
+    "epoch ends": "ends of epochs",
+    "compute": "compute",
+}
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
 _TOO_FEW = f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
 _LEARNS = (
@@ -51,27 +67,22 @@ class Race(Experiment):
     """Is one of these trainings faster than the other?
 
     Attributes:
-        of: Its sides, the baseline first.
+        sides: The baseline first.
         facts: Of each side's training, by its name; none before they were looked at.
         typed: The command that asks for it, without paths.
         packages: Those whose versions differ between the sides' environments.
+
+    Class attributes:
+        noise: What the same code differs by where no control was run; None if unknown.
     """
 
     name: ClassVar[str] = "race"
+    noise: ClassVar[float | None] = None
 
-    of: Any = field(default=(), metadata=NOT_ASKED)
-    facts: Any = field(default_factory=dict, metadata=NOT_ASKED)
-    typed: Any = field(default="", metadata=NOT_ASKED)
-    packages: Any = field(default=Fold(""), metadata=NOT_ASKED)
-
-    def __post_init__(self) -> None:
-        """Take the sides as they are: they were checked when they were chosen."""
-
-    @property
-    def sides(self) -> Sequence[Side]:
-        """Its sides, the baseline first."""
-        sides: Sequence[Side] = self.of
-        return sides
+    sides: tuple[Side, ...] = field(default=(), metadata=NOT_ASKED)
+    facts: Mapping[str, Facts] = field(default_factory=dict, metadata=NOT_ASKED)
+    typed: str = field(default="", metadata=NOT_ASKED)
+    packages: tuple[Fold, ...] = field(default=(), metadata=NOT_ASKED)
 
     @property
     def baseline(self) -> str:  # type: ignore[override]
@@ -93,11 +104,23 @@ class Race(Experiment):
         return {TYPED: self.typed, SIDES: [s.name for s in self.sides], "code": code}
 
     def make_variants(self) -> Mapping[str, Variant]:
-        """Its sides; the session makes their work, once it has looked at them."""
+        """Its sides, whose work needs a first look at them."""
         return {
-            side.name: Variant(side.name, side.maker, side.changes, self.baseline)
+            side.name: Variant(side.name, self.work(side), against=self.baseline)
             for side in self.sides
         }
+
+    def work(self, side: Side, *left_out: Change) -> Callable[[], Iterator[Any]]:
+        """Make a trial of a side, without these parts of it."""
+        return Work(side, self.facts.get(side.name, Facts()), left_out)
+
+    def is_over(self, measured: Measurement) -> bool:
+        """Whether no round is to follow, whatever the rates say."""
+        return False
+
+    def compare(self, measured: Measurement) -> list[Comparison | None]:
+        """Each other side against the first."""
+        return [measured.compare(s.name, self.baseline) for s in self.sides[1:]]
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which is faster; where they do different work, that comes first."""
@@ -118,13 +141,16 @@ class Race(Experiment):
         rest = [side for side in timed if side != nearest]
         if len(others) > 1 and best is None:
             names = ", ".join(side.name for side in timed)
-            lower = f"{verdict.much[:1].lower()}{verdict.much[1:]}"
-            much = verdict.much and f"Nearest is {nearest.name}: {lower}"
+            much = verdict.much and f"Nearest is {nearest.name}: {lower(verdict.much)}"
             none = f"None of these is shown to be faster than {first.name}: {names}."
             verdict, rest = replace(verdict, headline=none, much=much), timed
         jobs = filter(None, (self._other_job(side, measured) for side in rest))
-        verdict = replace(verdict, warnings=(*verdict.warnings, *jobs))
-        return self._with_reasons(verdict, nearest, measured)
+        return replace(
+            verdict,
+            warnings=(*verdict.warnings, *jobs),
+            because=failures(measured),
+            folds=self._folds(nearest, measured),
+        )
 
     def _compare(self, side: Side, measured: Measurement) -> Verdict:
         """Compare one side with the baseline."""
@@ -134,73 +160,61 @@ class Race(Experiment):
         one, two = side.name, self.baseline
         differ = self.differences(side, measured)
         rates = self._rates(side, measured)
-        sure, ends = compared.sure, _ends(compared)
-        if _is_open(compared):
-            # Which of them is faster is known all the same.
-            sure = "likely"
-        if differ:
-            if any(each.other_work for each in differ):
-                said = "; ".join(each.said for each in differ)
-                return Verdict(
-                    headline=f"{one} and {two} do different work, so neither is called "
-                    f"faster: {said}.",
-                    much=as_sentence(rates),
-                )
-            per_example = f"per example it {_compared(compared)}"
+        if any(each.other_work for each in differ):
+            how = "; ".join(each.said for each in differ)
             return Verdict(
-                headline=self._other_job(side, measured),
-                much=as_sentence(": ".join(filter(None, (per_example, rates)))),
-                sure=sure,
-                interval=ends,
+                headline=f"{one} and {two} do different work, so neither is called "
+                f"faster: {how}.",
+                much=as_sentence(rates),
             )
-        warned = tuple(self._warned(side, measured))
-        if _is_open(compared):
-            headline = (
-                f"{one} is {compared.verdict} than {two}; by how much is not known yet."
-            )
-        elif compared.verdict in ("faster", "slower"):
-            headline = f"{one} {_compared(compared)} as {two}."
-        elif compared.verdict == "no difference shown":
-            most = max(compared.high, 1 / compared.low) - 1
-            headline = f"No difference between {one} and {two} is shown."
-            least = f"any is below {units.percent(most)}"
-            rates = f"{least}: {rates}" if rates else least
-        else:
-            headline = f"Whether {one} is faster than {two} is not known yet."
+        headline, size = _in_words(compared, one, two)
+        if differ:
+            headline = self._other_job(side, measured)
+            size = f"per example it {_compared(compared)}"
+        few = compared.rounds < LEAST_ROUNDS and not differ
         return Verdict(
             headline=headline,
-            much=as_sentence(rates),
-            sure=sure,
-            interval=ends,
-            warnings=warned,
-            next="" if compared.rounds >= LEAST_ROUNDS else _TOO_FEW,
-            winner=one if compared.verdict == "faster" else "",
+            much=as_sentence(": ".join(filter(None, (size, rates)))),
+            # Which of them is faster is known even where nobody knows by how much.
+            sure="likely" if _is_open(compared) else compared.sure,
+            interval=_ends(compared),
+            warnings=() if differ else tuple(self._warned(side, measured)),
+            next=self._next(measured) if few else "",
+            winner=one if compared.verdict == "faster" and not differ else "",
         )
 
-    def _with_reasons(
-        self, verdict: Verdict, nearest: Side, measured: Measurement
-    ) -> Verdict:
-        """Add what failed, where the time of a step goes, and what else differs."""
-        same_job = Fold("Is it the same job?", tuple(self._same_job(measured)))
-        explained = (self.sides[0], nearest)
-        folds = (where(explained, self.facts, measured), same_job, self.packages)
-        return replace(
-            verdict,
-            because=failures(measured),
-            folds=tuple(
-                fold
-                for fold in folds
-                if fold.sentences or any(table.rows for table in fold.tables)
-            ),
-        )
+    def _next(self, measured: Measurement) -> str:
+        """What to do where there were too few rounds."""
+        return _TOO_FEW
 
-    def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
-        """What a side does otherwise than the baseline, but for what was asked for."""
+    def _folds(self, nearest: Side, measured: Measurement) -> tuple[Fold, ...]:
+        """Where the time of a step goes, whether it is the same job, what else differs.
+
+        Those that would be empty are left out.
+        """
+        steps = where((self.sides[0], nearest), self.facts, measured)
+        same_job = tuple(self._same_job(measured))
+        job = (Fold("Is it the same job?", same_job),) if same_job else ()
+        return (*steps, *job, *self.packages)
+
+    def differences(
+        self, side: Side, measured: Measurement | None
+    ) -> tuple[Difference, ...]:
+        """What a side does otherwise than the baseline, but for what was asked for.
+
+        Without a measurement: as far as the first look at both tells.
+        """
+        if not self.facts:
+            return ()
         facts = self.facts[side.name], self.facts[self.baseline]
         seen = differences(*facts, retuned=side.retuned)
-        if side.retuned:
-            return seen
+        if side.retuned or measured is None:
+            return tuple(seen)
         return (*seen, *learning.in_learning(measured, side.name, self.baseline))
+
+    def has_other_job(self, measured: Measurement | None = None) -> bool:
+        """Whether a side does another job, so that no rate says what is slower."""
+        return any(self.differences(side, measured) for side in self.sides[1:])
 
     def _other_job(self, side: Side, measured: Measurement) -> str:
         """Say which other job a side does; "" where it does the same."""
@@ -227,21 +241,38 @@ class Race(Experiment):
 
     def _rates(self, side: Side, measured: Measurement) -> str:
         """How fast both are; "" where that is not known well enough."""
-        one, two = measured.timing(side.name), measured.timing(self.baseline)
-        assert one
-        assert two
-        if not all(units.is_known(t.low, t.high) for t in (one, two)):
+        names = side.name, self.baseline
+        timings = [t for t in map(measured.timing, names) if t and t.is_known]
+        if len(timings) < 2:
             return ""
-        batches = {self.facts[name].batch for name in (side.name, self.baseline)}
-        said = units.instead(units.rate(one.rate), units.rate(two.rate))
-        if len(batches) > 1:
-            return said
-        batch = batches.pop()
+        rates = units.instead(*(units.rate(timing.rate) for timing in timings))
+        batch, *others = {self.facts[name].batch for name in names}
+        if others:
+            return rates
         steps = [
             units.roughly(batch / t.rate, batch / t.high, batch / t.low, units.seconds)
-            for t in (one, two)
+            for t in timings
         ]
-        return f"a step takes {steps[0]} instead of {steps[1]} ({said})"
+        return f"a step takes {steps[0]} instead of {steps[1]} ({rates})"
+
+
+def _in_words(compared: Comparison, one: str, two: str) -> tuple[str, str]:
+    """What is so of two sides with the same job, and how large a difference may be."""
+    if _is_open(compared):
+        than = f"{one} is {compared.verdict} than {two}"
+        return f"{than}; by how much is not known yet.", ""
+    if compared.verdict == "no difference shown":
+        most = max(compared.high, 1 / compared.low) - 1
+        headline = f"No difference between {one} and {two} is shown."
+        return headline, f"any is below {units.percent(most)}"
+    if compared.is_noise:
+        return f"Whether {one} is faster than {two} is not known yet.", ""
+    return f"{one} {_compared(compared)} as {two}.", ""
+
+
+def lower(sentence: str) -> str:
+    """A sentence behind a colon."""
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _is_open(compared: Comparison) -> bool:
@@ -252,25 +283,23 @@ def _is_open(compared: Comparison) -> bool:
 
 def _ends(compared: Comparison) -> str:
     """The interval of what is said: how many times as fast, or as long."""
-    few = compared.rounds < LEAST_ROUNDS
-    if few or not units.is_known(compared.low, compared.high):
+    low, high = compared.low, compared.high
+    if compared.rounds < LEAST_ROUNDS or not units.is_known(low, high):
         return ""
-    ends = [compared.low, compared.high]
     if compared.verdict == "slower":
-        ends = [1 / compared.high, 1 / compared.low]
-    return " to ".join(map(in_times, ends))
+        low, high = 1 / high, 1 / low
+    return f"{in_times(low)} to {in_times(high)}"
 
 
 def _compared(compared: Comparison) -> str:
     if _is_open(compared):
         return f"is {compared.verdict}, by how much is not known yet"
-    if compared.verdict == "slower":
-        return f"takes {in_times(1 / compared.ratio)} times as long"
-    if compared.verdict == "faster":
-        return f"runs {in_times(compared.ratio)} times as fast"
-    if compared.verdict == "no difference shown":
-        return "shows no difference"
-    return "is not known yet to be faster"
+    words = {
+        "slower": f"takes {in_times(1 / compared.ratio)} times as long",
+        "faster": f"runs {in_times(compared.ratio)} times as fast",
+        "no difference shown": "shows no difference",
+    }
+    return words.get(compared.verdict, "is not known yet to be faster")
 
 
 def in_times(value: float) -> str:
@@ -280,18 +309,11 @@ def in_times(value: float) -> str:
 
 def differences(
     one: Facts, other: Facts, *, retuned: bool = False
-) -> tuple[Difference, ...]:
-    """What ``one`` does otherwise than ``other``, by what they were seen to be.
+) -> Iterator[Difference]:
+    """What ``one`` does otherwise than ``other``, the baseline, as both were seen.
 
-    Args:
-        one: The side in question.
-        other: The baseline.
-        retuned: Whether another batch is what was asked for, and so no difference.
+    Where it is ``retuned``, another batch is what was asked for, and no difference.
     """
-    return tuple(_differences(one, other, retuned=retuned))
-
-
-def _differences(one: Facts, other: Facts, *, retuned: bool) -> Iterator[Difference]:
     if one.counts != other.counts:
         said = "one of them counts its steps, and what these hold is not known"
         yield Difference(said, other_work=True)
@@ -303,31 +325,28 @@ def _differences(one: Facts, other: Facts, *, retuned: bool) -> Iterator[Differe
         said = f"its model has {now} parameters instead of {before}"
         yield Difference(said, other_work=True)
     elif seen and one.layers != other.layers:
-        added = _beyond(one.layers, other.layers)
-        left = _beyond(other.layers, one.layers)
-        what = [f"has {added}"] * bool(added) + [f"lacks {left}"] * bool(left)
-        said = " and ".join(what) or "has them in another order"
-        said = f"of the layers of its model it {said}"
+        mine, theirs = Counter(one.layers), Counter(other.layers)
+        more, less = (", ".join(each) for each in (mine - theirs, theirs - mine))
+        parts = (more and f"has {more}", less and f"lacks {less}")
+        how = " and ".join(filter(None, parts)) or "has them in another order"
+        said = f"of the layers of its model it {how}"
         yield Difference(said, other_work=True)
-    fixed = not (_has_open_shapes(one) or _has_open_shapes(other))
-    mine, theirs = (_inputs(facts, sizes=fixed) for facts in (one, other))
-    if mine != theirs:
-        said = f"an example is {_listed(mine)} instead of {_listed(theirs)}"
+    # Their batches may have other sizes each time.
+    is_open = any(
+        facts.open_shapes or facts.data not in ("tf.data", "arrays")
+        for facts in (one, other)
+    )
+    inputs, others = (_inputs(facts, sizes=not is_open) for facts in (one, other))
+    if inputs != others:
+        said = f"an example is {_listed(inputs)} instead of {_listed(others)}"
         yield Difference(said, other_work=True)
     if one.batch != other.batch and not retuned:
         yield Difference(f"a step holds {one.batch} examples instead of {other.batch}")
-    # Examples of an epoch; 0 where nobody knows.
-    mine_, theirs_ = ((each.steps or 0) * each.batch for each in (one, other))
-    # The last batch of an epoch may be dropped or not.
-    most = max(one.batch, other.batch)
-    if mine_ and theirs_ and abs(mine_ - theirs_) > most:
-        said = f"an epoch holds {_count(mine_)} examples instead of {_count(theirs_)}"
+    # Examples of an epoch, whose last batch may be dropped; 0 where nobody knows.
+    epoch, usual = ((each.steps or 0) * each.batch for each in (one, other))
+    if epoch and usual and abs(epoch - usual) > max(one.batch, other.batch):
+        said = f"an epoch holds {_count(epoch)} examples instead of {_count(usual)}"
         yield Difference(said)
-
-
-def _has_open_shapes(facts: Facts) -> bool:
-    """Whether its batches may have other sizes each time."""
-    return facts.open_shapes or facts.data not in ("tf.data", "arrays")
 
 
 def _inputs(facts: Facts, *, sizes: bool) -> tuple[str, ...]:
@@ -348,7 +367,83 @@ def _count(number: float) -> str:
     return f"{number:,.0f}" if number < 1e6 else f"{number / 1e6:.3g} million"
 
 
-def _beyond(some: tuple[str, ...], others: tuple[str, ...]) -> str:
-    left = list(others)
-    more = [one for one in some if one not in left or left.remove(one)]  # type: ignore[func-returns-value]
-    return ", ".join(dict.fromkeys(more))
+def without(side: str, change: Change) -> str:
+    """The name of a side with a part of it left out."""
+    return f"{side}, {change.name}"
+
+
+def ceilings(facts: Facts) -> tuple[Change, ...]:
+    """Leave whole parts of a step out: input, callbacks, most of Python."""
+    applicable, _ = changes.applicable(facts)
+    return tuple(
+        change
+        for change in applicable
+        if change.ceiling
+        or change.cause == "step-overhead"
+        # A single callback has no group that leaves all of them out at once.
+        or (change.cause == "callback" and not change.after)
+    )
+
+
+def where(
+    sides: Sequence[Side], facts: Mapping[str, Facts], measured: Measurement
+) -> tuple[Fold, ...]:
+    """Lay the parts of these sides' steps beside each other; none if unmeasured."""
+    columns = {s.name: _parts(s.name, facts[s.name], measured) for s in sides}
+    columns = {name: column for name, column in columns.items() if column}
+    rows = tuple(
+        (label, *(column.get(name, "") for column in columns.values()))
+        for name, label in _PARTS.items()
+        if any(name in column for column in columns.values())
+    )
+    return _fold("Where the time of a step goes", ("part of a step", *columns), rows)
+
+
+def _fold(
+    title: str, headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
+) -> tuple[Fold, ...]:
+    """A table under a title; nothing where it has no rows."""
+    return (Fold(title, tables=(Table("", headings, rows),)),) if rows else ()
+
+
+def _parts(side: str, facts: Facts, measured: Measurement) -> dict[str, str]:
+    """The seconds of each part of a side's step; empty where they were not measured."""
+    applied = ceilings(facts)
+    # The diagnosis splits a step, and knows variants by these names.
+    names = {side: AS_GIVEN}
+    names |= {without(side, change): change.name for change in applied}
+    if side == measured.baseline:
+        names[CONTROL] = CONTROL
+    view = Measurement(
+        variants=(given(), *map(to_variant, applied)),
+        trials=tuple(
+            replace(trial, variant=names[trial.variant])
+            for trial in measured.trials
+            if trial.variant in names
+        ),
+        notes=measured.notes,
+        baseline=AS_GIVEN,
+    )
+    step = step_of(view, facts)
+    if step is None or not view.comparisons:
+        return {}
+    every, _ = changes.applicable(facts)
+    # The samples say whether there is a card, whose copies nobody timed.
+    gpus = int(any(name.startswith("gpu0_") for name in measured.samples))
+    parts = split(step, every, view, facts, gpus=gpus)
+    return {n: part_in_words(part, step.median_s)[0] for n, part in parts.items()}
+
+
+def packages(
+    sides: Sequence[Side], environments: Mapping[Place, Environment]
+) -> tuple[Fold, ...]:
+    """List the packages whose versions differ; none where all sides share a place."""
+    known = [environments[side.place] for side in sides if environments]
+    versions = [{"Python": each.python, **each.versions} for each in known]
+    rows = tuple(
+        (name, *(each.get(name, "none") for each in versions))
+        for name in dict.fromkeys(itertools.chain(*versions))
+        if len({each.get(name) for each in versions}) > 1
+    )
+    headings = ("package", *(side.name for side in sides))
+    return _fold("Packages that differ", headings, rows)

@@ -1,16 +1,18 @@
-"""Race two trainings: the verb, and one such race, from its first look to its end."""
+"""Race two trainings: the verb, one such race, and that of a patched copy."""
 
 import contextlib
 import dis
 import platform
+import shlex
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfkit.diagnoses import in_seconds
 from perfkit.diagnosis import look
 from perfkit.diagnosis.change import nothing
+from perfkit.diagnosis.edits import Patch
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.maker import InFile, assigned, name_of
 from perfkit.diagnosis.script import Script
@@ -26,19 +28,25 @@ from perfkit.measure.host import Launchers, environment_of
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.plan import Event, Plan, Preparing
 from perfkit.measure.trial import Limits
-from perfkit.race.question import Race, differences
-from perfkit.race.rounds import Rounds, budget_for, decided, packages
+from perfkit.race import learning
+from perfkit.race.commits import changed
+from perfkit.race.question import Race, in_times, lower, packages
+from perfkit.race.rounds import Rounds, budget_for, decided
 from perfkit.race.sides import Asked, First, Side, entrants
-from perfkit.race.whole import WholeRace, WholeRounds, foreseeing, noise_of
+from perfkit.race.whole import WholeRace, foreseeing
 from perfkit.runs import check_seed, home_of, open_replay, watch_here
 
 _UNWRITTEN = (
     "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
     "model and its data, and run this cell again."
 )
-# What a function consists of that is still to be written, by Python's own names.
-_NOTHING, _CONSTANTS = ("RESUME", "NOP"), ("LOAD_CONST", "RETURN_CONST")
-_ENDS = (*_CONSTANTS, "RETURN_VALUE")
+# What a function does that is still to be written: as Python 3.11 says it, and later.
+_UNWRITTEN_CODE = (
+    [("LOAD_CONST", None), ("RETURN_VALUE", None)],
+    [("RETURN_CONST", None)],
+)
+# The side of a race that a patch has changed.
+NAME = "the patched copy"
 
 _SLICE_S = 0.1
 _LONGEST_LOOK_S = 300.0
@@ -86,7 +94,7 @@ class RaceSession(Session):
         # What was asked for by hand, and no script may set to something else.
         self._given = {side.name: dict(side.place.variables) for side in race.sides}
         # What a script sets before it imports TensorFlow is set in its place.
-        self._race = replace(race, of=tuple(map(_with_variables, race.sides)))
+        self._race = replace(race, sides=tuple(map(_with_variables, race.sides)))
         self._places = {side.place for side in self._race.sides}
         several = self._places if len(self._places) > 1 else ()
         self._environments = {place: environment_of(place) for place in several}
@@ -107,30 +115,22 @@ class RaceSession(Session):
 
     @property
     def is_worse(self) -> bool | None:
-        """Whether a side is slower by more than was asked; None where that is open.
-
-        Where sides do another job, no rate says.
-        """
+        """Whether a side is slower by more than was asked; None where that is open."""
         if self.finding is None or self._worse is None:
             return None
         race, measured = self._race, measurement(self.finding)
-        others = race.sides[1:]
-        if any(race.differences(side, measured) for side in others):
+        if race.has_other_job(measured):
             return None
-        compared = [measured.compare(side.name, race.baseline) for side in others]
-        whole = isinstance(race, WholeRace)
-        noise = noise_of(measured) if whole else measured.noise_floor
-        return decided(compared, self._worse, noise)
+        noise = measured.noise_floor or race.noise
+        return decided(race.compare(measured), self._worse, noise)
 
     @property
     def cannot_run(self) -> bool:
         """Whether a side failed in each of its trials."""
         trials = self.finding.trials if self.finding else ()
         # What leaves a part of a side out may fail, and the side runs all the same.
-        ended = (
-            [trial.has_failed for trial in trials if trial.variant == side.name]
-            for side in self._race.sides
-        )
+        names = [side.name for side in self._race.sides]
+        ended = ([t.has_failed for t in trials if t.variant == name] for name in names)
         return any(each and all(each) for each in ended)
 
     def events(self) -> Generator[Event]:
@@ -154,7 +154,7 @@ class RaceSession(Session):
                 return
             events, race = super()._measure(), self._race
             if isinstance(race, WholeRace):
-                events = foreseeing(events, race, auto=self._auto)
+                events = foreseeing(events, race)
             yield from events
 
     def _starter(self) -> Launchers:
@@ -162,39 +162,21 @@ class RaceSession(Session):
         return self._launchers
 
     def _plan(self) -> Plan:
-        race = self._race
+        race, how = self._race, dict[str, Any]()
         if isinstance(race, WholeRace):
-            runs = WholeRounds(
-                race.sides, {}, self._budget, self._worse, auto=self._auto
-            )
-            return Plan(
-                variants=runs.first,
-                baseline=race.baseline,
-                budget=self._budget,
-                seed=self._seed,
-                in_turns=False,
-                overrun=1.0,
-                choose=runs,
-                runs=LEAST_ROUNDS,
-            )
-        first, *others = (race.facts[side.name] for side in race.sides)
-        choose = Rounds(
-            race.sides,
-            race.facts,
-            self._budget,
-            self._worse,
-            other_job=any(differences(other, first) for other in others),
-            explains=self._explains,
-        )
+            how = {"in_turns": False, "overrun": 1.0, "runs": LEAST_ROUNDS}
+        else:
+            how["in_turns"] = not self.machine.gpus
+            how["spread"] = spread.of_this_machine()
+            how["ready_s"] = max(facts.ready_s for facts in race.facts.values())
+        explains = self._explains and not isinstance(race, WholeRace)
         return Plan(
-            variants=choose.first,
+            variants=(race.make_variants()[race.baseline],),
             baseline=race.baseline,
             budget=self._budget,
             seed=self._seed,
-            in_turns=not self.machine.gpus,
-            choose=choose,
-            spread=spread.of_this_machine(),
-            ready_s=max(facts.ready_s for facts in race.facts.values()),
+            choose=Rounds(race, self._budget, self._worse, explains),
+            **how,
         )
 
     def _verdict(self, measured: Measurement) -> Verdict:
@@ -207,10 +189,9 @@ class RaceSession(Session):
         launchers, race = self._starter(), self._race
         while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
             yield Preparing("Loading TensorFlow, once for each environment")
-        versions = packages(race.sides, self._environments)
-        race = replace(race, packages=versions)
+        race = replace(race, packages=packages(race.sides, self._environments))
         if isinstance(race, WholeRace):
-            race = replace(race, budget=self._budget)
+            race = replace(race, budget=self._budget, auto=self._auto)
         else:
             for side in race.sides:
                 facts = yield from self._facts_of(side)
@@ -218,7 +199,7 @@ class RaceSession(Session):
                     return
                 race = replace(race, facts={**race.facts, side.name: facts})
             if self._auto:
-                self._budget = budget_for(race.sides, race.facts)
+                self._budget = budget_for(race, explains=self._explains)
         self._race = self.experiment = race
 
     def _facts_of(self, side: Side) -> Generator[Event, None, Facts | None]:
@@ -237,9 +218,9 @@ class RaceSession(Session):
             running.kill("stopped", "was stopped")
         if self._stopped.is_set():
             return None
+        outcome = running.outcome or "completed"
+        remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
         try:
-            outcome = running.outcome or "completed"
-            remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
             facts = look.facts_in(notes, outcome, running.message, remedy)
         except RunError as error:
             error.args = (f"{side.name}: {error}",)
@@ -325,16 +306,8 @@ def race(
             such recording.
         RunError: A side cannot be run; the sentence says which, and why.
     """
-    asked = asked_for(
-        trainings,
-        commit=commit,
-        python=python,
-        env=env,
-        cores=cores,
-        arguments=arguments,
-        fit=fit,
-        whole=whole,
-    )
+    ways = {"commit": commit, "python": python, "env": env, "cores": cores}
+    asked = asked_for(trainings, fit, whole=whole, arguments=arguments, **ways)
     if unwritten := list(filter(is_unwritten, trainings)):
         names = " and ".join(str(getattr(each, "__name__", each)) for each in unwritten)
         print(_UNWRITTEN.format(names=names))
@@ -347,12 +320,14 @@ def race(
 
 def is_unwritten(training: object) -> bool:
     """Whether it is a function that gives back None and does nothing else."""
-    code = getattr(training, "__code__", None)
-    if code is None:
+    if not (code := getattr(training, "__code__", None)):
         return False
-    does = [i for i in dis.get_instructions(code) if i.opname not in _NOTHING]
-    gives = does[0].argval if does[0].opname in _CONSTANTS else ...
-    return gives is None and all(i.opname in _ENDS for i in does)
+    does = [
+        (instruction.opname, instruction.argval)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname not in ("RESUME", "NOP")
+    ]
+    return does in _UNWRITTEN_CODE
 
 
 def open_race(
@@ -368,12 +343,12 @@ def open_race(
     """Make a race, not yet begun, or its replay; refuse what cannot succeed."""
     check_seed(seed)
     home = home_of(folder)
-    made = entrants(asked)
-    race = to_race(made.sides, asked)
+    sides, close = entrants(asked)
     with contextlib.ExitStack() as unused:
-        unused.callback(made.close)
-        if told := open_replay(race, replay, guess, home):
-            return told
+        unused.callback(close)
+        race = to_race(sides, asked)
+        if recorded := open_replay(race, replay, guess, home):
+            return recorded
         session = RaceSession(
             race,
             budget=in_seconds(budget),
@@ -381,7 +356,7 @@ def open_race(
             seed=seed,
             folder=home,
             worse=worse,
-            close=made.close,
+            close=close,
         )
         unused.pop_all()
     return session
@@ -389,7 +364,7 @@ def open_race(
 
 def to_race(sides: tuple[Side, ...], asked: Asked) -> Race:
     """Put the question to these sides."""
-    return (WholeRace if asked.whole else Race)(of=sides, typed=asked.typed)
+    return (WholeRace if asked.whole else Race)(sides=sides, typed=asked.typed)
 
 
 def asked_for(
@@ -401,11 +376,78 @@ def asked_for(
         BadParameterError: There is no such thing to ask for.
     """
     known = {field.name for field in fields(Asked)} - {"trainings", "fit", "whole"}
-    if wrong := given.keys() - known:
-        raise BadParameterError(unknown("option of a race", min(wrong), sorted(known)))
-    lists = {
-        name: [values] if isinstance(values, str | int | Path) else values
-        for name, values in given.items()
-    }
-    options: Any = {name: tuple(map(str, values)) for name, values in lists.items()}
+    options: dict[str, Any] = {}
+    for name, values in given.items():
+        if name not in known:
+            raise BadParameterError(unknown("option of a race", name, sorted(known)))
+        several = [values] if isinstance(values, str | int | Path) else values
+        options[name] = tuple(map(str, several))
     return Asked(trainings=tuple(trainings), fit=fit, whole=whole, **options)
+
+
+class Proof(NamedTuple):
+    """By how much a patch helps, or that there is none and why; and whether it does."""
+
+    says: str
+    helps: bool = False
+
+
+def open_proof(
+    patch: Patch,
+    made: Callable[[], Any],
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> RaceSession:
+    """Make the race of a script with a patch against the script as it is."""
+    given: Any = made
+    copy = changed(Path(given.path), patch.copy, NAME)
+    try:
+        path = copy.path_of(Path(given.path))
+        there = replace(given, path=str(path), lent=str(copy.top))
+        sides = (
+            Side(name=name_of(made), maker=made),
+            Side(name=NAME, maker=there, retuned=patch.retuned),
+        )
+        typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(made)])
+        return RaceSession(
+            Race(sides=sides, typed=typed),
+            budget=in_seconds(None),
+            seed=seed,
+            folder=home_of(folder),
+            explains=False,
+            close=copy.close,
+        )
+    except BaseException:
+        copy.close()
+        raise
+
+
+def proof_of(raced: Finding, patch: Patch) -> Proof:
+    """Read what the race shows."""
+    verdict, measured = raced.verdict, measurement(raced)
+    interval = f" ({verdict.interval})" if verdict.interval else ""
+    compared = measured.compare(NAME, raced.baseline)
+    if compared is None or verdict.winner != NAME:
+        reasons = () if compared else verdict.because
+        why = lower(next(iter(reasons), verdict.headline)).rstrip(".")
+        is_open = bool(compared) and verdict.sure == "not known yet"
+        return unproved(f"{why}{interval}", is_open=is_open)
+    if patch.retuned:
+        learns = "and it learns otherwise"
+    elif learning.alike(measured, NAME, raced.baseline):
+        learns = "same first losses"
+    elif all(learning.first_losses(measured, NAME, raced.baseline)):
+        learns = "first losses not shown to differ"
+    else:
+        learns = "how it learns is not seen"
+    much = f"{in_times(compared.ratio)} times as fast{interval}"
+    if not interval:
+        much = "faster, by how much is not known yet"
+    return Proof(f"as patched: {much}, {learns}", helps=True)
+
+
+def unproved(why: str, *, is_open: bool = False) -> Proof:
+    """Say that there is no patch, why, and what to do about it."""
+    again = "run it again while nothing else runs; " if is_open else ""
+    prints = "`--no-race` prints the patch without a race."
+    return Proof(f"There is no patch: {why}; {again}{prints}")

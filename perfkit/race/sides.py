@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfkit.diagnosis.change import Change, nothing
 from perfkit.diagnosis.facts import Facts
@@ -39,7 +39,6 @@ class Side:
     Attributes:
         name: In charts and in files; no path.
         maker: Makes the training, in each trial's process.
-        changes: What it has that the first side has not, in a sentence.
         place: Where it runs.
         moved: Of a commit: where its code lies.
         retuned: Whether it is known to learn otherwise, or in steps of another size.
@@ -47,7 +46,6 @@ class Side:
 
     name: str
     maker: Callable[[], Any]
-    changes: str = ""
     place: Place = field(default_factory=Place)
     moved: Moved = field(default_factory=Moved)
     retuned: bool = False
@@ -125,19 +123,19 @@ class Asked:
         """The command that asks the same, without paths and other people's words."""
         makers = [self.maker_of(training) for training in self.trainings]
         names = [name_of(maker) for maker in makers]
-        options: dict[str, list[Any]] = {
-            "commit": [*self.commit],
+        options: dict[str, Sequence[str | int]] = {
+            "commit": self.commit,
             "python": [*map(_short_name, self.python)],
             "env": [*map(_without_secrets, self.env)],
-            "cores": [*self.cores],
+            "cores": self.cores,
             "fit": [self.fit] if self.fit else [],
         }
         if not all(isinstance(maker, Script | InFile) for maker in makers):
             for option, values in options.items():
                 if values:
                     # One of a kind needs no list.
-                    value = values if len(values) > 1 else repr(values[0])
-                    names.append(f"{option}={value}")
+                    several = [*values] if len(values) > 1 else values[0]
+                    names.append(f"{option}={several!r}")
             return f"perfkit.race({', '.join(names)})"
         words = ["--whole"] if self.whole else []
         for option, values in options.items():
@@ -164,14 +162,8 @@ class Asked:
         return script
 
 
-@dataclass(frozen=True)
-class Entrants:
-    """The sides of a race.
-
-    Attributes:
-        sides: The baseline first.
-        close: To be called when the race is over.
-    """
+class Entrants(NamedTuple):
+    """The sides of a race, the baseline first; ``close`` is called when it is over."""
 
     sides: tuple[Side, ...]
     close: Callable[[], object] = nothing
@@ -255,9 +247,7 @@ def _of_commits(asked: Asked) -> Entrants:
                     there = replace(there, folder=str(folder))
             sides.append(Side(name=commit.name, maker=there, moved=commit.moved))
         close = refused.pop_all().close
-    changes = "The files as they are now."
-    now = Side(name="the working tree", maker=here, changes=changes)
-    return Entrants((*sides, now), close)
+    return Entrants((*sides, Side(name="the working tree", maker=here)), close)
 
 
 def _in_places(asked: Asked) -> Entrants:
@@ -273,7 +263,7 @@ def _in_places(asked: Asked) -> Entrants:
         # Places that differ in what no name holds.
         names = _numbered(names)
     others = (
-        Side(name=name, maker=maker, place=place, changes=f"{name} besides.")
+        Side(name=name, maker=maker, place=place)
         for name, (place, _) in zip(names, places, strict=True)
     )
     return Entrants((Side(name=own or name_of(maker), maker=maker), *others))

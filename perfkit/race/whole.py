@@ -10,22 +10,22 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import ClassVar
 
 from perfkit import units
+from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.maker import contain
 from perfkit.experiments.parameters import NOT_ASKED
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
+from perfkit.findings.report import Fold
 from perfkit.findings.standing import LEAST_ROUNDS
 from perfkit.findings.text import as_sentence
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.plan import Event, Foreseen, Progress, TrialEnded
 from perfkit.measure.tick import READY, Note, Yielded
 from perfkit.measure.trial import RUN
-from perfkit.race.learning import Difference
 from perfkit.race.question import Race
-from perfkit.race.rounds import Rounds
 from perfkit.race.sides import InPlace, Side
 
 # Without a budget so many rounds are enough, where they take so many seconds.
@@ -61,56 +61,43 @@ class WholeWork(InPlace):
         yield from self.left(modules)
 
 
-@dataclass(frozen=True)
-class WholeRounds(Rounds):
-    """Chooses the sides of each round: all of them, until enough is known.
-
-    Attributes:
-        auto: Whether nobody gave a budget.
-    """
-
-    auto: bool = False
-
-    def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
-        """The variants of the next round; none once a script has failed."""
-        trials = measured.trials
-        rounds = max((trial.round for trial in trials), default=0)
-        spent = max((trial.started_s + trial.wall_s for trial in trials), default=0.0)
-        enough = self.auto and rounds >= _ROUNDS and spent >= _SHORTEST_S
-        if enough or any(trial.has_failed for trial in trials):
-            return ()
-        return super().__call__(measured)
-
-    def _noise(self, measured: Measurement) -> float:
-        return noise_of(measured)
-
-    def _variants(self) -> Iterator[Variant]:
-        first, *others = self.sides
-        yield Variant(first.name, WholeWork(first), first.changes)
-        for side in others:
-            yield Variant(side.name, WholeWork(side), side.changes, first.name)
-
-    def _why(self, measured: Measurement) -> Iterator[Variant]:
-        yield from ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class WholeRace(Race):
     """Does one of these scripts end sooner than the other?
 
     Attributes:
         budget: Seconds of all rounds.
+        auto: Whether nobody gave a budget.
     """
 
-    budget: Any = field(default=math.inf, metadata=NOT_ASKED)
+    # Where no control was run the intervals decide alone.
+    noise: ClassVar[float | None] = 1.0
+
+    budget: float = field(default=math.inf, metadata=NOT_ASKED)
+    auto: bool = field(default=False, metadata=NOT_ASKED)
+
+    def work(self, side: Side, *left_out: Change) -> WholeWork:
+        """Make a run of a side."""
+        return WholeWork(side)
+
+    def is_over(self, measured: Measurement) -> bool:
+        """Whether a script has failed, or enough is known without a budget."""
+        trials = measured.trials
+        rounds = max((trial.round for trial in trials), default=0)
+        spent = max((trial.started_s + trial.wall_s for trial in trials), default=0.0)
+        enough = self.auto and rounds >= _ROUNDS and spent >= _SHORTEST_S
+        return enough or any(trial.has_failed for trial in trials)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which ends sooner; before that, which did not end."""
         last, seconds = measured.trials[-1], self._seconds(measured)
-        compared = (measured.compare(s.name, self.baseline) for s in self.sides[1:])
-        rounds = max((one.rounds for one in compared if one), default=0)
+        compared = filter(None, self.compare(measured))
+        rounds = max((each.rounds for each in compared), default=0)
         name = self.baseline if last.variant == CONTROL else last.variant
-        took = ", ".join(f"a run of {n} took {units.seconds(s)}" for n, s in seconds)
+        took = ", ".join(
+            f"a run of {side} took {units.seconds(run_s)}"
+            for side, run_s in seconds.items()
+        )
         if last.has_failed and rounds < LEAST_ROUNDS:
             own = last.message.startswith(_ENDED)
             reason = last.message.rstrip(".").removeprefix(_ENDED)
@@ -122,8 +109,8 @@ class WholeRace(Race):
             )
         is_over = last.started_s + last.wall_s >= self.budget
         if last.outcome == "stopped" and is_over and not rounds:
-            every = [*(one for _, one in seconds), last.wall_s]
-            least = LEAST_ROUNDS * len(self.sides) * statistics.fmean(every)
+            usual = statistics.fmean([*seconds.values(), last.wall_s])
+            least = LEAST_ROUNDS * len(self.sides) * usual
             return Verdict(
                 headline=f"The budget of {units.seconds(self.budget)} ended before "
                 f"{name} did.",
@@ -132,10 +119,6 @@ class WholeRace(Race):
                 f"more than {units.seconds(least)}.",
             )
         return super().verdict(measured)
-
-    def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
-        """None: what the scripts do is not looked at."""
-        return ()
 
     def too_few(self, measured: Measurement) -> str:
         """Say that the budget holds fewer than three runs of each; "" otherwise."""
@@ -152,23 +135,23 @@ class WholeRace(Race):
     def expected_s(self, measured: Measurement) -> float:
         """Seconds that it may take without a budget."""
         usual = _ROUNDS * (len(self.sides) + 1) * self._run_s(measured)
-        return min(float(self.budget), max(_SHORTEST_S, usual))
+        return min(self.budget, max(_SHORTEST_S, usual))
 
     def _run_s(self, measured: Measurement) -> float:
         """Seconds of a run with its start, the mean over the sides; 0.0 if unknown."""
-        known = [seconds for _, seconds in self._seconds(measured, started=True)]
-        return statistics.fmean(known) if known else 0.0
+        seconds = self._seconds(measured, started=True).values()
+        return statistics.fmean(seconds) if seconds else 0.0
 
     def _seconds(
         self, measured: Measurement, *, started: bool = False
-    ) -> list[tuple[str, float]]:
+    ) -> dict[str, float]:
         """What a run took of each side that has one; ``started`` counts its start."""
-        ended = ((s.name, measured.counted(s.name).values()) for s in self.sides)
-        took = (
-            (name, [trial.wall_s if started else 1 / part.rate for trial, part in runs])
-            for name, runs in ended
-        )
-        return [(name, statistics.median(each)) for name, each in took if each]
+        runs = {s.name: measured.counted(s.name).values() for s in self.sides}
+        took = {
+            name: [trial.wall_s if started else 1 / part.rate for trial, part in each]
+            for name, each in runs.items()
+        }
+        return {name: statistics.median(each) for name, each in took.items() if each}
 
     def _rates(self, side: Side, measured: Measurement) -> str:
         timings = (measured.timing(name) for name in (side.name, self.baseline))
@@ -179,34 +162,20 @@ class WholeRace(Race):
         yield from super()._warned(side, measured)
         yield _NOT_COMPARED
 
-    def _with_reasons(
-        self, verdict: Verdict, nearest: Side, measured: Measurement
-    ) -> Verdict:
-        folds = (self.packages,) if self.packages.tables else ()
-        next_ = (verdict.next and self.too_few(measured)) or verdict.next
-        return replace(verdict, because=failures(measured), folds=folds, next=next_)
+    def _next(self, measured: Measurement) -> str:
+        return self.too_few(measured) or super()._next(measured)
+
+    def _folds(self, nearest: Side, measured: Measurement) -> tuple[Fold, ...]:
+        return self.packages
 
 
-def noise_of(measured: Measurement) -> float:
-    """What the control differs; where it was left out the intervals decide alone."""
-    return measured.noise_floor or 1.0
-
-
-def foreseeing(
-    events: Iterable[Event], race: WholeRace, *, auto: bool
-) -> Iterator[Event]:
-    """Add how many runs the budget holds, once the first run has ended.
-
-    Args:
-        events: Of the race.
-        race: The race.
-        auto: Whether nobody gave a budget.
-    """
+def foreseeing(events: Iterable[Event], race: WholeRace) -> Iterator[Event]:
+    """Add how many runs the budget holds, once the first run has ended."""
     measured, warning = None, ""
     for event in events:
         if isinstance(event, TrialEnded):
             measured = event.measurement
-        if auto and isinstance(event, Progress):
+        if race.auto and isinstance(event, Progress):
             expected = race.expected_s(measured) if measured else 0.0
             event = replace(event, expected=expected)
         yield event

@@ -80,9 +80,9 @@ class Ended(RaceSession):
 
     is_worse, cannot_run = None, False
 
-    def __init__(self, finding, is_worse, unsaved, cannot_run):
-        self.finding, self.is_worse, self.unsaved = finding, is_worse, unsaved
-        self.cannot_run = cannot_run
+    def __init__(self, finding, **known):
+        self.finding, self.unsaved = finding, ""
+        vars(self).update(known)
 
 
 @pytest.fixture
@@ -90,59 +90,46 @@ def opened(monkeypatch):
     """Open sessions that have been run; gives what they were asked with."""
     asked = {}
 
-    def opened(
-        finding=None, *, is_worse=None, unsaved="", error=None, cannot_run=False
-    ):
-        session = Ended(finding or made.finding(), is_worse, unsaved, cannot_run)
-
+    def opened(finding=None, error=None, **known):
         def open_race(what, budget, **options):
             if error:
                 raise error
             asked.update(options, what=what, budget=budget)
-            return session
+            return Ended(finding or made.finding(), **known)
 
         monkeypatch.setattr("perfkit.race.race.open_race", open_race)
         monkeypatch.setattr("perfkit.runs.watch", lambda s, display: s.finding)
+        monkeypatch.setattr(cli, "_give_up_stdout", lambda: None)
         return asked
 
     return opened
 
 
+STOPPED, NOTHING = made.finding(stopped=True), made.finding(timings=(), comparisons=())
+
+
 @pytest.mark.parametrize(
-    ("worse", "is_worse", "code"),
+    ("known", "code", "code_of_check"),
     [
-        ("--worse 5%", True, 1),
-        ("--worse 5%", False, 0),
-        ("--worse 5%", None, 3),
-        ("", True, 0),
-        ("", None, 0),
+        ({"is_worse": True}, cli.DONE, cli.FAILED),
+        ({"is_worse": False}, cli.DONE, cli.DONE),
+        ({"is_worse": None}, cli.DONE, cli.LEFT_OPEN),
+        ({"cannot_run": True}, cli.DONE, cli.BAD_USAGE),
+        ({"finding": STOPPED, "is_worse": True}, cli.INTERRUPTED, cli.INTERRUPTED),
+        ({"finding": NOTHING}, cli.FAILED, cli.LEFT_OPEN),
+        # With --worse 1 means slower, and nothing else.
+        ({"error": MissingPartError("x")}, cli.FAILED, cli.BAD_USAGE),
+        ({"error": BadFileError("x")}, cli.FAILED, cli.BAD_USAGE),
+        ({"error": OSError(28, "x")}, cli.FAILED, cli.BAD_USAGE),
     ],
+    ids=str,
 )
-def test_the_code_says_whether_it_is_worse(opened, capsys, worse, is_worse, code):
-    asked = opened(is_worse=is_worse)
-    assert cli.main(f"race old.py new.py {worse}".split()) == code
-    assert asked["worse"] == (0.05 if worse else None)
-    assert "prefetched is the fastest way here." in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("worse", [[], ["--worse", "5%"]])
-def test_a_race_that_was_stopped_says_so_by_its_code(opened, worse):
-    opened(made.finding(stopped=True), is_worse=True)
-    assert cli.main(["race", "a.py", "b.py", *worse]) == cli.INTERRUPTED
-
-
-def test_with_worse_one_means_slower_and_nothing_else(opened, monkeypatch):
-    monkeypatch.setattr(cli, "_give_up_stdout", lambda: None)
-    line = ["race", "a.py", "b.py", "--worse", "5%"]
-    opened(made.finding(timings=(), comparisons=()))
-    assert cli.main(line[:3]) == cli.FAILED
-    assert cli.main(line) == cli.LEFT_OPEN
-    opened(cannot_run=True)
-    assert cli.main(line) == cli.BAD_USAGE
-    for error in (MissingPartError("x"), BadFileError("x"), OSError(28, "x")):
-        opened(error=error)
-        assert cli.main(line[:3]) == cli.FAILED
-        assert cli.main(line) == cli.BAD_USAGE
+def test_the_code_says_whether_it_is_worse(opened, known, code, code_of_check):
+    asked, line = opened(**known), "race a.py b.py"
+    assert cli.main(line.split()) == code
+    assert asked.get("worse") is None
+    assert cli.main([*line.split(), "--worse", "5%"]) == code_of_check
+    assert asked.get("worse", 0.05) == 0.05
 
 
 @pytest.mark.fault(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,9 +20,9 @@ from perfkit.errors import RunError
 from perfkit.findings import store
 from perfkit.findings.reports import TYPED
 from perfkit.measure.trial import LOSSES
-from perfkit.race import patched
+from perfkit.race import race as races
 from perfkit.race.commits import changed
-from perfkit.race.patched import NAME, Proof, open_proof, proof_of
+from perfkit.race.race import NAME, open_proof, proof_of
 from tests.diagnosis.diagnosed import cause, diagnosis
 from tests.findings.made import failed, of_run
 from tests.race.built import WAVERING, measured, race, sides
@@ -50,7 +51,7 @@ def raced(rate, *, learns=FALLING, retuned=False, trials=(), **known):
     rounds = len(rate) if isinstance(rate, tuple) else 3
     run = measured(rates, rounds, notes | {NAME: {LOSSES: learns}}, trials)
     of = sides("train.py", NAME, retuned=retuned)
-    verdict = race(of, **known).verdict(run)
+    verdict = race(of, **{NAME: known}).verdict(run)
     return of_run(run, experiment="race", verdict=verdict)
 
 
@@ -68,133 +69,104 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+CLOSE = [(10, 1.9), (20, 1.8), (30, 1.8)]
+OTHERWISE = {"retuned": True, "learns": [(20, 9.0)], "batch": 20, "steps": 50}
+
+
 @pytest.mark.parametrize(
-    ("learns", "said"),
+    ("rate", "how", "says"),
     [
-        (FALLING, "same first losses"),
-        ([(10, 1.9), (20, 1.8), (30, 1.8)], "first losses not shown to differ"),
-        ([], "how it learns is not seen"),
+        (3000.0, {}, r"3\.0 times as fast \(2\.9 to 3\.\d\), same first losses"),
+        (3000.0, {"learns": CLOSE}, r"3.*\), first losses not shown to differ"),
+        (3000.0, {"learns": []}, r"3.*\), how it learns is not seen"),
+        (2000.0, OTHERWISE, r"2.*\), and it learns otherwise"),
+        # A factor that is not known is not written.
+        (3 * (4e3, 4e5), {}, "faster, by how much is not known yet, same first losses"),
     ],
 )
-def test_what_is_shown_to_be_faster_is_claimed_with_how_it_learns(learns, said):
-    found = proof(3000.0, learns=learns)
+def test_what_is_shown_to_be_faster_is_claimed_with_how_it_learns(rate, how, says):
+    found = proof(rate, **how)
     assert found.helps
-    assert found.says.startswith("as patched: 3.0 times as fast (2.9 to 3.")
-    assert found.says.endswith(f"), {said}")
-    # A factor that is not known is not written.
-    found = proof(3 * (4e3, 4e5))
-    assert found == Proof(
-        "as patched: faster, by how much is not known yet, same first losses",
-        helps=True,
-    )
+    assert re.fullmatch(f"as patched: {says}", found.says)
+
+
+CRASHED = [failed(NAME, "crashed", "ValueError: no", n) for n in (1, 2)]
+FAR, COPY = [(n, 9 * loss) for n, loss in FALLING], "the patched copy"
 
 
 @pytest.mark.parametrize(
-    ("rate", "said"),
+    ("rate", "how", "said"),
     [
-        (1000.0, "no difference between the patched copy and train.py is shown (0."),
-        (500.0, "the patched copy takes 2.0 times as long as train.py (1.9"),
-        (WAVERING, "whether the patched copy is faster than train.py is not kn"),
+        (1000.0, {}, f"no difference between {COPY} and train.py is shown (0."),
+        (500.0, {}, f"{COPY} takes 2.0 times as long as train.py (1.9"),
+        (WAVERING, {}, f"whether {COPY} is faster than train.py is not known yet"),
+        (3000.0, {"parameters": 7}, f"{COPY} and train.py do different work, so"),
+        (3000.0, {"steps": 50}, f"{COPY} does another job than train.py: an epoch"),
+        (3000.0, {"learns": FAR}, f"{COPY} does another job than train.py: its first"),
+        (None, {"trials": CRASHED}, f'"{COPY}" ValueError: no'),
     ],
 )
-def test_what_is_not_shown_to_be_faster_is_no_patch_and_says_why(rate, said):
-    found = proof(rate)
+def test_what_is_not_shown_to_be_faster_is_no_patch_and_says_why(rate, how, said):
+    found = proof(rate, **how)
     assert not found.helps
     assert found.says.startswith(f"There is no patch: {said}")
     assert ("run it again while nothing else runs" in found.says) is (rate == WAVERING)
     assert found.says.endswith("; `--no-race` prints the patch without a race.")
 
 
-def test_another_job_is_no_patch_however_fast():
-    for known in ({"parameters": 7}, {"steps": 50}):
-        found = proof(3000.0, **{NAME: known})
-        assert not found.helps
-        assert " job" in found.says or "different work" in found.says
-    far = proof(3000.0, learns=[(n, 9 * loss) for n, loss in FALLING])
-    assert not far.helps
-    assert "its first losses are" in far.says
-
-
-def test_a_patch_that_is_known_to_learn_otherwise_is_claimed_as_that():
-    other = {NAME: {"batch": 20, "steps": 50}}
-    found = proof(2000.0, retuned=True, learns=[(20, 9.0)], **other)
-    assert found.helps
-    assert found.says.endswith(", and it learns otherwise")
-
-
-def test_a_copy_that_fails_is_no_patch_and_says_how():
-    ended = [failed(NAME, "crashed", "ValueError: no", n) for n in (1, 2)]
-    found = proof(None, trials=ended)
-    assert not found.helps
-    assert "ValueError: no" in found.says
-
-
-def test_the_copy_finds_around_it_what_the_script_finds(project):
-    write(project, scripts__train_py=TRAINING, scripts__own_py="")
-    copy = changed(project / "scripts" / "train.py", b"changed", NAME)
-    there = copy.path_of(project / "scripts" / "train.py")
-    assert there.read_bytes() == b"changed"
-    for name in ("own.py", "../beside.py", "../data/a.csv"):
-        found = there.parent / name
-        assert found.resolve() == (project / "scripts" / name).resolve()
-    copy.close()
-    assert not there.exists()
-    assert (project / "scripts" / "train.py").read_text() == TRAINING
-    assert (project / "data" / "a.csv").read_text() == "1"
-
-
-def test_a_script_elsewhere_has_its_own_folder_around_it_or_its_repository(
+def test_the_copy_finds_around_it_what_the_script_finds(
     project, monkeypatch, tmp_path_factory
 ):
+    write(project, scripts__train_py=TRAINING, scripts__own_py="")
+    script = project / "scripts" / "train.py"
+    copy = changed(script, b"changed", NAME)
+    there = copy.path_of(script)
+    assert there.read_bytes() == b"changed"
+    for name in ("own.py", "../beside.py", "../data/a.csv"):
+        assert (there.parent / name).resolve() == (script.parent / name).resolve()
+    copy.close()
+    assert not there.exists()
+    assert script.read_text() == TRAINING
+    assert (project / "data" / "a.csv").read_text() == "1"
+    # One that lies elsewhere has its own folder around it, or its repository.
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    for top in (project / "inner", project):
-        write(project, inner__train_py=TRAINING, inner__own_py="")
-        copy = changed(project / "inner" / "train.py", b"changed", NAME)
-        assert copy.top == top
-        assert (copy.tree / "own.py" if top != project else copy.tree / "data").exists()
+    copy = changed(script, b"changed", NAME)
+    assert (copy.top, (copy.tree / "own.py").exists()) == (script.parent, True)
+    copy.close()
+    if shutil.which("git"):
+        git(project, "init", "-q")
+        copy = changed(script, b"changed", NAME)
+        assert (copy.top, (copy.tree / "data").exists()) == (project, True)
         copy.close()
-        if shutil.which("git"):
-            git(project, "init", "-q")
-        else:
-            return
-
-
-@pytest.mark.measures
-def test_the_race_holds_the_patched_text_against_the_script(project, monkeypatch):
-    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
-    made, slow = maker("train.py"), {"ready_s": 20.0, "step_s": 0.1}
-    for facts, least in (({}, 60.0), (slow, 4 * 3 * 20.0)):
-        found = diagnosis(causes=[GRAPH], facts=facts)
-        session = open_proof(patch(found, made, project), found, made, seed=1)
-        assert least <= session.budget <= 600
-        original, copied = session.experiment.sides
-        assert original.maker == made
-        assert BEFORE in Path(original.maker.path).read_bytes()
-        assert AFTER in Path(copied.maker.path).read_bytes()
-        assert Path(copied.maker.path).name == "train.py"
-        assert copied.maker.folder == str(project)
-        session.stop()
-        list(session.events())
-        assert not Path(copied.maker.path).exists()
 
 
 @pytest.mark.measures
 @pytest.mark.parametrize(
-    ("change", "is_retuned"),
+    ("change", "after", "is_retuned"),
     [
-        (GRAPH, False),
-        (cause("small-batch", "batch ×2", 2.0), True),
+        (GRAPH, AFTER, False),
+        (cause("small-batch", "batch ×2", 2.0), b"batch_size=20", True),
     ],
+    ids=["graph", "batch"],
 )
-def test_a_larger_batch_is_known_to_learn_otherwise(project, change, is_retuned):
+def test_the_race_holds_the_patched_text_against_the_script(
+    project, monkeypatch, change, after, is_retuned
+):
+    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     facts = {"data": "arrays", "batch": 10, "steps": 40}
     found, made = diagnosis(causes=[change], facts=facts), maker("train.py")
-    written = patch(found, made, project)
-    assert written.text
-    session = open_proof(written, found, made)
-    assert [one.retuned for one in session.experiment.sides] == [False, is_retuned]
+    session = open_proof(patch(found, made, project), made, seed=1)
+    original, copied = session.experiment.sides
+    assert original.maker == made
+    assert BEFORE in Path(original.maker.path).read_bytes()
+    assert after in Path(copied.maker.path).read_bytes()
+    assert Path(copied.maker.path).name == "train.py"
+    assert copied.maker.folder == str(project)
+    # A larger batch is known to learn otherwise.
+    assert [one.retuned for one in (original, copied)] == [False, is_retuned]
     session.stop()
     list(session.events())
+    assert not Path(copied.maker.path).exists()
 
 
 def test_a_notebook_is_copied_with_its_code_alone(project):
@@ -229,7 +201,7 @@ def diagnosed(project, monkeypatch):
                 raise outcome
             return outcome
 
-        monkeypatch.setattr(patched, "open_proof", opened)
+        monkeypatch.setattr(races, "open_proof", opened)
         monkeypatch.setattr("perfkit.runs.watch", watched)
         return cli.main(["diagnose", "train.py", "--diff"])
 
@@ -253,48 +225,44 @@ def test_the_claim_stands_above_the_patch_that_git_and_patch_apply(
         assert AFTER in (project / "train.py").read_bytes()
 
 
+NO_DIFFERENCE, STOPPED = raced(1000.0), replace(raced(3000.0), stopped=True)
+ERROR = RunError("the patched copy: It raised x.")
+BROKEN_OFF = {"stopped": True, "code": cli.INTERRUPTED}
+
+
 @pytest.mark.parametrize(
-    ("outcome", "said"),
+    ("outcome", "known", "code", "said"),
     [
-        (raced(1000.0), "no difference between the patched copy and train.py"),
-        (RunError("the patched copy: It raised x."), "the patched copy: It raised x;"),
+        (
+            NO_DIFFERENCE,
+            {},
+            cli.LEFT_OPEN,
+            "no difference between the patched copy and",
+        ),
+        (ERROR, {}, cli.LEFT_OPEN, "the patched copy: It raised x;"),
+        (KeyboardInterrupt(), {}, cli.INTERRUPTED, "its race was stopped; "),
+        (STOPPED, {}, cli.INTERRUPTED, "its race was stopped; "),
+        # What was stopped or recorded is not raced.
+        (None, BROKEN_OFF, cli.INTERRUPTED, "the diagnosis was stopped, so nothing"),
+        (None, {"replayed": True}, cli.LEFT_OPEN, "the diagnosis was a recording, so"),
     ],
-    ids=["no difference", "an error"],
+    ids=[
+        "none",
+        "error",
+        "Ctrl-C",
+        "a race stopped",
+        "a diagnosis stopped",
+        "recorded",
+    ],
 )
 def test_without_proof_there_is_no_patch_and_a_code_of_its_own(
-    diagnosed, capsys, outcome, said
+    diagnosed, capsys, outcome, known, code, said
 ):
-    assert diagnosed(outcome) == cli.LEFT_OPEN
+    assert diagnosed(outcome, **known) == code
     out, told = capsys.readouterr()
     assert out == ""
     assert told.startswith(f"perfkit: There is no patch: {said}")
     assert told.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "outcome", [KeyboardInterrupt(), replace(raced(3000.0), stopped=True)], ids=str
-)
-def test_a_race_that_is_stopped_prints_no_patch(diagnosed, capsys, outcome):
-    assert diagnosed(outcome) == cli.INTERRUPTED
-    out, told = capsys.readouterr()
-    assert out == ""
-    assert told.startswith("perfkit: There is no patch: its race was stopped; ")
-
-
-@pytest.mark.parametrize(
-    ("known", "code", "expected"),
-    [
-        ({"stopped": True}, cli.INTERRUPTED, cli.INTERRUPTED),
-        ({"replayed": True}, cli.DONE, cli.LEFT_OPEN),
-    ],
-)
-def test_what_was_stopped_or_recorded_is_not_raced(
-    diagnosed, capsys, known, code, expected
-):
-    assert diagnosed(code=code, **known) == expected
-    out, told = capsys.readouterr()
-    assert out == ""
-    assert "nothing proves it" in told
 
 
 @pytest.mark.measures

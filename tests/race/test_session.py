@@ -14,8 +14,10 @@ from perfkit.race.race import RaceSession, asked_for, is_unwritten, open_race, r
 from perfkit.race.sides import Asked
 from tests.findings.made import of_run
 from tests.race.built import (
+    FUNCTION,
     NEW,
     OLD,
+    THIRD,
     WAVERING,
     facts,
     make_training,
@@ -25,7 +27,7 @@ from tests.race.built import (
 from tests.race.built import race as question
 from tests.race.repositories import SCRIPT, commit_all, write
 
-FUNCTION = "def make_training():\n    return 1, 2\n"
+SLOWER, THREE = {OLD: 1000.0, NEW: 500.0}, sides(OLD, NEW, THIRD)
 
 
 def ended(rates, *, worse=0.05, of=None, **known):
@@ -35,21 +37,24 @@ def ended(rates, *, worse=0.05, of=None, **known):
 
 
 @pytest.mark.parametrize(
-    ("rate", "is_worse"),
-    [(500.0, True), (1000.0, False), (2000.0, False), (WAVERING, None)],
+    ("rates", "how", "is_worse"),
+    [
+        (SLOWER, {}, True),
+        ({OLD: 1000.0, NEW: 1000.0}, {}, False),
+        ({OLD: 1000.0, NEW: 2000.0}, {}, False),
+        ({OLD: 1000.0, NEW: WAVERING}, {}, None),
+        # Of another job no rate says so, and where nobody asked it is not told.
+        (SLOWER, {"new": {"batch": 20, "steps": 50}}, None),
+        (SLOWER, {"new": {"parameters": 7}}, None),
+        (SLOWER, {"worse": None}, None),
+        # A side that never ran leaves it open, unless another is slower.
+        ({OLD: 1000.0}, {}, None),
+        ({OLD: 1000.0, NEW: 1000.0}, {"of": THREE}, None),
+        (SLOWER, {"of": THREE}, True),
+    ],
 )
-def test_what_is_worse_is_decided_from_what_was_saved(rate, is_worse):
-    rates = {OLD: 1000.0, NEW: rate}
-    assert ended(rates).is_worse is is_worse
-    # Of another job no rate says so, and where nobody asked it is not told.
-    assert ended(rates, new={"batch": 20, "steps": 50}).is_worse is None
-    assert ended(rates, new={"parameters": 7}).is_worse is None
-    assert ended(rates, worse=None).is_worse is None
-    # What nobody found and a side that never ran leave it open.
-    assert ended({OLD: 1000.0}).is_worse is None
-    of = sides(OLD, NEW, "third.py")
-    assert ended({OLD: 1000.0, NEW: 1000.0}, of=of).is_worse is None
-    assert ended({OLD: 1000.0, NEW: 500.0}, of=of).is_worse is True
+def test_what_is_worse_is_decided_from_what_was_saved(rates, how, is_worse):
+    assert ended(rates, **how).is_worse is is_worse
     assert RaceSession(question(), worse=0.05).is_worse is None
 
 
@@ -68,13 +73,10 @@ def test_a_side_that_fails_in_all_its_trials_cannot_be_run(crashed, cannot):
 
 
 def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
-    asked = []
-
-    def environment_of(place):
-        asked.append(place)
-        return Environment("3.11.7")
-
-    monkeypatch.setattr(sessions, "environment_of", environment_of)
+    asked, here = [], Environment("3.11.7")
+    monkeypatch.setattr(
+        sessions, "environment_of", lambda place: asked.append(place) or here
+    )
     RaceSession(question())
     assert asked == []
     other = Place(variables=(("TF_A", "1"),))
@@ -82,19 +84,20 @@ def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
     assert set(asked) == {Place(), other}
 
 
-def test_what_a_script_sets_itself_is_set_in_its_place(tmp_path):
+def test_what_a_script_sets_itself_is_set_in_its_place_and_not_raced(tmp_path):
     write(tmp_path, train_py=f"import os\nos.environ['TF_A'] = '1'\n{SCRIPT}")
     asked = Asked(trainings=(tmp_path / "train.py",), env=("TF_A=2", "TF_B=3"))
-    found = [side.place.variables for side in open_race(asked)._race.sides]
+    race_sides = open_race(asked)._race.sides
     # What is asked for by hand counts more.
-    assert found == [(("TF_A", "1"),), (("TF_A", "2"),), (("TF_A", "1"), ("TF_B", "3"))]
-
-
-def test_a_variable_that_a_script_sets_itself_is_not_raced():
-    side = sides(OLD, NEW, place=Place(variables=(("TF_A", "2"), ("TF_B", "3"))))[1]
-    sessions._check_holds(side, {"TF_A", "TF_B"}, facts(late=("TF_C",)))
+    assert [dict(side.place.variables) for side in race_sides] == [
+        {"TF_A": "1"},
+        {"TF_A": "2"},
+        {"TF_A": "1", "TF_B": "3"},
+    ]
+    given = {"TF_A", "TF_B"}
+    sessions._check_holds(race_sides[1], given, facts(late=("TF_C",)))
     with pytest.raises(BadParameterError, match="sets TF_A itself, over what was"):
-        sessions._check_holds(side, {"TF_A", "TF_B"}, facts(late=("TF_A", "TF_C")))
+        sessions._check_holds(race_sides[1], given, facts(late=("TF_A", "TF_C")))
 
 
 @pytest.mark.parametrize("loading", [False, True])
@@ -134,55 +137,43 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("options", [{"env": "A=1"}, {"env": ["A=1"]}], ids=str)
-def test_one_thing_needs_no_list(monkeypatch, options):
+def test_one_thing_needs_no_list(monkeypatch):
     seen = []
-    monkeypatch.setattr("perfkit.race.race.watch_here", lambda s: seen.append(s))
-    race(make_training, **options)
-    assert [len(s._race.sides) for s in seen] == [2]
-    assert seen[0].unsaved == ""
-    asked = asked_for((make_training,), python=Path("env/bin/python"))
-    assert asked.python == ("env/bin/python",)
-    assert asked_for((make_training,), cores=0).cores == ("0",)
+    monkeypatch.setattr(sessions, "watch_here", lambda session: seen.append(session))
+    for env in ("A=1", ["A=1"]):
+        race(make_training, env=env)
+    assert [len(session._race.sides) for session in seen] == [2, 2]
+    asked = asked_for((make_training,), python=Path("env/bin/python"), cores=0)
+    assert (asked.python, asked.cores) == (("env/bin/python",), ("0",))
+    with pytest.raises(BadParameterError, match="option of a race"):
+        asked_for((make_training,), batch=64)
 
 
 def test_the_baseline_alone_is_planned_and_the_rest_chosen():
-    session = RaceSession(question(), seed=3)
-    plan = session._plan()
+    plan = RaceSession(question(), seed=3)._plan()
     assert [one.name for one in plan.variants] == [OLD]
     assert (plan.baseline, plan.seed) == (OLD, 3)
     first = plan.choose(Measurement(variants=plan.variants, baseline=OLD))
     assert [one.name for one in first] == [OLD, NEW]
 
 
-@pytest.fixture
-def another_python(monkeypatch):
-    """The one place of another version, which no code of a function can go to."""
+def test_another_python_reads_a_file_and_is_refused_the_code_of_a_function(
+    monkeypatch, tmp_path
+):
     elsewhere = Environment("3.99.1", {"tensorflow": "2.99"})
     monkeypatch.setattr(sessions, "environment_of", lambda place: elsewhere)
-    return "other/bin/python"
-
-
-def test_another_python_reads_a_file_and_is_refused_the_code_of_a_function(
-    another_python, tmp_path
-):
-    asked = Asked(trainings=(make_training,), python=(another_python,))
+    python = ("other/bin/python",)
     refused = r"make_training .* Python 3\.99 cannot"
     with pytest.raises(BadParameterError, match=refused):
-        open_race(asked)
+        open_race(Asked(trainings=(make_training,), python=python))
     write(tmp_path, train_py=FUNCTION)
-    file = str(tmp_path / "train.py")
-    opened = open_race(Asked(trainings=(file,), python=(another_python,)))
+    opened = open_race(Asked(trainings=(tmp_path / "train.py",), python=python))
     assert opened.finding is None
 
 
 def unwritten():
     """Make a training, once somebody has written it."""
     return None
-
-
-def something():
-    return 3
 
 
 def with_work():
@@ -194,7 +185,7 @@ def with_work():
     [
         (unwritten, True),
         (lambda: None, True),
-        (something, False),
+        (lambda: 3, False),
         (with_work, False),
         (lambda: [], False),
         ("train.py", False),

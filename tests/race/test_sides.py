@@ -12,9 +12,8 @@ from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
 from perfkit.options import parse
 from perfkit.race.sides import Asked, entrants
+from tests.race.built import FUNCTION
 from tests.race.repositories import SCRIPT
-
-FUNCTION = "def make_training():\n    return 1, 2\n"
 
 
 def write(path, text=SCRIPT):
@@ -46,6 +45,10 @@ def names(*trainings, **options):
     return [side.name for side in sides(*trainings, **options)]
 
 
+def typed(*trainings, **options):
+    return Asked(trainings=trainings, **options).typed
+
+
 def refused(*trainings, **options):
     with pytest.raises(BadParameterError) as caught:
         entrants(Asked(trainings=trainings, **options))
@@ -56,12 +59,14 @@ def refused(*trainings, **options):
     return said
 
 
-def test_two_files_are_two_sides(tmp_path):
-    old, new = write(tmp_path / "old.py"), write(tmp_path / "new.py", FUNCTION)
-    first, other = sides(old, new)
+def test_two_files_are_two_sides_with_the_scripts_arguments_and_fit(tmp_path):
+    twice = write(tmp_path / "old.py", f"{SCRIPT}model.fit([1], [2])\n")
+    new = write(tmp_path / "new.py", FUNCTION)
+    first, other = sides(twice, new, arguments=("--epochs", "3"), fit=2)
     assert [first.name, other.name] == ["old.py", "new.py:make_training"]
     assert isinstance(first.maker, Script)
     assert isinstance(other.maker, InFile)
+    assert (first.maker.arguments, first.maker.fit) == (("--epochs", "3"), 2)
     assert first.place == other.place == Place()
 
 
@@ -73,14 +78,6 @@ def test_sides_of_one_name_are_told_apart_by_their_folders_or_numbers(train, tmp
     # Two cells, each with a function of that name.
     for each in (make_training, make_training), [eval("lambda: 1") for _ in "ab"]:
         assert names(*each) == [f"{each[0].__name__} ({i})" for i in (1, 2)]
-
-
-def test_the_scripts_arguments_and_fit_reach_both_sides(tmp_path):
-    twice = f"{SCRIPT}model.fit([1], [2])\n"
-    files = [write(tmp_path / name, twice) for name in ("a.py", "b.py")]
-    both = sides(*files, arguments=("--epochs", "3"), fit=2)
-    assert [side.maker.arguments for side in both] == [("--epochs", "3")] * 2
-    assert [side.maker.fit for side in both] == [2, 2]
 
 
 def test_variables_make_a_side_each(train):
@@ -165,45 +162,29 @@ def test_what_cannot_be_had_here_is_refused(train, tmp_path, monkeypatch):
     assert refused(train, cores=("0",)).startswith("This system binds no process")
 
 
-GIVEN = {
-    "commit": ("main",),
-    "python": ("python3",),
-    "env": ("TF_A=1",),
-    "cores": ("0",),
-}
+GIVEN = {"commit": ("v1",), "python": ("py",), "env": ("A=1",), "cores": ("0",)}
 
 
 @pytest.mark.parametrize(
     ("one", "other"), list(itertools.combinations([*GIVEN, "two files"], 2))
 )
 def test_two_things_at_once_are_refused(train, tmp_path, one, other):
-    options = {one: GIVEN[one]}
-    trainings = [train, write(tmp_path / "new.py")][: 1 + (other == "two files")]
-    if other in GIVEN:
-        options[other] = GIVEN[other]
-    said = refused(*trainings, **options)
+    options = {name: GIVEN[name] for name in (one, other) if name in GIVEN}
+    new = [] if other in GIVEN else [write(tmp_path / "new.py")]
+    said = refused(train, *new, **options)
     assert said.startswith("One thing at a time: ")
-    assert f"--{one}" in said
-    assert (f"--{other}" if other in GIVEN else other) in said
-
-
-def test_functions_race_by_their_names_and_are_typed_as_they_are_called():
-    assert names(make_training, another) == ["make_training", "another"]
-    assert typed(make_training, another) == "perfkit.race(make_training, another)"
-    for given, said in (
-        ({"env": ("TF_A=1",)}, "env='TF_A=1'"),
-        ({"env": ("TF_A=1", "TF_B=2")}, "env=['TF_A=1', 'TF_B=2']"),
-    ):
-        asked = typed(make_training, **given)
-        assert asked == f"perfkit.race(make_training, {said})"
-
-
-def typed(*trainings, **options):
-    return Asked(trainings=trainings, **options).typed
+    assert all(f"--{name}" in said for name in options)
+    assert ("two files" in said) is bool(new)
 
 
 def test_the_command_can_be_typed_without_paths(train, tmp_path):
+    assert names(make_training, another) == ["make_training", "another"]
     new = write(tmp_path / "new.py", FUNCTION)
+    called = "perfkit.race(make_training, "
+    assert typed(make_training, another) == f"{called}another)"
+    assert typed(make_training, env=("TF_A=1",)) == f"{called}env='TF_A=1')"
+    several = typed(make_training, env=("TF_A=1", "TF_B=2"))
+    assert several == f"{called}env=['TF_A=1', 'TF_B=2'])"
     assert typed(train, new) == "perfkit race train.py new.py:make_training"
     python = str(tmp_path / "other-env" / "bin" / "python")
     for said in (
@@ -220,7 +201,7 @@ def test_the_command_can_be_typed_without_paths(train, tmp_path):
 )
 def test_secrets_stay_out_of_names_and_commands(train, given):
     asked = Asked(trainings=(train,), env=(given,))
-    shown = asked.typed + "".join(s.name + s.changes for s in entrants(asked).sides)
+    shown = asked.typed + "".join(side.name for side in entrants(asked).sides)
     assert "abc123" not in shown
     # The trials have them nonetheless.
     assert "abc123" in dict(entrants(asked).sides[1].place.variables).values()
