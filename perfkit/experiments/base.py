@@ -20,6 +20,9 @@ from perfkit.measure.tick import Yielded
 
 Asked = TypeVar("Asked", bound="Experiment")
 _MARK = "_perfkit_variant"
+# Why a function of the reader's own is not timed.
+UNWRITTEN = "gives back nothing: its function is still to be written"
+_LONGEST_MESSAGE = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +145,16 @@ def with_yours(
     body = {"__doc__": kind.__doc__, "function": staticmethod(function)}
     made: type[Asked] = type(f"{kind.__name__}WithYours", (kind,), body)
     return made(**parameters)
+
+
+def mistake_of(check: Callable[[], str]) -> str:
+    """What a check of the reader's own function says, or what that function raised."""
+    try:
+        return check()
+    # Whatever the author of a function did wrong is theirs to read, not the run's end.
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0][:_LONGEST_MESSAGE]
+        return f"raised {type(error).__name__}: {first}"
 
 
 def _marked(experiment: type[Experiment]) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.contention import loads, signs
@@ -30,10 +29,12 @@ from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared.words import (
     MORE,
     failures,
-    instead,
     listed,
+    longer,
     quoted,
+    rates_behind,
     sure_of_all,
+    tied_with,
 )
 from perfkit.findings.load import MEANT
 from perfkit.findings.record import Finding, Verdict
@@ -154,16 +155,16 @@ class Contention(Experiment):
         slower = [c for c in compared if c.verdict == "slower"]
         # Of a mystery the length of a step and no more: the rest is for the reader.
         if sealed := [c for c in compared if c.variant == MYSTERY]:
-            said = _of_mystery(measured, sealed[0])
+            verdict = _of_mystery(measured, sealed[0])
         elif slower:
-            said = _of_worst(measured, slower[0], compared)
+            verdict = _of_worst(measured, slower[0], compared)
         else:
-            said = _of_none(compared)
-        signs_of = () if sealed else tuple(_each(measured, compared, self.fed))
+            verdict = _of_none(compared)
+        facts = () if sealed else _each(measured, compared, self.fed)
         return replace(
-            said,
-            warnings=(*said.warnings, *_not_quiet(measured)),
-            because=(*signs_of, *failures(measured)),
+            verdict,
+            warnings=(*verdict.warnings, *_not_quiet(measured)),
+            because=(*facts, *failures(measured)),
         )
 
     @property
@@ -198,22 +199,16 @@ def _changes(name: str) -> str:
 def _of_worst(
     measured: Measurement, worst: Comparison, compared: list[Comparison]
 ) -> Verdict:
-    ties = [other.variant for other in compared if _ties(measured, worst, other)]
+    ties = tied_with(worst, compared, measured)
     who, remedy = _SLOW_DOWNS[worst.variant]
     return Verdict(
-        headline=f"{who} this training{' most' * (not ties)}.",
+        headline=f"{who} this training{'' if ties else ' most'}.",
         much=_longer(measured, worst, f"With {quoted(worst.variant)}"),
         sure=worst.sure,
-        interval=_ends(worst),
+        interval=longer(worst)[1],
         warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
         next=f"Where yours shows the same signs, {remedy}",
     )
-
-
-def _ties(measured: Measurement, worst: Comparison, other: Comparison) -> bool:
-    """Whether another is not shown to cost less than the worst."""
-    against = measured.compare(worst.variant, other.variant)
-    return other is not worst and (against is None or against.verdict != "slower")
 
 
 def _of_none(compared: list[Comparison]) -> Verdict:
@@ -234,7 +229,6 @@ def _of_none(compared: list[Comparison]) -> Verdict:
 
 
 def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
-    much, ends = _longer(measured, compared, "With it"), _ends(compared)
     headline, then = "The mystery is not shown to slow this training.", ""
     if compared.verdict == "too noisy to say":
         headline = "Whether the mystery slows this training is not known yet."
@@ -242,23 +236,21 @@ def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
     if compared.verdict == "slower":
         headline, then = "Something slows this training.", _OPEN
     return Verdict(
-        headline=headline, much=much, sure=compared.sure, interval=ends, next=then
+        headline=headline,
+        much=_longer(measured, compared, "With it"),
+        sure=compared.sure,
+        interval=longer(compared)[1],
+        next=then,
     )
 
 
 def _longer(measured: Measurement, compared: Comparison, beside: str) -> str:
     """The time of a step as a multiple of the quiet one, and both rates."""
-    times = "is longer or not, which is not known yet"
-    if units.is_known(compared.low, compared.high):
-        times = f"takes {units.times(1 / compared.ratio)} times as long as when quiet"
-    rates = (measured.timing(name) for name in (compared.variant, QUIET))
-    return f"{beside} a step {times}{instead(*rates)}."
-
-
-def _ends(compared: Comparison) -> str:
-    if not units.is_known(compared.low, compared.high):
-        return ""
-    return f"{units.times(1 / compared.high)} to {units.times(1 / compared.low)}"
+    times, _ = longer(compared)
+    takes = f"takes {times} times as long as when quiet"
+    if not times:
+        takes = "is longer or not, which is not known yet"
+    return f"{beside} a step {takes}{rates_behind(measured, compared)}."
 
 
 def _not_quiet(measured: Measurement) -> Iterator[str]:
@@ -296,12 +288,9 @@ def _each(measured: Measurement, compared: list[Comparison], fed: str) -> Iterat
 
 @dataclass(frozen=True)
 class Opened:
-    """An opened mystery.
+    """An opened mystery: the name of its variant, and what moved, a sentence each.
 
-    Attributes:
-        slowdown: What it was, by the name of its variant.
-        because: What moved in the counters and the steps, a sentence each.
-        suspects: What fits those: one, several that cannot be told apart, or none.
+    What fits those are the suspects: one, several that cannot be told apart, or none.
     """
 
     slowdown: str
@@ -328,10 +317,7 @@ class Opened:
 
 
 def opened(finding: Finding) -> Opened:
-    """Tell what the mystery of a finding was.
-
-    The number of the mystery decides it, so it is worked out anew and was nowhere
-    written down.
+    """Tell what the mystery of a finding was, which its number alone decides.
 
     Raises:
         BadParameterError: The finding holds no mystery.
@@ -343,9 +329,9 @@ def opened(finding: Finding) -> Opened:
             '`perfkit.run("contention", mystery=7)`, or with any other number.'
         )
     fed = str(finding.parameters.get("fed"))
-    said = map(str, signs.moved(signs.changes(finding, MYSTERY)).values())
+    changes = signs.moved(signs.changes(finding, MYSTERY)).values()
     return Opened(
         slowdown=signs.sealed(number, fed),
-        because=tuple(map(as_sentence, said)),
+        because=tuple(as_sentence(str(change)) for change in changes),
         suspects=signs.suspects(finding, MYSTERY, fed),
     )

@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from perfkit import units
 from perfkit.errors import RunError
@@ -19,15 +21,12 @@ from perfkit.experiments.shared.benchmark import array_bytes
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.decoding import step_of
 from perfkit.experiments.shared.images import jpeg
+from perfkit.experiments.shared.later import tf
 from perfkit.experiments.shared.models import MODELS
 from perfkit.machine.collect import drop_cached_file
 from perfkit.machine.limits import free_bytes
 from perfkit.measure.monitor import OTHERS_VARIABLE
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
 
 # Far longer than a round of trials, and short for whoever would wait for it.
 LIMIT_S = 300.0
@@ -43,13 +42,7 @@ CPU, MEMORY, DISK, GPU = "cpu burners", "memory bandwidth", "disk reader", "gpu 
 
 @dataclass(frozen=True)
 class Load:
-    """One kind of load.
-
-    Attributes:
-        name: As variants and charts have it.
-        work: Which work of ``programs`` it does.
-        what: What it does, in a line.
-    """
+    """One kind of load: which work of ``programs`` it does, and that in a line."""
 
     name: str
     work: str
@@ -81,15 +74,12 @@ def check(working: list[subprocess.Popen[bytes]]) -> None:
 def at_work(
     load: Load, processes: int = 0, *, limit: float = LIMIT_S
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Let a load work while the block runs; it begins once the load is at work.
+    """Let a load work while the block runs, which is given its processes.
 
     Args:
-        load: Which.
+        load: Which; the block begins once it is at work.
         processes: Of a load on the CPU or on memory; 0 for one per core.
         limit: Seconds after which it ends whatever happens.
-
-    Yields:
-        Its processes.
 
     Raises:
         RunError: It could not start.
@@ -146,8 +136,7 @@ class Job:
         fed: Where its batches come from: ``"memory"`` or ``"disk"``.
         load: What works beside it; None for nothing.
         processes: Of a load that runs in several; 0 for one per core.
-        slow: Why its pipeline is slow: it ``"sleeps"``, or it ``"decodes"`` on every
-            core; "" where it is not.
+        slow: Why its pipeline is slow: ``SLEEPS``, or ``DECODES`` on every core; or "".
     """
 
     batch: int
@@ -161,9 +150,8 @@ class Job:
 class Pace:
     """How long a step takes by itself, told by the training and heard by a pipeline.
 
-    Attributes:
-        seen: Seconds of the first few steps, before the pipeline is slow; the median
-            passes over the one that traces.
+    Seen are the first few steps, before the pipeline is slow; their median passes over
+    the one that traces.
     """
 
     seen: list[float] = field(default_factory=list)
@@ -187,19 +175,17 @@ def train(job: Job) -> Iterator[Yielded]:
     """
     nothing = contextlib.nullcontext(list[subprocess.Popen[bytes]]())
     with at_work(job.load, job.processes) if job.load else nothing as beside:
-        pace = Pace()
-        batches = _fed(job)
+        pace, batches = Pace(), _fed(job)
         if job.slow == SLEEPS:
             batches = batches.map(_delayed(pace))
         elif job.slow == DECODES:
             at_once = benchmark.granted()
             stage = _decoding(pace, at_once, jpeg(0, 0))
             batches = batches.map(stage, num_parallel_calls=at_once)
-        batches = ahead(batches)
         step = step_of(MODELS[MODEL].build())
         yield READY
         # Every step is a tick of its own, so that the slowest of them can be seen.
-        steps = _steps(job, batches, step, pace)
+        steps = _steps(job, ahead(batches), step, pace)
         yield from every(steps, seconds=0.0, sync=lambda: check(beside))
 
 
@@ -214,7 +200,7 @@ def make() -> Generator[Note, None, Path]:
 
 
 def _steps(
-    job: Job, batches: "tf.data.Dataset", step: Callable[[Any, Any], float], pace: Pace
+    job: Job, batches: Any, step: Callable[[Any, Any], float], pace: Pace
 ) -> Iterator[Tick | Pause]:
     made = iter(batches)
     while True:
@@ -230,7 +216,7 @@ def _steps(
             yield Pause(FORGETTING)
 
 
-def _fed(job: Job) -> "tf.data.Dataset":
+def _fed(job: Job) -> Any:
     """Batches without an end: from memory, or read and cut out of a file."""
     if job.fed == "disk":
         return from_disk(str(cache.folder() / _FOLDER / _FILE), _decoded, job.batch)
@@ -239,8 +225,6 @@ def _fed(job: Job) -> "tf.data.Dataset":
 
 def from_disk(path: str, decode: Any, batch: int) -> Any:
     """Read pictures from a file, one after another."""
-    import tensorflow as tf
-
     batches = tf.data.FixedLengthRecordDataset(path, _RECORD).repeat()
     batches = batches.map(decode, num_parallel_calls=2).batch(batch)
     return batches
@@ -248,8 +232,6 @@ def from_disk(path: str, decode: Any, batch: int) -> Any:
 
 def from_memory(images: Any, labels: Any, batch: int) -> Any:
     """Give the same examples again and again."""
-    import tensorflow as tf
-
     batches = tf.data.Dataset.from_tensor_slices((images, labels))
     batches = batches.batch(batch).cache().repeat()
     return batches
@@ -262,24 +244,15 @@ def ahead(batches: Any) -> Any:
 
 
 def code_of_training(name: str, fed: str, slow: str) -> str:
-    """The lines of a training, or of what works beside it, as a reader types them.
-
-    Args:
-        name: Of the load; any other for none.
-        fed: Where the batches come from.
-        slow: Why the pipeline is slow; "" where it is not.
-    """
+    """The lines of a training, or of the load of that name, as a reader types them."""
     if name in LOADS:
         return code_of(programs.WORK[LOADS[name].work])
     made = from_disk if fed == "disk" else from_memory
     stages: dict[str, Callable[..., Any]] = {SLEEPS: _delayed, DECODES: _decoding}
-    between = [stages[slow]] if slow else []
-    return code_of(*between, made, ahead)
+    return code_of(*([stages[slow]] if slow else []), made, ahead)
 
 
-def _decoded(record: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
-    import tensorflow as tf
-
+def _decoded(record: Any) -> tuple[Any, Any]:
     pixels = tf.io.decode_raw(record, tf.uint8)
     picture = tf.reshape(pixels, [_SIDE, _SIDE, 3])[::_STRIDE, ::_STRIDE]
     return tf.cast(picture, tf.float32) / 255, tf.cast(pixels[0] % 10, tf.int32)
@@ -287,13 +260,12 @@ def _decoded(record: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
 
 def _delayed(pace: Pace) -> Callable[[Any, Any], Any]:
     """A stage of a pipeline that takes its time and leaves the batch as it is."""
-    import tensorflow as tf
 
     def sleep(labels: Any) -> Any:
         time.sleep(pace.delay())
         return labels
 
-    def stage(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def stage(images: Any, labels: Any) -> tuple[Any, Any]:
         late = tf.numpy_function(sleep, [labels], tf.int32)
         return images, tf.ensure_shape(late, labels.shape)
 
@@ -306,9 +278,6 @@ def _decoding(pace: Pace, at_once: int, jpeg: bytes) -> Callable[[Any, Any], Any
     So many batches are made at once, and each takes as many times longer: together they
     keep all cores at work for the time that the other stage sleeps.
     """
-    import numpy as np
-    import tensorflow as tf
-
     # Only the loop knows which of the two it asks for: none is decoded once for all.
     files = tf.constant([jpeg, jpeg])
     each = _seconds_of_one(lambda: tf.io.decode_jpeg(files[0]))
@@ -317,11 +286,11 @@ def _decoding(pace: Pace, at_once: int, jpeg: bytes) -> Callable[[Any, Any], Any
         delay = pace.delay()
         return np.int32(max(1, round(at_once * delay / each)) if delay else 0)
 
-    def decode(number: tf.Tensor, sum_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def decode(number: Any, sum_: Any) -> tuple[Any, Any]:
         picture = tf.io.decode_jpeg(files[number % 2], channels=3)
         return number + 1, sum_ + tf.cast(picture[0, 0, 0], tf.float32)
 
-    def stage(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def stage(images: Any, labels: Any) -> tuple[Any, Any]:
         last = tf.ensure_shape(tf.numpy_function(wanted, [], tf.int32), ())
         _, seen = tf.while_loop(lambda number, _: number < last, decode, (0, 0.0))
         # Never below 0, which TensorFlow cannot know: nothing above is left out.

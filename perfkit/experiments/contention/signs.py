@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import itertools
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,8 +45,8 @@ class Sign:
         says: A sentence's half on it, with a place for the number.
         read: Its number; None where this machine does not tell.
         write: The number as text.
-        least: By how much it has to grow before anything is said.
-        share: Whether ``least`` is a share of what it was.
+        least: By how much it has to grow before anything is said ...
+        share: ... as a share of what it was.
     """
 
     name: str
@@ -141,24 +142,19 @@ SIGNS = (STEP, WAITING, REST, OTHERS, CPU_TIME, HELD, READ, TAIL, BUSY)
 
 @dataclass(frozen=True)
 class Change:
-    """A sign beside something, against quiet.
-
-    Attributes:
-        sign: Which.
-        rounds: What it was when quiet and beside it, in each round that has both.
-    """
+    """A sign when quiet and beside something, in each round that has both."""
 
     sign: Sign
     rounds: tuple[tuple[float, float], ...]
 
     @functools.cached_property
     def before(self) -> float:
-        """What it was when quiet, the mean over the rounds."""
+        """Its mean when quiet."""
         return statistics.fmean(before for before, _ in self.rounds)
 
     @functools.cached_property
     def after(self) -> float:
-        """What it was beside it."""
+        """Its mean beside something."""
         return statistics.fmean(after for _, after in self.rounds)
 
     @property
@@ -179,27 +175,26 @@ Changes = dict[Sign, Change]
 
 def values(run: Run, variant: str) -> dict[Sign, dict[int, float]]:
     """Read every sign from every completed trial of a variant, by round."""
-    found: dict[Sign, dict[int, float]] = {}
+    readings: dict[Sign, dict[int, float]] = {}
     for trial in run.trials:
         if trial.variant != variant or trial.outcome != "completed" or trial.is_try:
             continue
-        if (seen := seen_in(trial, run.samples)) is None:
-            continue
-        for sign in SIGNS:
-            if (value := sign.read(seen)) is not None:
-                found.setdefault(sign, {})[trial.round] = value
-    return found
+        if seen := seen_in(trial, run.samples):
+            for sign in SIGNS:
+                if (value := sign.read(seen)) is not None:
+                    readings.setdefault(sign, {})[trial.round] = value
+    return readings
 
 
 def changes(run: Run, variant: str) -> Changes:
     """Every sign that was read of a variant and of quiet in the same rounds."""
     quiet, other = values(run, QUIET), values(run, variant)
-    found = {}
-    for sign in SIGNS:
-        before, after = quiet.get(sign, {}), other.get(sign, {})
+    compared = {}
+    for sign in quiet.keys() & other.keys():
+        before, after = quiet[sign], other[sign]
         if rounds := sorted(before.keys() & after.keys()):
-            found[sign] = Change(sign, tuple((before[r], after[r]) for r in rounds))
-    return found
+            compared[sign] = Change(sign, tuple((before[r], after[r]) for r in rounds))
+    return {sign: compared[sign] for sign in SIGNS if sign in compared}
 
 
 def moved(changes: Changes) -> Changes:
@@ -211,13 +206,9 @@ def moved(changes: Changes) -> Changes:
 
 @dataclass(frozen=True)
 class Seen:
-    """One trial's steady work: its steps and the samples taken meanwhile.
+    """One trial's steady work: seconds of its steps, and those that it waited.
 
-    Attributes:
-        steps: Seconds of each step.
-        waited: Seconds of them that it waited for input.
-        samples: Of the whole run, by name.
-        inside: Which of them were taken meanwhile.
+    Of the samples of the whole run those at ``inside`` were taken meanwhile.
     """
 
     steps: tuple[float, ...]
@@ -252,85 +243,63 @@ def seen_in(trial: Trial, samples: Mapping[str, Sequence[float | None]]) -> Seen
         return None
     began, ended = (trial.started_s + lengths[n][1] for n in (0, -1))
     # The whole time of a sample, back to the one before, lies within the work.
-    pairs = enumerate(itertools.pairwise(samples.get("t", ())), start=1)
-    return Seen(
-        steps=tuple(length for length, _ in lengths[1:]),
-        waited=sum(trial.parts.get("input", ())[1:]),
-        samples=samples,
-        inside=[
-            at
-            for at, (before, now) in pairs
-            if before is not None
-            and now is not None
-            and began <= before
-            and now <= ended
-        ],
-    )
+    times = (math.nan if at is None else at for at in samples.get("t", ()))
+    pairs = enumerate(itertools.pairwise(times), start=1)
+    inside = [at for at, (before, now) in pairs if began <= before and now <= ended]
+    steps = tuple(length for length, _ in lengths[1:])
+    return Seen(steps, sum(trial.parts.get("input", ())[1:]), samples, inside)
 
 
 # In the added time a training that sleeps uses less than this share of the cores that
 # it uses when quiet, one that computes more than the other.
 _ASLEEP, _AT_WORK = 0.3, 0.5
-# Cores, and the share of those in question, that no sample tells for sure.
-_LITTLE, _UNSURE = 0.25, 0.15
 # A process that computes and holds nothing else holds less for each core it gets.
 _HELD_PER_CORE = 20e6
 
 
 def suspects(run: Run, variant: str, fed: str = "memory") -> tuple[str, ...]:
-    """Name what may slow it: one, several that cannot be told apart, or none."""
+    """Name what may slow it: one, several that cannot be told apart, or none.
+
+    Where a training waits and others took cores, both may be to blame: they starve a
+    good pipeline, or take what a waiting training leaves.
+    """
     compared = changes(run, variant)
-    found = moved(compared)
-    if BUSY in found:
+    shown = moved(compared)
+    if BUSY in shown:
         return (GPU,)
-    if READ in found:
+    if READ in shown:
         return (DISK,)
-    fits = _of_the_cores(found, compared)
+    fits = _busy(shown, compared) if OTHERS in shown or OTHERS not in compared else ()
+    if WAITING in shown:
+        fits += _pipelines(compared)
+    elif OTHERS not in shown:
+        return ()
     untold = fed == "disk" and READ not in compared
-    return (*fits, DISK) if fits and untold else fits
+    return (*fits, DISK) if untold else fits
 
 
-def _of_the_cores(found: Changes, compared: Changes) -> tuple[str, ...]:
-    """By who used the cores in the time by which a step is longer than when quiet."""
-    busy = _busy(found, compared)
-    if WAITING not in found:
-        return busy if OTHERS in found else ()
-    step, cpu, others = (compared.get(sign) for sign in (STEP, CPU_TIME, OTHERS))
-    if not step or not cpu or not others or cpu.before <= 0:
-        return (*busy, *PIPELINES)
-    if STEP.grew(step.before, step.after) < 1:
-        return (*busy, *PIPELINES)
-    # Cores that the training uses when quiet; as a share of those, what it used in the
-    # added time; and what others took then, beyond what they take anyway.
-    quiet = cpu.before / step.before
+def _pipelines(compared: Changes) -> tuple[str, ...]:
+    """By whether the training computed in the time by which a step is longer."""
+    step, cpu = compared.get(STEP), compared.get(CPU_TIME)
+    grew = STEP.grew(step.before, step.after) if step else 0.0
+    if not step or not cpu or cpu.before <= 0 or grew < 1:
+        return PIPELINES
     own = (cpu.after / cpu.before - 1) / (step.after / step.before - 1)
-    taken = (others.after - others.before) * step.after / (step.after - step.before)
-    # What it uses when quiet and left to whoever wants it.
-    left = quiet * (1 - own)
-    doubt = max(_LITTLE, _UNSURE * left)
-    came = own <= 1 and taken > left + doubt
-    # A pipeline that sleeps leaves the rest of a step as it was.
-    starved = own < _AT_WORK and taken > left - doubt and REST in found
-    if OTHERS in found and (came or starved):
-        return busy
-    pipelines = (SLEEPING,) if own <= _ASLEEP else PIPELINES
-    if own >= _AT_WORK:
-        pipelines = (DECODING,)
-    if taken <= max(_LITTLE, quiet * own / 2):
-        return pipelines
-    return (*busy, *pipelines)
+    if own <= _ASLEEP:
+        return (SLEEPING,)
+    return (DECODING,) if own >= _AT_WORK else PIPELINES
 
 
-def _busy(found: Changes, compared: Changes) -> tuple[str, ...]:
+def _busy(shown: Changes, compared: Changes) -> tuple[str, ...]:
     """What others do if they took cores: their memory tells copies from burners.
 
     The training's own CPU time does not: it grows beside copies, and also beside
     burners where two hardware threads share a core.
     """
-    if HELD not in found:
+    if HELD not in shown:
         untold = HELD not in compared
-        return (CPU, MEMORY) if untold or CPU_TIME in found else (CPU,)
+        return (CPU, MEMORY) if untold or CPU_TIME in shown else (CPU,)
     others = compared.get(OTHERS)
     cores = others.after - others.before if others else 0.0
-    held = found[HELD].after - found[HELD].before
+    held = shown[HELD].after - shown[HELD].before
     return (MEMORY,) if held > _HELD_PER_CORE * cores else (CPU, MEMORY)

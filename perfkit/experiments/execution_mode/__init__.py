@@ -8,7 +8,7 @@ apart: it is expensive, and pays back after a number of steps, or never.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -16,15 +16,15 @@ import numpy as np
 
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.execution_mode import variants as modes
+from perfkit.experiments.execution_mode import work
 from perfkit.experiments.execution_mode.variants import (
     BASELINES,
     GROUPS,
     VARIANTS,
     Method,
-    alike,
-    own,
 )
 from perfkit.experiments.execution_mode.verdict import CHOICES, judge
+from perfkit.experiments.execution_mode.work import MakeStep
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.loops import Job
@@ -32,9 +32,6 @@ from perfkit.experiments.shared.models import MODELS
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import OWN, Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
-
-# Of a model, an optimizer and a loss.
-Function = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +51,7 @@ class ExecutionMode(Experiment):
 
     name = "execution-mode"
     choices = CHOICES
-    function: ClassVar[Function | None] = None
+    function: ClassVar[MakeStep | None] = None
 
     @property
     def baseline(self) -> str:  # type: ignore[override]
@@ -71,15 +68,14 @@ class ExecutionMode(Experiment):
         without_gpus()
         yield Note("progress", "Checking that all variants learn the same")
         job = Job(self.model, self.batch, self.epoch)
-        refused = alike(self._methods, xla=modes.uses_xla(job.network()))
-        if function := type(self).function:
-            refused |= {OWN: why} if (why := modes.why_not(function, job)) else {}
-        able = [
-            one
-            for one in self._methods.values()
-            if one.name not in (*refused, OWN) and not one.missing()
-        ]
-        yield Note(REFUSED, refused | modes.differences(able, job))
+        methods, function = self._methods, type(self).function
+        refused = modes.alike(methods, xla=work.uses_xla(job.network()))
+        methods.pop(OWN, None)
+        if function and (why := modes.why_not(function, job)):
+            refused[OWN] = why
+        able = [one for name, one in methods.items() if name not in refused]
+        able = [one for one in able if not one.missing()]
+        yield Note(REFUSED, refused | work.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which mode is fastest, by how much, when it pays back, what to change."""
@@ -88,16 +84,19 @@ class ExecutionMode(Experiment):
     @property
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
-        mine = {OWN: own(function)} if function else {}
+        mine = {OWN: modes.own(function)} if function else {}
         methods = chosen(self.variants, GROUPS, VARIANTS, self.baseline)
         return {self.baseline: methods[self.baseline], **mine, **methods}
 
     def _variant(self, method: Method) -> Variant:
         against = method.against if method.against in self._methods else self.baseline
-        work = functools.partial(self._run, method.name)
-        missing = method.missing()
         return Variant(
-            method.name, work, method.changes, against, missing, code=method.code
+            method.name,
+            functools.partial(self._run, method.name),
+            method.changes,
+            against,
+            method.missing(),
+            code=method.code,
         )
 
     def _run(self, name: str) -> Iterator[Yielded]:
@@ -107,7 +106,7 @@ class ExecutionMode(Experiment):
         return self._methods[name].run(job, job.network())
 
 
-def execution_with(function: Function, /, **parameters: Any) -> ExecutionMode:
+def execution_with(function: MakeStep, /, **parameters: Any) -> ExecutionMode:
     """Make the experiment with a step of your own as one more variant, ``yours``.
 
     What it learns is checked as all is. A function that gives back None is still to be

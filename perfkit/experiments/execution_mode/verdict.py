@@ -5,21 +5,22 @@ from dataclasses import replace
 
 from perfkit import units
 from perfkit.experiments.execution_mode.variants import (
-    BY_DEFAULT,
     FIT,
     UNWATCHED,
-    VALIDATION_SHARE,
     VARIANTS,
     Kind,
 )
+from perfkit.experiments.execution_mode.work import BY_DEFAULT, VALIDATION_SHARE
 from perfkit.experiments.shared.loops import NOTE
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import (
     failures,
-    instead,
     listed,
+    longer,
     quoted,
+    rates_behind,
     sure_of_all,
+    tied_with,
 )
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import OWN, Measurement
@@ -57,16 +58,14 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
         *_retraced(measured),
         *_epochs(measured, epoch),
     )
-    if len(modes) < 2:
-        told = (*because, *failures(measured))
-        asked = ((kind, _costs(measured, kind)) for kind in _FREE)
-        found = [_of_costs(measured, *one, told) for one in asked if one[1]]
+    facts = (*because, *failures(measured))
+    costs = {kind: _costs(measured, kind) for kind in _FREE if len(modes) < 2}
+    verdicts = [_of_costs(measured, k, c, facts) for k, c in costs.items() if c]
+    if verdicts:
         # What is to be changed comes first; the other answer is not left out.
-        found.sort(key=lambda verdict: not verdict.edits)
-        if found:
-            first, *others = found
-            more = (" ".join(filter(None, (v.headline, v.much))) for v in others)
-            return replace(first, because=(*more, *first.because))
+        first, *others = sorted(verdicts, key=lambda verdict: not verdict.edits)
+        more = (" ".join(filter(None, (v.headline, v.much))) for v in others)
+        return replace(first, because=(*more, *first.because))
     # Where observers come first, their baseline is no mode.
     against = "" if measured.baseline in CHOICES else next(iter(modes), "")
     race = Race(measured, CHOICES, "examples", against=against)
@@ -105,12 +104,10 @@ def _against_fit(measured: Measurement, race: Race) -> str:
         return ""
     if compared.sure == "not known yet":
         return f"Whether it is faster than {quoted(FIT)} is not known yet."
+    runs = f"it runs {units.times(compared.ratio)} times as fast"
     if compared.is_noise:
-        return f"Against {quoted(FIT)} no difference is shown ({compared.ends})."
-    return (
-        f"Against {quoted(FIT)} it runs {units.times(compared.ratio)} times as fast "
-        f"({compared.ends})."
-    )
+        runs = "no difference is shown"
+    return f"Against {quoted(FIT)} {runs} ({compared.ends})."
 
 
 def _of_costs(
@@ -140,28 +137,18 @@ def _of_worst(
     measured: Measurement, slower: list[Comparison], because: tuple[str, ...]
 ) -> Verdict:
     worst = min(slower, key=lambda cost: cost.ratio)
-    held = {c.variant: measured.compare(c.variant, worst.variant) for c in slower}
-    del held[worst.variant]
-    tied = [name for name, c in held.items() if c is None or c.verdict != "faster"]
-    rates = (measured.timing(name) for name in (worst.variant, worst.baseline))
-    known = units.is_known(worst.low, worst.high)
-    low, value, high = (
-        units.times(1 / end) for end in (worst.high, worst.ratio, worst.low)
-    )
+    tied, (times, ends) = tied_with(worst, slower, measured), longer(worst)
+    much = f"{times} times as long" if times else "longer, nobody knows how long"
     method = VARIANTS[worst.variant]
+    untimed = "Only leaving it out was timed, so this gains less."
     return Verdict(
         headline=method.do,
-        much=f"With {quoted(method.name)} this training takes "
-        f"{f'{value} times as' if known else 'longer, nobody knows how'} long"
-        f"{instead(*rates)}.",
+        much=f"With {quoted(method.name)} this training takes {much}"
+        f"{rates_behind(measured, worst)}.",
         sure=worst.sure,
-        interval=f"{low} to {high}" if known else "",
+        interval=ends,
         edits=(_edit(method.read(), method.fix()),),
-        warnings=(
-            ("Only leaving it out was timed, so this gains less.",)
-            if method.untimed
-            else ()
-        ),
+        warnings=(untimed,) if method.untimed else (),
         because=because,
         next=f"{listed(tied)} may cost as much." if tied else "",
     )
@@ -186,8 +173,8 @@ def _of_kind(measured: Measurement, kind: Kind) -> tuple[str, ...]:
 def _costs(measured: Measurement, kind: Kind) -> tuple[Comparison, ...]:
     """What could cost time, against what it is without, as far as both were timed."""
     guilty = (VARIANTS[name] for name in _of_kind(measured, kind) if VARIANTS[name].do)
-    found = (measured.compare(one.name, one.against) for one in guilty)
-    return tuple(filter(None, found))
+    compared = (measured.compare(one.name, one.against) for one in guilty)
+    return tuple(filter(None, compared))
 
 
 def _first_calls(

@@ -33,16 +33,12 @@ def name_of(kind: DeviceKind, count: int, how: str = "") -> str:
     return f"{devices}, {how}" if how else devices
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Point:
-    """What several devices reach, each with its batch at hand.
+    """What ``count`` devices reach, each with its batch at hand.
 
-    Attributes:
-        count: How many.
-        timing: Their rate.
-        step_s: Seconds of a step.
-        speed_up: Against one device without a strategy.
-        with_sum: Against the same devices without the sum of gradients, if timed.
+    The speed-up is against one device without a strategy; ``with_sum`` against the same
+    devices without the sum of gradients, if that was timed. A step takes ``step_s``.
     """
 
     count: int
@@ -59,7 +55,7 @@ class Point:
         return Estimate(value=value, low=low, high=high)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Result:
     """One device without a strategy, and each larger number that was timed with it."""
 
@@ -72,30 +68,31 @@ def result(measured: Measurement) -> Result:
     """What was reached; the devices are logical ones where nothing says otherwise."""
     names = [variant.name for variant in measured.variants]
     kind = GPU if name_of(GPU, 1) in names else LOGICAL
-    base, several = name_of(kind, 1), list[Point]()
-    one = measured.timing(base)
-    sound = one is not None and one.rate < _MAX_RATE
-    for count, batch in _batches(measured) if sound else ():
-        name = name_of(kind, count)
-        timing, speed_up = measured.timing(name), measured.compare(name, base)
-        if count > 1 and timing and speed_up and timing.rate < _MAX_RATE:
-            point = Point(
-                count=count,
-                timing=timing,
-                step_s=batch / timing.rate,
-                speed_up=speed_up,
-                with_sum=measured.compare(name, name_of(kind, count, OWN)),
-            )
-            several.append(point)
-    return Result(kind=kind, one=one, several=tuple(several))
+    points = (_point(measured, kind, *each) for each in _batches(measured))
+    one = measured.timing(name_of(kind, 1))
+    return Result(kind, one, tuple(filter(None, points)))
 
 
 def _batches(measured: Measurement) -> list[tuple[int, int]]:
-    """How many examples a step has on so many devices, the fewest first."""
+    """Numbers of devices, the fewest first, and how many examples their step has."""
     note = note_as(dict[str, Any], measured.notes.get(NOTE)) or {}
     noted = note_as(dict[str, int], note.get("batches")) or {}
     counts = {int(k): v for k, v in noted.items() if k.isdecimal() and len(k) < 4}
     return sorted((n, batch) for n, batch in counts.items() if 0 < batch < _MAX_RATE)
+
+
+def _point(
+    measured: Measurement, kind: DeviceKind, count: int, batch: int
+) -> Point | None:
+    base, name = name_of(kind, 1), name_of(kind, count)
+    one, timing = measured.timing(base), measured.timing(name)
+    speed_up = measured.compare(name, base)
+    if count < 2 or not one or not timing or not speed_up:
+        return None
+    if max(one.rate, timing.rate) >= _MAX_RATE:
+        return None
+    with_sum = measured.compare(name, name_of(kind, count, OWN))
+    return Point(count, timing, batch / timing.rate, speed_up, with_sum)
 
 
 def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
@@ -127,7 +124,7 @@ def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
         interval=compared.ends,
         edits=(_strategy_over(best.count),) if wins else (),
         warnings=warnings,
-        because=(*_facts(kind, reached.several), *because),
+        because=(*facts(kind, reached.several), *because),
         next=_next_step(measured, kind, best, batch),
         winner=best.timing.variant if wins else "",
     )
@@ -137,11 +134,9 @@ def _best(measured: Measurement, reached: Result) -> Point:
     """The fewest devices that are as fast as any; of those that are not one."""
     several = {point.timing.variant: point for point in reached.several}
     fastest = [several[one.variant] for one in measured.fastest(tuple(several))]
-
-    def rank(point: Point) -> tuple[int, int]:
-        return _MOST_LIKELY.index(point.speed_up.verdict), point.count
-
-    return min(fastest, key=rank)
+    return min(
+        fastest, key=lambda p: (_MOST_LIKELY.index(p.speed_up.verdict), p.count)
+    )
 
 
 def _headline(compared: Comparison, kind: DeviceKind, devices: str) -> str:
@@ -173,16 +168,16 @@ def _next_step(measured: Measurement, kind: DeviceKind, best: Point, batch: int)
             "If yours is fed from JPEGs too, make the input faster before you add "
             "GPUs: `perfkit run data-pipeline` says how."
         )
-    larger = 4 * batch
-    if larger > LARGEST_BATCH or best.efficiency.low >= _NEARLY_ALL:
+    if 4 * batch > LARGEST_BATCH or best.efficiency.low >= _NEARLY_ALL:
         return ""
     return (
         "Give each GPU more work between two sums: `perfkit run scaling --batch "
-        f"{larger}` tries a larger batch."
+        f"{4 * batch}` tries a larger batch."
     )
 
 
-def _facts(kind: DeviceKind, several: tuple[Point, ...]) -> Iterator[str]:
+def facts(kind: DeviceKind, several: tuple[Point, ...]) -> Iterator[str]:
+    """How near the ideal rate they come, and what summing gradients takes."""
     shares = [
         f"{name_of(kind, point.count)} {between(point.efficiency, units.percent)}"
         for point in several

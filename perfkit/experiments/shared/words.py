@@ -64,3 +64,32 @@ def failures(measured: Measurement) -> tuple[str, ...]:
     }
     told = ended | unavailable
     return tuple(f"{quoted(name)} {how.rstrip('.')}." for name, how in told.items())
+
+
+def rates_behind(
+    measured: Measurement, compared: Comparison, unit: str = "examples"
+) -> str:
+    """The two rates of a comparison as ``instead`` writes them; "" if unknown."""
+    now, before = map(measured.timing, (compared.variant, compared.baseline))
+    return instead(now, before, unit=unit)
+
+
+def longer(compared: Comparison) -> tuple[str, str]:
+    """How many times as long as its baseline it takes, and the ends of its interval.
+
+    Both are "" where that is not known.
+    """
+    if not units.is_known(compared.low, compared.high):
+        return "", ""
+    ends = compared.high, compared.ratio, compared.low
+    low, value, high = (units.times(1 / end) for end in ends)
+    return value, f"{low} to {high}"
+
+
+def tied_with(
+    worst: Comparison, others: Iterable[Comparison], measured: Measurement
+) -> list[str]:
+    """The names of the others that are not shown to cost less than the worst."""
+    names = [one.variant for one in others if one.variant != worst.variant]
+    held = {name: measured.compare(name, worst.variant) for name in names}
+    return [name for name, one in held.items() if not one or one.verdict != "faster"]
