@@ -34,7 +34,6 @@ PIPELINES = (
     "fixed threads",
     "tfrecord jpeg",
     "crop while decoding",
-    "everything",
 )
 # What the best pipeline has to reach of what processes that only decode reach.
 WANTED = 0.85

@@ -31,7 +31,6 @@ from perfkit.experiments.data_pipeline.variants import (
     takes,
 )
 from perfkit.experiments.data_pipeline.verdict import (
-    ALONE,
     CHOICES,
     Claim,
     claims,
@@ -56,8 +55,6 @@ __all__ = ["Claim", "DataPipeline", "claims", "pipeline_with"]
 _VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.
 Function = Callable[..., Any]
-# Whether a model trains on the batches, for each variant that is to be run.
-_FEEDING = {"training": (True,), "alone": (False,), "both": (True, False)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +81,7 @@ class DataPipeline(Experiment):
         str, Choice(_VARIANTS, many=True, help="Groups or single variants")
     ] = "essential"
     feeding: Annotated[
-        str, Choice(tuple(_FEEDING), help="A training step, or nothing: just batches")
+        str, Choice(("training", "alone"), help="A training step, or just batches")
     ] = "training"
 
     name = "data-pipeline"
@@ -105,30 +102,17 @@ class DataPipeline(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """What ``variants`` and ``feeding`` ask for, the baseline always first."""
-        variants = [
-            self._variant(name, training=training)
-            for training in _FEEDING[self.feeding]
-            for name in self._methods
-        ]
+        variants = [self._variant(name) for name in self._methods]
         if SYNTHETIC in self._asked and self.feeding != "alone":
+            does = "One batch that is in memory already: no pipeline at all."
+            code = code_of(consumers.one_batch)
             variants.append(
-                Variant(
-                    SYNTHETIC,
-                    self._synthetic,
-                    "One batch that is in memory already: no pipeline at all.",
-                    BASELINE,
-                    code=code_of(consumers.one_batch),
-                )
+                Variant(SYNTHETIC, self._synthetic, does, BASELINE, code=code)
             )
         if DECODE_LIMIT in self._asked:
-            variants.append(
-                Variant(
-                    DECODE_LIMIT,
-                    self._decode_limit,
-                    "Cores that decode whole images and do nothing else.",
-                    code=code_of(decoding.with_tensorflow),
-                )
-            )
+            does = "Cores that decode whole images and do nothing else."
+            code = code_of(decoding.with_tensorflow)
+            variants.append(Variant(DECODE_LIMIT, self._decode_limit, does, code=code))
         return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -145,10 +129,9 @@ class DataPipeline(Experiment):
         yield Note(LIMITS, [SYNTHETIC, DECODE_LIMIT])
         present = psutil.virtual_memory().total
         yield Note("memory", limits.memory_granted(Path("/"), present))
-        for form in dict.fromkeys(
-            one.form for one in self._methods.values() if one.form
-        ):
-            yield from consumers.make(found, form)
+        for form in dict.fromkeys(one.form for one in self._methods.values()):
+            if form:
+                yield from consumers.make(found, form)
         yield Note("progress", "Checking that all variants give the same images")
         task = Task(images=found, side=self.image_side, batch=4)
         methods = self._methods
@@ -184,22 +167,22 @@ class DataPipeline(Experiment):
         named = {name: VARIANTS[name] for name in self._asked if name in VARIANTS}
         return {BASELINE: VARIANTS[BASELINE], **mine, **named}
 
-    def _variant(self, name: str, *, training: bool) -> Variant:
+    def _variant(self, name: str) -> Variant:
         method = self._methods[name]
         against = method.against if method.against in self._methods else BASELINE
         # Without the variant that it changes one thing of, it changes more than that.
         more = "" if against == method.against else f' On top of "{method.against}".'
-        mark = "" if training or self.feeding == "alone" else ALONE
         return Variant(
-            name + mark,
-            functools.partial(self._feed, name, training=training),
+            name,
+            functools.partial(self._feed, name),
             method.changes + more,
-            against + mark,
+            against,
             code="" if name == OWN else method.code,
         )
 
     # A variant can be pickled, which no function made on the spot can.
-    def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
+    def _feed(self, name: str) -> Iterator[Yielded]:
+        training = self.feeding == "training"
         return consumers.feed(self._methods[name], self._task(), training=training)
 
     def _synthetic(self) -> Iterator[Yielded]:

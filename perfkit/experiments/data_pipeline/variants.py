@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from perfkit.experiments.data_pipeline import work
-from perfkit.experiments.data_pipeline.work import Task
-from perfkit.experiments.shared import benchmark, decoding
+from perfkit.experiments.data_pipeline.work import PARTS, Again, Task, takes
+from perfkit.experiments.shared import decoding
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.later import tf
 
@@ -24,121 +24,14 @@ SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
 _FILES = "prefetch"
 _AS_WRITTEN = "TensorFlow's own rewrites are switched off in it"
-
-
-@dataclass(frozen=True)
-class Again:
-    """What a generator function yields, anew each time it is asked for."""
-
-    start: Callable[[], Iterator[Any]]
-
-    def __iter__(self) -> Iterator[Any]:
-        """Begin anew."""
-        return self.start()
-
-
-def decode_of() -> Callable[..., Any]:
-    """Make what reads and decodes; PNG as well, whatever the operation's name says."""
-
-    def decode(path: Any, label: Any) -> Any:
-        return tf.io.decode_jpeg(tf.io.read_file(path), channels=3), label
-
-    return decode
-
-
-def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
-    """Make what reads, decodes and augments."""
-
-    def example(path: Any, label: Any, drawn: Any) -> Any:
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        return augment(image, drawn), label
-
-    return example
-
-
-def square_of(side: int) -> Callable[..., Any]:
-    """Make what reads of a file only the square that is cut out."""
-    crop = graph(functools.partial(decoding.cut, side=side))
-    window = graph(functools.partial(decoding.window, side=side))
-
-    def square_of(file: Any, drawn: Any) -> Any:
-        if tf.io.is_jpeg(file):
-            place = window(tf.io.extract_jpeg_shape(file), drawn)
-            square = tf.io.decode_and_crop_jpeg(file, place, channels=3)
-        else:
-            square = crop(tf.io.decode_jpeg(file, channels=3), drawn)
-        return tf.ensure_shape(square, [side, side, 3])
-
-    return square_of
-
-
-def graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Spare a function without Python loops the rewriting that AutoGraph does."""
-    wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
-    return wrapped
-
-
-def _dataset(columns: Any) -> Any:
-    return tf.data.Dataset.from_tensor_slices(columns)
-
-
-def _rows(task: Task) -> Iterable[tuple[Any, Any, Any]]:
-    schedule = work.schedule(task)
-    return Again(lambda: itertools.cycle(zip(*schedule, strict=True)))
-
-
-# What pipelines are made of, by the names that their functions take: each is made for a
-# task, and of the TFRecord form that is read.
-PARTS: dict[str, Callable[[Task, str], Any]] = {
-    "batch": lambda task, _: task.batch,
-    "side": lambda task, _: task.side,
-    "count": lambda task, _: len(task.images.paths),
-    # As many as this process may use.
-    "cores": lambda *_: benchmark.granted(),
-    # Path, label and random numbers of each image, without an end.
-    "files": lambda task, _: _dataset(work.schedule(task)).repeat(),
-    # Path and label of each image, once.
-    "images": lambda task, _: _dataset(work.columns(task.images)),
-    # The random numbers alone, without an end.
-    "draws": lambda task, _: _dataset(work.table(task)).repeat(),
-    # What ``files`` holds, for a loop in Python.
-    "rows": lambda task, _: _rows(task),
-    "records": lambda task, form: work.made_files(task.images, form),
-    "parse": lambda *_: work.parse,
-    "crop": lambda task, _: graph(functools.partial(decoding.cut, side=task.side)),
-    "square_of": lambda task, _: square_of(task.side),
-    "mirror": lambda *_: graph(decoding.mirror),
-    "brightness": lambda *_: graph(decoding.brightness),
-    # Cuts, mirrors, scales and brightens a decoded image: in TensorFlow, in NumPy on
-    # whole arrays, and in NumPy one number after another.
-    "augment": lambda task, _: _augment(task),
-    "augment_array": lambda task, _: functools.partial(
-        decoding.with_numpy, side=task.side
-    ),
-    "augment_pixels": lambda task, _: functools.partial(
-        decoding.by_element, side=task.side
-    ),
-    "decode": lambda *_: graph(decode_of()),
-    "example": lambda task, _: graph(example_of(_augment(task))),
-}
 # Parts that a reader is shown where a pipeline takes them.
 _SHOWN: dict[str, Callable[..., Any]] = {
-    "example": example_of,
-    "decode": decode_of,
-    "square_of": square_of,
+    "example": work.example_of,
+    "decode": work.decode_of,
+    "square_of": work.square_of,
 }
 # A reader who is advised something has it already.
 _KNOWN = "example"
-
-
-def _augment(task: Task) -> Callable[..., Any]:
-    return graph(functools.partial(decoding.augment, side=task.side))
-
-
-def takes(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the arguments that a function has to be given."""
-    asked = inspect.signature(function).parameters.values()
-    return tuple(one.name for one in asked if one.default is one.empty)
 
 
 @dataclass(frozen=True)
@@ -157,9 +50,7 @@ class Method:
         decodes: How much of each image is decoded in every step.
         keeps: Whether it keeps every image in memory.
         excluded: Why it is never advised, however fast it is; "" where it may be.
-        ordered: Whether it gives the images in the order of the list.
-        own_random: Whether it draws its own random numbers, so that its images cannot
-            be compared with the others'.
+        own_random: Whether it draws its own random numbers, and no image is as others'.
     """
 
     name: str
@@ -172,7 +63,6 @@ class Method:
     decodes: Literal["whole", "square", "nothing"] = "whole"
     keeps: bool = False
     excluded: str = ""
-    ordered: bool = True
     own_random: bool = False
 
     def build(self, task: Task) -> Any:
@@ -315,13 +205,7 @@ def prefetch(files: Any, example: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method(
-    "cache",
-    _FILES,
-    do="Cache the decoded images.",
-    decodes="nothing",
-    keeps=True,
-)
+@_method("cache", _FILES, do="Cache the decoded images.", decodes="nothing", keeps=True)
 def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
     """Decoded images kept in memory, and augmented anew each time."""
 
@@ -511,45 +395,6 @@ def fixed(files: Any, example: Any, cores: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method(
-    "out of order",
-    _FILES,
-    do="Let images come in the order in which they are done.",
-    ordered=False,
-)
-def unordered(files: Any, example: Any, batch: Any) -> Any:
-    """Images in the order they are done, with ``deterministic=False``."""
-    options = tf.data.Options()
-    options.deterministic = False
-    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    dataset = dataset.with_options(options)
-    return dataset
-
-
-@_method(
-    "everything",
-    _FILES,
-    do="Decode only the square, send bytes, and fix the threads.",
-    in_model="bytes",
-    decodes="square",
-)
-def together(
-    files: Any, square_of: Any, mirror: Any, brightness: Any, cores: Any, batch: Any
-) -> Any:
-    """Three changes: decode only the square, send bytes, as many calls as cores."""
-
-    def example(path: Any, label: Any, drawn: Any) -> Any:
-        square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
-        return (square, brightness(drawn)), label
-
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    dataset = files.map(example, num_parallel_calls=cores).batch(batch)
-    dataset = dataset.prefetch(2).with_options(options)
-    return dataset
-
-
 @_method("numpy", _FILES, do="Augment with NumPy.")
 def with_numpy(
     files: Any, decode: Any, augment_array: Any, side: Any, batch: Any
@@ -592,10 +437,7 @@ _TOGETHER = {
         *("augment in model", "uint8", "crop while decoding"),
     ),
     "python": ("python generator", _FILES, "numpy", "numpy by element"),
-    "threads": (
-        *("random in map", "parallel map", _FILES),
-        *("fixed threads", "out of order", "everything"),
-    ),
+    "threads": (*("random in map", "parallel map", _FILES, "fixed threads"),),
     # What TensorFlow does by itself, seen by switching it off.
     "rewrites": ("naive as written", "parallel as written", "prefetch as written"),
     "all": VARIANTS,

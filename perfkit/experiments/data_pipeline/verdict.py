@@ -14,7 +14,7 @@ from perfkit.experiments.data_pipeline.variants import (
     VARIANTS,
     Method,
 )
-from perfkit.experiments.data_pipeline.work import DROPPED, RESTARTED
+from perfkit.experiments.data_pipeline.work import EPOCH_END
 from perfkit.experiments.shared.anatomy import busiest
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
@@ -36,8 +36,6 @@ CHOICES = {
     for one in VARIANTS.values()
 }
 CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
-# Marks the variants of a run that feeds a model in others.
-ALONE = ", alone"
 # A cache may fill this share of the machine's memory.
 _MEMORY_SHARE = 0.5
 # An end of epoch that takes less is not worth a sentence.
@@ -47,12 +45,9 @@ _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightenin
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim and its measured answer.
+    """One claim as it is usually put, and whether it holds here.
 
-    Attributes:
-        says: The claim, as it is usually put.
-        answer: Whether it holds: at all, or on this machine in this run.
-        because: What was measured, a sentence each; where nothing was, what to run.
+    What was measured is said in a sentence each; where nothing was, what to run.
     """
 
     says: str
@@ -66,22 +61,14 @@ def claims(finding: Finding) -> tuple[Claim, ...]:
     The variants that they need are in the groups ``essential``, ``augmentation``,
     ``python`` and ``formats``; a claim whose variants were not run is "not measured".
     """
-    timed = tuple(trial.variant for trial in finding.trials)
+    in_map = "Augmentation in map runs on the GPU."
+    vectorised = "Vectorised preprocessing uses the GPU."
+    every = tuple(trial.variant for trial in finding.trials)
+    mapped, arrays = ("parallel map", "prefetch"), ("numpy", "batch first")
+    loops = ("numpy by element", "batch first")
     return (
-        _on_gpu(
-            finding,
-            "Augmentation in map runs on the GPU.",
-            timed,
-            ("parallel map", "prefetch"),
-            "essential",
-        ),
-        _on_gpu(
-            finding,
-            "Vectorised preprocessing uses the GPU.",
-            ("numpy", "batch first"),
-            ("numpy by element", "batch first"),
-            "python,augmentation",
-        ),
+        _on_gpu(finding, in_map, every, mapped, "essential"),
+        _on_gpu(finding, vectorised, arrays, loops, "python,augmentation"),
         _records(finding),
     )
 
@@ -105,22 +92,15 @@ def _on_gpu(
     used = any(place["gpu_bytes"] > 0 or "GPU" in place["batch"] for place in places)
     taken = units.size(max(place["gpu_bytes"] for place in places))
     devices = " and ".join(sorted({place["batch"] for place in places}))
-    return Claim(
-        says,
-        # A machine without a GPU says nothing of what runs on one.
-        ("so here" if used else "not so") if gpus else "cannot be tested here",
-        (
-            f"The batches came out of the pipeline on {devices}.",
-            f"Making a batch took {taken} of the GPU's memory."
-            if gpus
-            else "No GPU was there, and the same pipeline ran: it needs none.",
-            *(
-                f"Measured: {_sentence(compared)}"
-                for compared in finding.comparisons
-                if compared.variant in timed
-            ),
-        ),
-    )
+    # A machine without a GPU says nothing of what runs on one.
+    answer: Answer = "cannot be tested here"
+    why = "No GPU was there, and the same pipeline ran: it needs none."
+    if gpus:
+        answer = "so here" if used else "not so"
+        why = f"Making a batch took {taken} of the GPU's memory."
+    where = f"The batches came out of the pipeline on {devices}."
+    compared = [_sentence(c) for c in finding.comparisons if c.variant in timed]
+    return Claim(says, answer, (where, why, *(f"Measured: {c}" for c in compared)))
 
 
 _READ = (
@@ -131,9 +111,8 @@ _READ = (
 
 def _records(finding: Finding) -> Claim:
     says = "TFRecord is faster than a folder of files."
-    names = ("tfrecord jpeg", "tfrecord raw", "tfrecord shards")
-    found = [c for c in finding.comparisons if c.variant in names]
-    verdicts = {c.verdict for c in found if c.baseline == "prefetch"}
+    compared = [c for c in finding.comparisons if c.variant.startswith("tfrecord ")]
+    verdicts = {c.verdict for c in compared if c.baseline == "prefetch"}
     if not verdicts:
         return _not_measured(says, "formats")
     answer: Answer = "so here" if verdicts == {"faster"} else "not so here"
@@ -141,7 +120,7 @@ def _records(finding: Finding) -> Claim:
         answer = "mixed"
     elif "too noisy to say" in verdicts:
         answer = "too noisy to say"
-    return Claim(says, answer, (*map(_sentence, found), _READ))
+    return Claim(says, answer, (*map(_sentence, compared), _READ))
 
 
 def _not_measured(says: str, variants: str) -> Claim:
@@ -149,10 +128,8 @@ def _not_measured(says: str, variants: str) -> Claim:
 
 
 def _sentence(c: Comparison) -> str:
-    return (
-        f'"{c.variant}" runs at {c.interval} the rate of "{c.baseline}" '
-        f"({c.judgement})."
-    )
+    runs = f'"{c.variant}" runs at {c.interval} the rate of "{c.baseline}"'
+    return f"{runs} ({c.judgement})."
 
 
 def judge(measured: Measurement, race: Race) -> Verdict:
@@ -198,7 +175,7 @@ def _next(measured: Measurement, race: Race) -> str:
 def _costs(measured: Measurement, best: str) -> Iterator[str]:
     """What the winner takes besides: memory, room on the disk, work of the model."""
     images = measured.notes.get("images")
-    method = VARIANTS.get(best.removesuffix(ALONE))
+    method = VARIANTS.get(best)
     if not images or method is None:
         return
     if method.in_model and waiting(measured, best) is None:
@@ -279,18 +256,12 @@ def _inside(measured: Measurement, best: str) -> Iterator[str]:
             f"By TensorFlow's own clock {units.percent(stage['share'])} of the work of "
             f'{quoted(best)} is in its stage "{stage["name"]}"{at_once}.'
         )
-    dropped, restarted = epoch_end(measured, best)
-    if dropped + restarted >= _EPOCH_END_S:
+    paused = (trial.pauses.get(EPOCH_END) for trial in measured.of(best))
+    ends = [pauses[0] for pauses in paused if pauses]
+    if ends and (each := statistics.median(ends)) >= _EPOCH_END_S:
         yield (
-            f"Each new epoch also costs {quoted(best)} "
-            f"{units.seconds(dropped + restarted)}; that is not counted above."
-        )
-    # Switched off, it leaves no plan that tells the stages.
-    if stage and dropped >= _EPOCH_END_S:
-        yield (
-            f"{units.seconds(dropped)} of that may be AUTOTUNE, which wakes up later "
-            "the longer an epoch was; `options.autotune.enabled = False` switches it "
-            "off."
+            f"Each new epoch also costs {quoted(best)} {units.seconds(each)}; that is "
+            "not counted above."
         )
 
 
@@ -366,33 +337,11 @@ def waiting(measured: Measurement, variant: str) -> float | None:
     return waited / spent if spent else None
 
 
-def epoch_end(measured: Measurement, variant: str) -> tuple[float, float]:
-    """Seconds to drop an iterator and to the next one's first batch, the medians.
-
-    Both are 0 where no epoch ended in a trial.
-    """
-    ended = [
-        (trial.pauses[DROPPED][0], trial.pauses[RESTARTED][0])
-        for trial in measured.of(variant)
-        if trial.pauses.get(DROPPED) and trial.pauses.get(RESTARTED)
-    ]
-    dropped, restarted = zip(*ended or [(0.0, 0.0)], strict=True)
-    return statistics.median(dropped), statistics.median(restarted)
-
-
 def best_that_decode(measured: Measurement) -> dict[str, str]:
     """The fastest variant that decodes whole images, and the one that does not."""
-    timed = {timing.variant for timing in measured.timings}
-    # Without a model where that was measured: the limit has none either.
-    mark = ALONE if any(name.endswith(ALONE) for name in timed) else ""
-    found = {}
-    for decodes, what in (
-        ("square", "only the square it needs"),
-        ("whole", "them all"),
-    ):
-        methods = [
-            one.name + mark for one in VARIANTS.values() if one.decodes == decodes
-        ]
-        if among := tuple(name for name in methods if name in timed):
-            found[what] = measured.fastest(among)[0].variant
-    return found
+    timed, fastest = timed_methods(measured), dict[str, str]()
+    parts = {"square": "only the square it needs", "whole": "them all"}
+    for decodes, what in parts.items():
+        if among := tuple(one.name for one in timed if one.decodes == decodes):
+            fastest[what] = measured.fastest(among)[0].variant
+    return fastest

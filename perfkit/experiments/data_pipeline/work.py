@@ -1,7 +1,8 @@
-"""What feeds the model, and whether all variants give the same images."""
+"""What pipelines are made of and feed, and whether all give the same images."""
 
 import errno
 import functools
+import inspect
 import itertools
 import os
 import time
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.errors import BadFileError
-from perfkit.experiments.shared import anatomy, cache, decoding
+from perfkit.experiments.base import UNWRITTEN, mistake_of
+from perfkit.experiments.shared import anatomy, benchmark, cache, decoding
 from perfkit.experiments.shared.images import Images
 from perfkit.experiments.shared.later import tf
 from perfkit.machine.limits import free_bytes
@@ -32,20 +34,14 @@ FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
 
 
 def make(images: Images, form: str) -> Generator[Note, None, Path]:
-    """Write a form of the images to the cache, once.
-
-    Yields:
-        How far it is.
+    """Write a form of the images to the cache, once; it tells how far it is.
 
     Raises:
         MissingPartError: There is no room for it, or it may not be written.
     """
-    return cache.make(
-        _name(images, form),
-        functools.partial(_write, images=images, form=form),
-        size=_size(images, form),
-        what=f"the TFRecord files ({form})",
-    )
+    write = functools.partial(_write, images=images, form=form)
+    size, what = _size(images, form), f"the TFRecord files ({form})"
+    return cache.make(_name(images, form), write, size=size, what=what)
 
 
 def made_files(images: Images, form: str) -> list[str]:
@@ -55,13 +51,13 @@ def made_files(images: Images, form: str) -> list[str]:
         BadFileError: They are gone, or the images have changed since.
     """
     folder = cache.folder() / _name(images, form)
-    found = sorted(str(path) for path in folder.glob("*.tfrecord"))
-    if len(found) != FORMS[form]:
+    files = sorted(str(path) for path in folder.glob("*.tfrecord"))
+    if len(files) != FORMS[form]:
         raise BadFileError(
             f"The TFRecord files ({form}) in {cache.folder()} are gone; run again to "
             "remake them."
         )
-    return found
+    return files
 
 
 def parse(record: Any) -> dict[str, Any]:
@@ -122,13 +118,9 @@ _ROWS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What every pipeline has to deliver.
+    """What every pipeline has to deliver: squares of ``side`` pixels, in batches.
 
-    Attributes:
-        images: From these images.
-        side: Pixels of the square that is cut out.
-        batch: Images in a batch.
-        seed: Decides the order of the images and their augmentation.
+    The seed decides the order of the images and their augmentation.
     """
 
     images: Images
@@ -165,9 +157,8 @@ def columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
     return paths, np.array(images.labels, np.int64)
 
 
-# The two halves of what the end of an epoch costs.
-DROPPED = "end of epoch: dropping the iterator"
-RESTARTED = "end of epoch: first batch of the next"
+# What dropping an iterator costs, and the first batch of the next one.
+EPOCH_END = "end of an epoch"
 # One epoch is ended early in a trial, so that its end falls on no tick that counts;
 # late enough for AUTOTUNE to have made its first choices.
 EPOCH_S = 0.3
@@ -223,10 +214,9 @@ def _steps(
     yield Note("plan", anatomy.plan(batches))
     yield Pause("reading the plan")
     del batches
-    yield Pause(DROPPED)
     batches = iter(pipeline)
     one_step()
-    yield Pause(RESTARTED)
+    yield Pause(EPOCH_END)
     while True:
         yield one_step()
 
@@ -274,12 +264,9 @@ def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
 # colours are stored at half the resolution; everything else is equal to rounding.
 _MEAN = 0.5 / 255
 _WORST = 0.25
-# A variant that gives images as they get done may give any of the first ones.
-_AHEAD = 16
 # A pipeline of one's own is tried on so many images, for so many epochs: a cache in the
-# wrong place shows in the second.
-_SEEN, _EPOCHS = 8, 3
-_MESSAGE = 80
+# wrong place shows in the second. It may give them a little earlier or later.
+_SEEN, _EPOCHS, _AHEAD = 8, 3, 16
 _OTHERS = (
     "gives other images than the others, or in quite another order: each has to "
     "be one of the files, augmented with its random numbers"
@@ -299,14 +286,14 @@ def comparable(method: "Method") -> bool:
 def differences(methods: "Iterable[Method]", task: Task) -> dict[str, str]:
     """Say of each whose first batch is not as expected how it differs, by name."""
     paths, _, drawn = schedule(task)
-    first = itertools.islice(zip(paths, drawn, strict=True), task.batch + _AHEAD)
+    first = itertools.islice(zip(paths, drawn, strict=True), task.batch)
     pairs = ((_pixels(path), numbers) for path, numbers in first)
     # The first images as each has to give them, computed in NumPy.
     wanted = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
-    given = {
+    differing = {
         one.name: _difference(one, task, wanted) for one in methods if comparable(one)
     }
-    return {name: difference for name, difference in given.items() if difference}
+    return {name: difference for name, difference in differing.items() if difference}
 
 
 def why_not(method: "Method", task: Task) -> str:
@@ -315,19 +302,15 @@ def why_not(method: "Method", task: Task) -> str:
     images = replace(
         task.images, paths=task.images.paths[few], labels=task.images.labels[few]
     )
-    try:
-        return _mistake(method, replace(task, images=images))
-    # Whatever the author of a function did wrong is theirs to read, not the run's end.
-    except Exception as error:
-        first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
-        return f"raised {type(error).__name__}: {first}"
+    task = replace(task, images=images)
+    return mistake_of(lambda: _mistake(method, task))
 
 
 def _mistake(method: "Method", task: Task) -> str:
     """What is wrong with some epochs of a pipeline; its order is its own affair."""
     pipeline = method.build(task)
     if pipeline is None:
-        return "gives back nothing: its function is still to be written"
+        return UNWRITTEN
     needed = -(-_EPOCHS * len(task.images.paths) // task.batch)
     batches = list(itertools.islice(iter(pipeline), needed))
     sizes = {int(np.size(labels)) for _, labels in batches}
@@ -374,19 +357,12 @@ def _pixels(path: str) -> NDArray[np.uint8]:
 
 def _difference(method: "Method", task: Task, wanted: NDArray[np.float32]) -> str:
     batch = next(iter(method.build(task)))[0]
-    images = np.asarray(
-        decoding.from_bytes(batch) if method.in_model == "bytes" else batch
-    )
-    if images.shape[1:] != wanted.shape[1:]:
-        return f"its images have shape {images.shape[1:]} instead of {wanted.shape[1:]}"
-    # What comes in any order is held against the one that is most like it.
-    gaps = [
-        np.abs(image - other)
-        if method.ordered
-        else min((np.abs(image - any_of) for any_of in wanted), key=np.mean)
-        for image, other in zip(images, wanted, strict=False)
-    ]
-    return _apart(gaps)
+    if method.in_model == "bytes":
+        batch = decoding.from_bytes(batch)
+    shape = np.shape(batch)
+    if shape[1:] != wanted.shape[1:]:
+        return f"its images have shape {shape[1:]} instead of {wanted.shape[1:]}"
+    return _apart(np.abs(np.asarray(batch) - wanted))
 
 
 def _apart(gaps: Any) -> str:
@@ -395,3 +371,106 @@ def _apart(gaps: Any) -> str:
     if mean <= _MEAN and worst <= _WORST:
         return ""
     return f"its pixels differ by {mean:.3f} on average and {worst:.3f} at most, of 1"
+
+
+@dataclass(frozen=True)
+class Again:
+    """What a generator function yields, anew each time it is asked for."""
+
+    start: Callable[[], Iterator[Any]]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Begin anew."""
+        return self.start()
+
+
+def decode_of() -> Callable[..., Any]:
+    """Make what reads and decodes; PNG as well, whatever the operation's name says."""
+
+    def decode(path: Any, label: Any) -> Any:
+        return tf.io.decode_jpeg(tf.io.read_file(path), channels=3), label
+
+    return decode
+
+
+def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what reads, decodes and augments."""
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return augment(image, drawn), label
+
+    return example
+
+
+def square_of(side: int) -> Callable[..., Any]:
+    """Make what reads of a file only the square that is cut out."""
+    crop = graph(functools.partial(decoding.cut, side=side))
+    window = graph(functools.partial(decoding.window, side=side))
+
+    def square_of(file: Any, drawn: Any) -> Any:
+        if tf.io.is_jpeg(file):
+            place = window(tf.io.extract_jpeg_shape(file), drawn)
+            square = tf.io.decode_and_crop_jpeg(file, place, channels=3)
+        else:
+            square = crop(tf.io.decode_jpeg(file, channels=3), drawn)
+        return tf.ensure_shape(square, [side, side, 3])
+
+    return square_of
+
+
+def graph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Spare a function without Python loops the rewriting that AutoGraph does."""
+    wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
+    return wrapped
+
+
+def _dataset(columns: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(columns)
+
+
+def _rows(task: Task) -> Iterable[tuple[Any, Any, Any]]:
+    columns = schedule(task)
+    return Again(lambda: itertools.cycle(zip(*columns, strict=True)))
+
+
+# What pipelines are made of, by the names that their functions take: each is made for a
+# task, and of the TFRecord form that is read.
+PARTS: dict[str, Callable[[Task, str], Any]] = {
+    "batch": lambda task, _: task.batch,
+    "side": lambda task, _: task.side,
+    "count": lambda task, _: len(task.images.paths),
+    # As many as this process may use.
+    "cores": lambda *_: benchmark.granted(),
+    # Path, label and random numbers of each image, without an end.
+    "files": lambda task, _: _dataset(schedule(task)).repeat(),
+    # Path and label of each image, once.
+    "images": lambda task, _: _dataset(columns(task.images)),
+    # The random numbers alone, without an end.
+    "draws": lambda task, _: _dataset(table(task)).repeat(),
+    # What ``files`` holds, for a loop in Python.
+    "rows": lambda task, _: _rows(task),
+    "records": lambda task, form: made_files(task.images, form),
+    "parse": lambda *_: parse,
+    "crop": lambda task, _: graph(_with_side(decoding.cut, task)),
+    "square_of": lambda task, _: square_of(task.side),
+    "mirror": lambda *_: graph(decoding.mirror),
+    "brightness": lambda *_: graph(decoding.brightness),
+    # Cuts, mirrors, scales and brightens a decoded image: in TensorFlow, in NumPy on
+    # whole arrays, and in NumPy one number after another.
+    "augment": lambda task, _: graph(_with_side(decoding.augment, task)),
+    "augment_array": lambda task, _: _with_side(decoding.with_numpy, task),
+    "augment_pixels": lambda task, _: _with_side(decoding.by_element, task),
+    "decode": lambda *_: graph(decode_of()),
+    "example": lambda task, _: graph(example_of(PARTS["augment"](task, ""))),
+}
+
+
+def _with_side(function: Callable[..., Any], task: Task) -> Callable[..., Any]:
+    return functools.partial(function, side=task.side)
+
+
+def takes(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the arguments that a function has to be given."""
+    arguments = inspect.signature(function).parameters.values()
+    return tuple(one.name for one in arguments if one.default is one.empty)
