@@ -56,10 +56,10 @@ def batch_sizes(finding: Finding) -> Figure:
                 curves.label(axes, f"usual loop, {how}", x[-1], y[-1])
         _draw_sizes(axes, known, knee)
 
-    noisy = "too noisy to say which size is large enough"
-    caption = ["bar: 95 % interval", noisy, *guess(finding).caption]
+    meant = "too noisy to say which size is large enough"
     if knee.firm:
-        caption[1] = "◆ the smallest size that is not shown to be slower than the best"
+        meant = "◆ the smallest size that is not shown to be slower than the best"
+    caption = ["bar: 95 % interval", meant, *guess(finding).caption]
     if loops:
         caption.append("dotted: the loop in circulation, one network through all sizes")
     words = _rates_in_words(known, knee, loops)
@@ -89,10 +89,8 @@ def _rates_in_words(
 ) -> Iterator[str]:
     for size, t in known.items():
         yield f"{size:,} examples a batch: {units.rate_between(t.rate, t.low, t.high)}"
-    if knee.firm:
-        yield _place(knee).capitalize()
-    else:
-        yield "Too noisy to say which size is large enough"
+    noisy = "Too noisy to say which size is large enough"
+    yield _place(knee).capitalize() if knee.firm else noisy
     for name, rates in loops.items():
         listed = ", ".join(f"{s:,} {units.significant(r)}" for s, r in rates.items())
         yield f"{name[:1].upper()}{name[1:]} says: {listed}"
@@ -121,15 +119,14 @@ def step_costs(finding: Finding) -> Figure:
                 words = f"{units.ratio(off[size])} the line"
                 curves.label(axes, words, size, step.value)
 
-    caption = ["bar: 95 % interval", "a line needs three sizes"]
-    said = [f"{n:,} examples: {units.seconds(s.value)}" for n, s in steps.items()]
-    if line:
-        caption[1] = f"line: {_equation(line)}"
-        said.append(f"Fitted: {_equation(line)}")
-        said += [f"Off the line: {n:,}, {units.ratio(x)} of it" for n, x in off.items()]
-    if off:
-        caption.append("■ off the line by more than the interval allows")
-    return curves.picture(title, "seconds of a step (logarithmic)", caption, said, fill)
+    equation = _equation(line) if line else "a line needs three sizes"
+    caption = ["bar: 95 % interval", f"line: {equation}" if line else equation]
+    caption += ["■ off the line by more than the interval allows"] if off else []
+    words = [f"{n:,} examples: {units.seconds(s.value)}" for n, s in steps.items()]
+    words += [f"Fitted: {equation}"] if line else []
+    words += [f"Off the line: {n:,}, {units.ratio(x)} of it" for n, x in off.items()]
+    what = "seconds of a step (logarithmic)"
+    return curves.picture(title, what, caption, words, fill)
 
 
 def _draw_line(axes: Axes, line: Line) -> None:
@@ -158,7 +155,7 @@ def _equation(line: Line) -> str:
 
 
 _MB, _MOST_MB = 10**6, 10**9
-_NOT_TRIED = numbers.Found(fits=0, fails=None, how="", asked=0, by_limit=False)
+_NOT_TRIED = Found(fits=0, fails=None, how="", asked=0, by_limit=False)
 
 
 def memory(finding: Finding) -> Figure:
@@ -177,13 +174,12 @@ def memory(finding: Finding) -> Figure:
         forecast = [float(expected.of(size)) for size in sizes] if expected else []
         seen = [*held.values(), *filter(None, (*forecast, asked, limit))]
         curves.measure(axes, seen, [], units.size)
-        if expected:
+        # All of it is above 0, or none: what a network holds cannot be negative.
+        if expected and forecast[0]:
             x = np.geomspace(sizes[0], sizes[-1], 60)
             y = expected.fixed + x * expected.activations
-            if (y > 0).all():
-                axes.plot(x, y, color=INK, lw=1.4, alpha=0.8)
-                words = "forecast from shapes"
-                curves.label(axes, words, float(x[-1]), float(y[-1]))
+            axes.plot(x, y, color=INK, lw=1.4, alpha=0.8)
+            curves.label(axes, "forecast from shapes", sizes[-1], forecast[-1])
         axes.plot(list(held), list(held.values()), "o", color=BLUE, ms=7)
         if limit:
             axes.axhline(limit, color=INK, lw=1.2, ls=(0, (6, 3)), alpha=0.8)
@@ -199,8 +195,8 @@ def memory(finding: Finding) -> Figure:
 
     caption = ["dot: measured at the peak, the median over trials"]
     if expected:
-        parts = "weights, gradients, optimizer and activations"
-        caption.append(f"line: {parts}, from shapes")
+        line = "line: weights, gradients, optimizer and activations, from shapes"
+        caption.append(line)
     if found.fits:
         into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
         size = f", it had asked for {units.size(asked)}" if asked else ""
@@ -216,8 +212,8 @@ def measured(finding: Finding) -> dict[int, float]:
     """Bytes at the peak: of the GPU where there is one, else of the process."""
     for what in ("gpu_peak", "resident"):
         known = numbers.memory(finding.trials, what)
-        if known := {size: bytes_ for size, bytes_ in known.items() if bytes_ > 0}:
-            return known
+        if above := {size: held for size, held in known.items() if held > 0}:
+            return above
     return {}
 
 
@@ -257,12 +253,9 @@ def learning(finding: Finding) -> Figure:
     found = trainings(finding)
     if not found:
         return canvas.message(title, "No training was run to learn.")
-    lines = canvas.caption_lines(
-        [
-            "loss of examples that were held out; one training at each batch size",
-            "a batch size changes the training itself: fewer, larger steps",
-        ]
-    )
+    held_out = "loss of examples that were held out; one training at each batch size"
+    otherwise = "a batch size changes the training itself: fewer, larger steps"
+    lines = canvas.caption_lines([held_out, otherwise])
 
     def draw(drawing: Drawing) -> None:
         gap = canvas.WIDTH - _MIDDLE
@@ -285,30 +278,22 @@ def learning(finding: Finding) -> Figure:
 
 def trainings(finding: Finding) -> tuple[Curve, ...]:
     """The trainings that can be drawn, as many as can be told apart."""
-    sound = (
-        curve
-        for curve in numbers.curves(finding.trials)
-        if all(0 <= loss < _LARGEST_LOSS for loss in curve.losses)
-        and curve.samples[1] > 0
-        and curve.seconds[-1] > 0
-    )
-    return tuple(sound)[: len(_LOOKS)]
+    known = (c for c in numbers.curves(finding.trials) if c.samples[1] > 0)
+    sound = (c for c in known if all(0 <= loss < _LARGEST_LOSS for loss in c.losses))
+    return tuple(curve for curve in sound if curve.seconds[-1] > 0)[: len(_LOOKS)]
 
 
 def _below(by_samples: Axes, by_seconds: Axes, found: Sequence[Curve]) -> None:
-    by_samples.set_xscale("log")
-    low = float(min(curve.samples[1] for curve in found))
-    high = float(max(curve.samples[-1] for curve in found))
-    by_samples.set_xlim(low / 1.1, high * 1.1)
-    ticks = log_ticks(low / 1.1, high * 1.1)
-    # Half of the picture has room for half of the numbers.
-    curves.put(by_samples, ticks[:: 1 + len(ticks) // 5], units.significant)
-    by_samples.set_xlabel("examples learnt from (logarithmic)")
+    low = min(curve.samples[1] for curve in found) / 1.1
+    high = max(curve.samples[-1] for curve in found) * 1.1
     end = max(curve.seconds[-1] for curve in found)
-    by_seconds.set_xlim(0, end)
-    ticks = even_ticks(0, end)
-    curves.put(by_seconds, ticks[:: 1 + len(ticks) // 5], units.significant)
-    by_seconds.set_xlabel("seconds of training")
+    by_samples.set(xscale="log", xlim=(low, high))
+    by_samples.set_xlabel("examples learnt from (logarithmic)")
+    by_seconds.set(xlim=(0, end), xlabel="seconds of training")
+    both = (by_samples, log_ticks(low, high)), (by_seconds, even_ticks(0, end))
+    for axes, ticks in both:
+        # Half of the picture has room for half of the numbers.
+        curves.put(axes, ticks[:: 1 + len(ticks) // 5], units.significant)
 
 
 def _learning_in_words(curve: Curve) -> str:

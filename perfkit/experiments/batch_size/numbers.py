@@ -14,6 +14,7 @@ import numpy as np
 
 from perfkit.experiments.shared import batches
 from perfkit.experiments.shared.batches import Forecast
+from perfkit.experiments.shared.loops import loss_function
 from perfkit.experiments.shared.models import MODELS
 from perfkit.findings.reading import note_as
 from perfkit.measure.measurement import Measurement
@@ -46,11 +47,7 @@ def size_of(name: str, word: str = "batch") -> int:
 class Line:
     """A step's seconds as ``overhead + size * cost``.
 
-    Attributes:
-        overhead: Seconds of a step before its first example.
-        cost: Seconds of each example.
-        bends: The sizes whose step is not on the line, with how many times the line's
-            seconds it takes.
+    It bends at the sizes whose step takes so many times the line's seconds.
     """
 
     overhead: Estimate
@@ -65,20 +62,18 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Knee:
-    """The smallest size that is not shown to be slower than the best.
+    """The smallest of the timed sizes that is not shown to be slower than the best.
 
     Attributes:
         size: That size.
         best: The size with the highest rate.
         tied: How each other size that may be the best compares with it, by size.
-        alone: Whether the best is shown to beat all others.
         sizes: All that were timed, in order.
     """
 
     size: int
     best: int
     tied: dict[int, Comparison | None]
-    alone: bool
     sizes: tuple[int, ...]
 
     @property
@@ -114,12 +109,8 @@ def line(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | No
     """Fit the line by weighted least squares; None with fewer than three sizes.
 
     The weights come from each size's own interval. Where the line misses by more than
-    those allow, its own intervals get wider by as much.
-
-    Args:
-        steps: The seconds of a step at each size.
-        floor: The noise floor, a ratio; a size that is off the line by less is not
-            said to be off it.
+    those allow, its own intervals get wider by as much. A size that is off the line by
+    less than the noise floor, a ratio, is not said to be off it.
     """
     if len(steps) < _FEWEST:
         return None
@@ -153,27 +144,18 @@ def knee(measured: Measurement) -> Knee | None:
     if not known:
         return None
     ranked = measured.fastest(tuple(timing.variant for timing in known.values()))
-    best = size_of(ranked[0].variant)
-    size = min(size_of(timing.variant) for timing in ranked)
-    others = sorted({size_of(timing.variant) for timing in ranked} - {size})
-    return Knee(
-        size=size,
-        best=best,
-        tied={n: measured.compare(name_of(n), name_of(size)) for n in others},
-        alone=len(ranked) == 1,
-        sizes=tuple(known),
-    )
+    best, *_ = sizes = [size_of(timing.variant) for timing in ranked]
+    size, *others = sorted(sizes)
+    tied = {n: measured.compare(name_of(n), name_of(size)) for n in others}
+    return Knee(size=size, best=best, tied=tied, sizes=tuple(known))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
     """How the loss of held-out examples fell in one training.
 
-    Attributes:
-        batch: Its batch size.
-        samples: Examples learnt from at each look, the first being 0.
-        seconds: Seconds of training by then.
-        losses: What was seen.
+    At each look, the first before any step, there are so many samples learnt from and
+    seconds of training.
     """
 
     batch: int
@@ -192,8 +174,8 @@ class Curve:
 
 def forecast(notes: Mapping[str, Any]) -> Forecast | None:
     """What was forecast from shapes."""
-    found = note_as(Forecast, notes.get("forecast"))
-    return found if found and min(astuple(found)) >= 0 else None
+    bytes_ = note_as(Forecast, notes.get("forecast"))
+    return bytes_ if bytes_ and min(astuple(bytes_)) >= 0 else None
 
 
 def memory(trials: Iterable[Trial], what: str = "resident") -> dict[int, float]:
@@ -232,8 +214,7 @@ def circulated(
 ) -> Iterator[tuple[int, float]]:
     """Fit for an epoch of ``count`` examples at each size, one after the other.
 
-    Yields:
-        Each size with the examples per second that this loop makes of it.
+    Each size is given with the examples per second that this loop makes of it.
     """
     for size in sizes:
         began = clock()
@@ -243,22 +224,19 @@ def circulated(
 
 def as_circulated(name: str, sizes: Sequence[int]) -> Iterator[Yielded]:
     """Run it with a network from ``MODELS``, and tell what it would have told."""
-    import keras
-
     model, count = MODELS[name], max(sizes)
     network = model.build()
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    network.compile("adam", loss)
+    network.compile("adam", loss_function())
     examples, labels = model.batch(count)
 
     def fit(size: int) -> None:
         network.fit(examples, labels, batch_size=size, epochs=1, verbose=0)
 
     yield READY
-    told = []
+    rates = []
     for size, rate in circulated(sizes, fit, count):
-        told.append([size, rate])
-        yield Note("told", list(told))
+        rates.append([size, rate])
+        yield Note("told", list(rates))
         yield count
 
 
@@ -271,8 +249,8 @@ def usual_loop(trials: Iterable[Trial], name: str) -> dict[int, float]:
 
 def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
     """The trainings that were run to learn, in the order of their batch sizes."""
-    found = [curve for trial in trials if (curve := _curve(trial)) is not None]
-    return tuple(sorted(found, key=lambda curve: curve.batch))
+    drawn = filter(None, map(_curve, trials))
+    return tuple(sorted(drawn, key=lambda curve: curve.batch))
 
 
 def _curve(trial: Trial) -> Curve | None:
@@ -307,8 +285,7 @@ class Found:
         fails: The smallest that was not; None where all were.
         how: How the trial of that one ended, in words.
         asked: How many batches were tried.
-        by_limit: Whether it is the limit that ended it: it ran out of memory, or it
-            crashed with the limit and trained without.
+        by_limit: Whether the limit ended it: it trains without, or ran out of memory.
     """
 
     fits: int
@@ -329,14 +306,11 @@ def step(size: int) -> int:
 
 
 def search(first: int, ask: Callable[[int], Try]) -> Generator[Try, Trial, list[Trial]]:
-    """Try sizes until the largest that fits is known to a step.
+    """Try sizes until the largest that fits is known to a step; gives the trials.
 
     Args:
         first: The size to begin with; the nearer, the fewer tries.
-        ask: Makes the try of a size; one that completes fits.
-
-    Returns:
-        The trials, those that were stopped left out.
+        ask: Makes the try of a size; one that completes fits, one stopped ends it.
     """
     size, low, high = max(1, first - first % step(first)), 0, _SEARCH_MOST + 1
     ended: list[Trial] = []
@@ -345,10 +319,7 @@ def search(first: int, ask: Callable[[int], Try]) -> Generator[Try, Trial, list[
         if trial.outcome == "stopped":
             break
         ended.append(trial)
-        if trial.outcome == "completed":
-            low = size
-        else:
-            high = size
+        low, high = (size, high) if trial.outcome == "completed" else (low, size)
         size = _next(low, high)
     return ended
 
@@ -366,10 +337,7 @@ def _next(low: int, high: int) -> int:
 
 
 def tries(name: str, first: int, memory: int | None) -> Tries:
-    """Search with a model from ``MODELS``.
-
-    A trial may allocate ``memory`` bytes; None leaves it to the device.
-    """
+    """Search with a model from ``MODELS``, within ``memory`` bytes if any are given."""
 
     def ask(size: int) -> Try:
         trained = functools.partial(batches.fitting, name, size)
@@ -392,11 +360,11 @@ def found(trials: Iterable[Trial]) -> Found | None:
     fails = min((size for size in asked if size not in fits), default=None)
     ended = asked[fails] if fails else None
     free = [t.variant for t in kept if t.outcome == "completed"]
+    freed = _WITHOUT_LIMIT.format(fails) in free if ended else False
     return Found(
         fits=max(fits, default=0),
         fails=fails,
         how=(ended.message or ended.outcome) if ended else "",
         asked=len(asked),
-        by_limit=ended is not None
-        and (ended.outcome == "out-of-memory" or _WITHOUT_LIMIT.format(fails) in free),
+        by_limit=freed or (ended is not None and ended.outcome == "out-of-memory"),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size.numbers import Found, Knee
-from perfkit.experiments.shared.words import between, failures, instead
+from perfkit.experiments.shared.words import between, failures, rates_behind
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
 
@@ -92,7 +92,6 @@ def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
     if compared is None:
         return _open(knee)
     size, small = (numbers.size_of(n) for n in (compared.variant, compared.baseline))
-    rates = (measured.timing(each) for each in (compared.variant, compared.baseline))
     ends = size == knee.sizes[-1]
     larger = min(4 * size, LARGEST) if ends else size
     # What did not fit need not be asked again.
@@ -104,7 +103,7 @@ def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
         much=f"This training then runs {compared.as_fast_as} with {small:,}"
-        f"{instead(*rates)}.",
+        f"{rates_behind(measured, compared)}.",
         sure=compared.sure,
         interval=compared.ends,
         edits=(Edit(old=_fit(small), new=_fit(size)),),
@@ -112,7 +111,7 @@ def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
         next=f"`perfkit run batch-size --model {model} --largest {larger}` goes on."
         if larger > size
         else "",
-        winner=compared.variant if knee.alone else "",
+        winner="" if knee.tied else compared.variant,
     )
 
 
@@ -130,12 +129,13 @@ def _failed(measured: Measurement, above: int) -> Iterator[int]:
 
 def _open(knee: Knee) -> Verdict:
     """What is known where noise hides from which size on the rate stops rising."""
-    least = f"Every size below {knee.size:,} is slower; " * (knee.size > knee.sizes[0])
+    least = f"Every size below {knee.size:,} is slower; "
+    if knee.size == knee.sizes[0]:
+        least = ""
     known = {n: one for n, one in knee.tied.items() if one}
     size = max(known, key=lambda n: known[n].high, default=knee.best)
     compared = known.get(size)
-    far = compared and units.is_known(compared.low, compared.high)
-    most = units.times(compared.high) if compared and far else units.UNKNOWN
+    most = units.times(compared.high) if compared and compared.ends else units.UNKNOWN
     return Verdict(
         headline="From which batch size on training is no faster is not known yet.",
         much=f"{least}{size:,} may be up to {most} times as fast as {knee.size:,}.",
@@ -166,22 +166,21 @@ def _step(measured: Measurement) -> Iterator[str]:
     line = numbers.line(steps, measured.noise_floor)
     if line is None:
         return
-    cost, overhead = (
-        between(one, units.seconds) * units.is_known(one.low, one.high)
-        for one in (line.cost, line.overhead)
-    )
-    told, half = list[str](), ""
-    if line.shows_overhead and overhead:
-        told.append(f"each step costs {overhead} before its first example")
-    elif cost and not line.shows_overhead:
-        told.append("no overhead of a step is shown")
-    if not line.bends and line.shows_overhead and line.cost.low > 0:
-        size = units.significant(line.overhead.value / line.cost.value, 2)
-        half = f"; with {size} examples half of a step is overhead"
-    if cost:
-        told.append(f"each example takes {cost}{half}")
-    if told:
-        yield f"Fitted over {len(steps)} sizes, {', and '.join(told)}."
+    facts, (cost, overhead) = list[str](), (line.cost, line.overhead)
+    has_cost = units.is_known(cost.low, cost.high)
+    if line.shows_overhead and units.is_known(overhead.low, overhead.high):
+        before = between(overhead, units.seconds)
+        facts.append(f"each step costs {before} before its first example")
+    elif has_cost and not line.shows_overhead:
+        facts.append("no overhead of a step is shown")
+    if has_cost:
+        half = ""
+        if not line.bends and line.shows_overhead and cost.low > 0:
+            size = units.significant(overhead.value / cost.value, 2)
+            half = f"; with {size} examples half of a step is overhead"
+        facts.append(f"each example takes {between(cost, units.seconds)}{half}")
+    if facts:
+        yield f"Fitted over {len(steps)} sizes, {', and '.join(facts)}."
     if line.bends:
         off = ", ".join(f"{n:,} takes {units.ratio(times)}" for n, times in line.bends)
         yield f"The line does not hold: of what it says a step of {off}."
