@@ -40,15 +40,12 @@ def experiments() -> dict[str, type[Experiment]]:
     """List every experiment of this installation, by name.
 
     A file with a fault is left out and told on stderr, with the line that it is in.
-
-    Its question is the first line of the class's docstring, its parameters are the
-    class's fields.
     """
-    found: dict[str, type[Experiment]] = {}
+    kinds: dict[str, type[Experiment]] = {}
     for kind in _kinds():
-        if found.setdefault(kind.name, kind) is not kind:
-            _tell(*_place_of(kind), f"another one has the name {kind.name!r}")
-    return dict(sorted(found.items()))
+        if kinds.setdefault(kind.name, kind) is not kind:
+            _report(*_place_of(kind), f"another one has the name {kind.name!r}")
+    return dict(sorted(kinds.items()))
 
 
 def experiment(name: str, /, **parameters: Any) -> Experiment:
@@ -82,8 +79,7 @@ def named(name: str) -> type[Experiment]:
 def charts_of(name: str) -> Mapping[str, Kind[Finding]]:
     """The charts that only the findings of one experiment have, by name.
 
-    They are ``KINDS`` of the module ``charts`` in the experiment's folder. None where
-    it has no such module, or where this installation has no such experiment.
+    They are ``KINDS`` of the module ``charts`` in the experiment's folder, if any.
     """
     kind = experiments().get(name)
     room = kind.__module__ if kind else ""
@@ -91,8 +87,8 @@ def charts_of(name: str) -> Mapping[str, Kind[Finding]]:
     is_folder = hasattr(sys.modules.get(room), "__path__")
     if not is_folder or importlib.util.find_spec(place) is None:
         return {}
-    found: Mapping[str, Kind[Finding]] = importlib.import_module(place).KINDS
-    return found
+    kinds: Mapping[str, Kind[Finding]] = importlib.import_module(place).KINDS
+    return kinds
 
 
 def unknown(what: str, given: str, known: Iterable[str]) -> str:
@@ -107,21 +103,22 @@ def unknown(what: str, given: str, known: Iterable[str]) -> str:
 
 
 def _kinds() -> Iterator[type[Experiment]]:
-    for found in pkgutil.iter_modules(__path__):
-        if found.name in _NO_ROOMS or found.name.startswith("_"):
+    for room in pkgutil.iter_modules(__path__):
+        if room.name in _NO_ROOMS or room.name.startswith("_"):
             continue
         kind: type[Experiment] | None = None
         try:
-            module = importlib.import_module(f"{__name__}.{found.name}")
+            module = importlib.import_module(f"{__name__}.{room.name}")
             for kind in _defined(module):
                 _try(kind)  # type: ignore[arg-type]  # mypy: any class has a hash
                 yield kind
         # Whatever is wrong in one room, the questions of the others can be asked.
         except (Exception, SystemExit) as error:
-            file, line = _place(error, found.name)
-            if not file and kind is not None:
-                file, line = _place_of(kind)
-            _tell(file or found.name, line, f"{type(error).__name__}: {error}")
+            places = list(_places(error, room.name))
+            if not places and kind is not None:
+                places.append(_place_of(kind))
+            file, line = places[-1] if places else (room.name, None)
+            _report(file, line, f"{type(error).__name__}: {error}")
 
 
 def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
@@ -141,34 +138,33 @@ def _try(kind: type[Experiment]) -> None:
     _ = made.question, made.parameters, made.baseline
 
 
-def _place(error: BaseException, room: str) -> tuple[str, int | None]:
-    """The last file and line of a room that an error came through; "" for none."""
+def _places(error: BaseException, room: str) -> Iterator[tuple[str, int | None]]:
+    """The files and lines of a room that an error came through."""
     frames = traceback.extract_tb(error.__traceback__)
     passed = [(frame.filename, frame.lineno) for frame in frames]
     if isinstance(error, SyntaxError):
         passed.append((error.filename or "", error.lineno))
-    here = [(_in_room(file, room), line) for file, line in passed]
-    return next((one for one in reversed(here) if one[0]), ("", None))
+    for file, line in passed:
+        if within := _within_room(file, room):
+            yield within, line
 
 
 def _place_of(kind: type[Experiment]) -> tuple[str, int]:
     room = kind.__module__.removeprefix(f"{__name__}.").partition(".")[0]
-    file = _in_room(inspect.getfile(kind), room) or room
+    file = _within_room(inspect.getfile(kind), room) or room
     return file, inspect.getsourcelines(kind)[1]
 
 
-def _in_room(file: str, room: str) -> str:
+def _within_room(file: str, room: str) -> str:
     """A file of a room, as it is called within this folder; "" for all others."""
-    parts = Path(file).with_suffix("").parts
-    if room not in parts:
-        return ""
+    path = Path(file).with_suffix("").as_posix()
     # The last of that name: a folder above may have it, too.
-    first = len(parts) - 1 - parts[::-1].index(room)
-    return Path(*parts[first:]).as_posix() + ".py"
+    _, is_within, rest = f"{path}/".rpartition(f"/{room}/")
+    return f"{room}/{rest}".rstrip("/") + ".py" if is_within else ""
 
 
 @functools.cache
-def _tell(file: str, line: int | None, why: str) -> None:
+def _report(file: str, line: int | None, why: str) -> None:
     """Say once which room is left out, and why."""
     logging.getLogger(__name__).warning(
         "perfkit/experiments/%s%s: %s. It is left out: fix it or take it away.",

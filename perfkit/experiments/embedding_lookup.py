@@ -6,7 +6,7 @@ NumPy's ways are there to be seen beside them: no model can learn through them.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -18,11 +18,10 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.benchmark import repeated, without_gpus
-from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.later import keras, tf
-from perfkit.experiments.shared.race import Choice, Race
+from perfkit.experiments.shared.race import Race, Ways, choices_of, raced, refusal
 from perfkit.measure.measurement import Measurement, Variant
-from perfkit.measure.tick import REFUSED, Note, Yielded
+from perfkit.measure.tick import Yielded
 
 # The rows of zeros and ones are held twice over.
 _FLOAT, _MOST_BYTES, _CLOSE = 4, 2_000_000_000, 1e-5
@@ -63,7 +62,7 @@ def _numpy_index(vectors: Any) -> Any:
 
 
 # Each makes what gives the vectors of some words.
-_LOOKUPS: dict[str, tuple[Callable[[Any], Any], str]] = {
+_LOOKUPS: Ways = {
     "one-hot product": (_one_hot, "Multiply one-hot rows by the table."),
     "lookup": (_embedding, "Look words up with `keras.layers.Embedding`."),
     "NumPy one-hot": (_numpy_one_hot, "Multiply one-hot rows by the table, in NumPy."),
@@ -81,10 +80,7 @@ class EmbeddingLookup(Experiment):
 
     name = "embedding-lookup"
     baseline = "one-hot product"
-    choices: ClassVar = {
-        name: Choice(do, functools.partial(code_of, make))
-        for name, (make, do) in _LOOKUPS.items()
-    }
+    choices: ClassVar = choices_of(_LOOKUPS)
 
     def __post_init__(self) -> None:
         """Refuse a product that no memory holds."""
@@ -98,22 +94,16 @@ class EmbeddingLookup(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Each is compared with the product in TensorFlow."""
-        return {
-            name: Variant(name, functools.partial(self._run, name), do, self.baseline)
-            for name, (_, do) in _LOOKUPS.items()
-        }
+        return raced(self._run, _LOOKUPS, dict.fromkeys(_LOOKUPS, self.baseline))
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that give other vectors than the table holds."""
         without_gpus()
         vectors, ids = self._draw()
         exact = [vectors[int(word)].tolist() for word in ids]
-        wrong = {
-            name: "gives other vectors than the table holds"
-            for name, (make, _) in _LOOKUPS.items()
-            if not np.allclose(np.asarray(make(vectors)(ids)), exact, atol=_CLOSE)
-        }
-        yield Note(REFUSED, wrong)
+        answers = {name: make(vectors)(ids) for name, (make, _) in _LOOKUPS.items()}
+        why = "gives other vectors than the table holds"
+        yield refusal(why, answers, exact, atol=_CLOSE)
 
     def race(self, measured: Measurement) -> Race:
         """Which way is fastest that a model can have in it, and by how much."""

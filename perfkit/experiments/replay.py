@@ -58,15 +58,29 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
         BadFileError: A file was given, and it is no finding.
         MissingPartError: There is no such recording; the sentence says what there is.
     """
-    place = place_of(where)
-    found = list(read_all(place, load_finding))
-    asked = [finding for finding in found if finding.experiment == experiment.name]
-    if not asked:
-        raise MissingPartError(_none(experiment, place, found))
-    fitting = [finding for finding in asked if not differences(experiment, finding)]
-    if not fitting:
-        nearest = min(asked, key=lambda one: len(differences(experiment, one)))
-        raise MissingPartError(_other(experiment, place, nearest))
+    place, name = place_of(where), experiment.name
+    findings = list(read_all(place, load_finding))
+    answers = [finding for finding in findings if finding.experiment == name]
+    nothing = f"{holder(place)} holds no recording of {name}"
+    if not answers:
+        others = sorted({plain(finding.experiment, 40) for finding in findings})
+        but = f", but of {', '.join(others)}" if others else ""
+        raise MissingPartError(
+            f"{nothing}{but}: record one where it can be run, with `perfkit run {name} "
+            f"--out FOLDER`, or {MEASURE}"
+        )
+    nearest = min(answers, key=lambda one: len(differences(experiment, one)))
+    if there := differences(experiment, nearest):
+        values = shareable(experiment)
+        wanted, recorded = (
+            ", ".join(f"{key}={plain(repr(of[key]), 60)}" for key in there)
+            for of in (values, there)
+        )
+        raise MissingPartError(
+            f"{nothing} with {wanted}, but one with {recorded}: ask for that, or "
+            f"{MEASURE}"
+        )
+    fitting = [finding for finding in answers if not differences(experiment, finding)]
     return max(fitting, key=lambda one: (not one.ended_early, one.recorded))
 
 
@@ -76,9 +90,8 @@ def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     # What stood there once.
     named = {k: "FOLDER" for k, v in finding.parameters.items() if v == "a folder"}
     recorded = usual | finding.parameters | named
-    asked = shareable(experiment)
-    known = {name: recorded.get(name) for name in asked}
-    return {name: value for name, value in known.items() if value != asked[name]}
+    values = shareable(experiment).items()
+    return {k: recorded.get(k) for k, v in values if recorded.get(k) != v}
 
 
 def replay_from(replay: str | Path | None) -> str | Path:
@@ -127,14 +140,10 @@ def recordings_of(
     kind: type[_Found],
     parse: Callable[[bytes, str], object],
 ) -> list[_Found]:
-    """The recordings of this very code, in no order.
+    """The recordings of the training ``name``, made by code of that digest.
 
-    Args:
-        name: Of the training; a file may hold several.
-        code: The digest of what it is made by; "" where that cannot be read.
-        where: As ``recording`` takes it.
-        kind: Of document, such as ``Profile``.
-        parse: Reads one from the bytes of a file.
+    That is "" where the code cannot be read. ``parse`` reads a document of that kind,
+    such as a ``Profile``, from the bytes of a file; ``where`` is as of ``recording``.
 
     Raises:
         BadFileError: A file was given, and it is no such document.
@@ -151,39 +160,15 @@ def recordings_of(
             raise BadFileError(f"{plain(path.name)} is no {word}.")
         return document
 
-    place, fitting = place_of(where), list[_Found]()
-    for document in read_all(place, read):
-        told: Any = document
-        if code and (told.code, told.training) == (code, name):
-            fitting.append(document)
+    place = place_of(where)
+    documents: Iterator[Any] = read_all(place, read)
+    fitting = [d for d in documents if code and (d.code, d.training) == (code, name)]
     if not fitting:
         raise MissingPartError(
             f"{holder(place)} holds no {word} of {plain(name, 80)} as it is written "
             f"here: record one where it can be run, or {MEASURE}"
         )
     return fitting
-
-
-def _none(experiment: Experiment, place: Path, found: list[Finding]) -> str:
-    known = ", ".join(sorted({plain(finding.experiment, 40) for finding in found}))
-    return (
-        f"{holder(place)} holds no recording of {experiment.name}"
-        f"{f', but of {known}' if known else ''}: record one where it can be run, "
-        f"with `perfkit run {experiment.name} --out FOLDER`, or {MEASURE}"
-    )
-
-
-def _other(experiment: Experiment, place: Path, nearest: Finding) -> str:
-    asked = shareable(experiment)
-    told = differences(experiment, nearest)
-    wanted = ", ".join(f"{name}={plain(repr(asked[name]), 60)}" for name in told)
-    there = ", ".join(
-        f"{name}={plain(repr(value), 60)}" for name, value in told.items()
-    )
-    return (
-        f"{holder(place)} holds no recording of {experiment.name} with "
-        f"{wanted}, but one with {there}: ask for that, or {MEASURE}"
-    )
 
 
 # Ticks of a variant that are told together lie no further apart.
@@ -200,10 +185,6 @@ class Replay(Keeper[Finding]):
         guess: What the reader expects; the recorded guess was somebody else's.
         folder: Where the copy goes that says of itself that it is a recording; None
             for ``perfkit-findings`` here.
-
-    Attributes:
-        budget: Seconds that the recorded run was given.
-        machine: What was measured on.
     """
 
     def __init__(
@@ -236,17 +217,12 @@ class Replay(Keeper[Finding]):
 
 def _told(finding: Finding) -> Iterator[Iterator[Timed]]:
     """What each trial told, and the samples, each in the order of the clock."""
-    yield _samples(finding)
-    trials = sorted(finding.trials, key=lambda trial: trial.started_s)
-    yield from (_trial(trial) for trial in trials)
+    rows = zip(*finding.samples.values(), strict=True)
+    samples = (dict(zip(finding.samples, row, strict=True)) for row in rows)
+    yield ((values["t"] or 0.0, Sampled(values)) for values in samples)
+    for trial in sorted(finding.trials, key=lambda trial: trial.started_s):
+        yield _trial(trial)
     yield _ends(finding)
-
-
-def _samples(finding: Finding) -> Iterator[Timed]:
-    times = finding.samples.get("t", ())
-    for place, at in enumerate(times):
-        values = {name: row[place] for name, row in finding.samples.items()}
-        yield at or 0.0, Sampled(values)
 
 
 def _trial(trial: Trial) -> Iterator[Timed]:
@@ -261,15 +237,10 @@ def _trial(trial: Trial) -> Iterator[Timed]:
 def _ends(finding: Finding) -> Iterator[Timed]:
     """The end of each round, with what was known by then."""
     known = measurement(finding)
-    rounds = sorted({trial.round for trial in finding.trials if not trial.is_try})
-    for number in rounds:
+    for number in sorted({t.round for t in finding.trials if not t.is_try}):
         trials = tuple(t for t in known.trials if t.round <= number)
-        measured = replace(known, trials=trials)
         ended = [t for t in trials if t.round == number and t.variant != CONTROL]
-        last = max(ended, key=_end, default=None)
-        if last is not None:
-            yield _end(last), TrialEnded(last, measured)
-
-
-def _end(trial: Trial) -> float:
-    return trial.started_s + trial.wall_s
+        if ended:
+            last = max(ended, key=lambda trial: trial.started_s + trial.wall_s)
+            measured = replace(known, trials=trials)
+            yield last.started_s + last.wall_s, TrialEnded(last, measured)

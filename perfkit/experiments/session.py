@@ -37,8 +37,7 @@ Found = TypeVar("Found", bound=store.Recorded)
 class Keeper(Generic[Found]):
     """Has what was found so far, saves it, and can be stopped.
 
-    Args:
-        folder: Where it is saved; None for ``perfkit-findings`` here.
+    It saves in ``folder``; None is ``perfkit-findings`` here.
 
     Attributes:
         finding: What has been found so far; None before the first trial has ended.
@@ -69,10 +68,8 @@ class Keeper(Generic[Found]):
 class Measurer(Keeper[Found]):
     """Measures while nobody else does, and saves what it has at every trial.
 
-    Args:
-        budget: Seconds of it; it may be known better later.
-        seed: Where random order and random numbers start; None draws one.
-        folder: Where it is saved; None for ``perfkit-findings`` here.
+    Random order and random numbers start at ``seed``; None draws one. The ``budget`` in
+    seconds may be known better later.
     """
 
     def __init__(self, budget: float, seed: int | None, folder: Path | None) -> None:
@@ -206,16 +203,16 @@ class Session(Measurer[Finding]):
         return self.experiment.code
 
     def _keep(self, event: TrialEnded | Finished) -> None:
-        measured, known = event.measurement, self.finding
+        measured, experiment = event.measurement, self.experiment
         unfinished = isinstance(event, TrialEnded)
-        if not measured.trials or (
-            known and unfinished and known.trials == measured.trials
-        ):
+        kept = self.finding.trials if self.finding and unfinished else ()
+        if measured.trials == kept or not measured.trials:
             return
+        refused = [variant for variant in measured.variants if variant.unavailable]
         finding = Finding(
-            experiment=self.experiment.name,
-            question=self.experiment.question,
-            parameters=shareable(self.experiment),
+            experiment=experiment.name,
+            question=experiment.question,
+            parameters=shareable(experiment),
             recorded=self._recorded,
             perfkit=__version__,
             machine=self.machine,
@@ -226,9 +223,7 @@ class Session(Measurer[Finding]):
             noise_floor=measured.noise_floor,
             verdict=self._verdict(measured),
             baseline=measured.baseline,
-            unavailable={
-                v.name: v.unavailable for v in measured.variants if v.unavailable
-            },
+            unavailable={variant.name: variant.unavailable for variant in refused},
             guess=self._guess,
             notes=measured.notes,
             code=self._code,
@@ -243,32 +238,22 @@ class Session(Measurer[Finding]):
         compares = any(one.against not in ("", one.name) for one in measured.variants)
         if measured.comparisons or (measured.timings and not compares):
             return self.experiment.verdict(measured)
-        ended = [
-            *(
-                (t.variant, t.message or t.outcome)
-                for t in measured.trials
-                if not t.is_try
-            ),
-            *((one.name, one.unavailable) for one in measured.variants),
-        ]
+        trials = [trial for trial in measured.trials if not trial.is_try]
+        ended = [(trial.variant, trial.message or trial.outcome) for trial in trials]
+        ended += [(v.name, v.unavailable) for v in measured.variants if v.unavailable]
+        given = units.seconds(self._budget)
+        then = f"Give it more than {given}, or look at how the trials ended."
+        if self._stopped.is_set():
+            then = "Run it again, and let each variant have a turn before you stop it."
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",
-            because=tuple(
-                dict.fromkeys(f"{name}: {how}." for name, how in ended if how)
-            ),
-            next="Run it again, and let each variant have a turn before you stop it."
-            if self._stopped.is_set()
-            else f"Give it more than {units.seconds(self._budget)}, or look at how the "
-            "trials ended.",
+            because=tuple(dict.fromkeys(f"{name}: {how}." for name, how in ended)),
+            next=then,
         )
 
 
 def check_budget(budget: float, least: float) -> None:
-    """Refuse a budget of fewer seconds than ``least``, or of more than a day.
-
-    Raises:
-        BadParameterError: It is such a one.
-    """
+    """Raise ``BadParameterError`` for fewer seconds than ``least``, or over a day."""
     if not least <= budget <= 86_400:
         raise BadParameterError(
             f"The budget is {budget!r}; give seconds from {least:.0f} to 86400."
@@ -277,12 +262,8 @@ def check_budget(budget: float, least: float) -> None:
 
 def shareable(experiment: Experiment) -> dict[str, Any]:
     """The parameters without the paths of folders, which name users and hosts."""
-    folders = {
-        parameter.name
-        for parameter in parameters_of(type(experiment))
-        if isinstance(parameter.accepts, Folder)
-    }
-    return {
-        name: "FOLDER" if value and name in folders else value
-        for name, value in experiment.parameters.items()
-    }
+    values = experiment.parameters
+    for parameter in parameters_of(type(experiment)):
+        if isinstance(parameter.accepts, Folder) and values[parameter.name]:
+            values[parameter.name] = "FOLDER"
+    return values

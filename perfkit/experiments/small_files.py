@@ -22,7 +22,7 @@ from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.later import tf
-from perfkit.experiments.shared.race import Choice, Race
+from perfkit.experiments.shared.race import Race, Ways, choices_of
 from perfkit.experiments.shared.words import brief
 from perfkit.findings.record import Verdict
 from perfkit.machine import limits
@@ -47,7 +47,7 @@ def _from_shards(paths: list[str]) -> Any:
     return tf.data.TFRecordDataset(paths, num_parallel_reads=tf.data.AUTOTUNE)
 
 
-_READERS = {
+_READERS: Ways = {
     "files": (_from_files, "Read a file for each example."),
     "shards": (_from_shards, "Pack the examples into TFRecord shards."),
 }
@@ -62,15 +62,12 @@ class SmallFiles(Experiment):
 
     name = "small-files"
     baseline = "files, cold"
-    choices: ClassVar = {
-        f"{form}, cold": Choice(do, functools.partial(code_of, reader))
-        for form, (reader, do) in _READERS.items()
-    }
+    choices: ClassVar = choices_of({f"{f}, cold": way for f, way in _READERS.items()})
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Files and shards, each from the disk and from memory."""
-        return {
-            f"{form}, {state}": Variant(
+        variants = [
+            Variant(
                 f"{form}, {state}",
                 functools.partial(self._read, form, state),
                 f"The examples as {form}, {place}.",
@@ -79,7 +76,8 @@ class SmallFiles(Experiment):
             )
             for state, place in _PLACES.items()
             for form in _READERS
-        }
+        ]
+        return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files, once, and see whether the system can be asked to forget."""
@@ -137,9 +135,8 @@ class SmallFiles(Experiment):
             for number, lengths in enumerate(batches, start=1):
                 read += len(lengths)
                 yield len(lengths)
-                if number % _BATCHES_A_NOTE and read < self.count:
-                    continue
-                now = _bytes_from_disk()
+                is_due = number % _BATCHES_A_NOTE == 0 or read >= self.count
+                now = _bytes_from_disk() if is_due else None
                 if before is not None and now is not None:
                     share = (now - before) / (read * self.size * 1000)
                     yield Note(_FROM_DISK, min(1.0, share))

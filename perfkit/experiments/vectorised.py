@@ -5,7 +5,6 @@ The test: sum the squares of the rows of one table in several ways and compare r
 second. NumPy's variants run on the CPU, however they are written.
 """
 
-import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,11 +15,10 @@ import numpy as np
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared.benchmark import repeated, without_gpus
-from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.later import tf
-from perfkit.experiments.shared.race import Choice, Race
+from perfkit.experiments.shared.race import Race, Ways, choices_of, raced, refusal
 from perfkit.measure.measurement import Measurement, Variant
-from perfkit.measure.tick import REFUSED, Note, Yielded
+from perfkit.measure.tick import Yielded
 
 # A loop sums the first rows again and again: the table would take it too long.
 _LOOPED, _CHECKED_ROWS, _CHUNK, _CLOSE = 100, 1100, 1000, 1e-9
@@ -67,7 +65,7 @@ def _graph() -> Callable[[Any], Any]:
     return lambda data: np.asarray(sum_rows(data))
 
 
-_SUMS: dict[str, tuple[Callable[..., Any], str]] = {
+_SUMS: Ways = {
     "row loop": (_by_row, "Loop over the rows."),
     "number loop": (_by_number, "Loop over the numbers."),
     "at once": (_at_once, "Sum the whole table in one call."),
@@ -87,30 +85,21 @@ class Vectorised(Experiment):
 
     name = "vectorised"
     baseline = "row loop"
-    choices: ClassVar = {
-        name: Choice(do, functools.partial(code_of, function))
-        for name, (function, do) in _SUMS.items()
-    }
+    choices: ClassVar = choices_of(_SUMS)
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Each is compared with the loop over rows; the graph, with its operations."""
         against = dict.fromkeys(_SUMS, self.baseline) | {"tf.function": "tf"}
-        return {
-            name: Variant(name, functools.partial(self._run, name), do, against[name])
-            for name, (_, do) in _SUMS.items()
-        }
+        return raced(self._run, _SUMS, against)
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that give other sums than exact arithmetic does."""
         without_gpus()
         data = self._table(_CHECKED_ROWS)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
-        wrong = {
-            name: "gives other sums than exact arithmetic"
-            for name in _SUMS
-            if not np.allclose(_sums_by(name)(data), exact, rtol=_CLOSE)
-        }
-        yield Note(REFUSED, wrong)
+        answers = {name: _sums_by(name)(data) for name in _SUMS}
+        why = "gives other sums than exact arithmetic"
+        yield refusal(why, answers, exact, rtol=_CLOSE)
 
     def race(self, measured: Measurement) -> Race:
         """Which way is fastest, by how much, and the line that has it."""

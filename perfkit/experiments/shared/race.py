@@ -1,9 +1,14 @@
 """One verdict for all that race: what is fastest, by how much, what to type."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numpy as np
+
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.words import (
     failures,
     instead,
@@ -12,8 +17,9 @@ from perfkit.experiments.shared.words import (
     sure_of_all,
 )
 from perfkit.findings.record import Edit, Verdict
-from perfkit.measure.measurement import Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Timing
+from perfkit.measure.tick import REFUSED, Note, Yielded
 
 _BROKEN = "Trials broke off: see to what they said, then run again."
 _SHORT = "Give the run more seconds: no trial came as far as steady steps."
@@ -196,3 +202,31 @@ class Race:
             because=because,
             next=next,
         )
+
+
+# What makes or does each way of the same work, and what choosing it means.
+Ways = Mapping[str, tuple[Callable[..., Any], str]]
+
+
+def choices_of(ways: Ways) -> dict[str, Choice]:
+    """Each way as a choice, whose lines are read from what makes or does it."""
+    return {
+        name: Choice(do, functools.partial(code_of, function))
+        for name, (function, do) in ways.items()
+    }
+
+
+def raced(
+    run: Callable[[str], Iterator[Yielded]], ways: Ways, against: Mapping[str, str]
+) -> dict[str, Variant]:
+    """A variant of each way, which ``run`` is given by its name."""
+    return {
+        name: Variant(name, functools.partial(run, name), do, against[name])
+        for name, (_, do) in ways.items()
+    }
+
+
+def refusal(why: str, answers: Mapping[str, Any], right: Any, **close: Any) -> Note:
+    """Refuse each way whose answer is not as close as ``np.allclose`` is to be told."""
+    wrong = [n for n, one in answers.items() if not np.allclose(one, right, **close)]
+    return Note(REFUSED, dict.fromkeys(wrong, why))
