@@ -21,7 +21,7 @@ from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import Yielded
 
 # A loop sums the first rows again and again: the table would take it too long.
-_LOOPED, _CHECKED_ROWS, _CHUNK, _CLOSE = 100, 1100, 1000, 1e-9
+_LOOPED, _CHECKED_ROWS, _CLOSE = 100, 1100, 1e-9
 
 
 def _by_number(data: Any) -> Any:
@@ -38,12 +38,6 @@ def _by_row(data: Any) -> Any:
 
 def _at_once(data: Any) -> Any:
     sums = np.asarray(np.sum(data**2, axis=1))
-    return sums
-
-
-def _in_chunks(data: Any) -> Any:
-    chunks = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
-    sums = np.concatenate([np.sum(chunk**2, axis=1) for chunk in chunks])
     return sums
 
 
@@ -69,7 +63,6 @@ _SUMS: Ways = {
     "row loop": (_by_row, "Loop over the rows."),
     "number loop": (_by_number, "Loop over the numbers."),
     "at once": (_at_once, "Sum the whole table in one call."),
-    "in chunks": (_in_chunks, "Sum 1000 rows at a time: squares stay in the cache."),
     "einsum": (_einsum, "Multiply and add in one call of `np.einsum`."),
     "tf": (_tensorflow, "Sum with TensorFlow's operations."),
     "tf.function": (_graph, "Sum with TensorFlow's operations in a `tf.function`."),

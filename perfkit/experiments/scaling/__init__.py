@@ -25,8 +25,6 @@ from perfkit.machine.nvml import gpus_here
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
-# Two logical devices show the method; more than four show nothing more of it.
-_FEWEST_LOGICAL, _MOST_LOGICAL = 2, 4
 _CHANGES = {
     "": "The number of devices; several are joined by MirroredStrategy.",
     STRATEGY: "MirroredStrategy.",
@@ -107,8 +105,6 @@ class Scaling(Experiment):
                 names = [name_of(self._kind, count, how) for how in ("", OWN, FED)]
                 refused |= dict.fromkeys(names if reason else (), reason)
         yield Note(REFUSED, refused)
-        batches = {str(count): self._job(count).batch for count in self._counts}
-        yield Note(verdict.NOTE, {"batches": batches})
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
@@ -123,15 +119,14 @@ class Scaling(Experiment):
         """How many devices of the kind there are; as many logical ones as asked for."""
         if self._kind == GPU:
             return len(gpus_here()[0])
-        usual = min(max(benchmark.granted(), _FEWEST_LOGICAL), _MOST_LOGICAL)
-        return self.devices or usual
+        # Two logical devices show the method; more than four show nothing more of it.
+        return self.devices or min(max(benchmark.granted(), 2), 4)
 
     @property
     def _counts(self) -> tuple[int, ...]:
         """How many devices to try: 1, 2, 4, 8 and so on, and the most."""
         most = self.devices or self._available
-        doubled = (1 << power for power in range(most.bit_length()))
-        return tuple(sorted({*doubled, most}))
+        return tuple(sorted({most, *(1 << n for n in range(most.bit_length()))}))
 
     def _job(self, count: int) -> Job:
         batch = self.batch if self.scaling == "strong" else count * self.batch
@@ -145,12 +140,13 @@ class Scaling(Experiment):
             side=self.image_side if how == FED else 0,
             summed=how != OWN,
         )
+        against = name_of(self._kind, count) if how else self.baseline
         missing = f"{self._available} GPUs are all there is"
         return Variant(
             name_of(self._kind, count, how),
             training,
             _CHANGES[how],
-            against=name_of(self._kind, count) if how else self.baseline,
-            unavailable=missing if count > self._available else "",
+            against,
+            missing if count > self._available else "",
             code=work.code_of_training(**training.keywords),
         )

@@ -2,29 +2,25 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from perfkit import units
 from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind
 from perfkit.experiments.shared.words import between, failures, instead
-from perfkit.findings.reading import note_as
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison, Estimate, Timing
 
 # How a variant differs from the plain one of so many devices, which has "".
 STRATEGY, OWN, FED = "strategy", "own gradients", "fed"
-# The note of how many examples a step has, by the number of devices.
-NOTE = "scaling"
 SHARED = (
     "Logical devices share this processor: this does not show what more GPUs bring."
 )
 LARGEST_BATCH = 65_536
 # Of the ideal rate, and of the rate without a pipeline: no change is worth a try above.
 _NEARLY_ALL = 0.9
-# No machine is as fast, but a file may hold anything.
-_MAX_RATE = 1e15
-_MOST_LIKELY = ("faster", "too noisy to say", "no difference shown", "slower")
+# No machine is as fast or has as many, but a file may hold anything.
+_MAX_RATE, _MOST_DEVICES = 1e15, 1000
+_LIKELIEST = ("faster", "too noisy to say", "no difference shown", "slower")
 
 
 def name_of(kind: DeviceKind, count: int, how: str = "") -> str:
@@ -38,12 +34,11 @@ class Point:
     """What ``count`` devices reach, each with its batch at hand.
 
     The speed-up is against one device without a strategy; ``with_sum`` against the same
-    devices without the sum of gradients, if that was timed. A step takes ``step_s``.
+    devices without the sum of gradients, if that was timed.
     """
 
     count: int
     timing: Timing
-    step_s: float
     speed_up: Comparison
     with_sum: Comparison | None
 
@@ -68,31 +63,15 @@ def result(measured: Measurement) -> Result:
     """What was reached; the devices are logical ones where nothing says otherwise."""
     names = [variant.name for variant in measured.variants]
     kind = GPU if name_of(GPU, 1) in names else LOGICAL
-    points = (_point(measured, kind, *each) for each in _batches(measured))
-    one = measured.timing(name_of(kind, 1))
-    return Result(kind, one, tuple(filter(None, points)))
-
-
-def _batches(measured: Measurement) -> list[tuple[int, int]]:
-    """Numbers of devices, the fewest first, and how many examples their step has."""
-    note = note_as(dict[str, Any], measured.notes.get(NOTE)) or {}
-    noted = note_as(dict[str, int], note.get("batches")) or {}
-    counts = {int(k): v for k, v in noted.items() if k.isdecimal() and len(k) < 4}
-    return sorted((n, batch) for n, batch in counts.items() if 0 < batch < _MAX_RATE)
-
-
-def _point(
-    measured: Measurement, kind: DeviceKind, count: int, batch: int
-) -> Point | None:
-    base, name = name_of(kind, 1), name_of(kind, count)
-    one, timing = measured.timing(base), measured.timing(name)
-    speed_up = measured.compare(name, base)
-    if count < 2 or not one or not timing or not speed_up:
-        return None
-    if max(one.rate, timing.rate) >= _MAX_RATE:
-        return None
-    with_sum = measured.compare(name, name_of(kind, count, OWN))
-    return Point(count, timing, batch / timing.rate, speed_up, with_sum)
+    timed = {t.variant: t for t in measured.timings if t.rate < _MAX_RATE}
+    base, several = name_of(kind, 1), list[Point]()
+    counts = range(2, _MOST_DEVICES) if base in timed else ()
+    for count in counts:
+        name = name_of(kind, count)
+        if name in timed and (speed_up := measured.compare(name, base)):
+            with_sum = measured.compare(name, name_of(kind, count, OWN))
+            several.append(Point(count, timed[name], speed_up, with_sum))
+    return Result(kind, timed.get(base), tuple(several))
 
 
 def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
@@ -109,7 +88,10 @@ def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
             because=because,
             next="Look at how the trials ended, or give the run more seconds.",
         )
-    best = _best(measured, reached)
+    points = {point.timing.variant: point for point in reached.several}
+    fastest = [points[timing.variant] for timing in measured.fastest(tuple(points))]
+    # The fewest devices that are as fast as any; of those that are not one.
+    best = min(fastest, key=lambda p: (_LIKELIEST.index(p.speed_up.verdict), p.count))
     compared, rates = best.speed_up, instead(best.timing, reached.one)
     wins = kind == GPU and compared.verdict == "faster"
     if wins and scaling == "weak":
@@ -124,18 +106,9 @@ def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
         interval=compared.ends,
         edits=(_strategy_over(best.count),) if wins else (),
         warnings=warnings,
-        because=(*facts(kind, reached.several), *because),
+        because=(*_facts(kind, reached.several, scaling, batch), *because),
         next=_next_step(measured, kind, best, batch),
         winner=best.timing.variant if wins else "",
-    )
-
-
-def _best(measured: Measurement, reached: Result) -> Point:
-    """The fewest devices that are as fast as any; of those that are not one."""
-    several = {point.timing.variant: point for point in reached.several}
-    fastest = [several[one.variant] for one in measured.fastest(tuple(several))]
-    return min(
-        fastest, key=lambda p: (_MOST_LIKELY.index(p.speed_up.verdict), p.count)
     )
 
 
@@ -176,8 +149,9 @@ def _next_step(measured: Measurement, kind: DeviceKind, best: Point, batch: int)
     )
 
 
-def facts(kind: DeviceKind, several: tuple[Point, ...]) -> Iterator[str]:
-    """How near the ideal rate they come, and what summing gradients takes."""
+def _facts(
+    kind: DeviceKind, several: tuple[Point, ...], scaling: str, batch: int
+) -> Iterator[str]:
     shares = [
         f"{name_of(kind, point.count)} {between(point.efficiency, units.percent)}"
         for point in several
@@ -195,5 +169,6 @@ def facts(kind: DeviceKind, several: tuple[Point, ...]) -> Iterator[str]:
         # A step with the sum, less one without, as a share of the former.
         share = units.between(1 - own.ratio, 1 - own.high, 1 - own.low, units.percent)
         takes = f"takes {share} of" if own.high < 1 else "is not shown to take any of"
-        step = units.seconds(most.step_s)
+        examples = batch if scaling == "strong" else most.count * batch
+        step = units.seconds(most.timing.seconds(examples).value)
         yield f"Summing the gradients of {devices} {takes} a step of {step}."

@@ -5,6 +5,7 @@ to fail in its first sum. So each training and each check has a process of its o
 """
 
 import functools
+import itertools
 import math
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -39,9 +40,7 @@ class Job(loops.Job):
 
 
 def claim_devices(job: Job) -> tuple[str, ...]:
-    """Make a fresh process use the devices of a job and nothing else.
-
-    Gives their names as TensorFlow has them, such as ``("GPU:0", "GPU:1")``.
+    """Make a fresh process use a job's devices alone, named as ``("GPU:0", "GPU:1")``.
 
     Raises:
         RunError: TensorFlow can use fewer GPUs.
@@ -54,12 +53,13 @@ def claim_devices(job: Job) -> tuple[str, ...]:
                 "doctor` says why, and `on=logical` shows the method without them."
             )
         tf.config.set_visible_devices(gpus[: job.count], "GPU")
-        return tuple(f"GPU:{number}" for number in range(job.count))
-    without_gpus()
-    processor, *_ = tf.config.list_physical_devices("CPU")
-    parts = [tf.config.LogicalDeviceConfiguration() for _ in range(job.count)]
-    tf.config.set_logical_device_configuration(processor, parts)
-    return tuple(f"CPU:{number}" for number in range(job.count))
+    else:
+        without_gpus()
+        processor, *_ = tf.config.list_physical_devices("CPU")
+        parts = [tf.config.LogicalDeviceConfiguration() for _ in range(job.count)]
+        tf.config.set_logical_device_configuration(processor, parts)
+    device = "GPU" if job.kind == GPU else "CPU"
+    return tuple(f"{device}:{number}" for number in range(job.count))
 
 
 def train(
@@ -84,22 +84,16 @@ def train(
         batch = batch_at_hand(job, strategy)
         call = functools.partial(loops.compiled(step, autograph=False), *batch)
     yield READY
-
-    def steps() -> Iterator[int]:
-        while True:
-            call()
-            yield job.batch
-
-    yield from every(steps(), sync=loops.wait)
+    # A call gives back nothing; its examples are done once the device is waited for.
+    steps = (call() or job.batch for _ in itertools.count())
+    yield from every(steps, sync=loops.wait)
 
 
 def code_of_training(*, with_strategy: bool, side: int, summed: bool) -> str:
     """The lines of a training, as a reader types them; see ``train``."""
-    step: list[Callable[..., Any]] = [plain]
-    if with_strategy:
-        on_each = functools.partial(on_each_device, summed=summed)
-        step = [mirrored, on_each, shared_out]
+    on_each = functools.partial(on_each_device, summed=summed)
     graph = functools.partial(loops.compiled, autograph=False)
+    step = (mirrored, on_each, shared_out) if with_strategy else (plain,)
     return code_of(*([fed] if side else []), *step, graph)
 
 
@@ -128,7 +122,7 @@ def on_each_device(job: Job, network: Any, *, summed: bool) -> Step:
         context = tf.distribute.get_replica_context()
         if summed:
             slopes = context.all_reduce(tf.distribute.ReduceOp.SUM, slopes)
-        context.merge_call(_descend_on_each, args=(variables(network), slopes))
+        context.merge_call(_descend_on_all, args=(variables(network), slopes))
 
     return on_each
 
@@ -157,7 +151,7 @@ def variables(network: Any) -> list[Any]:
     return [weight.value for weight in network.trainable_variables]
 
 
-def _descend_on_each(strategy: Any, weights: list[Any], slopes: list[Any]) -> None:
+def _descend_on_all(strategy: Any, weights: list[Any], slopes: list[Any]) -> None:
     for weight, slope in zip(weights, slopes, strict=True):
         strategy.extended.update(weight, _descend, args=(slope,), group=False)
 
@@ -187,8 +181,14 @@ def decoded(job: Job, side: int) -> Any:
         numbers = tf.cast(pixels[: math.prod(shape)], tf.float32) / 255.0
         return tf.reshape(numbers, shape), label
 
+    # Smooth noise is about as expensive to decode as photographs.
+    draw = np.random.default_rng(0)
+    rough = draw.integers(256, size=(_PICTURES, side // 8, side // 8, 3))
+    with tf.device("CPU:0"):
+        smooth = tf.cast(tf.image.resize(rough, (side, side)), tf.uint8)
+        jpegs = [tf.io.encode_jpeg(each, quality=90).numpy() for each in smooth]
     graph = tf.autograph.experimental.do_not_convert(example)
-    return fed(_draw_jpegs(side), job.examples(_PICTURES)[1], graph, job.batch)
+    return fed(jpegs, job.examples(_PICTURES)[1], graph, job.batch)
 
 
 def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
@@ -197,15 +197,6 @@ def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
     batches = batches.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
     batches = batches.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
     return batches
-
-
-def _draw_jpegs(side: int) -> list[bytes]:
-    """JPEGs of smooth noise, about as expensive to decode as photographs."""
-    draw = np.random.default_rng(0)
-    rough = draw.integers(256, size=(_PICTURES, side // 8, side // 8, 3))
-    with tf.device("CPU:0"):
-        smooth = tf.cast(tf.image.resize(rough, (side, side)), tf.uint8)
-        return [tf.io.encode_jpeg(each, quality=90).numpy() for each in smooth]
 
 
 # Two ways to add the same numbers were seen to differ by a ten-thousandth of the step
@@ -224,20 +215,20 @@ def why_not_equal(job: Job) -> str:
     Raises:
         RunError: TensorFlow can use fewer GPUs.
     """
-    try:
-        with multiprocessing.get_context().Pool(1) as pool:
+    with multiprocessing.get_context().Pool(1) as pool:
+        try:
             share = pool.apply_async(deviation, (job,)).get(LONGEST_S)
-    except multiprocessing.TimeoutError:
-        return (
-            f"gave no answer within {units.seconds(LONGEST_S)}: GPUs that do not reach "
-            "each other may work with NCCL_P2P_DISABLE=1, and new ones may need a "
-            "second run, because TensorFlow compiles for them first"
-        )
-    except RunError:
-        raise
-    except Exception:
-        # Devices that cannot make a step at all say why in their trials.
-        return ""
+        except multiprocessing.TimeoutError:
+            return (
+                f"gave no answer within {units.seconds(LONGEST_S)}: GPUs that do not "
+                "reach each other may work with NCCL_P2P_DISABLE=1, and new ones may "
+                "need a second run, because TensorFlow compiles for them first"
+            )
+        except RunError:
+            raise
+        except Exception:
+            # Devices that cannot make a step at all say why in their trials.
+            return ""
     if share <= TOLERANCE:
         return ""
     return (
@@ -249,9 +240,9 @@ def why_not_equal(job: Job) -> str:
 
 
 def deviation(job: Job, *, summed: bool = True) -> float:
-    """Step on several devices, and on one with the whole batch.
+    """How far a step on several devices ends from that of one with the whole batch.
 
-    Gives how far the worst device ends from the one, as a share of the way of that.
+    It is the worst device's way off, as a share of the way of the one.
     """
     strategy = mirrored(claim_devices(job))
     with strategy.scope():
