@@ -16,14 +16,8 @@ from typing import Annotated
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.contention import loads, signs
-from perfkit.experiments.contention.loads import CPU, DISK, GPU, LOADS, MEMORY, Job
-from perfkit.experiments.contention.signs import (
-    DECODING,
-    MYSTERY,
-    PIPELINES,
-    QUIET,
-    SLEEPING,
-)
+from perfkit.experiments.contention.loads import DISK, GPU, LOADS, PIPELINES, Job
+from perfkit.experiments.contention.signs import MYSTERY, QUIET
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared.words import (
@@ -43,47 +37,14 @@ from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.statistics import Comparison
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
-_SLOW = {SLEEPING: loads.SLEEPS, DECODING: loads.DECODES}
 _NO_GPU = "needs a GPU that TensorFlow can use, and there is none here"
 _NO_DISK = "is not run, because this system does not forget files: it would read memory"
-
-# Each at the beginning of a sentence, and what to do where a training shows its signs.
-_SLOW_DOWNS = {
-    CPU: (
-        "Programs that take the cores slow",
-        "see in `top` who takes the cores, and end it. `nice -n 19 COMMAND` may help, "
-        "too, and was not measured.",
-    ),
-    MEMORY: (
-        "Programs that copy memory slow",
-        "see in `top` who computes, and run it afterwards. `nice` frees cores, but not "
-        "the way to memory that they share.",
-    ),
-    DISK: (
-        "Programs that read the disk slow",
-        "see in `iotop` who reads, and run it afterwards. If your training reads from "
-        "that disk, `dataset.cache()` may help too and was not measured.",
-    ),
-    GPU: (
-        "Programs on the GPU slow",
-        "see in `nvidia-smi` who uses the GPU, and end it or take another one with "
-        "`CUDA_VISIBLE_DEVICES`.",
-    ),
-    SLEEPING: (
-        "A pipeline that waits slows",
-        "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone, so it "
-        "waits for a disk, a network or a lock.",
-    ),
-    DECODING: (
-        "A pipeline that decodes on all cores slows",
-        "ask `perfkit run data-pipeline`: the pipeline computes, as decoding does.",
-    ),
-}
 _WHO = {
-    SLEEPING: "neither the training nor others use more cores than before",
-    DECODING: "the training itself uses the cores",
+    loads.SLEEPING: "neither the training nor others use more cores than before",
+    loads.DECODING: "the training itself uses the cores",
 }
 _OF_LOADS = (signs.READ, signs.BUSY, signs.OTHERS)
+_OF_PIPELINES = (signs.WAITING, signs.CPU_TIME)
 # Other programs that take this many cores are no quiet.
 _BUSY_CORES = 0.3
 _OPEN = (
@@ -98,7 +59,7 @@ class Contention(Experiment):
 
     variants: Annotated[
         str,
-        Choice(("all", *LOADS, *PIPELINES), many=True, help="What slows the training"),
+        Choice(("all", *LOADS), many=True, help="What slows the training"),
     ] = "all"
     fed: Annotated[
         str, Choice(("memory", "disk"), help="Where the training gets its batches")
@@ -123,10 +84,10 @@ class Contention(Experiment):
         """
         variants = [self._variant(QUIET, "The training alone.")]
         if self.mystery:
-            says = "Something slows it."
-            variants.append(Variant(MYSTERY, self._sealed, says, QUIET))
+            does = "Something slows it."
+            variants.append(Variant(MYSTERY, self._sealed, does, QUIET))
         else:
-            variants += [self._variant(name, _changes(name)) for name in self._asked]
+            variants += [self._variant(name, LOADS[name].what) for name in self._slow]
         return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -134,14 +95,14 @@ class Contention(Experiment):
         import tensorflow as tf
 
         # Whatever a mystery is: not to say it would tell.
-        if self.mystery or {*LOADS} & {*self._asked}:
+        if self.mystery or any(LOADS[name].work for name in self._slow):
             yield Note(MEANT, True)
         refused = {}
-        if GPU in self._asked and not tf.config.list_physical_devices("GPU"):
+        if GPU in self._slow and not tf.config.list_physical_devices("GPU"):
             refused[GPU] = _NO_GPU
         if self.fed == "disk":
             yield from loads.make()
-        if DISK in self._asked:
+        if DISK in self._slow:
             files = yield from benchmark.make("")
             if not benchmark.forgets(files):
                 # Whatever a mystery is: to refuse the disk alone would tell.
@@ -168,16 +129,15 @@ class Contention(Experiment):
         )
 
     @property
-    def _asked(self) -> tuple[str, ...]:
-        """The slow-downs of this run, or those that the mystery may be."""
+    def _slow(self) -> tuple[str, ...]:
+        """The loads of this run, or those that the mystery may be."""
         if self.mystery:
             return signs.candidates(self.fed)
         words = self.variants.split(",")
-        every = (*LOADS, *PIPELINES)
-        return tuple(name for name in every if name in words or "all" in words)
+        return tuple(name for name in LOADS if name in words or "all" in words)
 
     def _variant(self, name: str, changes: str) -> Variant:
-        code = loads.code_of_training(name, self.fed, _SLOW.get(name, ""))
+        code = loads.code_of_training(LOADS.get(name), self.fed)
         work = functools.partial(self._train, name)
         return Variant(name, work, changes, QUIET, code=code)
 
@@ -185,29 +145,21 @@ class Contention(Experiment):
         return self._train(signs.sealed(self.mystery, self.fed))
 
     def _train(self, name: str) -> Iterator[Yielded]:
-        load, slow = LOADS.get(name), _SLOW.get(name, "")
-        return loads.train(Job(self.batch, self.fed, load, self.processes, slow))
-
-
-def _changes(name: str) -> str:
-    if name in LOADS:
-        return LOADS[name].what
-    how = "sleeps for twice a step" if name == SLEEPING else "decodes on every core"
-    return f"The pipeline {how} to make a batch; no other program works."
+        return loads.train(Job(self.batch, self.fed, LOADS.get(name), self.processes))
 
 
 def _of_worst(
     measured: Measurement, worst: Comparison, compared: list[Comparison]
 ) -> Verdict:
     ties = tied_with(worst, compared, measured)
-    who, remedy = _SLOW_DOWNS[worst.variant]
+    load = LOADS[worst.variant]
     return Verdict(
-        headline=f"{who} this training{'' if ties else ' most'}.",
+        headline=f"{load.slows} this training{'' if ties else ' most'}.",
         much=_longer(measured, worst, f"With {quoted(worst.variant)}"),
         sure=worst.sure,
         interval=longer(worst)[1],
         warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
-        next=f"Where yours shows the same signs, {remedy}",
+        next=f"Where yours shows the same signs, {load.remedy}",
     )
 
 
@@ -263,20 +215,16 @@ def _not_quiet(measured: Measurement) -> Iterator[str]:
         )
 
 
-def _moved(measured: Measurement, variant: str) -> list[signs.Change]:
-    """The signs of a variant, the one that points to something first."""
-    shown = signs.moved(signs.changes(measured, variant))
-    # Others' cores may grow beside a training that waits, and waiting beside others.
-    first = (signs.WAITING, signs.CPU_TIME) if variant in PIPELINES else _OF_LOADS
-    order = dict.fromkeys(sign for sign in (*first, *signs.SIGNS) if sign in shown)
-    return [shown[sign] for sign in order]
-
-
 def _each(measured: Measurement, compared: list[Comparison], fed: str) -> Iterator[str]:
     """What each shows, the one that costs most first; how a pipeline is told apart."""
     for name in [one.variant for one in compared]:
-        said = "; ".join(map(str, _moved(measured, name)))
-        yield f"{quoted(name)}: {said or 'no counter moved with it in every round'}."
+        shown = signs.moved(signs.changes(measured, name))
+        # What points to something comes first: others' cores may grow beside a training
+        # that waits, and waiting beside others.
+        first = _OF_PIPELINES if name in PIPELINES else _OF_LOADS
+        order = dict.fromkeys((*first, *shown))
+        changes = "; ".join(str(shown[sign]) for sign in order if sign in shown)
+        yield f"{quoted(name)}: {changes or 'no counter moved with it in every round'}."
     slower = {one.variant for one in compared if one.verdict == "slower"}
     for name, who in _WHO.items():
         if name in slower and signs.suspects(measured, name, fed) == (name,):

@@ -13,10 +13,10 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
 
-Read = dict[str, dict[Sign, dict[int, float]]]
+# Of each variant, each sign's numbers by round.
+Readings = dict[str, dict[Sign, dict[int, float]]]
 
-_ROW, _ABOVE, _BELOW = 22, 26, 12
-_ABREAST = 3
+_ROW, _ABOVE, _BELOW, _ABREAST = 22, 26, 12, 3
 # Beside a bar its number needs so many pixels.
 _NUMBER = 78
 
@@ -24,70 +24,65 @@ _NUMBER = 78
 def signs(finding: Finding) -> Figure:
     """Draw each sign's mean over the rounds, a bar per variant and a dot per round."""
     title = f"{plain(finding.experiment, 40)}: what the counters and the steps show"
-    read = _read(finding)
-    if not read:
+    readings = _read(finding)
+    if not readings:
         return canvas.message(title, "No variant was sampled for long enough.")
-    shown = [sign for sign in SIGNS if any(sign in found for found in read.values())]
+    shown = [sign for sign in SIGNS if any(sign in of for of in readings.values())]
     lines = canvas.caption_lines(["bar: mean over the rounds", "dot: one round"])
-    inner = len(read) * _ROW
-    stripes = math.ceil(len(shown) / _ABREAST)
+    inner = len(readings) * _ROW
     stripe = _ABOVE + inner + _BELOW
-    height = canvas.TOP + stripes * stripe + 16 * len(lines) + 8
+    height = (
+        canvas.TOP + math.ceil(len(shown) / _ABREAST) * stripe + 16 * len(lines) + 8
+    )
 
     def draw(drawing: Drawing) -> None:
-        names = [rows.name(variant) for variant in read]
+        names = [rows.name(variant) for variant in readings]
         left = 12 + canvas.text_width(names) + 12
         wide = (WIDTH - left) / _ABREAST
         for number, sign in enumerate(shown):
             down, across = divmod(number, _ABREAST)
-            top = canvas.TOP + down * stripe + _ABOVE
-            axes = canvas.place(
-                drawing, left + across * wide, top, wide - _NUMBER, inner
-            )
-            _draw(axes, sign, read)
+            top, begin = canvas.TOP + down * stripe + _ABOVE, left + across * wide
+            axes = canvas.place(drawing, begin, top, wide - _NUMBER, inner)
+            _draw(axes, sign, readings)
             labels = names if across == 0 else [""] * len(names)
             axes.set_yticks(range(len(names)), labels)
 
-    said = "; ".join(_in_words(variant, found) for variant, found in read.items())
-    return canvas.drawn(title, lines, height, f"{title}. {said}.", draw)
+    words = [
+        f"{plain(variant, 60)}: "
+        + ", ".join(f"{s.name} {s.write(_mean(rounds))}" for s, rounds in of.items())
+        for variant, of in readings.items()
+    ]
+    return canvas.drawn(title, lines, height, f"{title}. {'; '.join(words)}.", draw)
 
 
-def _read(finding: Finding) -> Read:
+def _read(finding: Finding) -> Readings:
     """What was read of each variant, the quiet training first."""
     names = [standing.variant for standing in standings(finding)]
     names.sort(key=lambda name: name != QUIET)
-    found = {name: values(finding, name) for name in dict.fromkeys(names)}
-    return {name: known for name, known in found.items() if known}
+    readings = {name: values(finding, name) for name in names}
+    return {name: known for name, known in readings.items() if known}
 
 
-def _draw(axes: Axes, sign: Sign, read: Read) -> None:
-    found = [known.get(sign, {}) for known in read.values()]
-    most = max(value for known in found for value in known.values())
-    axes.set_ylim(len(read) - 0.5, -0.5)
+def _mean(rounds: dict[int, float]) -> float:
+    return statistics.fmean(rounds.values())
+
+
+def _draw(axes: Axes, sign: Sign, readings: Readings) -> None:
+    most = max(max(of[sign].values()) for of in readings.values() if sign in of)
+    axes.set_ylim(len(readings) - 0.5, -0.5)
     axes.set_xlim(0, most * 1.02 or 1.0)
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     axes.axvline(0, color=INK, lw=0.8)
-    for row, (variant, known) in enumerate(zip(read, found, strict=True)):
-        if not known:
+    for row, (variant, of) in enumerate(readings.items()):
+        if sign not in of:
             canvas.note(axes, "not told", (0, row), (4, 0), in_row=True)
             continue
-        mean = statistics.fmean(known.values())
+        mean, dots = _mean(of[sign]), list(of[sign].values())
         axes.barh(row, mean, 0.62, color=GREY if variant == QUIET else BLUE, alpha=0.75)
-        axes.plot(
-            list(known.values()), [row] * len(known), ".", color=INK, ms=3.5, alpha=0.7
-        )
-        words = sign.write(mean)
-        canvas.note(axes, words, (1, row), (6, 0), in_row=True)
+        axes.plot(dots, [row] * len(dots), ".", color=INK, ms=3.5, alpha=0.7)
+        canvas.note(axes, sign.write(mean), (1, row), (6, 0), in_row=True)
     canvas.note(axes, sign.name, (0, 1), (0, 10), fontsize=SMALL, fontweight="bold")
-
-
-def _in_words(variant: str, found: dict[Sign, dict[int, float]]) -> str:
-    said = [
-        f"{sign.name} {sign.write(statistics.fmean(known.values()))}"
-        for sign, known in found.items()
-    ]
-    return f"{plain(variant, 60)}: {', '.join(said)}"
 
 
 KINDS: dict[str, Kind[Finding]] = {

@@ -38,24 +38,79 @@ _ENDED = "what was to disturb this training ended before it did, so nothing is s
 
 
 CPU, MEMORY, DISK, GPU = "cpu burners", "memory bandwidth", "disk reader", "gpu product"
+PIPELINES = SLEEPING, DECODING = "sleeping pipeline", "decoding pipeline"
 
 
 @dataclass(frozen=True)
 class Load:
-    """One kind of load: which work of ``programs`` it does, and that in a line."""
+    """What slows a training: other processes, or a pipeline of its own.
+
+    Attributes:
+        name: As variants and charts have it.
+        work: Which work of ``programs`` others do; "" for a slow pipeline.
+        what: What it does, in a line.
+        slows: What a verdict says of it, at the beginning of a sentence.
+        remedy: What to do where a training shows its signs.
+    """
 
     name: str
     work: str
     what: str
+    slows: str = ""
+    remedy: str = ""
 
 
+_PIPELINE = "The pipeline {} to make a batch; no other program works."
 LOADS = {
     load.name: load
     for load in (
-        Load(CPU, "cpu", "Other processes compute, each on a core."),
-        Load(MEMORY, "memory", "Other processes copy arrays that no cache holds."),
-        Load(DISK, "disk", "Another process reads a file from the disk."),
-        Load(GPU, "gpu", "Another process multiplies matrices on the GPU."),
+        Load(
+            CPU,
+            "cpu",
+            "Other processes compute, each on a core.",
+            "Programs that take the cores slow",
+            "see in `top` who takes the cores, and end it. `nice -n 19 COMMAND` may "
+            "help, too, and was not measured.",
+        ),
+        Load(
+            MEMORY,
+            "memory",
+            "Other processes copy arrays that no cache holds.",
+            "Programs that copy memory slow",
+            "see in `top` who computes, and run it afterwards. `nice` frees cores, but "
+            "not the way to memory that they share.",
+        ),
+        Load(
+            DISK,
+            "disk",
+            "Another process reads a file from the disk.",
+            "Programs that read the disk slow",
+            "see in `iotop` who reads, and run it afterwards. If your training reads "
+            "from that disk, `dataset.cache()` may help too and was not measured.",
+        ),
+        Load(
+            GPU,
+            "gpu",
+            "Another process multiplies matrices on the GPU.",
+            "Programs on the GPU slow",
+            "see in `nvidia-smi` who uses the GPU, and end it or take another one with "
+            "`CUDA_VISIBLE_DEVICES`.",
+        ),
+        Load(
+            SLEEPING,
+            "",
+            _PIPELINE.format("sleeps for twice a step"),
+            "A pipeline that waits slows",
+            "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone, so "
+            "it waits for a disk, a network or a lock.",
+        ),
+        Load(
+            DECODING,
+            "",
+            _PIPELINE.format("decodes on every core"),
+            "A pipeline that decodes on all cores slows",
+            "ask `perfkit run data-pipeline`: the pipeline computes, as decoding does.",
+        ),
     )
 }
 
@@ -115,7 +170,6 @@ def _needs(load: Load, count: int) -> str:
 MODEL = "small-cnn"
 # A slow pipeline needs so many times what a step takes to make the next batch.
 SLOWER = 2.0
-SLEEPS, DECODES = "sleeps", "decodes"
 FORGETTING = "making the system forget the file"
 _BATCHES = 8
 # Pictures of this side lie on the disk; every seventh pixel is trained on.
@@ -134,16 +188,14 @@ class Job:
     Attributes:
         batch: Examples in a batch.
         fed: Where its batches come from: ``"memory"`` or ``"disk"``.
-        load: What works beside it; None for nothing.
+        load: What slows it; None for nothing.
         processes: Of a load that runs in several; 0 for one per core.
-        slow: Why its pipeline is slow: ``SLEEPS``, or ``DECODES`` on every core; or "".
     """
 
     batch: int
     fed: str
     load: Load | None = None
     processes: int = 0
-    slow: str = ""
 
 
 @dataclass(frozen=True)
@@ -173,12 +225,12 @@ def train(job: Job) -> Iterator[Yielded]:
     Raises:
         RunError: The load ended before the training did.
     """
-    nothing = contextlib.nullcontext(list[subprocess.Popen[bytes]]())
-    with at_work(job.load, job.processes) if job.load else nothing as beside:
+    load, nothing = job.load, contextlib.nullcontext(list[subprocess.Popen[bytes]]())
+    with at_work(load, job.processes) if load and load.work else nothing as beside:
         pace, batches = Pace(), _fed(job)
-        if job.slow == SLEEPS:
+        if load and load.name == SLEEPING:
             batches = batches.map(_delayed(pace))
-        elif job.slow == DECODES:
+        elif load and load.name == DECODING:
             at_once = benchmark.granted()
             stage = _decoding(pace, at_once, jpeg(0, 0))
             batches = batches.map(stage, num_parallel_calls=at_once)
@@ -243,13 +295,13 @@ def ahead(batches: Any) -> Any:
     return batches
 
 
-def code_of_training(name: str, fed: str, slow: str) -> str:
-    """The lines of a training, or of the load of that name, as a reader types them."""
-    if name in LOADS:
-        return code_of(programs.WORK[LOADS[name].work])
-    made = from_disk if fed == "disk" else from_memory
-    stages: dict[str, Callable[..., Any]] = {SLEEPS: _delayed, DECODES: _decoding}
-    return code_of(*([stages[slow]] if slow else []), made, ahead)
+def code_of_training(load: Load | None, fed: str) -> str:
+    """The lines of a training, or of what works beside it, as a reader types them."""
+    if load and load.work:
+        return code_of(programs.WORK[load.work])
+    stages: dict[str, Callable[..., Any]] = {SLEEPING: _delayed, DECODING: _decoding}
+    slow = [stages[load.name]] if load else []
+    return code_of(*slow, from_disk if fed == "disk" else from_memory, ahead)
 
 
 def _decoded(record: Any) -> tuple[Any, Any]:

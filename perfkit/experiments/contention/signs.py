@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfkit import units
-from perfkit.experiments.contention.loads import CPU, DISK, GPU, MEMORY
+from perfkit.experiments.contention.loads import (
+    CPU,
+    DECODING,
+    DISK,
+    GPU,
+    MEMORY,
+    PIPELINES,
+    SLEEPING,
+)
 from perfkit.findings.record import Finding
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.trial import Trial
@@ -17,8 +25,6 @@ from perfkit.measure.trial import Trial
 Run = Measurement | Finding
 
 QUIET, MYSTERY = "quiet", "mystery"
-SLEEPING, DECODING = "sleeping pipeline", "decoding pipeline"
-PIPELINES = (SLEEPING, DECODING)
 
 
 def candidates(fed: str) -> tuple[str, ...]:
