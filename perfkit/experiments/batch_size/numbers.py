@@ -163,14 +163,6 @@ class Curve:
     seconds: tuple[float, ...]
     losses: tuple[float, ...]
 
-    def loss(
-        self, *, samples: float = math.inf, seconds: float = math.inf
-    ) -> float | None:
-        """The last loss by then; None if no step was done yet."""
-        looks = zip(self.samples[1:], self.seconds[1:], self.losses[1:], strict=True)
-        known = [loss for n, s, loss in looks if n <= samples and s <= seconds]
-        return known[-1] if known else None
-
 
 def forecast(notes: Mapping[str, Any]) -> Forecast | None:
     """What was forecast from shapes."""

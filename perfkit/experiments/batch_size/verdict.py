@@ -8,7 +8,7 @@ from dataclasses import replace
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size.numbers import Found, Knee
-from perfkit.experiments.shared.words import between, failures, rates_behind
+from perfkit.experiments.shared.words import failures, rates_behind
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
 
@@ -39,8 +39,6 @@ def why(message: str) -> str:
     return next(known, f"it {message.rstrip('.')}")
 
 
-# Memory that differs less than this says nothing about a forecast.
-_SHOWS_BYTES = 20e6
 _LEARNS = "A larger batch learns otherwise: compare the validation loss."
 
 # The largest batch that can be asked for.
@@ -62,13 +60,7 @@ def judge(measured: Measurement, memory: int, model: str) -> Verdict:
     if measured.notes.get("gpus"):
         room = "the GPU's memory"
     said = _answer(measured, knee, model) if knee else _NOTHING
-    because = (
-        *_step(measured),
-        *_too_large(measured, found, room),
-        *_memory(measured),
-        *_learning(measured),
-        *failures(measured),
-    )
+    because = (*_too_large(measured, found, room), *failures(measured))
     warnings = (*_largest(found, room), *said.warnings)
     return replace(said, warnings=warnings, because=because)
 
@@ -160,32 +152,6 @@ def _largest(found: Found | None, room: str) -> Iterator[str]:
         yield f"Batches of {found.fits:,} fit into {room}, and {found.fails:,} do not."
 
 
-def _step(measured: Measurement) -> Iterator[str]:
-    """What a step costs before its first example, and what each example costs."""
-    steps = numbers.step_times(measured.timings)
-    line = numbers.line(steps, measured.noise_floor)
-    if line is None:
-        return
-    facts, (cost, overhead) = list[str](), (line.cost, line.overhead)
-    has_cost = units.is_known(cost.low, cost.high)
-    if line.shows_overhead and units.is_known(overhead.low, overhead.high):
-        before = between(overhead, units.seconds)
-        facts.append(f"each step costs {before} before its first example")
-    elif has_cost and not line.shows_overhead:
-        facts.append("no overhead of a step is shown")
-    if has_cost:
-        half = ""
-        if not line.bends and line.shows_overhead and cost.low > 0:
-            size = units.significant(overhead.value / cost.value, 2)
-            half = f"; with {size} examples half of a step is overhead"
-        facts.append(f"each example takes {between(cost, units.seconds)}{half}")
-    if facts:
-        yield f"Fitted over {len(steps)} sizes, {', and '.join(facts)}."
-    if line.bends:
-        off = ", ".join(f"{n:,} takes {units.ratio(times)}" for n, times in line.bends)
-        yield f"The line does not hold: of what it says a step of {off}."
-
-
 def _too_large(measured: Measurement, found: Found | None, room: str) -> Iterator[str]:
     """What the smallest batch that does not fit was short of."""
     if found is None or found.fails is None:
@@ -204,64 +170,4 @@ def _too_large(measured: Measurement, found: Found | None, room: str) -> Iterato
         f"Within {room} a batch of {found.fails:,} is too large: "
         f"{why(found.how)}{alone}.{asked if held else ''} {tried}; the step of the "
         f"search is {numbers.step(found.fits):,}."
-    )
-
-
-def _memory(measured: Measurement) -> Iterator[str]:
-    """What a step holds: on a GPU as measured, else beside what shapes forecast."""
-    peaks = numbers.memory(measured.trials, "gpu_peak")
-    if peaks:
-        size = max(peaks)
-        used = [u for u in measured.samples.get("gpu0_memory", ()) if u is not None]
-        reserved = ""
-        if used and max(used) > peaks[size]:
-            reserved = (
-                f", while up to {units.size(max(used))} were taken by all programs, "
-                "TensorFlow's reserve among it"
-            )
-        yield (
-            f"On the GPU a step of {size:,} takes {units.size(peaks[size])} at its "
-            f"peak{reserved}."
-        )
-    expected, held = numbers.forecast(measured.notes), numbers.memory(measured.trials)
-    if expected is None or not held or measured.notes.get("gpus"):
-        return
-    small, large = min(held), max(held)
-    each = ""
-    if held[large] - held[small] > _SHOWS_BYTES:
-        took = (held[large] - held[small]) / (large - small)
-        each = (
-            f" Measured, an example takes {units.size(took)}, "
-            f"{units.ratio(took / expected.activations)} what its activations would."
-        )
-    yield (
-        f"From shapes a step of {large:,} holds {units.size(expected.of(large))}, "
-        f"{units.size(expected.activations)} of it for each example; measured at its "
-        f"peak it is {units.size(held[large])} above the start, and "
-        f"{units.size(held[small])} with {small:,}.{each}"
-    )
-
-
-def _learning(measured: Measurement) -> Iterator[str]:
-    curves = numbers.curves(measured.trials)
-    if len(curves) < 2:
-        return
-    samples = min(curve.samples[-1] for curve in curves)
-    # All of them looked there, as far as sizes are multiples of each other.
-    largest = max(curve.batch for curve in curves)
-    samples -= samples % largest if samples > largest else 0
-    seconds = min(curve.seconds[-1] for curve in curves)
-    by_samples = _losses({curve.batch: curve.loss(samples=samples) for curve in curves})
-    by_seconds = _losses({curve.batch: curve.loss(seconds=seconds) for curve in curves})
-    yield (
-        f"After about {samples:,} examples the loss was {by_samples}; after "
-        f"{units.seconds(seconds)} of training {by_seconds}: in one run each, at one "
-        "learning rate."
-    )
-
-
-def _losses(by_batch: dict[int, float | None]) -> str:
-    return ", ".join(
-        f"{units.UNKNOWN if loss is None else units.significant(loss)} with {size:,}"
-        for size, loss in by_batch.items()
     )

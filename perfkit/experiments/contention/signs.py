@@ -89,12 +89,6 @@ def _gpu(seen: "Seen") -> float | None:
     return max((share for share in busy if share is not None), default=None)
 
 
-def _tail(seen: "Seen") -> float:
-    """The longest steps, as a multiple of the usual one."""
-    ordered = sorted(seen.steps)
-    return ordered[int(0.95 * (len(ordered) - 1))] / statistics.median(ordered)
-
-
 def _cores(value: float) -> str:
     return f"{value:.2f} core{'s' if round(value, 2) != 1 else ''}"
 
@@ -112,14 +106,6 @@ WAITING = Sign(
     lambda seen: seen.waited / sum(seen.steps),
     units.percent,
     0.15,
-)
-REST = Sign(
-    "rest of a step",
-    "a step took {} besides waiting",
-    lambda seen: seen.step - seen.waited / len(seen.steps),
-    units.seconds,
-    0.3,
-    share=True,
 )
 OTHERS = Sign(
     "other programs",
@@ -141,9 +127,7 @@ HELD = Sign("memory of others", _HOLDS, _held_by_others, units.size, 300e6)
 _READS = "other programs read {} from the disk"
 READ = Sign("others read", _READS, _read_by_others, _per_second, 20e6)
 BUSY = Sign("GPU busy", "the GPU was busy for {}", _gpu, units.percent, 0.15)
-_SLOWEST = "one step in twenty took {} the usual time"
-TAIL = Sign("slowest steps", _SLOWEST, _tail, units.ratio, 0.5)
-SIGNS = (STEP, WAITING, REST, OTHERS, CPU_TIME, HELD, READ, TAIL, BUSY)
+SIGNS = (STEP, WAITING, OTHERS, CPU_TIME, HELD, READ, BUSY)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """What a run over input pipelines means."""
 
 import functools
-import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,8 +13,6 @@ from perfkit.experiments.data_pipeline.variants import (
     VARIANTS,
     Method,
 )
-from perfkit.experiments.data_pipeline.work import EPOCH_END
-from perfkit.experiments.shared.anatomy import busiest
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
 from perfkit.findings.record import Finding, Verdict
@@ -38,8 +35,6 @@ CHOICES = {
 CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
 # A cache may fill this share of the machine's memory.
 _MEMORY_SHARE = 0.5
-# An end of epoch that takes less is not worth a sentence.
-_EPOCH_END_S = 0.05
 _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
 
 
@@ -142,7 +137,7 @@ def judge(measured: Measurement, race: Race) -> Verdict:
         because=(
             *_waits(measured, best),
             *_limits(measured, best),
-            *_inside(measured, best),
+            *_rewritten(measured),
             *_out_of_contest(measured),
             *_images_fed(measured),
         ),
@@ -239,29 +234,13 @@ def _limits(measured: Measurement, best: str) -> Iterator[str]:
         )
 
 
-def _inside(measured: Measurement, best: str) -> Iterator[str]:
-    """What TensorFlow makes of the code, and what takes its time."""
+def _rewritten(measured: Measurement) -> Iterator[str]:
+    """What TensorFlow makes of the plain code by itself."""
     compared = measured.compare("naive as written", BASELINE)
     if compared and not compared.is_noise:
         yield (
             f"TensorFlow rewrites {quoted(BASELINE)} by itself before it runs; with "
             f"that switched off it reaches {_share(compared)} of its rate."
-        )
-    plans = [trial.notes.get("plan", {}) for trial in measured.of(best)]
-    stage = next(filter(None, map(busiest, reversed(plans))), None)
-    if stage:
-        calls = stage["parallelism"]
-        at_once = f", {calls} at a time" if calls else ""
-        yield (
-            f"By TensorFlow's own clock {units.percent(stage['share'])} of the work of "
-            f'{quoted(best)} is in its stage "{stage["name"]}"{at_once}.'
-        )
-    paused = (trial.pauses.get(EPOCH_END) for trial in measured.of(best))
-    ends = [pauses[0] for pauses in paused if pauses]
-    if ends and (each := statistics.median(ends)) >= _EPOCH_END_S:
-        yield (
-            f"Each new epoch also costs {quoted(best)} {units.seconds(each)}; that is "
-            "not counted above."
         )
 
 

@@ -157,11 +157,8 @@ def columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
     return paths, np.array(images.labels, np.int64)
 
 
-# What dropping an iterator costs, and the first batch of the next one.
-EPOCH_END = "end of an epoch"
-# One epoch is ended early in a trial, so that its end falls on no tick that counts;
-# late enough for AUTOTUNE to have made its first choices.
-EPOCH_S = 0.3
+# AUTOTUNE has made its first choices then.
+PLAN_S = 0.3
 
 
 def feed(method: "Method", task: Task, *, training: bool) -> Iterator[Yielded]:
@@ -171,7 +168,7 @@ def feed(method: "Method", task: Task, *, training: bool) -> Iterator[Yielded]:
     """
     pipeline = method.build(task)
     step = method.step(task) if training else lambda images, labels: None
-    yield from _fill_cache(method, task, pipeline)
+    _fill_cache(method, task, pipeline)
     yield READY
     yield from every(_steps(pipeline, task, step, timed=training))
 
@@ -195,36 +192,27 @@ def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
 def _steps(
     pipeline: Iterable[Any], task: Task, step: Step, *, timed: bool
 ) -> Iterator[Tick | Pause | Note]:
-    def one_step() -> Tick:
+    batches, is_planned = iter(pipeline), False
+    first, where = _first_batch(batches)
+    step(*first)
+    yield Tick(task.batch, {"input": 0.0} if timed else {})
+    started = time.perf_counter()
+    while True:
         began = time.perf_counter()
         images, labels = next(batches)
         waited = time.perf_counter() - began
         step(images, labels)
-        return Tick(task.batch, {"input": waited} if timed else {})
-
-    batches = iter(pipeline)
-    first, where = _first_batch(batches)
-    step(*first)
-    yield Tick(task.batch, {"input": 0.0} if timed else {})
-    began = time.perf_counter()
-    while time.perf_counter() - began < EPOCH_S:
-        yield one_step()
-    # A note ends the tick that is open, so that what follows is not in it.
-    yield Note("where", where)
-    yield Note("plan", anatomy.plan(batches))
-    yield Pause("reading the plan")
-    del batches
-    batches = iter(pipeline)
-    one_step()
-    yield Pause(EPOCH_END)
-    while True:
-        yield one_step()
+        yield Tick(task.batch, {"input": waited} if timed else {})
+        if not is_planned and time.perf_counter() - started >= PLAN_S:
+            is_planned = True
+            # A note ends the tick that is open, so that what follows is not in it.
+            yield Note("where", where)
+            yield Note("plan", anatomy.plan(batches))
+            yield Pause("reading the plan")
 
 
-def _fill_cache(
-    method: "Method", task: Task, pipeline: Iterable[Any]
-) -> Iterator[Note]:
-    """Let a cache fill before the first step, and tell how long that took."""
+def _fill_cache(method: "Method", task: Task, pipeline: Iterable[Any]) -> None:
+    """Let a cache fill before the first step."""
     # A pipeline of one's own may keep images without saying so.
     if not method.keeps and method.name != OWN:
         return
@@ -234,12 +222,10 @@ def _fill_cache(
             f"all images decoded take {units.size(task.images.decoded)}, and "
             f"{units.size(available)} are free"
         )
-    began = time.perf_counter()
     # One more image than there are: only then does the cache know that it is full.
     batches = iter(pipeline)
     for _ in range(len(task.images.paths) // task.batch + 1):
         next(batches)
-    yield Note("filling the cache", round(time.perf_counter() - began, 3))
 
 
 def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:

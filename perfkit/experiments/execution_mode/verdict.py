@@ -24,7 +24,7 @@ from perfkit.experiments.shared.words import (
 )
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import OWN, Measurement
-from perfkit.measure.pay_back import PayBack, pay_back, typical
+from perfkit.measure.pay_back import PayBack, pay_back
 from perfkit.measure.statistics import Comparison
 
 CHOICES = {
@@ -53,7 +53,6 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     """
     modes = _of_kind(measured, "mode")
     because = (
-        *(_first_calls(measured, modes, batch) if len(modes) > 1 else ()),
         *_by_default(measured),
         *_retraced(measured),
         *_epochs(measured, epoch),
@@ -175,21 +174,6 @@ def _costs(measured: Measurement, kind: Kind) -> tuple[Comparison, ...]:
     guilty = (VARIANTS[name] for name in _of_kind(measured, kind) if VARIANTS[name].do)
     compared = (measured.compare(one.name, one.against) for one in guilty)
     return tuple(filter(None, compared))
-
-
-def _first_calls(
-    measured: Measurement, modes: tuple[str, ...], batch: int
-) -> Iterator[str]:
-    for name in modes:
-        known, timing = typical(measured, name), measured.timing(name)
-        paid = pay_back(measured, name, measured.baseline)
-        if known and timing:
-            pays = f"; it {paying(paid, batch)}" if paid else ""
-            pays *= name != measured.baseline
-            yield (
-                f"{quoted(name)}: first call {units.seconds(timing.first_call_s)}, "
-                f"then {units.seconds(known.each * batch)} a step{pays}."
-            )
 
 
 def _by_default(measured: Measurement) -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from perfkit import units
 from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind
-from perfkit.experiments.shared.words import between, failures, instead
+from perfkit.experiments.shared.words import failures, instead
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.statistics import Comparison, Estimate, Timing
@@ -152,11 +152,6 @@ def _next_step(measured: Measurement, kind: DeviceKind, best: Point, batch: int)
 def _facts(
     kind: DeviceKind, several: tuple[Point, ...], scaling: str, batch: int
 ) -> Iterator[str]:
-    shares = [
-        f"{name_of(kind, point.count)} {between(point.efficiency, units.percent)}"
-        for point in several
-    ]
-    yield f"Efficiency, the share of so many times one's rate: {'; '.join(shares)}."
     most = several[-1]
     devices, own = name_of(kind, most.count), most.with_sum
     if kind != GPU:
