@@ -64,9 +64,15 @@ class Experiment:
 
         Override it where the parameters choose the variants.
         """
+        methods = {
+            name: (inspect.getdoc(value) or "").partition("\n")[0]
+            for kind in reversed(type(self).__mro__)
+            for name, value in vars(kind).items()
+            if getattr(value, _MARK, False)
+        }
         return {
             name: Variant(name, getattr(self, name), changes, self.baseline)
-            for name, changes in _marked(type(self))
+            for name, changes in methods.items()
         }
 
     @property
@@ -155,12 +161,3 @@ def mistake_of(check: Callable[[], str]) -> str:
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0][:_LONGEST_MESSAGE]
         return f"raised {type(error).__name__}: {first}"
-
-
-def _marked(experiment: type[Experiment]) -> Iterator[tuple[str, str]]:
-    seen = dict[str, str]()
-    for cls in reversed(experiment.__mro__):
-        for name, value in vars(cls).items():
-            if getattr(value, _MARK, False):
-                seen[name] = (inspect.getdoc(value) or "").partition("\n")[0]
-    yield from seen.items()

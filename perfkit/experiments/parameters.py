@@ -126,14 +126,11 @@ NOT_ASKED = {"asked": False}
 def parameters_of(experiment: "type[Experiment]") -> tuple[Parameter, ...]:
     """List an experiment's parameters in the order its class names them."""
     hints = typing.get_type_hints(experiment, include_extras=True)
-    return tuple(
-        _parameter(field, hints[field.name])
-        for field in dataclasses.fields(experiment)
-        if field.metadata.get("asked", True)
-    )
-
-
-def _parameter(field: dataclasses.Field[Any], hint: Any) -> Parameter:
-    kind, *extras = typing.get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
-    accepts = [e for e in extras if isinstance(e, Range | Choice | Folder)]
-    return Parameter(field.name, kind, field.default, accepts[0] if accepts else None)
+    parameters = []
+    for field in dataclasses.fields(experiment):
+        kind, *extras = typing.get_args(hints[field.name]) or (hints[field.name],)
+        accepts = [e for e in extras if isinstance(e, Range | Choice | Folder)]
+        if field.metadata.get("asked", True):
+            accepted = accepts[0] if accepts else None
+            parameters.append(Parameter(field.name, kind, field.default, accepted))
+    return tuple(parameters)

@@ -312,20 +312,16 @@ def search(first: int, ask: Callable[[int], Try]) -> Generator[Try, Trial, list[
             break
         ended.append(trial)
         low, high = (size, high) if trial.outcome == "completed" else (low, size)
-        size = _next(low, high)
+        fine = step(low)
+        if high > _SEARCH_MOST:
+            size = 2 * low
+        elif low == 0:
+            size = high // 2
+        elif high - low <= fine:
+            break
+        else:
+            size = low + max(fine, (high - low) // 2 // fine * fine)
     return ended
-
-
-def _next(low: int, high: int) -> int:
-    """The size to try now; ``low`` where nothing is left to find out."""
-    if high > _SEARCH_MOST:
-        return 2 * low
-    if low == 0:
-        return high // 2
-    fine = step(low)
-    if high - low <= fine:
-        return low
-    return low + max(fine, (high - low) // 2 // fine * fine)
 
 
 def tries(name: str, first: int, memory: int | None) -> Tries:

@@ -234,38 +234,10 @@ def _each(measured: Measurement, compared: list[Comparison], fed: str) -> Iterat
             )
 
 
-@dataclass(frozen=True)
-class Opened:
-    """An opened mystery: the name of its variant, and what moved, a sentence each.
+def opened(finding: Finding) -> str:
+    """Tell what the mystery of a finding was, and by what one could tell.
 
-    What fits those are the suspects: one, several that cannot be told apart, or none.
-    """
-
-    slowdown: str
-    because: tuple[str, ...]
-    suspects: tuple[str, ...]
-
-    def __str__(self) -> str:
-        """It was this, and that is how one could tell."""
-        judged = ""
-        if not self.suspects:
-            judged = "In this run no counter moved far enough to point to anything."
-        elif len(self.suspects) > 1:
-            judged = (
-                f"By these it may be {listed(self.suspects)}: which one cannot be told "
-                "from this run. A quieter machine or more seconds may decide it."
-            )
-        elif self.slowdown not in self.suspects:
-            judged = (
-                f"In this run these point to {listed(self.suspects)}, and that is "
-                "wrong. Something else came by: run it again on a quieter machine."
-            )
-        lines = (f'It was "{self.slowdown}".', *self.because, judged)
-        return "\n".join(filter(None, lines))
-
-
-def opened(finding: Finding) -> Opened:
-    """Tell what the mystery of a finding was, which its number alone decides.
+    The number of the mystery decides that, so no file holds it.
 
     Raises:
         BadParameterError: The finding holds no mystery.
@@ -277,9 +249,20 @@ def opened(finding: Finding) -> Opened:
             '`perfkit.run("contention", mystery=7)`, or with any other number.'
         )
     fed = str(finding.parameters.get("fed"))
+    truth, suspects = signs.sealed(number, fed), signs.suspects(finding, MYSTERY, fed)
     changes = signs.moved(signs.changes(finding, MYSTERY)).values()
-    return Opened(
-        slowdown=signs.sealed(number, fed),
-        because=tuple(as_sentence(str(change)) for change in changes),
-        suspects=signs.suspects(finding, MYSTERY, fed),
-    )
+    judged = []
+    if not suspects:
+        judged = ["In this run no counter moved far enough to point to anything."]
+    elif len(suspects) > 1:
+        judged = [
+            f"By these it may be {listed(suspects)}: which one cannot be told from "
+            "this run. A quieter machine or more seconds may decide it."
+        ]
+    elif truth not in suspects:
+        judged = [
+            f"In this run these point to {listed(suspects)}, and that is wrong. "
+            "Something else came by: run it again on a quieter machine."
+        ]
+    moved = [as_sentence(str(change)) for change in changes]
+    return "\n".join([f"It was {quoted(truth)}.", *moved, *judged])

@@ -142,7 +142,11 @@ def at_work(
     count = (processes or benchmark.granted()) if load.name in (CPU, MEMORY) else 1
     # -P keeps a file of the reader's from standing in for a module.
     command = [sys.executable, "-P", "-m", programs.__name__, load.work, str(limit)]
-    command += [str(os.getpid()), _needs(load, count)]
+    needs = benchmark.files("")[0] if load.name == DISK else ""
+    if load.name == MEMORY:
+        held = min(_HELD_BYTES, free_bytes() // _HELD_SHARE)
+        needs = str(max(array_bytes(), held // 2) // count)
+    command += [str(os.getpid()), needs]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     environment = {**os.environ, OTHERS_VARIABLE: "1"}
     working = list[subprocess.Popen[bytes]]()
@@ -158,13 +162,6 @@ def at_work(
             if not process.stdout or not process.stdout.read(1):
                 raise RunError(_ENDED)
         yield working
-
-
-def _needs(load: Load, count: int) -> str:
-    if load.name == MEMORY:
-        held = min(_HELD_BYTES, free_bytes() // _HELD_SHARE)
-        return str(max(array_bytes(), held // 2) // count)
-    return benchmark.files("")[0] if load.name == DISK else ""
 
 
 MODEL = "small-cnn"

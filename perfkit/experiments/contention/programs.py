@@ -5,11 +5,12 @@ over, and when the process that started it is gone, even while it stands still. 
 is imported here: a load is there in a tenth of a second.
 """
 
+import itertools
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 _CHUNK = 1 << 20
 _LOOPS = 100_000
@@ -22,12 +23,13 @@ _PR_SET_PDEATHSIG = 1
 def main(words: list[str]) -> None:
     """Do what is asked for, until it is ended.
 
-    Args:
-        words: Which load, seconds until it ends by itself, the number of the process it
-            ends with, and what the load needs: bytes or a file.
+    The words are which load, seconds until it ends by itself, the number of the process
+    it ends with, and what the load needs: bytes or a file.
     """
     load, limit, parent, needs = words
-    _end_after(float(limit))
+    # No Python is needed for it: unless it is caught, the alarm ends the process.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, float(limit))
     _end_with(int(parent))
     step = WORK[load](needs)
     step()
@@ -55,7 +57,8 @@ def copy(size: str) -> Callable[[], object]:
 def read(path: str) -> Callable[[], object]:
     """Read a file over and over, and let the system forget each piece of it."""
     file = os.open(path, os.O_RDONLY)
-    buffer, pieces = bytearray(_CHUNK), _pieces(os.fstat(file).st_size)
+    size = max(1, os.fstat(file).st_size)
+    buffer, pieces = bytearray(_CHUNK), itertools.cycle(range(0, size, _CHUNK))
 
     def step() -> None:
         at = next(pieces)
@@ -80,17 +83,6 @@ def multiply(_: str) -> Callable[[], object]:
 
 
 WORK = {"cpu": burn, "memory": copy, "disk": read, "gpu": multiply}
-
-
-def _pieces(size: int) -> Iterator[int]:
-    while True:
-        yield from range(0, max(1, size), _CHUNK)
-
-
-def _end_after(seconds: float) -> None:
-    # No Python is needed for it: unless it is caught, the alarm ends the process.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _end_with(parent: int) -> None:

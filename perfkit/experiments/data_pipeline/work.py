@@ -1,5 +1,6 @@
 """What pipelines are made of and feed, and whether all give the same images."""
 
+import contextlib
 import errno
 import functools
 import inspect
@@ -81,19 +82,16 @@ def _write(into: Path, images: Images, form: str) -> Iterator[Note]:
     names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
     size = units.size(_size(images, form))
     what = f"Writing TFRecord files of {form}, once ({size})"
-    writers = [tf.io.TFRecordWriter(name) for name in names]
-    try:
-        for index in range(len(images.paths)):
-            writers[index % count].write(_record(images, index, form))
-            if index % 64 == 0:
-                done = f"{index} of {len(images.paths)}"
-                yield Note("progress", f"{what}: {done}")
-    except tf.errors.ResourceExhaustedError as error:
-        # TensorFlow's word for a full disk; elsewhere it means memory.
-        raise OSError(errno.ENOSPC, error.message) from error
-    finally:
-        for writer in writers:
-            writer.close()
+    with contextlib.ExitStack() as stack:
+        writers = [stack.enter_context(tf.io.TFRecordWriter(name)) for name in names]
+        try:
+            for index in range(len(images.paths)):
+                writers[index % count].write(_record(images, index, form))
+                if index % 64 == 0:
+                    yield Note("progress", f"{what}: {index} of {len(images.paths)}")
+        except tf.errors.ResourceExhaustedError as error:
+            # TensorFlow's word for a full disk; elsewhere it means memory.
+            raise OSError(errno.ENOSPC, error.message) from error
 
 
 def _record(images: Images, index: int, form: str) -> bytes:
