@@ -4,6 +4,7 @@ import functools
 import hashlib
 import itertools
 import math
+import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from perfkit.measure.trial import Trial
 Run = Measurement | Finding
 
 QUIET, MYSTERY = "quiet", "mystery"
+_GPU_BUSY = re.compile(r"gpu\d+_busy")
 
 
 def candidates(fed: str) -> tuple[str, ...]:
@@ -39,9 +41,6 @@ def sealed(number: int, fed: str) -> str:
     return among[int.from_bytes(digest, "big") % len(among)]
 
 
-_GPUS = 16
-
-
 @dataclass(frozen=True)
 class Sign:
     """Something to read from a trial.
@@ -49,7 +48,6 @@ class Sign:
     Attributes:
         name: It in a word or two.
         says: A sentence's half on it, with a place for the number.
-        read: Its number; None where this machine does not tell.
         write: The number as text.
         least: By how much it has to grow before anything is said ...
         share: ... as a share of what it was.
@@ -57,7 +55,6 @@ class Sign:
 
     name: str
     says: str
-    read: Callable[["Seen"], float | None]
     write: Callable[[float], str]
     least: float
     share: bool = False
@@ -68,27 +65,6 @@ class Sign:
         return (after - before) / least if least > 0 else 0.0
 
 
-def _read_by_others(seen: "Seen") -> float | None:
-    """What the machine read and the trial did not."""
-    whole, own = seen.mean("disk_read"), seen.mean("disk_read_trial")
-    return None if whole is None else max(0.0, whole - (own or 0.0))
-
-
-def _held_by_others(seen: "Seen") -> float | None:
-    whole, own = seen.last("memory_used"), seen.last("memory_trial")
-    return None if whole is None or own is None else max(0.0, whole - own)
-
-
-def _cpu_of_a_step(seen: "Seen") -> float | None:
-    cores = seen.mean("cpu_trial")
-    return None if cores is None else cores * seen.step
-
-
-def _gpu(seen: "Seen") -> float | None:
-    busy = (seen.mean(f"gpu{number}_busy") for number in range(_GPUS))
-    return max((share for share in busy if share is not None), default=None)
-
-
 def _cores(value: float) -> str:
     return f"{value:.2f} core{'s' if round(value, 2) != 1 else ''}"
 
@@ -97,36 +73,16 @@ def _per_second(value: float) -> str:
     return f"{units.size(value)}/s"
 
 
-STEP = Sign(
-    "a step", "a step took {}", lambda s: s.step, units.seconds, 0.1, share=True
-)
-WAITING = Sign(
-    "waiting for input",
-    "{} of the time went into waiting for input",
-    lambda seen: seen.waited / sum(seen.steps),
-    units.percent,
-    0.15,
-)
-OTHERS = Sign(
-    "other programs",
-    "other programs kept {} busy",
-    lambda seen: seen.mean("cpu_other"),
-    _cores,
-    0.3,
-)
-CPU_TIME = Sign(
-    "CPU time of a step",
-    "a step took {} of the training's own CPU time",
-    _cpu_of_a_step,
-    units.seconds,
-    0.2,
-    share=True,
-)
+STEP = Sign("a step", "a step took {}", units.seconds, 0.1, share=True)
+_WAITED = "{} of the time went into waiting for input"
+WAITING = Sign("waiting for input", _WAITED, units.percent, 0.15)
+OTHERS = Sign("other programs", "other programs kept {} busy", _cores, 0.3)
+_OWN = "a step took {} of the training's own CPU time"
+CPU_TIME = Sign("CPU time of a step", _OWN, units.seconds, 0.2, share=True)
 _HOLDS = "all but the training held {} of memory"
-HELD = Sign("memory of others", _HOLDS, _held_by_others, units.size, 300e6)
-_READS = "other programs read {} from the disk"
-READ = Sign("others read", _READS, _read_by_others, _per_second, 20e6)
-BUSY = Sign("GPU busy", "the GPU was busy for {}", _gpu, units.percent, 0.15)
+HELD = Sign("memory of others", _HOLDS, units.size, 300e6)
+READ = Sign("others read", "other programs read {} from the disk", _per_second, 20e6)
+BUSY = Sign("GPU busy", "the GPU was busy for {}", units.percent, 0.15)
 SIGNS = (STEP, WAITING, OTHERS, CPU_TIME, HELD, READ, BUSY)
 
 
@@ -169,22 +125,58 @@ def values(run: Run, variant: str) -> dict[Sign, dict[int, float]]:
     for trial in run.trials:
         if trial.variant != variant or trial.outcome != "completed" or trial.is_try:
             continue
-        if seen := seen_in(trial, run.samples):
-            for sign in SIGNS:
-                if (value := sign.read(seen)) is not None:
-                    readings.setdefault(sign, {})[trial.round] = value
+        for sign, number in _read(trial, run.samples).items():
+            readings.setdefault(sign, {})[trial.round] = number
     return readings
+
+
+def _read(
+    trial: Trial, samples: Mapping[str, Sequence[float | None]]
+) -> dict[Sign, float]:
+    """What a trial's steady work shows, without its first call."""
+    lengths = [(now - before, now) for before, now, _ in trial.worked if now > before]
+    if len(lengths) < 3:
+        return {}
+    began, ended = (trial.started_s + lengths[n][1] for n in (0, -1))
+    # The whole time of a sample, back to the one before, lies within the work.
+    times = (math.nan if at is None else at for at in samples.get("t", ()))
+    pairs = enumerate(itertools.pairwise(times), start=1)
+    inside = [at for at, (before, now) in pairs if began <= before and now <= ended]
+
+    def sampled(name: str) -> list[float]:
+        column = samples.get(name, ())
+        values = (column[at] for at in inside if at < len(column))
+        return [value for value in values if value is not None]
+
+    steps = [length for length, _ in lengths[1:]]
+    step, waited = statistics.fmean(steps), sum(trial.parts.get("input", ())[1:])
+    means = {k: statistics.fmean(seen) for k in samples if (seen := sampled(k))}
+    signs = {STEP: step, WAITING: waited / sum(steps)}
+    if "cpu_other" in means:
+        signs[OTHERS] = means["cpu_other"]
+    if "cpu_trial" in means:
+        signs[CPU_TIME] = means["cpu_trial"] * step
+    # Memory is read once in a while.
+    whole, own = sampled("memory_used"), sampled("memory_trial")
+    if whole and own:
+        signs[HELD] = max(0.0, whole[-1] - own[-1])
+    if "disk_read" in means:
+        read_by_others = means["disk_read"] - means.get("disk_read_trial", 0.0)
+        signs[READ] = max(0.0, read_by_others)
+    if busy := [mean for name, mean in means.items() if _GPU_BUSY.fullmatch(name)]:
+        signs[BUSY] = max(busy)
+    return signs
 
 
 def changes(run: Run, variant: str) -> Changes:
     """Every sign that was read of a variant and of quiet in the same rounds."""
     quiet, other = values(run, QUIET), values(run, variant)
     compared = {}
-    for sign in quiet.keys() & other.keys():
-        before, after = quiet[sign], other[sign]
+    for sign in SIGNS:
+        before, after = quiet.get(sign, {}), other.get(sign, {})
         if rounds := sorted(before.keys() & after.keys()):
             compared[sign] = Change(sign, tuple((before[r], after[r]) for r in rounds))
-    return {sign: compared[sign] for sign in SIGNS if sign in compared}
+    return compared
 
 
 def moved(changes: Changes) -> Changes:
@@ -192,52 +184,6 @@ def moved(changes: Changes) -> Changes:
     return {
         s: change for s, change in changes.items() if s is not STEP and change.moved
     }
-
-
-@dataclass(frozen=True)
-class Seen:
-    """One trial's steady work: seconds of its steps, and those that it waited.
-
-    Of the samples of the whole run those at ``inside`` were taken meanwhile.
-    """
-
-    steps: tuple[float, ...]
-    waited: float
-    samples: Mapping[str, Sequence[float | None]]
-    inside: list[int]
-
-    @property
-    def step(self) -> float:
-        """Seconds of a step, the mean."""
-        return statistics.fmean(self.steps)
-
-    def mean(self, name: str) -> float | None:
-        """The mean of a reading; None where there is none."""
-        values = self._values(name)
-        return statistics.fmean(values) if values else None
-
-    def last(self, name: str) -> float | None:
-        """The last value of a reading that is taken once in a while."""
-        return next(reversed(self._values(name)), None)
-
-    def _values(self, name: str) -> list[float]:
-        column = self.samples.get(name, ())
-        read = (column[at] for at in self.inside if at < len(column))
-        return [value for value in read if value is not None]
-
-
-def seen_in(trial: Trial, samples: Mapping[str, Sequence[float | None]]) -> Seen | None:
-    """Read a trial without its first call; None where nothing is left."""
-    lengths = [(now - before, now) for before, now, _ in trial.worked if now > before]
-    if len(lengths) < 3:
-        return None
-    began, ended = (trial.started_s + lengths[n][1] for n in (0, -1))
-    # The whole time of a sample, back to the one before, lies within the work.
-    times = (math.nan if at is None else at for at in samples.get("t", ()))
-    pairs = enumerate(itertools.pairwise(times), start=1)
-    inside = [at for at, (before, now) in pairs if began <= before and now <= ended]
-    steps = tuple(length for length, _ in lengths[1:])
-    return Seen(steps, sum(trial.parts.get("input", ())[1:]), samples, inside)
 
 
 # In the added time a training that sleeps uses less than this share of the cores that
