@@ -1,6 +1,5 @@
 """The charts that only findings about batch sizes have."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.charts.layout import even_ticks, log_ticks
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.numbers import Curve, Found, Knee, Line
-from perfkit.experiments.shared.batches import Forecast
+from perfkit.experiments.batch_size.numbers import Found, Knee, Line
 from perfkit.experiments.shared.words import between
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement
@@ -56,13 +54,19 @@ def batch_sizes(finding: Finding) -> Figure:
                 curves.label(axes, f"usual loop, {how}", x[-1], y[-1])
         _draw_sizes(axes, known, knee)
 
-    meant = "too noisy to say which size is large enough"
+    meant = place = "too noisy to say which size is large enough"
     if knee.firm:
         meant = "◆ the smallest size that is not shown to be slower than the best"
+        place = _place(knee)
     caption = ["bar: 95 % interval", meant, *guess(finding).caption]
+    rates = {n: units.rate_between(t.rate, t.low, t.high) for n, t in known.items()}
+    words = [f"{size:,} examples a batch: {rate}" for size, rate in rates.items()]
+    words.append(place.capitalize())
     if loops:
         caption.append("dotted: the loop in circulation, one network through all sizes")
-    words = _rates_in_words(known, knee, loops)
+    for name, of in loops.items():
+        listed = ", ".join(f"{n:,} {units.significant(rate)}" for n, rate in of.items())
+        words.append(f"{name[:1].upper()}{name[1:]} says: {listed}")
     what = "examples per second (logarithmic)"
     return curves.picture(title, what, caption, words, fill)
 
@@ -82,18 +86,6 @@ def _draw_sizes(axes: Axes, known: dict[int, Timing], knee: Knee) -> None:
 
 def _place(knee: Knee) -> str:
     return f"{'still rising' if knee.rising else 'enough'}: {knee.size:,}"
-
-
-def _rates_in_words(
-    known: dict[int, Timing], knee: Knee, loops: dict[str, dict[int, float]]
-) -> Iterator[str]:
-    for size, t in known.items():
-        yield f"{size:,} examples a batch: {units.rate_between(t.rate, t.low, t.high)}"
-    noisy = "Too noisy to say which size is large enough"
-    yield _place(knee).capitalize() if knee.firm else noisy
-    for name, rates in loops.items():
-        listed = ", ".join(f"{s:,} {units.significant(r)}" for s, r in rates.items())
-        yield f"{name[:1].upper()}{name[1:]} says: {listed}"
 
 
 def step_costs(finding: Finding) -> Figure:
@@ -194,17 +186,22 @@ def memory(finding: Finding) -> Figure:
             axes.plot(found.fails, top, "x", color=RED, ms=8, mew=2)
 
     caption = ["dot: measured at the peak, the median over trials"]
+    words = [f"{n:,} examples a batch: {units.size(held[n])}" for n in held]
     if expected:
-        line = "line: weights, gradients, optimizer and activations, from shapes"
-        caption.append(line)
+        parts = "weights, gradients, optimizer and activations"
+        caption.append(f"line: {parts}, from shapes")
+        shapes = [f", forecast {units.size(expected.of(size))}" for size in held]
+        words = [f"{each}{shape}" for each, shape in zip(words, shapes, strict=True)]
     if found.fits:
+        words.append(f"{found.fits:,} fit")
         into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
         size = f", it had asked for {units.size(asked)}" if asked else ""
-        caption.append(f"▲ dashed: {found.fits:,} fit{into}{size}")
+        caption.append(f"▲ dashed: {words[-1]}{into}{size}")
     if found.fails:
-        caption.append(f"✕ dotted: {found.fails:,} {_not_fitting(found)}")
+        ended = "do not fit" if found.by_limit else "failed, nobody knows why"
+        words.append(f"{found.fails:,} {ended}")
+        caption.append(f"✕ dotted: {words[-1]}")
     what = "bytes above the start, at the peak (logarithmic)"
-    words = _memory_in_words(held, expected, found)
     return curves.picture(title, what, caption, words, fill)
 
 
@@ -225,33 +222,16 @@ def _limit(finding: Finding) -> int:
     return limit * _MB
 
 
-def _memory_in_words(
-    held: dict[int, float], expected: Forecast | None, found: Found
-) -> Iterator[str]:
-    for size, bytes_ in held.items():
-        forecast = f", forecast {units.size(expected.of(size))}" if expected else ""
-        yield f"{size:,} examples a batch: {units.size(bytes_)}{forecast}"
-    if found.fits:
-        yield f"{found.fits:,} fit"
-    if found.fails:
-        yield f"{found.fails:,} {_not_fitting(found)}"
-
-
-def _not_fitting(found: Found) -> str:
-    return "do not fit" if found.by_limit else "failed, nobody knows why"
-
-
 # Told apart by their dashes as well.
 _LOOKS = ((BLUE, "-"), (GREEN, (0, (5, 2))), (RED, (0, (1, 1.5))), (GREY, (0, (4, 2))))
 _MIDDLE = 400
-_LARGEST_LOSS = 1e6
 
 
 def learning(finding: Finding) -> Figure:
     """Draw how the loss fell at several batch sizes, by examples and by seconds."""
     title = _title(finding, "speed is not learning")
-    found = trainings(finding)
-    if not found:
+    drawn = numbers.curves(finding.trials)[: len(_LOOKS)]
+    if not drawn:
         return canvas.message(title, "No training was run to learn.")
     held_out = "loss of examples that were held out; one training at each batch size"
     otherwise = "a batch size changes the training itself: fewer, larger steps"
@@ -261,48 +241,34 @@ def learning(finding: Finding) -> Figure:
         gap = canvas.WIDTH - _MIDDLE
         by_samples = curves.axes(drawing, "loss", left=60, right=gap + 20)
         by_seconds = curves.axes(drawing, "", left=_MIDDLE + 20, right=120)
-        high = max(loss for curve in found for loss in curve.losses)
-        for curve, (colour, dashes) in zip(found, _LOOKS, strict=False):
+        for curve, (colour, dashes) in zip(drawn, _LOOKS, strict=False):
             style: Any = {"color": colour, "ls": dashes, "lw": 1.8}
             by_samples.plot(curve.samples[1:], curve.losses[1:], **style)
             by_seconds.plot(curve.seconds, curve.losses, **style)
-        for axes in (by_samples, by_seconds):
-            curves.even(axes, max(high, 1e-6), units.significant)
-        _below(by_samples, by_seconds, found)
-        names = [f"batch {curve.batch:,}" for curve in found]
+        low = min(curve.samples[1] for curve in drawn) / 1.1
+        high = max(curve.samples[-1] for curve in drawn) * 1.1
+        end = max(curve.seconds[-1] for curve in drawn)
+        by_samples.set(xscale="log", xlim=(low, high))
+        by_samples.set_xlabel("examples learnt from (logarithmic)")
+        by_seconds.set(xlim=(0, end), xlabel="seconds of training")
+        both = (by_samples, log_ticks(low, high)), (by_seconds, even_ticks(0, end))
+        worst = max(loss for curve in drawn for loss in curve.losses)
+        for axes, ticks in both:
+            # Half of the picture has room for half of the numbers.
+            curves.put(axes, ticks[:: 1 + len(ticks) // 5], units.significant)
+            curves.even(axes, max(worst, 1e-6), units.significant)
+        names = [f"batch {curve.batch:,}" for curve in drawn]
         curves.key(by_seconds, names, _LOOKS, (1.03, 1.13))
 
-    said = ". ".join(_learning_in_words(curve) for curve in found)
-    return canvas.drawn(title, lines, curves.height(lines), f"{title}. {said}.", draw)
-
-
-def trainings(finding: Finding) -> tuple[Curve, ...]:
-    """The trainings that can be drawn, as many as can be told apart."""
-    known = (c for c in numbers.curves(finding.trials) if c.samples[1] > 0)
-    sound = (c for c in known if all(0 <= loss < _LARGEST_LOSS for loss in c.losses))
-    return tuple(curve for curve in sound if curve.seconds[-1] > 0)[: len(_LOOKS)]
-
-
-def _below(by_samples: Axes, by_seconds: Axes, found: Sequence[Curve]) -> None:
-    low = min(curve.samples[1] for curve in found) / 1.1
-    high = max(curve.samples[-1] for curve in found) * 1.1
-    end = max(curve.seconds[-1] for curve in found)
-    by_samples.set(xscale="log", xlim=(low, high))
-    by_samples.set_xlabel("examples learnt from (logarithmic)")
-    by_seconds.set(xlim=(0, end), xlabel="seconds of training")
-    both = (by_samples, log_ticks(low, high)), (by_seconds, even_ticks(0, end))
-    for axes, ticks in both:
-        # Half of the picture has room for half of the numbers.
-        curves.put(axes, ticks[:: 1 + len(ticks) // 5], units.significant)
-
-
-def _learning_in_words(curve: Curve) -> str:
-    return (
+    words = [
         f"With {curve.batch:,} examples a batch the loss fell from "
         f"{units.significant(curve.losses[0])} to "
         f"{units.significant(curve.losses[-1])} in {units.seconds(curve.seconds[-1])}, "
         f"after {curve.samples[-1]:,} examples"
-    )
+        for curve in drawn
+    ]
+    alt = f"{'. '.join([title, *words])}."
+    return canvas.drawn(title, lines, curves.height(lines), alt, draw)
 
 
 def _has_sizes(finding: Finding) -> bool:
@@ -313,5 +279,7 @@ KINDS: dict[str, Kind[Finding]] = {
     "batches": Kind(batch_sizes, "Which batch is large enough", _has_sizes, leads=True),
     "steps": Kind(step_costs, "What a step costs", _has_sizes),
     "memory": Kind(memory, "The memory of a batch", lambda f: bool(measured(f))),
-    "learning": Kind(learning, "Speed is not learning", lambda f: bool(trainings(f))),
+    "learning": Kind(
+        learning, "Speed is not learning", lambda f: bool(numbers.curves(f.trials))
+    ),
 }

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 import re
 import statistics
 import time
@@ -30,6 +29,8 @@ _FEWEST = 3
 # No step time is known better than this share of it.
 _BEST_KNOWN = 1e-3
 _BENDS = 0.10
+# A file may hold any number; what no training has is not drawn.
+_LARGEST_LOSS = 1e6
 
 
 def name_of(size: int) -> str:
@@ -255,9 +256,9 @@ def _curve(trial: Trial) -> Curve | None:
     looks = [
         (done, spent, loss)
         for done, spent, loss in zip(samples, seconds, losses, strict=False)
-        if loss is not None and math.isfinite(loss)
+        if loss is not None and 0 <= loss < _LARGEST_LOSS
     ]
-    if batch < 1 or len(looks) < 2:
+    if batch < 1 or len(looks) < 2 or looks[1][0] <= 0 or looks[-1][1] <= 0:
         return None
     done, spent, seen = (tuple(column) for column in zip(*looks, strict=True))
     return Curve(batch=batch, samples=done, seconds=spent, losses=seen)
