@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,14 +31,10 @@ _LONGEST_S, _LARGEST_BATCH = 1e6, 1e6
 
 @dataclass(frozen=True)
 class _Course:
-    """One variant: its line, and where it crosses the baseline's.
+    """One variant: seconds of its first call beyond its steps, and of each step.
 
-    Attributes:
-        variant: Its name.
-        first: Seconds that its first call takes beyond its steps.
-        each: Seconds of a step.
-        paid: When it has paid back; None for the baseline itself.
-        crossing: After how many steps that is; None for never.
+    It crosses the baseline's line where it has paid back; both are None for never, and
+    for the baseline itself.
     """
 
     variant: str
@@ -46,7 +43,7 @@ class _Course:
     paid: PayBack | None
     crossing: float | None
 
-    def seconds(self, steps: float) -> float:
+    def seconds(self, steps: Any) -> Any:
         """How long so many steps take, the first call included."""
         return self.first + steps * self.each
 
@@ -54,23 +51,55 @@ class _Course:
 def break_even(finding: Finding) -> Figure:
     """Draw how long so many steps take in each variant, its first call included."""
     title = f"{plain(finding.experiment, 40)}: when an expensive first call pays back"
-    batch = _batch(finding)
+    batch = finding.parameters.get("batch")
+    if not isinstance(batch, int | float) or not 0 < batch <= _LARGEST_BATCH:
+        # Without batches an example is a step.
+        batch = 1
     courses = list(_courses(finding, batch))
     if len(courses) < 2:
         return canvas.message(title, "No two variants were timed.")
-    lines = canvas.caption_lines(list(_caption(finding, courses, batch)))
+    winner = finding.verdict.winner
+    caption = ["a line starts at its first call and rises with its steady steps"]
+    caption.append(f"dashed: {plain(finding.baseline, 40)}")
+    if any(course.variant == winner for course in courses):
+        caption.append("green: the fastest")
+    words = []
+    for course in courses:
+        first, each = units.seconds(course.first), units.seconds(course.each)
+        name, paid = plain(course.variant, 60), course.paid
+        pays = f", {paying(paid, batch)}" if paid else ""
+        if course.variant == finding.baseline:
+            pays = ", the baseline"
+        words.append(f"{name}: first call {first}, then {each} a step{pays}")
+        if paid and paid.paying == "pays back":
+            caption.append(f"◆ {plain(course.variant, 30)} after {paid.steps(batch)}")
+    lines = canvas.caption_lines(caption)
 
     def draw(drawing: Drawing) -> None:
         names = [plain(course.variant, 30) for course in courses]
         right = canvas.text_width(names, SMALL) + 40
         axes = curves.axes(drawing, "time for so many steps", left=80, right=right)
-        _set_scales(axes, courses)
+        crossings = [10 * course.crossing for course in courses if course.crossing]
+        most = min(_MOST, max([_LEAST, *crossings]))
+        ends = [course.seconds(steps) for course in courses for steps in (1, most)]
+        low, high = min(ends) / 1.3, max(ends) * 1.3
+        axes.set(xscale="log", yscale="log", xlim=(1, most), ylim=(low, high))
+        curves.put(axes, log_ticks(1, most), units.significant)
+        curves.ticks(axes, log_ticks(low, high), units.seconds)
+        axes.set_xlabel("steps (logarithmic)")
+        steps = np.geomspace(1, most, _POINTS)
         for course in courses:
-            _draw(axes, course, finding)
+            color, style = GREEN if course.variant == winner else BLUE, "-"
+            if course.variant == finding.baseline:
+                color, style = INK, "--"
+            axes.plot(steps, course.seconds(steps), style, color=color, lw=1.8)
+            if course.crossing and course.crossing <= most:
+                at = course.crossing, course.seconds(course.crossing)
+                axes.plot(*at, "D", ms=7, color=color, mec=INK, mew=0.8)
         _label(axes, courses)
 
-    said = "; ".join(_in_words(course, finding, batch) for course in courses)
-    return canvas.drawn(title, lines, curves.height(lines), f"{title}. {said}.", draw)
+    alt = f"{title}. {'; '.join(words)}."
+    return canvas.drawn(title, lines, curves.height(lines), alt, draw)
 
 
 def _courses(finding: Finding, batch: float) -> Iterator[_Course]:
@@ -86,37 +115,6 @@ def _courses(finding: Finding, batch: float) -> Iterator[_Course]:
             yield _Course(name, first, line.each * batch, paid, crossing)
 
 
-def _batch(finding: Finding) -> float:
-    """Examples in a step; 1 where the experiment has no batches."""
-    batch = finding.parameters.get("batch")
-    if isinstance(batch, int | float) and 0 < batch <= _LARGEST_BATCH:
-        return float(batch)
-    return 1.0
-
-
-def _set_scales(axes: Axes, courses: Sequence[_Course]) -> None:
-    crossings = [10 * course.crossing for course in courses if course.crossing]
-    most = min(_MOST, max([_LEAST, *crossings]))
-    ends = [course.seconds(steps) for course in courses for steps in (1, most)]
-    low, high = min(ends) / 1.3, max(ends) * 1.3
-    axes.set(xscale="log", yscale="log", xlim=(1, most), ylim=(low, high))
-    curves.put(axes, log_ticks(1, most), units.significant)
-    curves.ticks(axes, log_ticks(low, high), units.seconds)
-    axes.set_xlabel("steps (logarithmic)")
-
-
-def _draw(axes: Axes, course: _Course, finding: Finding) -> None:
-    colour, style = GREEN if course.variant == finding.verdict.winner else BLUE, "-"
-    if course.variant == finding.baseline:
-        colour, style = INK, "--"
-    most = axes.get_xlim()[1]
-    steps = np.geomspace(1, most, _POINTS)
-    axes.plot(steps, course.first + steps * course.each, style, color=colour, lw=1.8)
-    if course.crossing and course.crossing <= most:
-        at = course.crossing, course.seconds(course.crossing)
-        axes.plot(*at, "D", ms=7, color=colour, mec=INK, mew=0.8)
-
-
 def _label(axes: Axes, courses: Sequence[_Course]) -> None:
     """Names at the right ends of the lines, moved apart where they would overlap."""
     most = axes.get_xlim()[1]
@@ -127,37 +125,9 @@ def _label(axes: Axes, courses: Sequence[_Course]) -> None:
     )
     places = spread([end for end, _ in ends], _LABEL)
     for (end, variant), place in zip(ends, places, strict=True):
-        axes.plot(
-            [1, 1.03],
-            [end, place],
-            color=GREY,
-            lw=0.8,
-            transform=axes.transAxes,
-            clip_on=False,
-        )
+        style: Any = {"color": GREY, "lw": 0.8, "clip_on": False}
+        axes.plot([1, 1.03], [end, place], transform=axes.transAxes, **style)
         canvas.note(axes, plain(variant, 30), (1.03, place), (4, 0), fontsize=SMALL)
-
-
-def _caption(
-    finding: Finding, courses: Sequence[_Course], batch: float
-) -> Iterator[str]:
-    yield "a line starts at its first call and rises with its steady steps"
-    yield f"dashed: {plain(finding.baseline, 40)}"
-    if any(c.variant == finding.verdict.winner for c in courses):
-        yield "green: the fastest"
-    for course in courses:
-        if course.paid and course.paid.paying == "pays back":
-            yield f"◆ {plain(course.variant, 30)} after {course.paid.steps(batch)}"
-
-
-def _in_words(course: _Course, finding: Finding, batch: float) -> str:
-    words = (
-        f"{plain(course.variant, 60)}: first call {units.seconds(course.first)}, then "
-        f"{units.seconds(course.each)} a step"
-    )
-    if course.variant == finding.baseline:
-        return f"{words}, the baseline"
-    return f"{words}, {paying(course.paid, batch)}" if course.paid else words
 
 
 KINDS: dict[str, Kind[Finding]] = {
