@@ -35,8 +35,8 @@ def asked(size):
     return Try(name=f"fits {size:,}?", work=iter)
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 7, 100, 1023, 1024, 1025, 77_777, 10**6])
-@pytest.mark.parametrize("first", [1, 5, 1000, 2**20])
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 1023, 1024, 1025, 77_777])
+@pytest.mark.parametrize("first", [1, 5, 2**20])
 def test_the_largest_is_found_to_a_step_from_wherever_it_begins(most, first):
     def outcome(size):
         return "completed" if size <= most else "out-of-memory"
@@ -126,35 +126,24 @@ def test_why_a_batch_is_too_large_is_said_in_words(message, words):
     assert re.search(words, why(message))
 
 
-TRACE, OVERHEAD, COST, COUNT = 0.8, 0.002, 1e-5, 1024
-SIZES = (4, 64, 1024)
-
-
-def told(sizes):
-    """The rates of a fit that traces at its first call, whatever the size."""
-    clock, traces = Clock(), iter([TRACE])
-
-    def fit(size):
-        clock.forward(next(traces, 0) + COUNT / size * OVERHEAD + COUNT * COST)
-
-    return dict(numbers.circulated(sizes, fit, COUNT, lambda: clock() / 1e9))
-
-
-def fair(size):
-    return size / (OVERHEAD + COST * size)
-
-
 def test_the_first_size_of_the_usual_loop_pays_for_tracing():
-    rates = told(SIZES)
-    epoch = COUNT / fair(4)
-    assert rates[4] == pytest.approx(COUNT / (epoch + TRACE))
-    assert rates[64] == pytest.approx(fair(64))
-    assert rates[1024] == pytest.approx(fair(1024))
-    rates = told(SIZES[::-1])
-    assert rates[1024] < rates[64]
-    assert rates[1024] < fair(1024) / 50
-    assert fair(1024) > fair(64)
-    assert rates[4] == pytest.approx(fair(4))
+    trace, overhead, cost, count = 0.8, 0.002, 1e-5, 1024
+
+    def rates(*sizes):
+        """What it says of a fit that traces at its first call, whatever the size."""
+        clock, traces = Clock(), iter([trace])
+
+        def fit(size):
+            clock.forward(next(traces, 0) + count / size * overhead + count * cost)
+
+        return dict(numbers.circulated(sizes, fit, count, lambda: clock() / 1e9))
+
+    fair = {size: size / (overhead + cost * size) for size in (4, 64, 1024)}
+    upwards, backwards = rates(4, 64, 1024), rates(1024, 64, 4)
+    spoilt = {size: count / (count / rate + trace) for size, rate in fair.items()}
+    assert upwards == pytest.approx(fair | {4: spoilt[4]})
+    assert backwards == pytest.approx(fair | {1024: spoilt[1024]})
+    assert backwards[1024] < backwards[64] < fair[1024]
 
 
 def test_what_a_gpu_tries_in_its_first_step_is_no_memory_of_the_training(monkeypatch):
