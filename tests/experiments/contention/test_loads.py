@@ -54,16 +54,14 @@ def test_a_cpu_load_has_its_processes_until_the_block_raises(file_to_read):
 
 def test_the_time_limit_ends_a_load_even_if_it_stood_still():
     with loads.at_work(LOADS[CPU], 1, limit=0.3) as working:
-        assert are_gone(processes_of(working))
-        with pytest.raises(RunError, match="ended before it did"):
-            loads.check(working)
-    with loads.at_work(LOADS[CPU], 1, limit=0.3) as working:
         (process,) = processes_of(working)
         process.suspend()
         while "SigPnd" not in _pending(process.pid):
             pass
         process.resume()
         assert are_gone([process])
+        with pytest.raises(RunError, match="ended before it did"):
+            loads.check(working)
 
 
 def _pending(pid):
@@ -138,18 +136,15 @@ def test_a_load_stands_still_and_goes_on_with_its_trial(trial):
         assert running.outcome is None
 
 
-@pytest.mark.parametrize("frozen", [False, True], ids=["at work", "standing still"])
-def test_stop_ends_the_load_with_its_trial(trial, frozen):
+@pytest.mark.parametrize("way", ["stopped", "stopped while it stands still", "killed"])
+def test_a_load_ends_with_its_trial_however_that_ends(trial, way):
     running, burners = trial
-    if frozen:
+    if way.endswith("still"):
         running.freeze()
-    running.kill("stopped", "was stopped")
-    assert are_gone(burners)
-
-
-def test_a_trial_that_is_killed_from_outside_takes_its_load_with_it(trial):
-    running, burners = trial
-    os.kill(running.pid, signal.SIGKILL)
+    if way == "killed":
+        os.kill(running.pid, signal.SIGKILL)
+    else:
+        running.kill("stopped", "was stopped")
     assert are_gone(burners)
 
 

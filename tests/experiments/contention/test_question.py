@@ -9,7 +9,7 @@ import pytest
 from perfkit import gallery
 from perfkit.errors import BadParameterError
 from perfkit.experiments.contention import Contention, loads, opened, signs
-from perfkit.experiments.contention.loads import LOADS
+from perfkit.experiments.contention.loads import LOADS, PIPELINES
 from perfkit.experiments.contention.signs import suspects
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared import images as shared_images
@@ -24,9 +24,6 @@ from tests.experiments.disturbed import ALL, SHOWS, found, run
 from tests.experiments.races import sayings
 from tests.measure.trials import launched, ticks_of, until_ticks
 
-LOADED = ("cpu burners", "memory bandwidth", "disk reader", "gpu product")
-PIPELINES = ("sleeping pipeline", "decoding pipeline")
-SECRETS = (*LOADED, *PIPELINES)
 verdict, because = sayings("contention")
 
 
@@ -38,7 +35,6 @@ def test_the_default_run_has_every_load_and_two_slow_pipelines_against_quiet():
     variants = Contention().make_variants()
     assert tuple(variants) == ALL
     assert {one.against for one in variants.values()} == {"quiet"}
-    assert tuple(LOADS) == LOADED
     # A load shows in the samples of a trial that works in one go.
     assert not Contention.in_turns
     two = Contention(variants="disk reader").make_variants()
@@ -89,7 +85,6 @@ def test_the_numbers_are_those_of_the_samples_and_the_ticks_of_each_trial():
     assert read[signs.WAITING][1] == pytest.approx(0.48)
     assert read[signs.OTHERS][1] == pytest.approx(0.05)
     assert read[signs.CPU_TIME][1] == pytest.approx(0.8 * 0.040)
-    assert read[signs.REST][1] == pytest.approx(0.52 * 0.040)
     assert read[signs.HELD][1] == pytest.approx(2.0e9 - 2.5e8)
     assert read[signs.READ][1] == pytest.approx(1e4)
     assert signs.BUSY not in read
@@ -103,7 +98,6 @@ def test_the_numbers_are_those_of_the_samples_and_the_ticks_of_each_trial():
 
 
 # On two cores: what others leave a training that is slowed, and what it leaves them.
-FROM_DISK = {"cpu burners": {"wait": 0.35}, "memory bandwidth": {"wait": 0.3}}
 BUSY = {"cpu_trial": 1.3, "cpu_other": 0.7}
 NOT_QUIET = {
     "cpu burners": {"cpu_trial": 0.65, "cpu_other": 1.3},
@@ -121,37 +115,25 @@ def suspected(name, quiet=None, **shows):
     return suspects(measured, name)
 
 
-@pytest.mark.parametrize("name", FROM_DISK)
-def test_who_starves_a_good_pipeline_is_blamed_and_not_the_pipeline(name):
-    shown = run(("quiet", name), shows={name: FROM_DISK[name]})
-    assert signs.WAITING in moved(shown, name)
-    assert suspected(name, **FROM_DISK[name]) == (name,)
-    # The same on a machine whose cores others wanted before, too.
-    busy = FROM_DISK[name] | NOT_QUIET[name]
-    assert suspected(name, BUSY, **busy) == (name,)
-
-
-@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("name", LOADS)
 def test_every_slow_down_is_told_by_its_signs_on_a_quiet_machine_and_a_busy_one(name):
     assert suspected(name) == (name,)
     assert suspected(name, BUSY, **NOT_QUIET[name]) == (name,)
 
 
-MORE = {"step": 0.026, "wait": 0.3, "cpu_trial": 1.0, "cpu_other": 0.95}
 GREEDY = {"wait": 0.48, "cpu_trial": 0.7, "cpu_other": 1.3}
 
 
 @pytest.mark.parametrize(
     ("quiet", "shown", "fits"),
     [
-        # All cores are full before and after: burners could show just this.
+        # Burners that starve a good pipeline show just this.
         (BUSY, GREEDY, ("cpu burners", "sleeping pipeline")),
-        (BUSY, MORE, ("cpu burners", "sleeping pipeline")),
         # A hardware thread that shares its core needs more CPU time for the same work.
         ({}, {"cpu_trial": 1.0, "cpu_other": 1.0}, ("cpu burners", "memory bandwidth")),
         ({}, {"wait": 0.48, "cpu_trial": 1.05}, PIPELINES),
     ],
-    ids=["greedy others", "more others", "two threads on a core", "computing"],
+    ids=["greedy others", "two threads on a core", "computing"],
 )
 def test_what_two_slow_downs_show_alike_is_left_open(quiet, shown, fits):
     assert suspected("mystery", quiet, **{"step": 0.040} | shown) == fits
@@ -196,12 +178,6 @@ def test_what_may_cost_as_much_and_a_machine_that_was_not_quiet_are_warned_of():
     assert "0.70 cores busy: on a free machine" in busy.warnings[0]
 
 
-def test_every_slow_down_has_words_and_a_remedy_of_its_own():
-    said = [verdict(run(("quiet", name))) for name in SECRETS]
-    assert len({found.headline for found in said}) == len(SECRETS)
-    assert len({found.next for found in said}) == len(SECRETS)
-
-
 @pytest.mark.parametrize(
     ("name", "who"),
     [
@@ -244,9 +220,7 @@ def told(number, fed):
     variant = Contention(mystery=number, fed=fed).make_variants()["mystery"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loads, "train", lambda job: job)
-        job = variant.work()
-    slow = {"sleeps": "sleeping pipeline", "decodes": "decoding pipeline"}
-    return slow[job.slow] if job.slow else job.load.name
+        return variant.work().load.name
 
 
 @pytest.mark.parametrize("fed", ["memory", "disk"])
@@ -255,21 +229,18 @@ def test_a_mystery_opens_to_the_truth_for_every_number(fed):
     hidden = {number: told(number, fed) for number in range(1, 200)}
     assert {number: signs.sealed(number, fed) for number in hidden} == hidden
     for truth, number in {truth: number for number, truth in hidden.items()}.items():
-        assert opened(found(measured, mystery=number, fed=fed)).slowdown == truth
+        text = opened(found(measured, mystery=number, fed=fed))
+        assert text.startswith(f'It was "{truth}".')
     # Each of them comes up; without a disk to read, no reader can slow anything.
     reader = {"disk reader"} if fed == "disk" else {}
     expected = {"cpu burners", "memory bandwidth", *PIPELINES, *reader}
     assert {*hidden.values()} == expected
-
-
-def test_no_number_hides_one_slow_down_much_more_often_than_another():
-    hidden = [told(number, "disk") for number in range(1, 400)]
-    assert min(hidden.count(name) for name in set(hidden)) > 55
+    often = [list(hidden.values()).count(name) for name in expected]
+    assert min(often) > 0.6 * 200 / len(expected)
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
-    [(0.020, "not shown to slow"), (0.014, "not shown to slow"), (0.040, "Something")],
+    ("step", "said"), [(0.014, "not shown to slow"), (0.040, "Something")]
 )
 def test_a_mystery_that_costs_nothing_is_told_so(step, said):
     shows = {"quiet": {"step": 0.020}, "mystery": {"step": step}}
@@ -282,16 +253,16 @@ def test_neither_files_nor_charts_nor_variants_of_mysteries_tell_them_apart(tmp_
     for number in range(1, 12):
         secret = told(number, "memory")
         path = store.save(mystery(secret, number), tmp_path)
-        assert opened(store.load(path)).slowdown == secret
+        assert opened(store.load(path)).startswith(f'It was "{secret}".')
         text = path.read_text() + path.name
-        assert not any(name in text for name in SECRETS)
+        assert not any(name in text for name in LOADS)
     finding = mystery("memory bandwidth", 3)
     figures = [gallery.chart(finding, kind) for kind in gallery.kinds(finding)]
     variants = Contention(mystery=3).make_variants()
     assert list(variants) == ["quiet", "mystery"]
     assert pickle.loads(pickle.dumps(variants["mystery"])).name == "mystery"
     said = [variants["mystery"].changes, *(f.svg + f.alt for f in figures)]
-    assert not any(name in text for name in SECRETS for text in said)
+    assert not any(name in text for name in LOADS for text in said)
 
     def words(finding):
         verdict = finding.verdict
@@ -306,23 +277,19 @@ def test_neither_files_nor_charts_nor_variants_of_mysteries_tell_them_apart(tmp_
 def test_opening_tells_what_gave_it_away_and_talks_nothing_away():
     numbers = {told(number, "memory"): number for number in range(1, 99)}
     burners, sleeping = numbers["cpu burners"], numbers["sleeping pipeline"]
-    text = str(opened(mystery("cpu burners", burners)))
+    text = opened(mystery("cpu burners", burners))
     assert text.startswith('It was "cpu burners".\n')
     assert "Other programs kept 1.20 cores busy, against 0.05 cores when quiet." in text
     assert "point" not in text
-    elsewhere = str(opened(mystery("sleeping pipeline", burners)))
+    elsewhere = opened(mystery("sleeping pipeline", burners))
     assert 'these point to "sleeping pipeline", and that is wrong' in elsewhere
-    assert "no counter moved far enough" in str(opened(mystery("quiet", burners)))
+    assert "no counter moved far enough" in opened(mystery("quiet", burners))
     greedy = SHOWS["sleeping pipeline"] | GREEDY
     shows = {"quiet": BUSY, "mystery": greedy}
     both = opened(found(run(("quiet", "mystery"), shows=shows), mystery=sleeping))
-    assert '"cpu burners" or "sleeping pipeline": which one cannot' in str(both)
-
-
-@pytest.mark.parametrize("parameters", [{}, {"mystery": 0}])
-def test_what_holds_no_mystery_cannot_be_opened(parameters):
+    assert '"cpu burners" or "sleeping pipeline": which one cannot' in both
     with pytest.raises(BadParameterError, match="holds no mystery"):
-        opened(found(run(ALL[:2]), **parameters))
+        opened(found(run(ALL[:2])))
 
 
 def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():
@@ -389,12 +356,10 @@ def test_batches_from_the_disk_look_like_those_from_memory(tmp_path):
     assert labels[2] <= 9
 
 
-def test_a_run_beside_loads_is_shown_by_its_signs_first():
-    assert next(iter(gallery.kinds(found(run())))) == "signs"
-
-
-def test_the_numbers_of_every_variant_are_in_the_picture_and_in_its_words():
-    figure = check(gallery.chart(found(run(noise=0.0)), "signs"))
+def test_signs_come_first_with_the_numbers_of_every_variant_and_in_words():
+    made = found(run(noise=0.0))
+    assert next(iter(gallery.kinds(made))) == "signs"
+    figure = check(gallery.chart(made, "signs"))
     written = words(figure)
     assert {"0.60 cores", "0.95 cores", "1.20 cores"} <= set(written)
     assert {"500 MB/s", "40 ms", "20 ms", "48 %"} <= set(written)
@@ -402,16 +367,13 @@ def test_the_numbers_of_every_variant_are_in_the_picture_and_in_its_words():
     assert "sleeping pipeline: a step 40 ms, waiting for input 48 %" in figure.alt
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
+def test_every_chart_of_signs_is_a_picture():
+    for made in (
         found(run(("quiet",), rounds=1)),
         found(run(("quiet", "mystery"), rounds=1), mystery=3),
         found(run(shows={name: {"disk_read": 0.0} for name in ALL})),
-    ],
-)
-def test_every_chart_of_signs_is_a_picture(made):
-    assert len(check(gallery.chart(made, "signs")).svg) < 70_000
+    ):
+        assert len(check(gallery.chart(made, "signs")).svg) < 70_000
 
 
 def test_a_gpu_that_was_slowed_shows_under_the_steps():
