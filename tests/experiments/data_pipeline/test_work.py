@@ -1,4 +1,3 @@
-import dataclasses
 import itertools
 import json
 import os
@@ -10,14 +9,14 @@ import tensorflow as tf
 
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.experiments.data_pipeline import work
-from perfkit.experiments.data_pipeline.variants import VARIANTS, Again
+from perfkit.experiments.data_pipeline.variants import VARIANTS
 from perfkit.experiments.shared import cache
 from perfkit.measure.tick import READY, Note, Pause, Tick
 
 
 @pytest.fixture(autouse=True)
-def _short_epochs(monkeypatch):
-    monkeypatch.setattr(work, "EPOCH_S", 0.0)
+def _early_plans(monkeypatch):
+    monkeypatch.setattr(work, "PLAN_S", 0.0)
 
 
 def first(yielded, count):
@@ -35,45 +34,17 @@ def notes(taken):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_a_trial_is_ready_works_ends_one_epoch_and_works_on(training, task):
+def test_a_trial_is_ready_works_reads_its_plan_and_tells_what_a_step_waited(
+    training, task
+):
     taken = first(work.feed(VARIANTS["prefetch"], task, training=training), 12)
     assert taken[0] is READY
-    assert isinstance(taken[1], Tick)
-    ends = [work.DROPPED, work.RESTARTED]
-    assert labels(taken) == [READY.label, "reading the plan", *ends]
+    assert labels(taken) == [READY.label, "reading the plan"]
     assert isinstance(taken[-1], Tick)
     ticks = [item for item in taken if isinstance(item, Tick)]
     assert all(tick.examples % task.batch == 0 for tick in ticks)
-
-
-def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
-    times = {"opened": 0, "dropped": 0}
-    method = VARIANTS["python generator"]
-
-    def batches():
-        times["opened"] += 1
-        try:
-            yield from method.build(task)
-        finally:
-            times["dropped"] += 1
-
-    counted = dataclasses.replace(method, function=lambda: Again(batches))
-    seen = []
-    for item in work.feed(counted, task, training=False):
-        seen.append((item, *times.values()))
-        if item == Pause(work.RESTARTED):
-            break
-    at = {item.label: counts for item, *counts in seen if isinstance(item, Pause)}
-    assert (at[READY.label], at["reading the plan"]) == ([0, 0], [1, 0])
-    assert (at[work.DROPPED], at[work.RESTARTED]) == ([1, 1], [2, 1])
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_only_a_training_step_tells_what_it_waited_for_its_batch(training, task):
-    taken = first(work.feed(VARIANTS["naive map"], task, training=training), 10)
-    parts = [item.parts for item in taken if isinstance(item, Tick)]
-    assert all(bool(part) is training for part in parts)
-    assert all(part.get("input", 1) > 0 for part in parts[1:])
+    assert all(bool(tick.parts) is training for tick in ticks)
+    assert all(tick.parts.get("input", 1) > 0 for tick in ticks[1:])
 
 
 def test_a_batch_in_memory_is_never_waited_for(task):
@@ -84,8 +55,6 @@ def test_a_batch_in_memory_is_never_waited_for(task):
 
 def test_a_cache_is_full_before_the_first_step(task):
     taken = first(work.feed(VARIANTS["cache"], task, training=False), 8)
-    assert isinstance(taken[0], Note)
-    assert taken[0].name == "filling the cache"
     stages = {stage["name"] for stage in notes(taken)["plan"]["stages"]}
     assert "map and batch, fused" in stages
     assert not stages & {"fill the cache"}
@@ -122,19 +91,15 @@ def test_records_hold_the_files_in_their_order_and_are_written_once(run, images)
     assert run(work.make(images, "jpeg"))[0] == []
 
 
-def test_records_of_pixels_hold_what_the_files_decode_to(run, images):
+def test_records_of_pixels_hold_what_files_decode_to_and_shards_share_them(run, images):
     run(work.make(images, "raw"))
     for one, path in zip(read(images, "raw"), images.paths, strict=True):
         pixels = np.frombuffer(one["image"], "uint8")
         shape = (one["height"], one["width"], 3)
         wanted = tf.io.decode_jpeg(tf.io.read_file(path)).numpy()
         np.testing.assert_array_equal(pixels.reshape(shape), wanted)
-
-
-def test_shards_share_the_images_out_in_turns(run, images):
     run(work.make(images, "shards"))
     names = work.made_files(images, "shards")
-    assert len(names) == 8
     sizes = [sum(1 for _ in tf.data.TFRecordDataset(name)) for name in names]
     assert sizes == [2, 2, 2, 2, 1, 1, 1, 1]
 
