@@ -24,12 +24,9 @@ def modes(**more):
     return of_run(run, **known | more)
 
 
-def test_it_is_offered_for_modes_and_for_nothing_else():
+def test_the_crossing_is_marked_where_the_steps_add_up_to_it_and_none_without():
     assert "break even" in gallery.kinds(modes())
     assert "break even" not in gallery.kinds(modes(baseline="fit unwatched"))
-
-
-def test_the_crossing_is_marked_where_the_steps_add_up_to_it_and_none_without():
     figure = check(gallery.chart(modes(), "break even"))
     slow = itertools.accumulate([0.11, *[0.010] * 500])
     fast = itertools.accumulate([0.902, *[0.002] * 500])
@@ -52,14 +49,11 @@ def test_without_a_winner_none_is_green_and_without_trials_there_is_no_line():
     assert "gone" not in said
 
 
-def test_without_a_batch_an_example_is_a_step():
+def test_without_a_batch_an_example_is_a_step_and_one_variant_crosses_nothing():
     figure = gallery.chart(modes(parameters={"batch": "many"}), "break even")
     assert "then 62.5 µs a step" in figure.alt
-
-
-@pytest.mark.parametrize("made", [finding({}, rounds=0), finding({"naive": 1000.0})])
-def test_one_variant_alone_crosses_nothing(made):
-    assert "No two variants were timed." in check(own_charts.break_even(made)).alt
+    for made in (finding({}, rounds=0), finding({"naive": 1000.0})):
+        assert "No two variants were timed." in check(own_charts.break_even(made)).alt
 
 
 @pytest.mark.parametrize("wanted", [[0.0, 0.01, 0.02], [0.97, 0.99, 1.0], [0.1]])

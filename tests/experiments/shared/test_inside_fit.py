@@ -8,7 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode import variants
+from perfkit.experiments.execution_mode import work
 from perfkit.experiments.execution_mode.variants import VARIANTS
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.loops import Job, loss_function, optimizer_for
@@ -102,7 +102,7 @@ def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
     assert network.jit_compile is compiled(jit_compile=xla).jit_compile
     notes = {note.name: note.value for note in told}
     if name == "fit":
-        assert notes[variants.BY_DEFAULT] is network.jit_compile
+        assert notes[work.BY_DEFAULT] is network.jit_compile
 
 
 @pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])

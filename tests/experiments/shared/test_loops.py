@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode.variants import VARIANTS, prepared
+from perfkit.experiments.execution_mode.variants import VARIANTS
+from perfkit.experiments.execution_mode.work import prepared
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.loops import Job
 from perfkit.measure.tick import Note, Tick
