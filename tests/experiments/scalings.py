@@ -1,6 +1,6 @@
 """Runs on several devices whose costs are known."""
 
-from perfkit.experiments.scaling.verdict import FED, NOTE, OWN, STRATEGY, name_of
+from perfkit.experiments.scaling.verdict import FED, OWN, STRATEGY, name_of
 from perfkit.experiments.scaling.work import GPU
 from tests.experiments.batches import timed_steps
 
@@ -25,17 +25,15 @@ def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
     return timed
 
 
-def measured(timed, *, notes=None, **more):
+def measured(timed, **more):
     """A run in which each variant's step has a batch and takes seconds, in that order.
 
-    The notes are those that preparing tells; the rest is as of ``batches.timed_steps``.
+    The rest is as of ``batches.timed_steps``.
     """
     baseline = next(iter(timed))
-    batches = {name.split()[0]: batch for name, (batch, _) in timed.items()}
-    usual = {NOTE: {"batches": batches}}
 
     def against(name):
         before, _, way = name.partition(",")
         return "" if name == baseline else before if way else baseline
 
-    return timed_steps(timed, against, notes=usual if notes is None else notes, **more)
+    return timed_steps(timed, against, **more)

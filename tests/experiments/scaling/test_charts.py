@@ -17,12 +17,9 @@ def finding(run, **more):
     return of_run(run, experiment="scaling", **more)
 
 
-def test_it_comes_first_for_several_devices_and_never_for_one():
+def test_it_comes_first_and_tells_rate_and_efficiency_of_every_number_of_devices():
     assert next(iter(gallery.kinds(finding(measured(steps()))))) == "scaling"
     assert "scaling" not in gallery.kinds(finding(measured(steps((1,)))))
-
-
-def test_it_tells_rate_and_efficiency_of_every_number_of_devices():
     figure = check(gallery.chart(finding(measured(steps())), "scaling"))
     assert "what several GPUs bring" in figure.alt
     # 32 examples in 10 ms, and 128 in 14.5 ms.
@@ -43,9 +40,8 @@ def test_logical_devices_are_drawn_with_what_they_cannot_show(tmp_path):
 
 @pytest.mark.parametrize("rounds", [1, 4])
 @pytest.mark.parametrize("noise", [0.002, 0.9])
-@pytest.mark.parametrize("more", [{}, {"notes": {"scaling": [7]}}])
-def test_however_noisy_it_is_a_picture(rounds, noise, more):
-    run = measured(steps(), rounds=rounds, noise=noise, **more)
+def test_however_noisy_it_is_a_picture(rounds, noise):
+    run = measured(steps(), rounds=rounds, noise=noise)
     check(gallery.chart(finding(run), "scaling"))
 
 
