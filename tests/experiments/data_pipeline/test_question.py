@@ -18,9 +18,16 @@ from tests.findings.made import of_run
 IMAGES = {"count": 256, "found": 256, "bytes": 26_000_000, "bytes_each": 101_000}
 IMAGES |= {"width": 500, "height": 375, "decoded_bytes": 144_000_000}
 IMAGES |= {"skipped": 0, "skipped_because": {}, "skipped_names": []}
+MANY = {"notes": {"images": IMAGES | {"found": 1_000_000}}}
 SKIPPED = {"skipped": 4, "skipped_names": [f"{n}.jpg" for n in "abcd"]}
 SKIPPED |= {"skipped_because": {"empty": 1, "broken or cut short": 3}}
 LEFT_OUT = {"notes": {"images": IMAGES | SKIPPED}}
+CPU = {"batch": "CPU:0", "gpus": 0, "gpu_bytes": 0}
+IDLE_GPU = {"batch": "CPU:0", "gpus": 1, "gpu_bytes": 0}
+BUSY_GPU = {"batch": "GPU:0", "gpus": 1, "gpu_bytes": 4_000_000}
+NAIVE = {"naive map": 400}
+FED = NAIVE | {"prefetch": 800}
+LIMIT = {"decode limit": 1000}
 
 
 def measured(rates, *, notes=None, told=None, **more):
@@ -36,26 +43,22 @@ def measured(rates, *, notes=None, told=None, **more):
 verdict, because = sayings("data-pipeline")
 
 
-def test_the_default_run_has_six_ways_to_train_and_the_decode_limit():
-    variants = DataPipeline().make_variants()
-    assert list(variants) == [
+def test_a_way_stands_against_the_one_it_changes_and_says_what_else_it_changes():
+    assert list(DataPipeline().make_variants()) == [
         *("naive map", "parallel map", "prefetch", "cache", "crop while decoding"),
         *("synthetic", "decode limit"),
     ]
-
-
-def test_a_way_stands_against_the_one_it_changes_and_says_what_else_it_changes():
     variants = DataPipeline(variants="parallel map,prefetch,cache").make_variants()
-    assert list(variants) == ["naive map", "parallel map", "prefetch", "cache"]
-    against = [one.against for one in variants.values()]
-    assert against == ["naive map", "naive map", "parallel map", "prefetch"]
+    against = {name: one.against for name, one in variants.items()}
+    assert against == {
+        **{"naive map": "naive map", "parallel map": "naive map"},
+        **{"prefetch": "parallel map", "cache": "prefetch"},
+    }
     assert not any("On top of" in one.changes for one in variants.values())
-    alone = DataPipeline(variants="cache").make_variants()["cache"]
-    assert alone.against == "naive map"
-    assert alone.changes.endswith('On top of "prefetch".')
-
-
-def test_alone_there_is_no_training_to_have_a_ceiling():
+    single = DataPipeline(variants="cache").make_variants()["cache"]
+    assert single.against == "naive map"
+    assert single.changes.endswith('On top of "prefetch".')
+    # Alone there is no training to have a ceiling.
     asked = "prefetch,synthetic,decode limit"
     alone = DataPipeline(variants=asked, feeding="alone").make_variants()
     assert list(alone) == ["naive map", "prefetch", "decode limit"]
@@ -89,28 +92,15 @@ def test_the_winner_is_named_with_its_gain_and_its_lines_of_code():
     assert "\n  +     return augment(" in in_text(Report(verdict=found))
 
 
-@pytest.mark.parametrize("loud", ["frozen cache", "synthetic", CONTROL])
-def test_what_is_no_way_to_feed_never_wins(loud):
-    rates = {"naive map": 400, "prefetch": 800, loud: 9000}
-    assert verdict(measured(rates)).winner == "prefetch"
-
-
-def test_what_does_not_count_is_said_with_its_reason():
-    text = because(measured({"naive map": 400, "frozen cache": 9000}))
-    assert '"frozen cache" (9,000 images/s) does not count: each image is' in text
-    rates = {"naive map": 400, "prefetch": 800, "cache": 1200}
-    many = measured(rates, notes={"images": IMAGES | {"found": 1_000_000}})
-    assert verdict(many).winner == "prefetch"
-    why = "all 1,000,000 images decoded take 562 GB, and this machine has 16 GB."
-    assert f'"cache" (1,200 images/s) does not count: {why}' in because(many)
-
-
-def test_what_tensorflow_rewrites_by_itself_is_told_and_never_advised():
-    text = because(measured({"naive map": 600, "naive as written": 400}))
-    assert "switched off it reaches 67 % (6" in text
-    faster = measured({"naive map": 400, "naive as written": 900})
-    assert verdict(faster).winner == ""
-    assert "own rewrites are switched off in it" in because(faster)
+@pytest.mark.parametrize(
+    ("loud", "more"),
+    [
+        *((name, {}) for name in ("frozen cache", "naive as written", "synthetic")),
+        *((CONTROL, {}), ("cache", MANY)),
+    ],
+)
+def test_what_is_no_way_to_feed_or_holds_too_much_never_wins(loud, more):
+    assert verdict(measured(FED | {loud: 9000}, **more)).winner == "prefetch"
 
 
 def test_the_share_of_the_wait_leaves_out_the_first_call_and_failed_trials():
@@ -119,13 +109,6 @@ def test_the_share_of_the_wait_leaves_out_the_first_call_and_failed_trials():
     run = Measurement(variants=(), trials=(first, crashed))
     assert waiting(run, "naive map") == pytest.approx(0.5, abs=0.001)
     assert waiting(run, "prefetch") is None
-
-
-def test_a_short_wait_is_no_free_input_where_the_processor_computes_the_model():
-    rates, waits = {"naive map": 400, "prefetch": 800}, {"prefetch": 0.02}
-    said = "a short wait is no sign that the input is free"
-    assert said in because(measured(rates, waits=waits, told={"where": CPU}))
-    assert said not in because(measured(rates, waits=waits, told={"where": IDLE_GPU}))
 
 
 @pytest.mark.parametrize(
@@ -140,62 +123,75 @@ def test_a_short_wait_is_no_free_input_where_the_processor_computes_the_model():
     ],
 )
 def test_what_the_input_costs_is_said_by_the_rate_without_any(rates, next):
-    said = verdict(measured({"naive map": 400} | rates)).next
+    said = verdict(measured(NAIVE | rates)).next
     assert said.startswith(next)
     assert bool(said) is bool(next)
 
 
-FED = {"naive map": 400, "prefetch": 800}
-LIMIT = {"decode limit": 1000}
-DECODED = 'reach 1,000 images/s; "prefetch", which decodes them all, {} % ('
-SQUARE = '"crop while decoding", which decodes only the square it needs, 120 % ('
+FREE = "a short wait is no sign that the input is free"
+WITHIN = {"waits": {"prefetch": 0.02}}
+FACTS = {
+    "never advised": (
+        NAIVE | {"frozen cache": 9000},
+        {},
+        '"frozen cache" (9,000 images/s) does not count: each image is',
+    ),
+    "too large": (
+        FED | {"cache": 1200},
+        MANY,
+        '"cache" (1,200 images/s) does not count: all 1,000,000 images decoded take '
+        "562 GB, and this machine has 16 GB.",
+    ),
+    "rewritten": (
+        {"naive map": 600, "naive as written": 400},
+        {},
+        "switched off it reaches 67 % (6",
+    ),
+    "as written": (
+        NAIVE | {"naive as written": 900},
+        {},
+        "own rewrites are switched off in it",
+    ),
+    "waits": (
+        FED,
+        {"waits": {"naive map": 0.62, "prefetch": 0.08}},
+        'the wait for data is 62 % with "naive map" and 8.0 % with "prefetch".',
+    ),
+    "one processor": (FED, WITHIN | {"told": {"where": CPU}}, FREE),
+    "ceiling": (
+        FED | {"synthetic": 1000},
+        {},
+        'in memory reaches 1,000 images/s; "prefetch" reaches 80 % (7',
+    ),
+    "limit": (
+        FED | {"cache": 3000} | LIMIT,
+        {},
+        'reach 1,000 images/s; "prefetch", which decodes them all, 80 % (',
+    ),
+    "squares": (
+        FED | LIMIT | {"crop while decoding": 1200},
+        {},
+        '"crop while decoding", which decodes only the square it needs, 120 % (',
+    ),
+    "images": (FED, {}, "Fed were 256 images of about 500 by 375 px, 101 KB each. "),
+    "memory": (
+        FED,
+        {},
+        "came from the system's memory and not from a disk, as far as ",
+    ),
+    "left out": (FED, LEFT_OUT, "broken or cut short (a.jpg, b.jpg, c.jpg, …)."),
+}
 
 
-@pytest.mark.parametrize(
-    ("feeding", "rates", "said"),
-    [
-        (
-            "training",
-            FED | {"synthetic": 1000},
-            [
-                "one batch that stays in memory reaches 1,000 images/s",
-                '"prefetch" reaches 80 % (7',
-            ],
-        ),
-        ("training", FED | {"cache": 3000} | LIMIT, [DECODED.format(80)]),
-        ("alone", {"naive map": 500, "prefetch": 900} | LIMIT, [DECODED.format(90)]),
-        ("alone", FED | LIMIT | {"crop while decoding": 1200}, [SQUARE]),
-    ],
-    ids=["no input", "no model", "alone", "squares"],
-)
-def test_ceiling_and_limit_are_held_against_what_they_limit(feeding, rates, said):
-    found = verdict(measured(rates), feeding=feeding)
-    text = " ".join(found.because)
-    assert all(words in text for words in said)
-    assert '"cache' not in text
-    assert ("training" in found.much) is (feeding != "alone")
+@pytest.mark.parametrize("name", FACTS)
+def test_a_fact_that_was_measured_is_told(name):
+    rates, more, fact = FACTS[name]
+    assert fact in because(measured(rates, **more))
 
 
-@pytest.mark.parametrize(
-    ("more", "fact"),
-    [
-        (
-            {"waits": {"naive map": 0.62, "prefetch": 0.08}},
-            'the wait for data is 62 % with "naive map" and 8.0 % with "prefetch".',
-        ),
-        ({}, "Fed were 256 images of about 500 by 375 px, 101 KB each. What had been "),
-        ({}, "came from the system's memory and not from a disk, as far as it fits "),
-        (LEFT_OUT, "broken or cut short (a.jpg, b.jpg, c.jpg, …)."),
-    ],
-    ids=["wait", "images", "memory", "left out"],
-)
-def test_a_fact_that_was_measured_is_told(more, fact):
-    assert fact in because(measured(FED, **more))
-
-
-def test_a_run_without_notes_has_a_winner_all_the_same():
-    run = measured({"naive map": 400, "cache": 800, "synthetic": 900})
-    assert verdict(replace(run, notes={})).winner == "cache"
+def test_where_a_gpu_computes_a_short_wait_is_not_doubted_and_alone_nothing_trains():
+    assert FREE not in because(measured(FED, **WITHIN, told={"where": IDLE_GPU}))
+    assert "training" not in verdict(measured(FED), feeding="alone").much
 
 
 @pytest.mark.parametrize(
@@ -214,8 +210,9 @@ def test_what_the_winner_takes_besides_is_a_warning(best, asked, warning):
     images = run.notes["images"]
     run.notes["images"] = images | {"found": 10 * images["count"]}
     assert verdict(run).warnings == ('"cache" keeps 1.44 GB in memory.',)
-    trained = measured({"naive map": 400, "uint8": 800}, waits={"uint8": 0.1})
+    trained = measured(NAIVE | {"uint8": 800}, waits={"uint8": 0.1})
     assert verdict(trained).warnings == ()
+    assert verdict(replace(run, notes={})).winner == "cache"
 
 
 def answers(rates, where=None, **more):
@@ -227,9 +224,6 @@ def answers(rates, where=None, **more):
 
 
 RECORDS = "TFRecord is faster than a folder of files."
-CPU = {"batch": "CPU:0", "gpus": 0, "gpu_bytes": 0}
-IDLE_GPU = {"batch": "CPU:0", "gpus": 1, "gpu_bytes": 0}
-BUSY_GPU = {"batch": "GPU:0", "gpus": 1, "gpu_bytes": 4_000_000}
 
 
 @pytest.mark.parametrize(
@@ -253,7 +247,7 @@ def test_where_map_runs_is_answered_by_where_its_batches_lie(where, answer, reas
 
 
 def test_vectorised_numpy_is_answered_by_device_and_timing():
-    rates = {"naive map": 400, "prefetch": 800, "numpy": 700, "numpy by element": 70}
+    rates = FED | {"numpy": 700, "numpy by element": 70}
     claim = answers(rates, IDLE_GPU)["Vectorised preprocessing uses the GPU."]
     assert claim.answer == "not so"
     assert any('"numpy by element" runs at 0.10' in fact for fact in claim.because)
@@ -269,8 +263,8 @@ def test_vectorised_numpy_is_answered_by_device_and_timing():
     ],
 )
 def test_whether_records_are_faster_is_answered_by_the_timing(jpeg, raw, noise, answer):
-    rates = {"naive map": 400, "prefetch": 800, "tfrecord jpeg": jpeg}
-    claim = answers(rates | {"tfrecord raw": raw}, noise=noise)[RECORDS]
+    rates = FED | {"tfrecord jpeg": jpeg, "tfrecord raw": raw}
+    claim = answers(rates, noise=noise)[RECORDS]
     assert (claim.answer, len(claim.because)) == (answer, 3)
 
 
@@ -297,7 +291,7 @@ def small_run(tmp_path_factory):
         return run(asked, budget=12, folder=tmp_path_factory.mktemp("findings"))
 
 
-def test_every_variant_of_a_run_completes_and_what_was_left_out_is_told(small_run):
+def test_a_run_completes_and_tells_its_waits_its_plan_and_what_was_left_out(small_run):
     ended = [(trial.variant, trial.outcome) for trial in small_run.trials]
     # A busy machine may leave no time for the end of the last round.
     assert {outcome for _, outcome in ended} <= {"completed", "stopped"}
@@ -310,9 +304,6 @@ def test_every_variant_of_a_run_completes_and_what_was_left_out_is_told(small_ru
     assert images["skipped_names"] == ["broken.jpg"]
     said = " ".join(small_run.verdict.because)
     assert "1 image was left out: 1 broken or cut short" in said
-
-
-def test_trials_tell_their_waits_and_their_plan(small_run):
     trial = next(trial for trial in small_run.trials if trial.variant == "prefetch")
     lengths = [b - a for (a, _), (b, n) in itertools.pairwise(trial.ticks) if n]
     waits = trial.parts["input"]
