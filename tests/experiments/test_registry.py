@@ -11,11 +11,6 @@ from perfkit.measure.measurement import Measurement, Variant
 from tests.findings.made import failed
 
 
-def test_a_new_file_is_found_without_telling_anybody_and_listed_by_its_name(napping):
-    assert experiments()["napping"] is napping
-    assert list(experiments()) == sorted(experiments())
-
-
 MINE = """\
 from dataclasses import dataclass
 from typing import Annotated
@@ -73,10 +68,9 @@ def test_a_broken_file_is_told_and_others_listed(
     [("napping_", "napping"), ("data_pipeline", "data-pipeline"), ("nap", None)],
 )
 def test_a_wrong_name_is_refused_with_the_one_that_was_meant(napping, name, meant):
-    with pytest.raises(BadParameterError) as caught:
+    with pytest.raises(BadParameterError, match="There are: ") as caught:
         named(name)
     assert f"{name!r} is no experiment." in str(caught.value)
-    assert "There are: " in str(caught.value)
     assert (f"Did you mean {meant!r}?" in str(caught.value)) == (meant is not None)
 
 
@@ -89,6 +83,8 @@ def test_a_wrong_name_is_refused_with_the_one_that_was_meant(napping, name, mean
     ],
 )
 def test_a_wrong_parameter_is_refused_with_what_is_right(napping, wrong, why):
+    assert experiments()["napping"] is napping
+    assert list(experiments()) == sorted(experiments())
     assert experiment("napping", nap_ms=3.5).parameters["nap_ms"] == 3.5
     with pytest.raises(BadParameterError, match=why):
         experiment("napping", **wrong)
@@ -159,21 +155,20 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("name", list(experiments()))
-def test_nothing_is_claimed_before_anything_is_measured(name):
+def test_before_anything_is_measured_nothing_is_claimed_and_what_failed_is_told_once(
+    name,
+):
     variants = tuple(experiment(name).make_variants().values())
     found = experiment(name).verdict(Measurement(variants=variants))
     assert (found.winner, found.interval, found.edits) == ("", "", ())
     assert found.headline.endswith(EMPTY.get(name, "Nothing could be timed."))
-
-
-@pytest.mark.parametrize("name", sorted({*experiments()} - {"machine-ladder"}))
-def test_what_failed_or_was_not_run_is_told_once(name):
     crash = failed("one", "crashed", "raised ValueError: no")
     gone = Variant("two", list, unavailable="needs a toaster")
     run = Measurement(variants=(gone,), trials=(crash, crash))
     said = experiment(name).verdict(run).because
-    assert said.count('"one" raised ValueError: no.') == 1
-    assert said.count('"two" needs a toaster.') == 1
+    if name != "machine-ladder":
+        assert said.count('"one" raised ValueError: no.') == 1
+        assert said.count('"two" needs a toaster.') == 1
 
 
 # What prepares a run takes no GPU: it would be missed by every trial. Of these two hide

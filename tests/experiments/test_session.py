@@ -95,50 +95,49 @@ def test_a_run_that_is_broken_off_is_not_taken_for_a_whole_one(tmp_path):
     assert "was broken off; what is here was measured by then." in repr(left)
 
 
-@pytest.mark.parametrize("moment", [Preparing, plan.TrialStarted, Ticked, TrialEnded])
-def test_stop_works_at_every_moment_and_keeps_what_finished(tmp_path, moment):
-    session = Session(Loops(), budget=6, folder=tmp_path)
-    for event in session.events():
-        if isinstance(event, moment):
-            session.stop()
+STOPS = {
+    "preparing": (Loops, lambda event: isinstance(event, Preparing)),
+    "trial started": (Loops, lambda event: isinstance(event, plan.TrialStarted)),
+    "ticked": (Loops, lambda event: isinstance(event, Ticked)),
+    "trial ended": (Loops, lambda event: isinstance(event, TrialEnded)),
+    # The baseline and its control are both silent.
+    "silent": (
+        Stuck,
+        lambda event: (
+            isinstance(event, plan.TrialStarted) and event.variant != "double"
+        ),
+    ),
+    "making data": (
+        SlowToPrepare,
+        lambda event: isinstance(event, Preparing) and "data" in event.message,
+    ),
+}
+
+
+@pytest.mark.parametrize("moment", STOPS)
+def test_stop_works_at_every_moment_from_any_thread_and_keeps_what_finished(
+    tmp_path, moment
+):
+    experiment, is_due = STOPS[moment]
+    session = Session(experiment(), budget=6, folder=tmp_path)
+    with ThreadPoolExecutor() as threads:
+        for event in session.events():
+            if is_due(event):
+                threads.submit(session.stop)
     assert isinstance(event, Finished)
-    assert event.stopped
-    if moment is TrialEnded:
+    if experiment is Loops:
+        assert event.stopped
+    if moment == "trial ended":
         assert session.finding.stopped
         assert session.finding.timings
-
-
-def test_stop_works_while_a_trial_is_silent(tmp_path):
-    session = Session(Stuck(), budget=600, folder=tmp_path)
-    for event in session.events():
-        # The baseline and its control are both silent.
-        if isinstance(event, plan.TrialStarted) and event.variant != "double":
-            session.stop()
-    assert isinstance(event, Finished)
-
-
-def test_stop_works_while_data_are_made(tmp_path):
-    session = Session(SlowToPrepare(), folder=tmp_path)
-    for event in session.events():
-        if isinstance(event, Preparing) and "data" in event.message:
-            session.stop()
-    assert isinstance(event, Finished)
-    assert session.finding is None
+    if moment == "making data":
+        assert session.finding is None
 
 
 def test_a_baseline_that_is_no_variant_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Loops, "baseline", "shrt")
     with pytest.raises(BadParameterError, match="none of its variants: short, double"):
         list(Session(Loops(), budget=2, folder=tmp_path).events())
-
-
-def test_stop_may_come_from_another_thread(tmp_path):
-    session = Session(Loops(), budget=600, folder=tmp_path)
-    with ThreadPoolExecutor() as threads:
-        for event in session.events():
-            if isinstance(event, Ticked):
-                threads.submit(session.stop)
-    assert event.stopped
 
 
 def test_data_that_do_not_fit_are_one_sentence(tmp_path):
