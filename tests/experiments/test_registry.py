@@ -10,7 +10,6 @@ from perfkit.experiments.parameters import Choice, parameters_of
 from perfkit.measure.measurement import Measurement, Variant
 from tests.findings.made import failed
 
-
 MINE = """\
 from dataclasses import dataclass
 from typing import Annotated
