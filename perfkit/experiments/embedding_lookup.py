@@ -61,7 +61,6 @@ def _numpy_index(vectors: Any) -> Any:
     return look_up
 
 
-# Each makes what gives the vectors of some words.
 _LOOKUPS: Ways = {
     "one-hot product": (_one_hot, "Multiply one-hot rows by the table."),
     "lookup": (_embedding, "Look words up with `keras.layers.Embedding`."),

@@ -21,7 +21,7 @@ from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import Yielded
 
 # A loop sums the first rows again and again: the table would take it too long.
-_LOOPED, _CHECKED_ROWS, _CLOSE = 100, 1100, 1e-9
+_LOOPED, _CHECKED_ROWS = 100, 1100
 
 
 def _by_number(data: Any) -> Any:
@@ -37,18 +37,15 @@ def _by_row(data: Any) -> Any:
 
 
 def _at_once(data: Any) -> Any:
-    sums = np.asarray(np.sum(data**2, axis=1))
-    return sums
+    return np.asarray(np.sum(data**2, axis=1))
 
 
 def _einsum(data: Any) -> Any:
-    sums = np.asarray(np.einsum("ij,ij->i", data, data))
-    return sums
+    return np.asarray(np.einsum("ij,ij->i", data, data))
 
 
 def _tensorflow(data: Any) -> Any:
-    sums = np.asarray(tf.reduce_sum(tf.square(data), axis=1))
-    return sums
+    return np.asarray(tf.reduce_sum(tf.square(data), axis=1))
 
 
 def _graph() -> Callable[[Any], Any]:
@@ -92,7 +89,7 @@ class Vectorised(Experiment):
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
         answers = {name: _sums_by(name)(data) for name in _SUMS}
         why = "gives other sums than exact arithmetic"
-        yield refusal(why, answers, exact, rtol=_CLOSE)
+        yield refusal(why, answers, exact, rtol=1e-9)
 
     def race(self, measured: Measurement) -> Race:
         """Which way is fastest, by how much, and the line that has it."""

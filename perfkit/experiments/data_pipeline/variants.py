@@ -7,7 +7,7 @@ of its arguments (``PARTS``), and its lines are what a reader is shown and advis
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,15 +23,11 @@ BASELINE = "naive map"
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
 _FILES = "prefetch"
-_AS_WRITTEN = "TensorFlow's own rewrites are switched off in it"
 # Parts that a reader is shown where a pipeline takes them.
 _SHOWN: dict[str, Callable[..., Any]] = {
-    "example": work.example_of,
     "decode": work.decode_of,
     "square_of": work.square_of,
 }
-# A reader who is advised something has it already.
-_KNOWN = "example"
 
 
 @dataclass(frozen=True)
@@ -74,17 +70,15 @@ class Method:
     @functools.cached_property
     def advice(self) -> str:
         """The lines that make the pipeline, as a reader types them."""
-        return self._lines(name for name in _SHOWN if name != _KNOWN)
+        shown = (part for name, part in _SHOWN.items() if name in takes(self.function))
+        return code_of(*shown, self.function, *_IN_MODEL.get(self.in_model, ()))
 
     @functools.cached_property
     def code(self) -> str:
         """The same with the function that reads, decodes and augments an image."""
-        return self._lines(_SHOWN)
-
-    def _lines(self, shown: Iterable[str]) -> str:
-        asked = takes(self.function)
-        used = (_SHOWN[name] for name in shown if name in asked)
-        return code_of(*used, self.function, *_IN_MODEL.get(self.in_model, ()))
+        # A reader who is advised something has it already.
+        example = [work.example_of] if "example" in takes(self.function) else []
+        return "\n".join(filter(None, (code_of(*example), self.advice)))
 
     def step(self, task: Task) -> Callable[[Any, Any], float]:
         """Make the training step that it feeds."""
@@ -142,33 +136,14 @@ def naive(files: Any, example: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method("naive as written", excluded=_AS_WRITTEN)
+@_method(
+    "naive as written", excluded="TensorFlow's own rewrites are switched off in it"
+)
 def naive_as_written(files: Any, example: Any, batch: Any) -> Any:
     """The same code with TensorFlow's rewrites off: one image after another."""
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     dataset = files.map(example).batch(batch)
-    dataset = dataset.with_options(options)
-    return dataset
-
-
-@_method("parallel as written", "naive as written", excluded=_AS_WRITTEN)
-def parallel_as_written(files: Any, example: Any, batch: Any) -> Any:
-    """Several images at a time, with TensorFlow's rewrites off."""
-    options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False
-    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).with_options(options)
-    return dataset
-
-
-@_method("prefetch as written", "parallel as written", excluded=_AS_WRITTEN)
-def prefetch_as_written(files: Any, example: Any, batch: Any) -> Any:
-    """Batches made ready while the model works, with TensorFlow's rewrites off."""
-    options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False
-    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
     dataset = dataset.with_options(options)
     return dataset
 
@@ -439,7 +414,7 @@ _TOGETHER = {
     "python": ("python generator", _FILES, "numpy", "numpy by element"),
     "threads": (*("random in map", "parallel map", _FILES, "fixed threads"),),
     # What TensorFlow does by itself, seen by switching it off.
-    "rewrites": ("naive as written", "parallel as written", "prefetch as written"),
+    "rewrites": ("naive as written",),
     "all": VARIANTS,
 }
 GROUPS = {
