@@ -128,8 +128,8 @@ class Session(Measurer[Finding]):
         experiment: What to run.
         budget: Seconds to spend on trials; preparing data comes on top.
         guess: What the reader expects, kept in the finding.
-        seed: Where random order and random numbers start; None draws one.
-        folder: Where the finding is saved; None for ``perfkit-findings`` here.
+        seed: As of ``Measurer``.
+        folder: As of ``Keeper``.
         early: Whether it ends as soon as the experiment says that it is answered.
 
     Raises:

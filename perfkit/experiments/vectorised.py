@@ -25,8 +25,7 @@ _LOOPED, _CHECKED_ROWS = 100, 1100
 
 
 def _by_number(data: Any) -> Any:
-    sums = np.array([sum(n * n for n in row) for row in data.tolist()])
-    return sums
+    return np.array([sum(n * n for n in row) for row in data.tolist()])
 
 
 def _by_row(data: Any) -> Any:

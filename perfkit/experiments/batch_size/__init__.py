@@ -26,8 +26,6 @@ from perfkit.measure.plan import Tries, Try
 from perfkit.measure.tick import Yielded
 
 _MB = 10**6
-# A first guess a little too small costs one try more, one too large a slow failure.
-_CAUTION = 0.8
 # So long each training learns for real.
 _LEARNING_S = 1.2
 
@@ -104,7 +102,7 @@ class BatchSize(Experiment):
         limit = None if measured.notes.get("gpus") else self.memory * _MB
         # Elsewhere no program can be given less memory than there is.
         if limit is None or sys.platform == "linux":
-            yield from numbers.tries(self.model, self._first(measured), limit)
+            yield from numbers.tries(self.model, self.largest, limit)
         for name, sizes in (
             (numbers.UPWARDS, self.batches),
             (numbers.DOWNWARDS, self.batches[::-1]),
@@ -122,13 +120,3 @@ class BatchSize(Experiment):
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which batch is large enough, and what else the run has shown."""
         return judge(measured, self.memory * _MB, self.model)
-
-    def _first(self, measured: Measurement) -> int:
-        """Where to begin to search: where the network's shapes say that it ends."""
-        held = numbers.memory(measured.trials, "data")
-        expected = numbers.forecast(measured.notes)
-        if measured.notes.get("gpus") or not held or expected is None:
-            return self.largest
-        left = self.memory * _MB - min(held.values())
-        # An activation and its gradient are there at the same time.
-        return max(1, int(_CAUTION * left / (2 * expected.activations)))

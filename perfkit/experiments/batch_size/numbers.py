@@ -65,11 +65,7 @@ class Line:
 class Knee:
     """The smallest of the timed sizes that is not shown to be slower than the best.
 
-    Attributes:
-        size: That size.
-        best: The size with the highest rate.
-        tied: How each other size that may be the best compares with it, by size.
-        sizes: All that were timed, in order.
+    ``tied`` is how each other size that may be the best compares with that size.
     """
 
     size: int
@@ -271,14 +267,10 @@ _WITHOUT_LIMIT = "{:,} without the limit"
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a search has shown so far.
+    """The largest batch that fits, 0 for none, and the smallest that fails, if any.
 
-    Attributes:
-        fits: The largest batch that was trained on; 0 where none was.
-        fails: The smallest that was not; None where all were.
-        how: How the trial of that one ended, in words.
-        asked: How many batches were tried.
-        by_limit: Whether the limit ended it: it trains without, or ran out of memory.
+    That one ended so (``how``), by the limit if it trains without or ran out of memory.
+    In all so many batches were ``asked`` for.
     """
 
     fits: int

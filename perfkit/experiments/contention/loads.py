@@ -46,9 +46,7 @@ class Load:
     """What slows a training: other processes, or a pipeline of its own.
 
     Attributes:
-        name: As variants and charts have it.
         work: Which work of ``programs`` others do; "" for a slow pipeline.
-        what: What it does, in a line.
         slows: What a verdict says of it, at the beginning of a sentence.
         remedy: What to do where a training shows its signs.
     """
@@ -116,11 +114,7 @@ LOADS = {
 
 
 def check(working: list[subprocess.Popen[bytes]]) -> None:
-    """Make sure that the processes of a load still disturb.
-
-    Raises:
-        RunError: One of them has ended: the time was over, or it was killed.
-    """
+    """Raise ``RunError`` if a process has ended, by its limit or because of others."""
     if any(process.poll() is not None for process in working):
         raise RunError(_ENDED)
 
@@ -180,13 +174,9 @@ _SEEN = 5
 
 @dataclass(frozen=True)
 class Job:
-    """One training.
+    """One training, fed from ``"memory"`` or ``"disk"``, and what slows it if anything.
 
-    Attributes:
-        batch: Examples in a batch.
-        fed: Where its batches come from: ``"memory"`` or ``"disk"``.
-        load: What slows it; None for nothing.
-        processes: Of a load that runs in several; 0 for one per core.
+    A load that runs in several processes has so many; 0 is one per core.
     """
 
     batch: int
@@ -220,7 +210,7 @@ def train(job: Job) -> Iterator[Yielded]:
     """Train without an end; what a step waits for its batch is the part ``input``.
 
     Raises:
-        RunError: The load ended before the training did.
+        RunError: The load ended before.
     """
     load, nothing = job.load, contextlib.nullcontext(list[subprocess.Popen[bytes]]())
     with at_work(load, job.processes) if load and load.work else nothing as beside:

@@ -45,12 +45,8 @@ def sealed(number: int, fed: str) -> str:
 class Sign:
     """Something to read from a trial.
 
-    Attributes:
-        name: It in a word or two.
-        says: A sentence's half on it, with a place for the number.
-        write: The number as text.
-        least: By how much it has to grow before anything is said ...
-        share: ... as a share of what it was.
+    It ``says`` half a sentence, with a place for the number. Nothing is said before it
+    grows by ``least``, which may be a share of what it was.
     """
 
     name: str

@@ -32,13 +32,10 @@ _SHOWN: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Method:
-    """How a variant feeds images.
+    """How a variant feeds images: by a function of parts, which is measured and shown.
 
     Attributes:
-        name: In charts, files and on the command line.
-        changes: The one thing it changes, in a sentence.
-        function: The function of parts that is measured and shown.
-        against: The variant that it changes one thing of.
+        changes: The one thing that it changes against another, in a sentence.
         do: What choosing it means, as a sentence; "" where it is never advised.
         in_model: What it leaves to the model: nothing, bytes that are to be scaled and
             brightened, or mirroring and brightening as layers.

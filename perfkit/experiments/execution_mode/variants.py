@@ -24,11 +24,9 @@ class Method:
     """How a variant executes a training.
 
     Attributes:
-        name: In charts, files and on the command line.
         run: Trains the network it is given, without an end, and yields ticks.
-        changes: The one thing it changes, in a sentence.
+        changes: The one thing that it changes against another, in a sentence.
         read: Reads its lines from the source.
-        against: The variant that it changes one thing of.
         do: Of a mode: what choosing it means, as a sentence. Of what costs time: what
             to do about it. "" where there is nothing to do.
         fix: Of what costs time: reads the lines to write instead.
