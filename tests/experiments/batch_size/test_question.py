@@ -147,16 +147,13 @@ def test_what_failed_is_told_by_what_was_missing():
     assert "2 batches were tried, each in a process of its own" in said
 
 
-def test_a_curve_pairs_each_look_with_its_work():
-    (curve,) = numbers.curves([learnt(8, [3.0, 2.0, 1.0], step_s=0.5, samples=100)])
-    assert (curve.samples, curve.losses) == ((0, 100, 200), (3.0, 2.0, 1.0))
-    assert curve.seconds == pytest.approx((0.0, 0.5, 1.0))
-
-
 @pytest.mark.parametrize(
     "note", [None, 7, "x", [], {}, [[1]], [["a", 1]], [[4, 0], [8, "x"], [True, 3.0]]]
 )
-def test_notes_that_make_no_sense_say_nothing(note):
+def test_a_curve_pairs_looks_with_work_and_notes_that_make_no_sense_say_nothing(note):
+    (curve,) = numbers.curves([learnt(8, [3.0, 2.0, 1.0], step_s=0.5, samples=100)])
+    assert (curve.samples, curve.losses) == ((0, 100, 200), (3.0, 2.0, 1.0))
+    assert curve.seconds == pytest.approx((0.0, 0.5, 1.0))
     trials = (
         tried("the usual loop", told=note),
         tried("learning by 4", batch=4, losses=note),

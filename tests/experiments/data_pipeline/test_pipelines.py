@@ -16,17 +16,6 @@ def batches(method, task, count):
     return [(np.asarray(images), np.asarray(labels)) for images, labels in taken]
 
 
-def test_all_ways_but_those_with_other_random_numbers_are_compared():
-    apart = {name for name, one in VARIANTS.items() if not work.comparable(one)}
-    assert apart == {"random in map", "augment in model"}
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_way_gives_the_labels_in_the_order_of_the_images(name, task, forms):
-    _, labels = next(iter(VARIANTS[name].build(task)))
-    assert list(np.asarray(labels)) == list(task.images.labels[: task.batch])
-
-
 def test_what_is_random_or_left_to_the_model_still_gives_photographs(task):
     [(images, _)] = batches("random in map", task, 1)
     assert images.shape == (task.batch, task.side, task.side, 3)

@@ -1,5 +1,4 @@
 import itertools
-import json
 import os
 
 import numpy as np
@@ -47,12 +46,6 @@ def test_a_trial_is_ready_works_reads_its_plan_and_tells_what_a_step_waited(
     assert all(tick.parts.get("input", 1) > 0 for tick in ticks[1:])
 
 
-def test_a_batch_in_memory_is_never_waited_for(task):
-    taken = first(work.synthetic(task), 4)
-    assert taken[0] is READY
-    assert [item.parts for item in taken[1:]] == [{"input": 0.0}] * 3
-
-
 def test_a_cache_is_full_before_the_first_step(task):
     taken = first(work.feed(VARIANTS["cache"], task, training=False), 8)
     stages = {stage["name"] for stage in notes(taken)["plan"]["stages"]}
@@ -65,14 +58,6 @@ def test_a_cache_that_does_not_fit_is_refused_with_the_numbers(task, monkeypatch
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     with pytest.raises(MemoryError, match=r"decoded take 6\.75 MB, and 6 MB are free"):
         next(work.feed(VARIANTS["cache"], task, training=False))
-
-
-@pytest.mark.parametrize("method", ["prefetch", "python generator"])
-def test_notes_are_json_and_say_where_batches_lie(method, task):
-    told = notes(first(work.feed(VARIANTS[method], task, training=False), 10))
-    assert json.loads(json.dumps(told)) == told
-    assert told["where"] == {"batch": "CPU:0", "gpus": 0, "gpu_bytes": 0}
-    assert ("stages" in told["plan"]) is (method == "prefetch")
 
 
 def read(images, form):

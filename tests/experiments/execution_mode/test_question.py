@@ -30,25 +30,21 @@ def because(steps, **more):
     return " ".join(verdict(steps, **more).because)
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_every_group_has_a_baseline_of_its_own_and_leads_with_it(group):
-    asked = ExecutionMode(variants=group)
-    assert asked.baseline == GROUPS[group][0]
-    assert tuple(asked.make_variants()) == GROUPS[group]
-
-
 @pytest.mark.parametrize(
-    ("name", "baseline"),
+    ("asked", "variants"),
     [
-        ("fit XLA", "eager loop"),
-        ("Python number", "tf.function"),
-        ("validation", "fit unwatched"),
+        *GROUPS.items(),
+        ("fit XLA", ("eager loop", "fit XLA")),
+        ("Python number", ("tf.function", "Python number")),
+        ("validation", ("fit unwatched", "validation")),
     ],
 )
-def test_a_single_way_brings_what_it_is_held_against(name, baseline):
-    asked = ExecutionMode(variants=name)
-    assert list(asked.make_variants()) == [baseline, name]
-    assert asked.make_variants()[name].against == asked.baseline == baseline
+def test_a_group_or_a_single_way_brings_what_it_is_held_against(asked, variants):
+    experiment = ExecutionMode(variants=asked)
+    made = experiment.make_variants()
+    assert tuple(made) == variants
+    assert experiment.baseline == variants[0]
+    assert asked in GROUPS or made[asked].against == variants[0]
 
 
 def test_groups_can_be_asked_together_and_a_remedy_stands_against_what_it_fixes():
@@ -104,14 +100,12 @@ def test_modes_are_held_against_a_mode_and_with_fit_against_that_too():
     assert (found.winner, found.headline) == ("fit", "Use `fit`.")
 
 
-@pytest.mark.parametrize(
-    ("xla", "does"), [(True, "compiles with XLA"), (False, "uses no XLA")]
-)
-def test_what_keras_does_by_default_is_said_as_it_was_seen(xla, does):
-    fit = Trial(variant="fit", round=9, outcome="stopped", notes={BY_DEFAULT: xla})
-    said = because({"eager loop": 0.01, "fit": 0.001}, extra=(fit,))
-    assert '"fit" is what `compile` gives by default, `jit_compile="auto"`' in said
-    assert f"here Keras {does} then" in said
+def test_what_keras_does_by_default_is_said_as_it_was_seen():
+    for xla, does in ((True, "compiles with XLA"), (False, "uses no XLA")):
+        fit = Trial(variant="fit", round=9, outcome="stopped", notes={BY_DEFAULT: xla})
+        said = because({"eager loop": 0.01, "fit": 0.001}, extra=(fit,))
+        assert '"fit" is what `compile` gives by default, `jit_compile="auto"`' in said
+        assert f"here Keras {does} then" in said
 
 
 NUMBERS = {"tf.function": 0.001, "Python number": 0.1, "number as tensor": 0.001}
