@@ -68,14 +68,6 @@ def test_what_has_no_recording_is_said_with_what_there_is(folder, tmp_path):
         recording(Loops(), folder / "broken.json")
 
 
-def test_one_stands_for_what_is_brought_along(folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(experiments_replay, "BROUGHT", folder)
-    monkeypatch.setenv("PERFKIT_REPLAY", "1")
-    assert perfkit.run(Loops(), folder=tmp_path).replayed
-    with pytest.raises(MissingPartError, match="or 1 for those that perfkit brings"):
-        recording(Loops(), "dgx")
-
-
 def test_a_replay_tells_every_tick_on_one_clock_and_the_rates_round_by_round(tmp_path):
     made = recorded()
     heard = list(Replay(Loops(), made, folder=tmp_path).events())
@@ -105,6 +97,12 @@ def test_stop_ends_the_telling_and_keeps_the_whole_finding(tmp_path):
 
 @pytest.mark.measures
 def test_a_variable_turns_every_run_into_a_replay(folder, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(experiments_replay, "BROUGHT", folder)
+        patch.setenv("PERFKIT_REPLAY", "1")
+        assert perfkit.run(Loops(), folder=tmp_path).replayed
+        with pytest.raises(MissingPartError, match="or 1 for those that perfkit"):
+            recording(Loops(), "dgx")
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
     monkeypatch.setattr(store, "FOLDER", str(tmp_path / "here"))
     shown = perfkit.run(Loops(), guess="3x")

@@ -119,24 +119,22 @@ def test_each_way_reads_every_example_that_was_written_from_files_of_its_own(ask
 
 @pytest.mark.parametrize("shards", [900, 100])
 @pytest.mark.parametrize(("share", "warned"), [(1.0, False), (0.1, True)])
-def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned, shards):
-    rates = {FILES: 100, SHARDS: shards}
-    told = {name: {small_files._FROM_DISK: share} for name in rates}
-    found = asked.verdict(races.measured(rates, told=told))
+def test_a_pass_that_was_not_cold_is_warned_of_and_no_warm_one_judged_that_was_cold(
+    asked, share, warned, shards
+):
+    def verdict(rates, share):
+        told = {name: {small_files._FROM_DISK: share} for name in rates}
+        return asked.verdict(races.measured(rates, told=told))
+
+    found = verdict({FILES: 100, SHARDS: shards}, share)
     assert found.winner == (SHARDS if shards == 900 else "")
     assert bool(found.warnings) == warned
     assert any("came from the disk" in why for why in found.because)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.6])
-def test_of_memory_nothing_is_said_where_the_disk_was_read(asked, share):
-    warm = "files, warm", "shards, warm"
-    rates = dict.fromkeys((FILES, SHARDS, *warm), 100)
-    told = {name: {small_files._FROM_DISK: share} for name in warm}
-    found = asked.verdict(races.measured(rates, told=told))
-    (said,) = [why for why in found.because if "emory" in why]
-    judged = "Memory is not judged: 60 % of it came from the disk."
-    assert (said == judged) == (share > 0)
+    every = dict.fromkeys((FILES, SHARDS, "files, warm", "shards, warm"), 100)
+    (said,) = [why for why in verdict(every, 0.6).because if "emory" in why]
+    assert said == "Memory is not judged: 60 % of it came from the disk."
+    (said,) = [why for why in verdict(every, 0.0).because if "emory" in why]
+    assert said.startswith("From memory, shards against files")
 
 
 def test_how_much_came_from_the_disk_is_told_of_every_pass(asked, monkeypatch):
@@ -147,10 +145,6 @@ def test_how_much_came_from_the_disk_is_told_of_every_pass(asked, monkeypatch):
     told = next(one for one in work if isinstance(one, Note))
     # Fewer batches than are counted at a time: at the end of the pass.
     assert told == Note(small_files._FROM_DISK, 500 / (200 * 1000))
-
-
-def test_files_that_are_gone_are_a_sentence(asked):
-    list(asked.prepare())
     next(asked._folder("files", "cold").glob("*.bin")).unlink()
     with pytest.raises(small_files.BadFileError, match="run again"):
         next(asked.make_variants()[FILES].work())

@@ -363,11 +363,3 @@ def test_signs_come_first_with_the_numbers_of_every_variant_and_in_words():
         found(run(shows={name: {"disk_read": 0.0} for name in ALL})),
     ):
         assert len(check(gallery.chart(other, "signs")).svg) < 70_000
-
-
-def test_a_gpu_that_was_slowed_shows_under_the_steps():
-    made = run(("quiet", "gpu product"))
-    mask = tuple(0x40 if n % 2 else 0 for n in range(len(made.samples["t"])))
-    slowed = found(made)
-    slowed.samples["gpu0_throttle"] = mask
-    assert "GPU 0 was slowed: too hot" in gallery.chart(slowed, "timeline").alt

@@ -18,11 +18,37 @@ def gpus(count):
     return Job(model="dense", kind=GPU, count=count, batch=count)
 
 
-def test_logical_devices_are_made_of_one_processor():
+def test_two_logical_devices_hold_their_shares_and_a_pipeline_feeds_both():
     def look(tf):
-        return work.claim_devices(JOB), len(tf.config.list_logical_devices("CPU"))
+        places = work.claim_devices(JOB)
+        strategy = work.mirrored(places)
+        features, labels = work.batch_at_hand(JOB, strategy)
+        parts = strategy.experimental_local_results(features)
+        ends = strategy.experimental_local_results(labels)
+        whole, _ = JOB.examples(JOB.batch)
+        alone, _ = work.batch_at_hand(JOB, tf.distribute.get_strategy())
+        decoded, answers = next(iter(work.decoded(JOB, 32)))
+        return {
+            "places": places,
+            "made": len(tf.config.list_logical_devices("CPU")),
+            "devices": [part.device[-5:] for part in parts],
+            "shapes": [tuple(part.shape) for part in (*parts, *ends)],
+            "whole": bool((tf.concat(parts, 0).numpy() == whole).all()),
+            "alone": bool((alone.numpy() == whole).all()),
+            "fed": [tuple(decoded.shape), tuple(answers.shape)],
+            "is bright": 0 < float(tf.reduce_max(decoded)) <= 1,
+        }
 
-    assert perfkit.fresh(look) == (("CPU:0", "CPU:1"), 2)
+    assert perfkit.fresh(look) == {
+        "places": ("CPU:0", "CPU:1"),
+        "made": 2,
+        "devices": ["CPU:0", "CPU:1"],
+        "shapes": [(3, 100), (3, 100), (3,), (3,)],
+        "whole": True,
+        "alone": True,
+        "fed": [(6, 100), (6,)],
+        "is bright": True,
+    }
 
 
 def test_only_the_gpus_that_are_there_and_train_are_taken():
@@ -37,37 +63,6 @@ def test_only_the_gpus_that_are_there_and_train_are_taken():
     assert perfkit.fresh(look) == (("GPU:0", "GPU:1"), [(["a", "b"], "GPU")])
     with pytest.raises(RunError, match=r"use 0 of 4000 GPUs here.*on=logical"):
         perfkit.fresh(lambda tf: work.claim_devices(gpus(4000)))
-
-
-def test_each_of_two_devices_holds_its_share():
-    def look(tf):
-        strategy = work.mirrored(work.claim_devices(JOB))
-        features, labels = work.batch_at_hand(JOB, strategy)
-        parts = strategy.experimental_local_results(features)
-        ends = strategy.experimental_local_results(labels)
-        whole, _ = JOB.examples(JOB.batch)
-        alone, _ = work.batch_at_hand(JOB, tf.distribute.get_strategy())
-        return {
-            "devices": [part.device[-5:] for part in parts],
-            "shapes": [tuple(part.shape) for part in (*parts, *ends)],
-            "whole": bool((tf.concat(parts, 0).numpy() == whole).all()),
-            "alone": bool((alone.numpy() == whole).all()),
-        }
-
-    two = perfkit.fresh(look)
-    assert two["devices"] == ["CPU:0", "CPU:1"]
-    assert two["shapes"] == [(3, 100), (3, 100), (3,), (3,)]
-    assert two["whole"]
-    assert two["alone"]
-
-
-def test_a_pipeline_gives_batches_for_all_devices_together():
-    def look(tf):
-        features, labels = next(iter(work.decoded(JOB, 32)))
-        brightest = float(tf.reduce_max(features))
-        return tuple(features.shape), tuple(labels.shape), 0 < brightest <= 1
-
-    assert perfkit.fresh(look) == ((6, 100), (6,), True)
 
 
 def test_two_devices_go_where_one_goes_unless_they_keep_their_gradients():
