@@ -73,8 +73,8 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
     if there := differences(experiment, nearest):
         values = shareable(experiment)
         wanted, recorded = (
-            ", ".join(f"{key}={plain(repr(of[key]), 60)}" for key in there)
-            for of in (values, there)
+            ", ".join(f"{key}={plain(repr(settings[key]), 60)}" for key in there)
+            for settings in (values, there)
         )
         raise MissingPartError(
             f"{nothing} with {wanted}, but one with {recorded}: ask for that, or "

@@ -121,7 +121,7 @@ class Contention(Experiment):
             verdict = _of_worst(measured, slower[0], compared)
         else:
             verdict = _of_none(compared)
-        facts = () if sealed else _each(measured, compared, self.fed)
+        facts = () if sealed else tuple(_each(measured, compared, self.fed))
         return replace(
             verdict,
             warnings=(*verdict.warnings, *_not_quiet(measured)),

@@ -27,13 +27,11 @@ def signs(finding: Finding) -> Figure:
     readings = _read(finding)
     if not readings:
         return canvas.message(title, "No variant was sampled for long enough.")
-    shown = [sign for sign in SIGNS if any(sign in of for of in readings.values())]
+    shown = [sign for sign in SIGNS if any(sign in row for row in readings.values())]
     lines = canvas.caption_lines(["bar: mean over the rounds", "dot: one round"])
-    inner = len(readings) * _ROW
+    inner, stripes = len(readings) * _ROW, math.ceil(len(shown) / _ABREAST)
     stripe = _ABOVE + inner + _BELOW
-    height = (
-        canvas.TOP + math.ceil(len(shown) / _ABREAST) * stripe + 16 * len(lines) + 8
-    )
+    height = canvas.TOP + stripes * stripe + 16 * len(lines) + 8
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(variant) for variant in readings]
@@ -47,11 +45,10 @@ def signs(finding: Finding) -> Figure:
             labels = names if across == 0 else [""] * len(names)
             axes.set_yticks(range(len(names)), labels)
 
-    words = [
-        f"{plain(variant, 60)}: "
-        + ", ".join(f"{s.name} {s.write(_mean(rounds))}" for s, rounds in of.items())
-        for variant, of in readings.items()
-    ]
+    words = []
+    for variant, row in readings.items():
+        means = (f"{s.name} {s.write(_mean(rounds))}" for s, rounds in row.items())
+        words.append(f"{plain(variant, 60)}: {', '.join(means)}")
     return canvas.drawn(title, lines, height, f"{title}. {'; '.join(words)}.", draw)
 
 
@@ -60,7 +57,7 @@ def _read(finding: Finding) -> Readings:
     names = [standing.variant for standing in standings(finding)]
     names.sort(key=lambda name: name != QUIET)
     readings = {name: values(finding, name) for name in names}
-    return {name: known for name, known in readings.items() if known}
+    return {name: row for name, row in readings.items() if row}
 
 
 def _mean(rounds: dict[int, float]) -> float:
@@ -68,20 +65,21 @@ def _mean(rounds: dict[int, float]) -> float:
 
 
 def _draw(axes: Axes, sign: Sign, readings: Readings) -> None:
-    most = max(max(of[sign].values()) for of in readings.values() if sign in of)
+    most = max(n for row in readings.values() for n in row.get(sign, {}).values())
     axes.set_ylim(len(readings) - 0.5, -0.5)
     axes.set_xlim(0, most * 1.02 or 1.0)
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     axes.axvline(0, color=INK, lw=0.8)
-    for row, (variant, of) in enumerate(readings.items()):
-        if sign not in of:
-            canvas.note(axes, "not told", (0, row), (4, 0), in_row=True)
+    for place, (variant, row) in enumerate(readings.items()):
+        if sign not in row:
+            canvas.note(axes, "not told", (0, place), (4, 0), in_row=True)
             continue
-        mean, dots = _mean(of[sign]), list(of[sign].values())
-        axes.barh(row, mean, 0.62, color=GREY if variant == QUIET else BLUE, alpha=0.75)
-        axes.plot(dots, [row] * len(dots), ".", color=INK, ms=3.5, alpha=0.7)
-        canvas.note(axes, sign.write(mean), (1, row), (6, 0), in_row=True)
+        mean, dots = _mean(row[sign]), list(row[sign].values())
+        colour = GREY if variant == QUIET else BLUE
+        axes.barh(place, mean, 0.62, color=colour, alpha=0.75)
+        axes.plot(dots, [place] * len(dots), ".", color=INK, ms=3.5, alpha=0.7)
+        canvas.note(axes, sign.write(mean), (1, place), (6, 0), in_row=True)
     canvas.note(axes, sign.name, (0, 1), (0, 10), fontsize=SMALL, fontweight="bold")
 
 

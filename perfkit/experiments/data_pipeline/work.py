@@ -413,11 +413,6 @@ def _dataset(columns: Any) -> Any:
     return tf.data.Dataset.from_tensor_slices(columns)
 
 
-def _rows(task: Task) -> Iterable[tuple[Any, Any, Any]]:
-    columns = schedule(task)
-    return Again(lambda: itertools.cycle(zip(*columns, strict=True)))
-
-
 # What pipelines are made of, by the names that their functions take: each is made for a
 # task, and of the TFRecord form that is read.
 PARTS: dict[str, Callable[[Task, str], Any]] = {
@@ -433,7 +428,9 @@ PARTS: dict[str, Callable[[Task, str], Any]] = {
     # The random numbers alone, without an end.
     "draws": lambda task, _: _dataset(table(task)).repeat(),
     # What ``files`` holds, for a loop in Python.
-    "rows": lambda task, _: _rows(task),
+    "rows": lambda task, _: Again(
+        functools.partial(itertools.cycle, [*zip(*schedule(task), strict=True)])
+    ),
     "records": lambda task, form: made_files(task.images, form),
     "parse": lambda *_: parse,
     "crop": lambda task, _: graph(_with_side(decoding.cut, task)),

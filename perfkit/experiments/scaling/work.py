@@ -93,7 +93,9 @@ def code_of_training(*, with_strategy: bool, side: int, summed: bool) -> str:
     """The lines of a training, as a reader types them; see ``train``."""
     on_each = functools.partial(on_each_device, summed=summed)
     graph = functools.partial(loops.compiled, autograph=False)
-    step = (mirrored, on_each, shared_out) if with_strategy else (plain,)
+    step: tuple[Callable[..., Any], ...] = (plain,)
+    if with_strategy:
+        step = (mirrored, on_each, shared_out)
     return code_of(*([fed] if side else []), *step, graph)
 
 

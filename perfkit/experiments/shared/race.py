@@ -228,5 +228,5 @@ def raced(
 
 def refusal(why: str, answers: Mapping[str, Any], right: Any, **close: Any) -> Note:
     """Refuse each way whose answer is not as close as ``np.allclose`` is to be told."""
-    wrong = [n for n, one in answers.items() if not np.allclose(one, right, **close)]
+    wrong = [k for k, it in answers.items() if not np.allclose(it, right, **close)]
     return Note(REFUSED, dict.fromkeys(wrong, why))

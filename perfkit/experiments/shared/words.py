@@ -90,6 +90,6 @@ def tied_with(
     worst: Comparison, others: Iterable[Comparison], measured: Measurement
 ) -> list[str]:
     """The names of the others that are not shown to cost less than the worst."""
-    names = [one.variant for one in others if one.variant != worst.variant]
-    held = {name: measured.compare(name, worst.variant) for name in names}
-    return [name for name, one in held.items() if not one or one.verdict != "faster"]
+    names = [other.variant for other in others if other.variant != worst.variant]
+    pairs = ((name, measured.compare(name, worst.variant)) for name in names)
+    return [name for name, pair in pairs if not pair or pair.verdict != "faster"]
