@@ -241,8 +241,8 @@ class Session(Measurer[Finding]):
         trials = [trial for trial in measured.trials if not trial.is_try]
         ended = [(trial.variant, trial.message or trial.outcome) for trial in trials]
         ended += [(v.name, v.unavailable) for v in measured.variants if v.unavailable]
-        given = units.seconds(self._budget)
-        then = f"Give it more than {given}, or look at how the trials ended."
+        seconds = units.seconds(self._budget)
+        then = f"Give it more than {seconds}, or look at how the trials ended."
         if self._stopped.is_set():
             then = "Run it again, and let each variant have a turn before you stop it."
         return Verdict(

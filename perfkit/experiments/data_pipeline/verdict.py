@@ -137,7 +137,6 @@ def judge(measured: Measurement, race: Race) -> Verdict:
         because=(
             *_waits(measured, best),
             *_limits(measured, best),
-            *_rewritten(measured),
             *_out_of_contest(measured),
             *_images_fed(measured),
         ),
@@ -231,16 +230,6 @@ def _limits(measured: Measurement, best: str) -> Iterator[str]:
         yield (
             f"Cores that decode whole images and do nothing else reach {most}"
             f"{''.join(shares)}."
-        )
-
-
-def _rewritten(measured: Measurement) -> Iterator[str]:
-    """What TensorFlow makes of the plain code by itself."""
-    compared = measured.compare("naive as written", BASELINE)
-    if compared and not compared.is_noise:
-        yield (
-            f"TensorFlow rewrites {quoted(BASELINE)} by itself before it runs; with "
-            f"that switched off it reaches {_share(compared)} of its rate."
         )
 
 

@@ -92,6 +92,8 @@ def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
     fastest = [points[timing.variant] for timing in measured.fastest(tuple(points))]
     # The fewest devices that are as fast as any; of those that are not one.
     best = min(fastest, key=lambda p: (_LIKELIEST.index(p.speed_up.verdict), p.count))
+    most = reached.several[-1]
+    examples = batch if scaling == "strong" else most.count * batch
     compared, rates = best.speed_up, instead(best.timing, reached.one)
     wins = kind == GPU and compared.verdict == "faster"
     if wins and scaling == "weak":
@@ -106,7 +108,7 @@ def judge(measured: Measurement, scaling: str, batch: int) -> Verdict:
         interval=compared.ends,
         edits=(_strategy_over(best.count),) if wins else (),
         warnings=warnings,
-        because=(*_facts(kind, reached.several, scaling, batch), *because),
+        because=(*_sum(most, name_of(kind, most.count), examples), *because),
         next=_next_step(measured, kind, best, batch),
         winner=best.timing.variant if wins else "",
     )
@@ -149,21 +151,10 @@ def _next_step(measured: Measurement, kind: DeviceKind, best: Point, batch: int)
     )
 
 
-def _facts(
-    kind: DeviceKind, several: tuple[Point, ...], scaling: str, batch: int
-) -> Iterator[str]:
-    most = several[-1]
-    devices, own = name_of(kind, most.count), most.with_sum
-    if kind != GPU:
-        yield (
-            f"They share the same cores: {devices} reach 1/{most.count}, "
-            f"{units.percent(1 / most.count)}, where sharing costs nothing and one of "
-            "them keeps all cores busy."
-        )
-    if own:
-        # A step with the sum, less one without, as a share of the former.
+def _sum(most: Point, devices: str, examples: int) -> Iterator[str]:
+    """A step with the sum of gradients, less one without, as a share of the former."""
+    if own := most.with_sum:
         share = units.between(1 - own.ratio, 1 - own.high, 1 - own.low, units.percent)
         takes = f"takes {share} of" if own.high < 1 else "is not shown to take any of"
-        examples = batch if scaling == "strong" else most.count * batch
         step = units.seconds(most.timing.seconds(examples).value)
         yield f"Summing the gradients of {devices} {takes} a step of {step}."

@@ -142,11 +142,6 @@ FACTS = {
         '"cache" (1,200 images/s) does not count: all 1,000,000 images decoded take '
         "562 GB, and this machine has 16 GB.",
     ),
-    "rewritten": (
-        {"naive map": 600, "naive as written": 400},
-        {},
-        "switched off it reaches 67 % (6",
-    ),
     "as written": (
         NAIVE | {"naive as written": 900},
         {},
