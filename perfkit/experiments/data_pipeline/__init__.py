@@ -24,11 +24,9 @@ from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
     GROUPS,
-    PARTS,
     SYNTHETIC,
     VARIANTS,
     Method,
-    takes,
 )
 from perfkit.experiments.data_pipeline.verdict import (
     CHOICES,
@@ -37,7 +35,7 @@ from perfkit.experiments.data_pipeline.verdict import (
     contenders,
     judge,
 )
-from perfkit.experiments.data_pipeline.work import Task
+from perfkit.experiments.data_pipeline.work import PARTS, Task, takes
 from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.experiments.shared import benchmark, cache, decoding
 from perfkit.experiments.shared import images as shared_images
