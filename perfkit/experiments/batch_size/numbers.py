@@ -5,7 +5,7 @@ import itertools
 import re
 import statistics
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -262,15 +262,14 @@ def _curve(trial: Trial) -> Curve | None:
 
 # Beyond this nobody trains.
 _SEARCH_MOST = 2**24
-_WITHOUT_LIMIT = "{:,} without the limit"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
     """The largest batch that fits, 0 for none, and the smallest that fails, if any.
 
-    That one ended so (``how``), by the limit if it trains without or ran out of memory.
-    In all so many batches were ``asked`` for.
+    That one ended so (``how``), by the limit if it ran out of memory. In all so many
+    batches were ``asked`` for.
     """
 
     fits: int
@@ -290,20 +289,18 @@ def step(size: int) -> int:
     return 1 << max(0, size.bit_length() - 5)
 
 
-def search(first: int, ask: Callable[[int], Try]) -> Generator[Try, Trial, list[Trial]]:
-    """Try sizes until the largest that fits is known to a step; gives the trials.
+def search(first: int, ask: Callable[[int], Try]) -> Tries:
+    """Try sizes until the largest that fits is known to a step.
 
     Args:
         first: The size to begin with; the nearer, the fewer tries.
         ask: Makes the try of a size; one that completes fits, one stopped ends it.
     """
     size, low, high = max(1, first - first % step(first)), 0, _SEARCH_MOST + 1
-    ended: list[Trial] = []
     while low < size < high:
         trial = yield ask(size)
         if trial.outcome == "stopped":
-            break
-        ended.append(trial)
+            return
         low, high = (size, high) if trial.outcome == "completed" else (low, size)
         fine = step(low)
         if high > _SEARCH_MOST:
@@ -311,10 +308,9 @@ def search(first: int, ask: Callable[[int], Try]) -> Generator[Try, Trial, list[
         elif low == 0:
             size = high // 2
         elif high - low <= fine:
-            break
+            return
         else:
             size = low + max(fine, (high - low) // 2 // fine * fine)
-    return ended
 
 
 def tries(name: str, first: int, memory: int | None) -> Tries:
@@ -324,11 +320,7 @@ def tries(name: str, first: int, memory: int | None) -> Tries:
         trained = functools.partial(batches.fitting, name, size)
         return Try(name=f"fits {size:,}?", work=trained, memory=memory)
 
-    failed = found((yield from search(first, ask)))
-    if failed and failed.fails and not failed.by_limit and memory is not None:
-        # Some libraries crash where they are given no memory: swap the limit alone.
-        again = functools.partial(batches.fitting, name, failed.fails)
-        yield Try(name=_WITHOUT_LIMIT.format(failed.fails), work=again)
+    return search(first, ask)
 
 
 def found(trials: Iterable[Trial]) -> Found | None:
@@ -340,12 +332,10 @@ def found(trials: Iterable[Trial]) -> Found | None:
     fits = [size for size, trial in asked.items() if trial.outcome == "completed"]
     fails = min((size for size in asked if size not in fits), default=None)
     ended = asked[fails] if fails else None
-    free = [t.variant for t in kept if t.outcome == "completed"]
-    freed = _WITHOUT_LIMIT.format(fails) in free if ended else False
     return Found(
         fits=max(fits, default=0),
         fails=fails,
         how=(ended.message or ended.outcome) if ended else "",
         asked=len(asked),
-        by_limit=freed or (ended is not None and ended.outcome == "out-of-memory"),
+        by_limit=ended is not None and ended.outcome == "out-of-memory",
     )

@@ -163,11 +163,10 @@ def _too_large(measured: Measurement, found: Found | None, room: str) -> Iterato
             f"{found.how.rstrip('.')}. {tried}."
         )
         return
-    alone = "" if "memory" in found.how else "; without the limit it trains"
     held = numbers.asked_for(measured.trials, found.fits)
     asked = f" The batch of {found.fits:,} had asked for {units.size(held)}."
     yield (
         f"Within {room} a batch of {found.fails:,} is too large: "
-        f"{why(found.how)}{alone}.{asked if held else ''} {tried}; the step of the "
+        f"{why(found.how)}.{asked if held else ''} {tried}; the step of the "
         f"search is {numbers.step(found.fits):,}."
     )
