@@ -6,8 +6,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+import timeit
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -185,25 +186,14 @@ class Job:
     processes: int = 0
 
 
-@dataclass(frozen=True)
-class Pace:
-    """How long a step takes by itself, told by the training and heard by a pipeline.
+def delay(steps: Sequence[float]) -> float:
+    """Seconds that a slow pipeline takes for a batch, from those of a training's steps.
 
-    Seen are the first few steps, before the pipeline is slow; their median passes over
-    the one that traces.
+    The first few are made before it is slow; their median passes over the one that
+    traces. It is 0 until they are known.
     """
-
-    seen: list[float] = field(default_factory=list)
-
-    def saw(self, seconds: float) -> None:
-        """Take in a step, unless enough were seen."""
-        if len(self.seen) < _SEEN:
-            self.seen.append(seconds)
-
-    def delay(self) -> float:
-        """Seconds that making a batch has to take; none before the pace is known."""
-        enough = len(self.seen) == _SEEN
-        return SLOWER * statistics.median(self.seen) if enough else 0.0
+    known = len(steps) >= _SEEN
+    return SLOWER * statistics.median(steps[:_SEEN]) if known else 0.0
 
 
 def train(job: Job) -> Iterator[Yielded]:
@@ -214,17 +204,17 @@ def train(job: Job) -> Iterator[Yielded]:
     """
     load, nothing = job.load, contextlib.nullcontext(list[subprocess.Popen[bytes]]())
     with at_work(load, job.processes) if load and load.work else nothing as beside:
-        pace, batches = Pace(), _fed(job)
+        seconds, batches = list[float](), _fed(job)
         if load and load.name == SLEEPING:
-            batches = batches.map(_delayed(pace))
+            batches = batches.map(_delayed(seconds))
         elif load and load.name == DECODING:
             at_once = benchmark.granted()
-            stage = _decoding(pace, at_once, jpeg(0, 0))
+            stage = _decoding(seconds, at_once, jpeg(0, 0))
             batches = batches.map(stage, num_parallel_calls=at_once)
         step = step_of(MODELS[MODEL].build())
         yield READY
         # Every step is a tick of its own, so that the slowest of them can be seen.
-        steps = _steps(job, ahead(batches), step, pace)
+        steps = _steps(job, ahead(batches), step, seconds)
         yield from every(steps, seconds=0.0, sync=lambda: check(beside))
 
 
@@ -239,7 +229,7 @@ def make() -> Generator[Note, None, Path]:
 
 
 def _steps(
-    job: Job, batches: Any, step: Callable[[Any, Any], float], pace: Pace
+    job: Job, batches: Any, step: Callable[[Any, Any], float], seconds: list[float]
 ) -> Iterator[Tick | Pause]:
     made = iter(batches)
     while True:
@@ -248,7 +238,7 @@ def _steps(
             images, labels = next(made)
             ready = time.perf_counter()
             step(images, labels)
-            pace.saw(time.perf_counter() - ready)
+            seconds.append(time.perf_counter() - ready)
             yield Tick(job.batch, {"input": ready - began})
         if job.fed == "disk":
             drop_cached_file(str(cache.folder() / _FOLDER / _FILE))
@@ -297,11 +287,11 @@ def _decoded(record: Any) -> tuple[Any, Any]:
     return tf.cast(picture, tf.float32) / 255, tf.cast(pixels[0] % 10, tf.int32)
 
 
-def _delayed(pace: Pace) -> Callable[[Any, Any], Any]:
+def _delayed(steps: Sequence[float]) -> Callable[[Any, Any], Any]:
     """A stage of a pipeline that takes its time and leaves the batch as it is."""
 
     def sleep(labels: Any) -> Any:
-        time.sleep(pace.delay())
+        time.sleep(delay(steps))
         return labels
 
     def stage(images: Any, labels: Any) -> tuple[Any, Any]:
@@ -311,7 +301,9 @@ def _delayed(pace: Pace) -> Callable[[Any, Any], Any]:
     return stage
 
 
-def _decoding(pace: Pace, at_once: int, jpeg: bytes) -> Callable[[Any, Any], Any]:
+def _decoding(
+    steps: Sequence[float], at_once: int, jpeg: bytes
+) -> Callable[[Any, Any], Any]:
     """A stage that decodes pictures beside each batch and leaves it as it is.
 
     So many batches are made at once, and each takes as many times longer: together they
@@ -319,11 +311,12 @@ def _decoding(pace: Pace, at_once: int, jpeg: bytes) -> Callable[[Any, Any], Any
     """
     # Only the loop knows which of the two it asks for: none is decoded once for all.
     files = tf.constant([jpeg, jpeg])
-    each = _seconds_of_one(lambda: tf.io.decode_jpeg(files[0]))
+    # What it takes where nothing comes between: the shortest of a few.
+    each = min(timeit.repeat(lambda: tf.io.decode_jpeg(files[0]), number=1))
 
     def wanted() -> Any:
-        delay = pace.delay()
-        return np.int32(max(1, round(at_once * delay / each)) if delay else 0)
+        late = delay(steps)
+        return np.int32(max(1, round(at_once * late / each)) if late else 0)
 
     def decode(number: Any, sum_: Any) -> tuple[Any, Any]:
         picture = tf.io.decode_jpeg(files[number % 2], channels=3)
@@ -336,16 +329,6 @@ def _decoding(pace: Pace, at_once: int, jpeg: bytes) -> Callable[[Any, Any], Any
         return images + tf.minimum(seen, 0.0), labels
 
     return stage
-
-
-def _seconds_of_one(work: Callable[[], object]) -> float:
-    """What a call takes where nothing comes between: the shortest of a few."""
-    taken = []
-    for _ in range(_SEEN):
-        began = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - began)
-    return min(taken)
 
 
 def _write(folder: Path) -> Iterator[Note]:

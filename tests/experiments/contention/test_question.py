@@ -285,29 +285,25 @@ def test_opening_tells_what_gave_it_away_and_talks_nothing_away():
 
 
 def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():
-    pace = loads.Pace()
-    assert pace.delay() == 0.0
-    for seconds in (9.0, 0.010, 0.012, 0.011, 0.010):
-        pace.saw(seconds)
-    assert pace.delay() == pytest.approx(2 * 0.011)
+    steps = [9.0, 0.010, 0.012, 0.011]
+    assert loads.delay(steps) == 0.0
+    assert loads.delay([*steps, 0.010]) == pytest.approx(2 * 0.011)
     # What a step takes while its pipeline computes is not what it takes by itself.
-    pace.saw(5.0)
-    assert pace.delay() == pytest.approx(2 * 0.011)
+    assert loads.delay([*steps, 0.010, 5.0]) == pytest.approx(2 * 0.011)
 
 
 def test_a_decoding_pipeline_really_decodes_and_leaves_batches_as_they_are():
     def look(tf):
-        loads._seconds_of_one = lambda work: 1e-4
-        pace, pairs = loads.Pace(), ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+        loads.timeit.repeat = lambda work, number: [1e-4]
+        steps, pairs = [], ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
 
         def read(jpeg):
             batches = tf.data.Dataset.from_tensor_slices(pairs)
-            batches = batches.map(loads._decoding(pace, 2, jpeg))
+            batches = batches.map(loads._decoding(steps, 2, jpeg))
             return [images.numpy().tolist() for images, _ in batches]
 
         early = read(b"no picture")
-        for _ in range(5):
-            pace.saw(1e-4)
+        steps.extend([1e-4] * 5)
         with pytest.raises(tf.errors.InvalidArgumentError):
             read(b"no picture")
         return early, read(shared_images.jpeg(0, 0))
