@@ -134,15 +134,18 @@ def test_stop_works_at_every_moment_from_any_thread_and_keeps_what_finished(
         assert session.finding is None
 
 
-def test_a_baseline_that_is_no_variant_is_refused(tmp_path, monkeypatch):
+def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    for budget in (0, -1, 1e9, float("nan")):
+        with pytest.raises(BadParameterError, match="give seconds from 1 to 86400"):
+            Session(Loops(), budget=budget)
+    with pytest.raises(RunError, match="No space left on device"):
+        list(Session(NoRoom(), folder=tmp_path).events())
     monkeypatch.setattr(Loops, "baseline", "shrt")
     with pytest.raises(BadParameterError, match="none of its variants: short, double"):
         list(Session(Loops(), budget=2, folder=tmp_path).events())
-
-
-def test_data_that_do_not_fit_are_one_sentence(tmp_path):
-    with pytest.raises(RunError, match="No space left on device"):
-        list(Session(NoRoom(), folder=tmp_path).events())
+    monkeypatch.setattr(Loops, "needs", ("a_library_nobody_has",))
+    with pytest.raises(MissingPartError, match="pip install a_library_nobody_has"):
+        Session(Loops())
 
 
 @pytest.mark.fault(
@@ -195,15 +198,3 @@ def test_stop_works_while_a_run_waits_for_another(tmp_path):
     other.let_go()
     assert isinstance(last, Finished)
     assert session.finding is None
-
-
-def test_a_missing_library_is_named_with_its_remedy(monkeypatch):
-    monkeypatch.setattr(Loops, "needs", ("a_library_nobody_has",))
-    with pytest.raises(MissingPartError, match="pip install a_library_nobody_has"):
-        Session(Loops())
-
-
-@pytest.mark.parametrize("budget", [0, -1, 1e9, float("nan")])
-def test_a_budget_that_holds_no_run_is_refused(budget):
-    with pytest.raises(BadParameterError, match="seconds"):
-        Session(Loops(), budget=budget)

@@ -164,9 +164,7 @@ def test_the_worst_load_is_named_with_its_cost_its_signs_and_a_remedy():
     assert "kept 1.20 cores busy, against 0.05 cores when quiet" in found.because[0]
     assert "nice -n 19" in found.next
     assert (found.winner, found.warnings) == ("", ())
-
-
-def test_what_may_cost_as_much_and_a_machine_that_was_not_quiet_are_warned_of():
+    # What may cost as much, and a machine that was not quiet, are warned of.
     noisy = {"cpu burners": {"step": 0.060}, "disk reader": {"step": 0.053}}
     names = ("quiet", "cpu burners", "disk reader")
     found = verdict(run(names, shows=noisy, noise=0.15))

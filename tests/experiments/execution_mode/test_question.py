@@ -114,13 +114,18 @@ ONCE = {"steps": 900, "traces": 1, "because": []}
 TOLD = {"Python number": ANEW, "number as tensor": ONCE}
 
 
-def test_the_most_expensive_retracing_is_named_with_its_remedy():
+def test_the_most_expensive_retracing_is_named_with_its_remedy_ties_and_traces():
     found = verdict(NUMBERS, told=TOLD)
     assert found.headline == "Give the step its number as a tensor."
     assert 'With "Python number" this training takes 100 times as long: ' in found.much
     assert found.interval.startswith("9")
     assert found.edits[0].new.endswith("(features, labels, tf.constant(number))")
     assert (found.winner, found.sure) == ("", "sure")
+    steps = NUMBERS | {"made anew": 0.0998, "changing shapes": 0.02}
+    assert verdict(steps, told=TOLD).next == '"made anew" may cost as much.'
+    said = because(NUMBERS, told=TOLD)
+    assert "80 traces in 80 steps (number: int 0, then int 1)." in said
+    assert '"number as tensor": 4 traces in 3,600 steps.' in said
 
 
 def test_retracing_that_noise_hides_or_that_costs_nothing_is_not_blamed():
@@ -131,14 +136,6 @@ def test_retracing_that_noise_hides_or_that_costs_nothing_is_not_blamed():
     found = verdict({"tf.function": 0.001, "ragged last batch": 0.001}, told=told)
     assert found.headline.startswith("Retracing is not shown to cost anything")
     assert "8 traces in 396 steps" in " ".join(found.because)
-
-
-def test_every_trace_is_told_with_its_argument_and_what_costs_as_much_as_the_worst():
-    steps = NUMBERS | {"made anew": 0.0998, "changing shapes": 0.02}
-    assert verdict(steps, told=TOLD).next == '"made anew" may cost as much.'
-    said = because(NUMBERS, told=TOLD)
-    assert "80 traces in 80 steps (number: int 0, then int 1)." in said
-    assert '"number as tensor": 4 traces in 3,600 steps.' in said
 
 
 WATCHED = {"fit unwatched": 0.001, "metrics": 0.001, "validation": 0.0015}
