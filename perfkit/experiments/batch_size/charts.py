@@ -59,8 +59,8 @@ def batch_sizes(finding: Finding) -> Figure:
         meant = "◆ the smallest size that is not shown to be slower than the best"
         place = _place(knee)
     caption = ["bar: 95 % interval", meant, *guess(finding).caption]
-    rates = {n: units.rate_between(t.rate, t.low, t.high) for n, t in known.items()}
-    words = [f"{size:,} examples a batch: {rate}" for size, rate in rates.items()]
+    ends = {n: units.rate_between(t.rate, t.low, t.high) for n, t in known.items()}
+    words = [f"{size:,} examples a batch: {rate}" for size, rate in ends.items()]
     words.append(place.capitalize())
     if loops:
         caption.append("dotted: the loop in circulation, one network through all sizes")
