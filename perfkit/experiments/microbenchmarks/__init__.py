@@ -12,7 +12,7 @@ only where sound machines reach more than that.
 
 import importlib.util
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -70,7 +70,6 @@ _NOT_KNOWN = "Whether a part of this machine is weak is not known yet."
 _NONE = "No part of this machine is shown to be weak."
 _NO_LIMIT = "What these parts could reach at most is not known here."
 _QUIET = "Close what else keeps the cores busy, then measure again."
-_HELD = "Run `perfkit doctor`: it says what holds the cores back."
 # OpenBLAS as NumPy's wheels bring it.
 _NUMPY_THREADS = 64
 _QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
@@ -102,41 +101,45 @@ class Microbenchmarks(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Those asked for, and always the product whose control tells the noise."""
-        variants = [
-            Variant(
+        variants = {
+            one.name: Variant(
                 *(one.name, one.work, one.what),
                 unavailable=_why_not(one),
                 code=one.code,
             )
             for one in self._benchmarks
-        ]
-        if self._no_gpu:
-            variants.append(Variant(NO_GPU, ().__iter__, unavailable=self._no_gpu))
-        return {one.name: one for one in variants}
+        }
+        if why := self._no_gpu:
+            variants[NO_GPU] = Variant(NO_GPU, ().__iter__, unavailable=why)
+        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Make what is read and decoded, and work out what is possible in theory."""
-        whats, refused = dict[str, str](), dict[str, str]()
+        reading, refused = "", dict[str, str]()
+        tried = {one.name for one in self._benchmarks if not _why_not(one)}
         if not _without_tensorflow():
             without_gpus()
-        for names, make in (
-            ((benchmark.NAME,), self._read),
-            (work.NAMES, self._decoded),
-        ):
-            if not any(p.name in names and not _why_not(p) for p in self._benchmarks):
-                continue
+        # The others need none of what cannot be made.
+        if benchmark.NAME in tried:
             try:
-                whats |= yield from make()
-            # The others need none of what cannot be made.
+                paths = yield from benchmark.make(self.data)
+                forgets = benchmark.forgets(paths)
+                reading = benchmark.COLD if forgets else benchmark.CACHED
             except PerfkitError as error:
-                refused |= dict.fromkeys(names, str(error))
+                refused[benchmark.NAME] = str(error)
+        if not tried.isdisjoint(work.NAMES):
+            try:
+                sizes = (yield from work.make()).sizes
+                yield Note(IMAGE_BYTES, sum(sizes) // len(sizes))
+            except PerfkitError as error:
+                refused |= dict.fromkeys(work.NAMES, str(error))
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
         _, card = computing(gpus_here()[0], os.environ)
         here = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
         yield Note(CORES, here.cores)
         yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - benchmark.granted()))
-        yield Note(standing.NOTE, standing.note(self._all(whats, here)))
+        yield Note(standing.NOTE, standing.note(self._counts(reading, here)))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what the arithmetic reaches, what is weak, and what to do."""
@@ -157,6 +160,7 @@ class Microbenchmarks(Experiment):
         worst, *others = weak or [Weak(1.0, none, _arithmetic(measured))]
         sure: Sure = "sure" if weak else "not known yet" if busy else ""
         noisy = any(map(_is_noisy, measured.timings))
+        steps = [*([_QUIET] if busy else []), *([_QUIETER] if noisy else []), _FURTHER]
         return Verdict(
             headline=worst.do,
             much=worst.much,
@@ -166,12 +170,10 @@ class Microbenchmarks(Experiment):
                 *busy,
                 *(f"Weak as well: {part.much} {part.do}" for part in others),
                 *([_arithmetic(measured)] if weak else []),
-                *_facts(measured),
+                *_call_cost(measured),
                 *missing,
             ),
-            next="\n".join(
-                [*([_QUIET] if busy else []), *[_QUIETER] * noisy, _FURTHER]
-            ),
+            next="\n".join(steps),
         )
 
     @property
@@ -181,6 +183,7 @@ class Microbenchmarks(Experiment):
     @property
     def _benchmarks(self) -> tuple[Benchmark, ...]:
         """Those asked for, and the baseline, in the order of the groups."""
+        has_gpu = bool(gpus_here()[0])
         by_group = {
             "interpreter": work.INTERPRETER,
             "arrays": (*work.ARRAYS, *benchmark.NUMPY),
@@ -193,8 +196,8 @@ class Microbenchmarks(Experiment):
                 *benchmark.PRODUCTS,
                 *benchmark.CONVOLUTIONS,
             ),
-            "gpu": (*gpu.BENCHMARKS, *work.TRANSFERS) if gpus_here()[0] else (),
-            "heat": gpu.HEAT if gpus_here()[0] else (),
+            "gpu": (*gpu.BENCHMARKS, *work.TRANSFERS) if has_gpu else (),
+            "heat": gpu.HEAT if has_gpu else (),
         }
         return tuple(
             one
@@ -202,18 +205,6 @@ class Microbenchmarks(Experiment):
             for one in benchmarks
             if group in self._groups or one.name == self.baseline
         )
-
-    def _read(self) -> Generator[Note, None, dict[str, str]]:
-        """Make what the disk is read for; give what is then done."""
-        paths = yield from benchmark.make(self.data)
-        how = benchmark.COLD if benchmark.forgets(paths) else benchmark.CACHED
-        return {benchmark.NAME: f"{benchmark.benchmark(self.data).what} {how}"}
-
-    def _decoded(self) -> Generator[Note, None, dict[str, str]]:
-        """Draw what is decoded; the notes tell how large its files are."""
-        found = yield from work.make()
-        yield Note(IMAGE_BYTES, sum(found.sizes) // len(found.sizes))
-        return {}
 
     def _out_of_reach(self) -> dict[str, str]:
         """Why those of a GPU that TensorFlow cannot use are not run, by name."""
@@ -223,29 +214,29 @@ class Microbenchmarks(Experiment):
         why = "TensorFlow can use no GPU here; `perfkit doctor` says why"
         return dict.fromkeys(on_gpu, why)
 
-    def _all(self, whats: dict[str, str], here: Hardware) -> dict[str, Microbenchmark]:
+    def _counts(self, reading: str, here: Hardware) -> dict[str, Microbenchmark]:
         """What each microbenchmark counts and what is possible, for the finding."""
-        told = {
-            one.name: Microbenchmark(
+        counts = {}
+        for one in self._benchmarks:
+            peak, details = one.peak(here), {benchmark.NAME: reading}
+            counts[one.name] = Microbenchmark(
                 unit=one.unit,
                 group=one.group,
-                what=whats.get(one.name, one.what),
+                what=f"{one.what} {details.get(one.name, '')}".rstrip(),
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )
-            for one in self._benchmarks
-            for peak in [one.peak(here)]
-        }
         if self._no_gpu:
-            told[NO_GPU] = Microbenchmark(unit="calls", group="GPU")
-        return told
+            counts[NO_GPU] = Microbenchmark(unit="calls", group="GPU")
+        return counts
 
     @property
     def _no_gpu(self) -> str:
         """Why none of a GPU is there; "" where one is, or none is asked for."""
-        asked = {"gpu", "heat"} & set(self._groups)
-        found, why = gpus_here()
-        return (why or "this machine has no GPU") if asked and not found else ""
+        gpus, why = gpus_here()
+        if gpus or not {"gpu", "heat"} & set(self._groups):
+            return ""
+        return why or "this machine has no GPU"
 
 
 def _without_tensorflow() -> bool:
@@ -281,8 +272,8 @@ class Weak:
 
 def _others(measured: Measurement) -> Iterator[str]:
     """What other programs took of the cores, where that is much of them."""
-    known = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
-    taken, cores = sum(known) / len(known) if known else 0.0, _cores(measured)
+    busy = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
+    taken, cores = sum(busy) / max(1, len(busy)), _cores(measured)
     # Others may have kept those busy that are not granted.
     if taken > _BUSY * cores + measured.notes.get(WITHHELD, 0):
         yield (
@@ -293,44 +284,46 @@ def _others(measured: Measurement) -> Iterator[str]:
 
 def _arithmetic(measured: Measurement) -> str:
     """What products reach on all cores, by the library that is faster at it."""
-    timed = [_known(measured, n) for n in (benchmark.BASELINE, benchmark.TENSORFLOW)]
-    best = max((t for t in timed if t), key=lambda t: t.rate, default=None)
+    names = (benchmark.BASELINE, benchmark.TENSORFLOW)
+    timings = [timing for name in names if (timing := _timing(measured, name))]
+    best = max(timings, key=lambda timing: timing.rate, default=None)
     if best is None:
         return f"{len(measured.timings)} parts were timed."
-    one = microbenchmarks(measured.notes).get(best.variant)
-    if one is None or one.limit is None:
-        said = units.rate_between(best.rate, best.low, best.high, "FLOP")
-        return f"Matrix products in float32 reach {said}."
-    possible = f"what {one.limit_from.partition(' at ')[0]} can do in theory"
+    counts = microbenchmarks(measured.notes).get(best.variant)
+    if counts is None or counts.limit is None:
+        rate = units.rate_between(best.rate, best.low, best.high, "FLOP")
+        return f"Matrix products in float32 reach {rate}."
+    possible = f"what {counts.limit_from.partition(' at ')[0]} can do in theory"
     if _is_noisy(best):
         return f"What matrix products reach of {possible} is not known yet."
-    said = share_of(best, one.limit, possible)
-    return f"Matrix products in float32 reach {said}."
+    share = share_of(best, counts.limit, possible)
+    return f"Matrix products in float32 reach {share}."
 
 
 def _weak(measured: Measurement) -> Iterator[Weak]:
-    for name, one in microbenchmarks(measured.notes).items():
-        found = _known(measured, name) if name in _REACHES_HALF else None
-        if not (found and one.limit and found.is_known):
+    for name, counts in microbenchmarks(measured.notes).items():
+        timing, limit = _timing(measured, name), counts.limit or 0.0
+        if name not in _REACHES_HALF or timing is None or not timing.is_known:
             continue
-        if found.high < _WEAK * one.limit:
-            share = found.rate / one.limit
+        if timing.high < _WEAK * limit:
+            share = timing.rate / limit
             yield Weak(
                 share,
                 "Run `perfkit doctor`: it says what holds the GPU or its link back.",
                 f'"{name}" reaches {units.percent(share)} of its limit.',
             )
     cores = _cores(measured)
-    for alone, every in _ON_CORES:
-        ratio = _ratio(measured, every, alone)
+    for alone, together in _ON_CORES:
+        ratio = _ratio(measured, together, alone)
         # More threads than these NumPy's library does not make.
-        most = min(cores, _NUMPY_THREADS) if every == benchmark.BASELINE else cores
+        numpy = together == benchmark.BASELINE
+        most = min(cores, _NUMPY_THREADS) if numpy else cores
         if ratio and cores > 1 and ratio.high < _WEAK * most:
             yield Weak(
                 ratio.ratio / cores,
-                _HELD,
-                f'"{every}" on {cores:g} cores is {units.times(ratio.ratio)} times as '
-                f"fast as on one{_rates(measured, ratio)}.",
+                "Run `perfkit doctor`: it says what holds the cores back.",
+                f'"{together}" on {cores:g} cores is {units.times(ratio.ratio)} times '
+                f"as fast as on one{_rates(measured, ratio)}.",
                 ratio,
             )
     ratio = _ratio(measured, benchmark.TENSORFLOW, benchmark.BASELINE)
@@ -342,42 +335,27 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             f"as NumPy here{_rates(measured, ratio)}.",
             ratio,
         )
-    yield from _slow_disk(measured)
-
-
-def _slow_disk(measured: Measurement) -> Iterator[Weak]:
-    """The disk gives fewer photographs than the cores decode."""
     size = measured.notes.get(IMAGE_BYTES)
-    disk, decoded = (_known(measured, n) for n in (benchmark.NAME, work.ALL_CORES))
+    disk, decoded = (_timing(measured, n) for n in (benchmark.NAME, work.ALL_CORES))
     if not (size and disk and decoded and disk.is_known and decoded.is_known):
         return
     if disk.high / size < decoded.low:
-        gives, wanted = (
-            units.rate(rate, "photographs") for rate in (disk.rate / size, decoded.rate)
-        )
+        rates = (disk.rate / size, decoded.rate)
+        gives, needed = (units.rate(rate, "photographs") for rate in rates)
         yield Weak(
-            disk.rate / size / decoded.rate,
+            rates[0] / rates[1],
             "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
-            f"The disk gives {gives} where the cores decode {wanted}.",
+            f"The disk gives {gives} where the cores decode {needed}.",
         )
 
 
-def _facts(measured: Measurement) -> Iterator[str]:
-    call = _known(measured, work.GRAPH_CALL)
-    if call:
+def _call_cost(measured: Measurement) -> Iterator[str]:
+    if call := _timing(measured, work.GRAPH_CALL):
         times = 1 / call.rate, 1 / call.high, 1 / call.low
         yield (
             f"A call of a tf.function costs {units.between(*times, units.seconds)}: a "
             "step that takes not much longer is mostly that."
         )
-    for name in work.TO_GPU:
-        notes = (trial.notes.get(work.BY_SIZE) for trial in measured.of(name))
-        spent = [min(told.values()) for told in notes if told]
-        if spent:
-            yield (
-                f'A small copy, "{name}", takes {units.seconds(min(spent))} to '
-                f"{units.seconds(max(spent))}."
-            )
 
 
 def _missing(measured: Measurement) -> Iterator[str]:
@@ -392,24 +370,25 @@ def _missing(measured: Measurement) -> Iterator[str]:
         yield f"Not measured: {', '.join(missed)}. {why}."
 
 
-def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
+def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | None:
     """A ratio that is judged and known; both count the same."""
-    found = measured.compare(one, other)
-    return found if found and found.is_judged and found.ends else None
+    compared = measured.compare(variant, baseline)
+    return compared if compared and compared.is_judged and compared.ends else None
 
 
-def _rates(measured: Measurement, of: Comparison) -> str:
+def _rates(measured: Measurement, compared: Comparison) -> str:
     """The two rates of a ratio."""
-    one = microbenchmarks(measured.notes).get(of.variant)
-    unit = one.unit if one else "units"
-    both = (measured.timing(name) for name in (of.variant, of.baseline))
-    return instead(*both, unit=unit)
+    counts = microbenchmarks(measured.notes).get(compared.variant)
+    names = (compared.variant, compared.baseline)
+    return instead(
+        *map(measured.timing, names), unit=counts.unit if counts else "units"
+    )
 
 
-def _known(measured: Measurement, name: str) -> Timing | None:
+def _timing(measured: Measurement, name: str) -> Timing | None:
     """A rate that at least two rounds show."""
-    found = measured.timing(name)
-    return found if found and found.trials > 1 else None
+    timing = measured.timing(name)
+    return timing if timing and timing.trials > 1 else None
 
 
 def _is_noisy(timing: Timing) -> bool:

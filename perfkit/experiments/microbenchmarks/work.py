@@ -1,11 +1,11 @@
 """What each part of the machine is given to do."""
 
+import contextlib
 import ctypes
 import functools
 import importlib.util
 import mmap
 import platform
-import statistics
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -39,11 +39,8 @@ def hertz() -> float | None:
     if code is None:
         return None
     try:
-        memory = mmap.mmap(
-            -1,
-            mmap.PAGESIZE,
-            prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC,
-        )
+        rights = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+        memory = mmap.mmap(-1, mmap.PAGESIZE, prot=rights)
     except (OSError, AttributeError):
         # Some systems let no memory be written and run.
         return None
@@ -237,11 +234,8 @@ PIPELINE = (
 )
 
 
-_SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 30)
-# The microbenchmark itself: large enough that starting a copy does not show.
+# Large enough that starting a copy does not show.
 _SIZE = 1 << 28
-_COPIES = 5
-BY_SIZE = "seconds by size"
 # From CUDA's cudaMemcpyKind.
 _TO_GPU, _FROM_GPU = 1, 2
 
@@ -249,7 +243,7 @@ _TO_GPU, _FROM_GPU = 1, 2
 def pageable(*, to_gpu: bool) -> Iterator[Yielded]:
     """Copy as TensorFlow does, between ordinary memory and the GPU."""
     with on_gpu():
-        yield from _swept(lambda size: _with_tensorflow(size, to_gpu), syncing())
+        yield from repeated(_with_tensorflow(_SIZE, to_gpu), _SIZE, syncing())
 
 
 def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
@@ -259,28 +253,8 @@ def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
         RunError: CUDA's library is missing, or refuses.
     """
     cuda = _cuda()
-    yield from _swept(
-        lambda size: _with_cuda(cuda, size, to_gpu),
-        lambda: _ask(cuda.cudaDeviceSynchronize),
-    )
-
-
-def _swept(
-    copier: Callable[[int], Callable[[], object]], sync: Callable[[], object]
-) -> Iterator[Yielded]:
-    yield Note(BY_SIZE, {str(n): _once(copier(n), sync) for n in _SIZES})
-    yield from repeated(copier(_SIZE), _SIZE, sync)
-
-
-def _once(copy: Callable[[], object], sync: Callable[[], object]) -> float:
-    """Seconds of one copy, the median of a few after the first."""
-    spent = []
-    for _ in range(_COPIES + 1):
-        began = time.perf_counter()
-        copy()
-        sync()
-        spent.append(time.perf_counter() - began)
-    return statistics.median(spent[1:])
+    copy = _with_cuda(cuda, _SIZE, to_gpu)
+    yield from repeated(copy, _SIZE, lambda: _ask(cuda.cudaDeviceSynchronize))
 
 
 def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
@@ -325,13 +299,11 @@ def _cuda() -> ctypes.CDLL:
     """CUDA's runtime library: from its package, or where the system has it."""
     package = importlib.util.find_spec("nvidia")
     folders = list(package.submodule_search_locations or ()) if package else []
-    places = [Path(f) / "cuda_runtime/lib" for f in folders]
-    found = [str(p) for place in places for p in place.glob("libcudart.so*")]
-    for name in (*found, "libcudart.so.12", "libcudart.so"):
-        try:
+    places = (Path(f) / "cuda_runtime/lib" for f in folders)
+    packaged = [str(p) for place in places for p in place.glob("libcudart.so*")]
+    for name in (*packaged, "libcudart.so.12", "libcudart.so"):
+        with contextlib.suppress(OSError):
             return ctypes.CDLL(name)
-        except OSError:
-            continue
     raise RunError(
         "CUDA's runtime library is not here; install it with "
         "`pip install tensorflow[and-cuda]`."
@@ -339,21 +311,22 @@ def _cuda() -> ctypes.CDLL:
 
 
 def _benchmark(name: str, *, to_gpu: bool, is_pinned: bool) -> Benchmark:
-    copy = pinned if is_pinned else pageable
     # On the way back TensorFlow takes pinned memory of its own: 47 GB/s on an H200.
     kind = "ordinary memory" if to_gpu else "memory of TensorFlow's choice"
     memory = "pinned memory, by CUDA itself" if is_pinned else kind
-    what = f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}"
-    work = functools.partial(copy, to_gpu=to_gpu)
-    shown = (_with_cuda if is_pinned else _copied,)
-    told = (name, "B", what, work, peaks.link)
-    return Benchmark("GPU", *told, tensorflow=True, shown=shown)
+    return Benchmark(
+        *("GPU", name, "B"),
+        f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}",
+        functools.partial(pinned if is_pinned else pageable, to_gpu=to_gpu),
+        peaks.link,
+        tensorflow=True,
+        shown=(_with_cuda if is_pinned else _copied,),
+    )
 
 
-TO_GPU = ("to the GPU", "to the GPU, pinned")
-_FROM = ("from the GPU", "from the GPU, pinned")
-PINNED = (TO_GPU[1], _FROM[1])
 TRANSFERS = tuple(
-    _benchmark(name, to_gpu=name in TO_GPU, is_pinned=name in PINNED)
-    for name in (*TO_GPU, *_FROM)
+    _benchmark(f"{way} the GPU{pin}", to_gpu=way == "to", is_pinned=bool(pin))
+    for way in ("to", "from")
+    for pin in ("", ", pinned")
 )
+PINNED = ("to the GPU, pinned", "from the GPU, pinned")

@@ -31,16 +31,13 @@ def prepared(monkeypatch):
     return notes
 
 
-def test_every_part_is_tried_unless_told_otherwise():
+def test_every_part_is_tried_and_a_gpu_heated_only_when_asked(gpus, monkeypatch):
     variants = experiment("machine-ladder").make_variants()
     assert len(variants) > 20
     assert all(one.against == "" for one in variants.values())
-
-
-def test_a_gpu_has_its_microbenchmarks_and_is_heated_only_when_asked(gpus):
     gpus(1)
-    variants = experiment("machine-ladder", parts=",".join(microbenchmarks._GROUPS))
-    assert max(map(len, variants.make_variants())) <= 30
+    every = experiment("machine-ladder", parts=",".join(microbenchmarks._GROUPS))
+    assert max(map(len, every.make_variants())) <= 30
     variants = experiment("machine-ladder").make_variants()
     assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(variants)
     assert not any(one.unavailable for one in variants.values())
@@ -48,25 +45,6 @@ def test_a_gpu_has_its_microbenchmarks_and_is_heated_only_when_asked(gpus):
     assert "GPU clock under load" not in variants
     heated = experiment("machine-ladder", parts="heat").make_variants()
     assert "GPU clock under load" in heated
-
-
-@pytest.mark.parametrize(
-    ("benchmarks", "names"),
-    [
-        ("disk", [benchmark.BASELINE, benchmark.NAME]),
-        # Without a GPU its microbenchmarks are one line, where anybody asks for them.
-        ("gpu", [benchmark.BASELINE, "GPU microbenchmarks"]),
-        ("memory", [benchmark.BASELINE, "memory copy, 1 core", "memory copy"]),
-    ],
-)
-def test_one_part_brings_the_product_that_tells_the_noise(benchmarks, names):
-    variants = experiment("machine-ladder", parts=benchmarks).make_variants()
-    assert list(variants) == names
-    why = variants["GPU microbenchmarks"].unavailable if benchmarks == "gpu" else ""
-    assert why == "No NVIDIA driver here." * (benchmarks == "gpu")
-
-
-def test_without_tensorflow_the_rest_is_still_tried(monkeypatch):
     monkeypatch.setattr(microbenchmarks, "_without_tensorflow", lambda: True)
     variants = experiment("machine-ladder").make_variants()
     for name in ("graph call", "JPEG decode"):
@@ -74,27 +52,45 @@ def test_without_tensorflow_the_rest_is_still_tried(monkeypatch):
     assert not variants["memory copy"].unavailable
 
 
+@pytest.mark.parametrize(
+    ("benchmarks", "names", "why"),
+    [
+        ("disk", [benchmark.NAME], ""),
+        # Without a GPU its microbenchmarks are one line, where anybody asks for them.
+        ("gpu", ["GPU microbenchmarks"], "No NVIDIA driver here."),
+        ("memory", ["memory copy, 1 core", "memory copy"], ""),
+    ],
+)
+def test_one_part_brings_the_product_that_tells_the_noise(benchmarks, names, why):
+    variants = experiment("machine-ladder", parts=benchmarks).make_variants()
+    assert list(variants) == [benchmark.BASELINE, *names]
+    assert variants[names[-1]].unavailable == why
+
+
 def test_preparing_tells_what_each_counts_and_what_is_possible(prepared):
-    told = standing.microbenchmarks(prepared(parts="interpreter,arrays,pipeline"))
-    asked = experiment("machine-ladder", parts="interpreter,arrays,pipeline")
-    assert set(told) == set(asked.make_variants())
-    assert told["tf.data map"].unit == "elements"
+    groups = "interpreter,arrays,pipeline"
+    counts = standing.microbenchmarks(prepared(parts=groups))
+    variants = experiment("machine-ladder", parts=groups).make_variants()
+    assert set(counts) == set(variants)
+    assert counts["tf.data map"].unit == "elements"
     on_gpu = standing.microbenchmarks(prepared(parts="gpu"))
     assert on_gpu["GPU microbenchmarks"].group == "GPU"
-    limits = {name for name, one in told.items() if one.limit}
-    assert limits <= {name for name in told if name.startswith("NumPy ")}
-    assert all(told[name].limit_from for name in limits)
+    limits = {name for name, one in counts.items() if one.limit}
+    assert limits <= {name for name in counts if name.startswith("NumPy ")}
+    assert all(counts[name].limit_from for name in limits)
 
 
 def test_a_disk_says_whether_it_is_read_cold(prepared, tmp_path, monkeypatch):
     (tmp_path / "data").write_bytes(b"x" * 10_000)
     for forgets, how in ((True, benchmark.COLD), (False, benchmark.CACHED)):
-        monkeypatch.setattr(benchmark, "forgets", lambda _, found=forgets: found)
-        told = standing.microbenchmarks(prepared(parts="disk", data=str(tmp_path)))
-        assert told[benchmark.NAME].what.endswith(how)
+        monkeypatch.setattr(benchmark, "forgets", lambda _, answer=forgets: answer)
+        counts = standing.microbenchmarks(prepared(parts="disk", data=str(tmp_path)))
+        assert counts[benchmark.NAME].what == f"reading {how}"
 
 
-def test_what_cannot_be_made_takes_no_other_with_it(prepared, monkeypatch):
+def test_what_cannot_be_made_or_used_takes_no_other_with_it(
+    prepared, gpus, monkeypatch
+):
     def full(_):
         raise RunError("There is no room.")
         yield
@@ -103,9 +99,6 @@ def test_what_cannot_be_made_takes_no_other_with_it(prepared, monkeypatch):
     notes = prepared(parts="disk,interpreter")
     assert notes[REFUSED] == {benchmark.NAME: "There is no room."}
     assert "Python loop" in standing.microbenchmarks(notes)
-
-
-def test_a_gpu_that_tensorflow_cannot_use_is_not_tried(prepared, gpus, monkeypatch):
     gpus(1)
     monkeypatch.setattr(microbenchmarks.gpu, "sees_one", lambda: False)
     refused = prepared(parts="gpu")[REFUSED]

@@ -7,7 +7,7 @@ import pytest
 from perfkit.errors import RunError
 from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.shared import benchmark as shared_benchmark
-from perfkit.measure.tick import READY, Note
+from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
 from tests.measure.trials import launched, ticks_of, until_ticks
 
@@ -40,8 +40,8 @@ def test_what_is_copied_is_as_long_as_where_it_goes(monkeypatch):
 class Cuda:
     """Answers like CUDA's runtime library, with ordinary memory as the GPU's."""
 
-    def __init__(self, refuses=""):
-        self.refuses, self.kept, self.copied = refuses, [], []
+    def __init__(self):
+        self.refuses, self.kept, self.copied = "", [], []
 
     def cudaMallocHost(self, pointer, size):
         block = ctypes.create_string_buffer(size.value)
@@ -63,32 +63,26 @@ class Cuda:
 
 @pytest.fixture
 def cuda(monkeypatch):
-    made = Cuda()
-    monkeypatch.setattr(work, "_cuda", lambda: made)
-    monkeypatch.setattr(work, "_SIZES", (1 << 12, 1 << 14))
+    library = Cuda()
+    monkeypatch.setattr(work, "_cuda", lambda: library)
     monkeypatch.setattr(work, "_SIZE", 1 << 14)
-    return made
+    return library
 
 
 @pytest.mark.parametrize(("to_gpu", "kind"), [(True, 1), (False, 2)])
-def test_pinned_copies_count_their_bytes_and_tell_every_size(cuda, to_gpu, kind):
-    told = list(itertools.islice(work.pinned(to_gpu=to_gpu), 4))
-    assert isinstance(told[0], Note)
-    assert list(told[0].value) == ["4096", "16384"]
-    assert all(seconds > 0 for seconds in told[0].value.values())
-    assert told[1] is READY
-    assert all(examples % (1 << 14) == 0 and examples > 0 for examples in told[2:])
+def test_pinned_copies_count_their_bytes_and_are_waited_for(cuda, to_gpu, kind):
+    ready, *ticks = itertools.islice(work.pinned(to_gpu=to_gpu), 3)
+    assert ready is READY
+    assert all(examples % (1 << 14) == 0 and examples > 0 for examples in ticks)
     assert {entry[1] for entry in cuda.copied if entry != "sync"} == {kind}
     assert cuda.copied[-1] == "sync"
 
 
-def test_what_cuda_refuses_is_one_sentence(cuda):
+def test_a_refusal_and_a_missing_library_are_one_sentence(cuda, monkeypatch):
     cuda.refuses = "memory"
     with pytest.raises(RunError, match="its error 2"):
         next(work.pinned(to_gpu=True))
-
-
-def test_a_missing_library_is_one_sentence_with_its_remedy(monkeypatch):
+    monkeypatch.undo()
     monkeypatch.setattr(work.importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(work.ctypes, "CDLL", Mock(side_effect=OSError))
     with pytest.raises(RunError, match=r"pip install tensorflow\[and-cuda\]"):
