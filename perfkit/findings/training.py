@@ -20,11 +20,7 @@ NEXT_STEPS = {
     "dispatch": "`perfkit run execution-mode` says what several steps per call bring.",
     "transfer": "`perfkit doctor` says whether the link to the GPU is held back.",
 }
-_PRECISIONS = {
-    "float32": "",
-    "mixed_bfloat16": ", bfloat16",
-    "mixed_float16": ", float16",
-}
+_PRECISIONS = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
 # No clock tells less.
 _LEAST_S = 1e-9
 
@@ -88,8 +84,10 @@ class Training:
     @property
     def title(self) -> str:
         """Its name, with its precision where that is not float32."""
-        precision = _PRECISIONS.get(self.dtype, f", {plain(self.dtype, 40)}")
-        return f"{plain(self.name, 60)}{precision}"
+        name = plain(self.name, 60)
+        if self.dtype == "float32":
+            return name
+        return f"{name}, {_PRECISIONS.get(self.dtype, plain(self.dtype, 40))}"
 
     @property
     def rate(self) -> float | None:
@@ -102,10 +100,6 @@ class Training:
         if self.seconds is None:
             return f"not measured. {self.missing}".rstrip()
         return seconds_between(self)
-
-    def part(self, name: PartName) -> Part | None:
-        """One part of the split; None where the training has no split."""
-        return next((part for part in self.parts if part.name == name), None)
 
 
 def why_missing(trials: Iterable[Trial]) -> str:

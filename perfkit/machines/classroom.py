@@ -8,27 +8,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from perfkit import units
+from perfkit.charts.canvas import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
-from perfkit.findings.tables import frame
-from perfkit.findings.text import minute, plain
-from perfkit.findings.training import seconds
-from perfkit.machine.checks.base import Check
+from perfkit.findings.text import as_sentence, minute, plain
 from perfkit.machine.record import Machine
-from perfkit.machines.compare import BUSY, Pictured, widened
-from perfkit.machines.record import Passport, load, parse, to_json
+from perfkit.machines.compare import BUSY, Ends, Pictured, compare_speeds
+from perfkit.machines.record import Passport, load, to_json
 from perfkit.machines.report import too_short
-from perfkit.machines.sides import STEP, Key, side_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from perfkit.charts.canvas import Figure
+from perfkit.machines.sides import STEP, Key, Side, Speed, side_of, write_amount
 
 # The median of one machine is that machine, and of two their mean: each would be
 # compared with itself.
@@ -40,12 +32,6 @@ _LONGEST = 60
 _MOST_FILES = 5000
 # What tells of the load is all that a class needs of a machine's samples.
 _LOAD = ("cpu_trial", "cpu_other")
-# Speed over the median machine's, with its 95 % interval: low, ratio, high.
-Ends = tuple[float, float, float]
-_COLUMNS = (
-    *("machine", "what", "recorded", "missing", "fails", "slowest", "speed"),
-    *("path", "problem"),
-)
 
 
 def missing_part(machine: Machine) -> str:
@@ -60,14 +46,6 @@ def missing_part(machine: Machine) -> str:
     return ""
 
 
-def failing(checks: Sequence[Check]) -> Iterator[str]:
-    """What fails on a machine, and what to do about it, a sentence each."""
-    for check in checks:
-        if check.status == "fail":
-            remedy = f": {plain(check.remedy)}" if check.remedy else ""
-            yield f"{plain(check.title)}{remedy}"
-
-
 @dataclass(frozen=True)
 class Measure:
     """One row of the table, over all machines.
@@ -75,13 +53,12 @@ class Measure:
     Attributes:
         key: The row: of which training, and which part.
         unit: ``"s"`` for seconds, else what is counted per second.
-        speeds: By the place of a machine in its class: the logarithm of its speed, and
-            half of the 95 % interval of that.
+        speeds: Those of the machines, by their places in the class.
     """
 
     key: Key
     unit: str
-    speeds: dict[int, tuple[float, float]]
+    speeds: dict[int, Speed]
 
     @property
     def name(self) -> str:
@@ -89,41 +66,39 @@ class Measure:
         return ", ".join(filter(None, self.key))
 
     @functools.cached_property
-    def median(self) -> float | None:
-        """The median logarithm; None where too few machines measured it."""
+    def median(self) -> Speed | None:
+        """The median speed; None where too few machines measured it."""
         if len(self.speeds) < MEDIAN_FROM:
             return None
-        return statistics.median(middle for middle, _ in self.speeds.values())
+        speeds = self.speeds.values()
+        low, high = (statistics.median(m + s * h for m, h in speeds) for s in (-1, 1))
+        return statistics.median(middle for middle, _ in speeds), (high - low) / 2
 
     @property
     def in_words(self) -> str:
         """The value of the median machine."""
         if self.median is None:
             return "too few to say"
-        if self.unit == "s":
-            return seconds(math.exp(-self.median))
-        return units.rate(math.exp(self.median), self.unit)
-
-    def ratio(self, place: int | None) -> float | None:
-        """A machine's speed over the median one's; None where either is unknown."""
-        ends = self.ends(place)
-        return ends[1] if ends else None
+        middle = self.median[0]
+        return write_amount(
+            math.exp(-middle if self.unit == "s" else middle), self.unit
+        )
 
     def ends(self, place: int | None, looks: int = 1) -> Ends | None:
-        """The same with its interval, so wide that so many of them hold at once."""
+        """A machine's speed over the median one's; None where either is unknown."""
         if place not in self.speeds or self.median is None:
             return None
-        middle, half = self.speeds[place]
-        lowest = statistics.median(m - h for m, h in self.speeds.values())
-        highest = statistics.median(m + h for m, h in self.speeds.values())
-        error = math.hypot(half, (highest - lowest) / 2) * widened(looks)
-        ratio = middle - self.median
-        return math.exp(ratio - error), math.exp(ratio), math.exp(ratio + error)
+        return compare_speeds(self.median, self.speeds[place], looks)
+
+    def ratio(self, place: int | None) -> float | None:
+        """The same without its interval."""
+        ends = self.ends(place)
+        return ends[1] if ends else None
 
     @property
     def ratios(self) -> list[float]:
         """Every machine's speed over the median one's."""
-        return [ratio for place in self.speeds if (ratio := self.ratio(place))]
+        return [speed for place in self.speeds if (speed := self.ratio(place))]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -141,11 +116,16 @@ class Classroom(Pictured):
     you: int | None = None
 
     @functools.cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """What each machine measured."""
+        return tuple(map(side_of, self.passports))
+
+    @functools.cached_property
     def measures(self) -> tuple[Measure, ...]:
         """The steps, their parts and the microbenchmarks, over all machines."""
         rows = dict[tuple[Key, str], Measure]()
-        for place, passport in enumerate(self.passports):
-            for key, value in side_of(passport).values.items():
+        for place, side in enumerate(self.sides):
+            for key, value in side.values.items():
                 # Files come from anywhere: what counts something else is another row.
                 row = rows.setdefault((key, value.unit), Measure(key, value.unit, {}))
                 if value.log_speed:
@@ -157,24 +137,22 @@ class Classroom(Pictured):
     @functools.cached_property
     def not_ready(self) -> dict[str, list[str]]:
         """Why machines cannot run the notebooks, each reason with their names."""
-        reasons = defaultdict[str, list[str]](list)
-        for place, passport in enumerate(self.passports):
-            if why := missing_part(passport.machine):
-                reasons[why].append(self.name(place))
-        return dict(reasons)
+        return self.names_by(missing_part(one.machine) for one in self.passports)
 
-    @functools.cached_property
-    def busy(self) -> list[str]:
-        """The machines of which other programs took much while they were recorded."""
-        taken = [side_of(passport).taken or 0.0 for passport in self.passports]
-        return [self.name(place) for place, share in enumerate(taken) if share >= BUSY]
+    def names_by(self, reasons: Iterator[str]) -> dict[str, list[str]]:
+        """The names of the machines that have a reason, by that."""
+        names = defaultdict[str, list[str]](list)
+        for place, reason in enumerate(reasons):
+            if reason:
+                names[reason].append(self.name(place))
+        return dict(names)
 
     def slowest(self, place: int) -> tuple[str, Ends] | None:
         """The training at which a machine is shown to be slowest; None for none."""
-        steps = [one for one in self.measures if one.key[1] == STEP and one.key[0]]
+        steps = [row for row in self.measures if row.key[1] == STEP and row.key[0]]
         looks = len(steps) * (1 if self.you is not None else len(self.passports))
-        known = [(one.key[0], one.ends(place, looks)) for one in steps]
-        slower = [(name, ends) for name, ends in known if ends and ends[2] < 1]
+        speeds = [(row.key[0], row.ends(place, looks)) for row in steps]
+        slower = [(name, ends) for name, ends in speeds if ends and ends[2] < 1]
         return min(slower, key=lambda pair: pair[1][1], default=None)
 
     def name(self, place: int) -> str:
@@ -188,33 +166,11 @@ class Classroom(Pictured):
         return file or plain(passport.label, _LONGEST) or f"machine {place + 1}"
 
     @functools.cached_property
-    def chart(self) -> "Figure":
+    def chart(self) -> Figure:
         """Every machine in every row, relative to the median machine."""
         from perfkit.machines.charts import strips
 
         return strips(self)
-
-    def table(self) -> "DataFrame":
-        """One row per file; the last column says what is wrong with one."""
-        rows = [self.row(place) for place in range(len(self.passports))]
-        rows += [{"path": p, "problem": why} for p, why in self.problems.items()]
-        return frame(rows, _COLUMNS)
-
-    def row(self, place: int) -> dict[str, Any]:
-        """One machine, by the columns of the table."""
-        passport = self.passports[place]
-        training, ends = self.slowest(place) or ("", None)
-        return {
-            "machine": self.name(place),
-            "what": plain(passport.machine.summary),
-            "recorded": minute(passport.recorded),
-            "missing": missing_part(passport.machine),
-            "fails": "; ".join(failing(passport.checks)),
-            "slowest": training,
-            "speed": ends[1] if ends else None,
-            "path": passport.path,
-            "problem": "",
-        }
 
     @property
     def sources(self) -> tuple[Path, ...]:
@@ -258,18 +214,10 @@ def classroom(
             problems[path] = str(error)
     place = None
     if you is not None:
-        # A file has fewer digits than what was measured: the same machine all the same.
-        own = load(you) if isinstance(you, str | Path) else you
-        yours = _slim(parse(to_json(own).encode(), own.label))
-        if own.path:
-            store.remember(yours, own.path)
-        # So it is where the file has another label, or names that this one lacks.
-        nameless = [_nameless(passport) for passport in passports]
-        if _nameless(yours) not in nameless:
-            passports.append(yours)
-            nameless.append(_nameless(yours))
-        same = yours in passports
-        place = passports.index(yours) if same else nameless.index(_nameless(yours))
+        own = _slim(load(you) if isinstance(you, str | Path) else you)
+        same = (n for n, one in enumerate(passports) if _is_same(one, own))
+        place = next(same, len(passports))
+        passports += [own] if place == len(passports) else []
     return Classroom(passports=tuple(passports), problems=problems, you=place)
 
 
@@ -302,11 +250,15 @@ def _slim(passport: Passport) -> Passport:
     return slim
 
 
-def _nameless(passport: Passport) -> Passport:
-    return replace(passport, label="", host="", user="")
+def _is_same(passport: Passport, own: Passport) -> bool:
+    """Whether it is one's own but for label and names; a file cuts digits off."""
+    alike = {"label": "", "host": "", "user": ""}
+    return passport.recorded == own.recorded and (
+        to_json(replace(passport, **alike)) == to_json(replace(own, **alike))
+    )
 
 
-def listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     """Names in a sentence, but no more than are read."""
     more = len(names) - _NAMED
     shown = ", ".join(names[:_NAMED])
@@ -320,24 +272,24 @@ def _verdict(room: Classroom) -> Verdict:
         return Verdict(
             headline="A class of 0 machines", next=f"No passport lies there: {make}"
         )
-    mine = None if room.you is None else room.name(room.you)
+    mine = "" if room.you is None else room.name(room.you)
+    yours = f"your machine, {mine},"
     for why, names in room.not_ready.items():
-        if mine is None or mine in names:
-            who = f"your machine, {mine}," if mine else listed(names)
+        if not mine or mine in names:
+            who = yours if mine else _listed(names)
             return Verdict(headline=f"See to {who} first.", much=why, sure="sure")
     count = f"the median of {len(room.passports)} machines"
     places = range(len(room.passports)) if room.you is None else [room.you]
     slowest = {place: slow for place in places if (slow := room.slowest(place))}
     if not slowest:
-        none = f"Your machine, {mine}, is not" if mine else "No machine is"
-        return Verdict(headline=f"{none} shown to be slower than {count}.")
+        who = f"Your machine, {mine}, is not" if mine else "No machine is"
+        return Verdict(headline=f"{who} shown to be slower than {count}.")
     place = min(slowest, key=lambda place: slowest[place][1][1])
-    training, (low, ratio, high) = slowest[place]
-    takes = f"takes {units.times(1 / ratio)} times as long there as on {count}"
+    training, (low, speed, high) = slowest[place]
+    takes = f"takes {units.times(1 / speed)} times as long there as on {count}"
     return Verdict(
-        headline=f"Look at {f'your machine, {mine},' if mine else room.name(place)} "
-        "first.",
-        much=f"{training[:1].upper()}{training[1:]} {takes}.",
+        headline=f"Look at {yours if mine else room.name(place)} first.",
+        much=as_sentence(f"{training} {takes}"),
         sure="sure",
         interval=f"{units.times(1 / high)} to {units.times(1 / low)}",
     )
@@ -346,19 +298,17 @@ def _verdict(room: Classroom) -> Verdict:
 def _remarks(room: Classroom) -> Iterator[str]:
     """Who is not ready, who was busy, whose passports hold no training."""
     for why, names in room.not_ready.items():
-        yield f"Not ready: {listed(names)}. {why}"
+        yield f"Not ready: {_listed(names)}. {why}"
     if room.passports and not room.not_ready:
         yield "Every machine is ready."
-    if room.busy:
+    shares = [side.taken or 0.0 for side in room.sides]
+    if busy := [room.name(n) for n, share in enumerate(shares) if share >= BUSY]:
         yield (
-            f"Busy with other programs: {listed(room.busy)}. Their numbers may be "
-            "those of the load: record them again."
+            f"Busy with other programs: {_listed(busy)}. Their numbers may be those of "
+            "the load: record them again."
         )
-    short = defaultdict[str, list[str]](list)
-    for place, passport in enumerate(room.passports):
-        if why := too_short(passport):
-            short[why].append(room.name(place))
-    yield from (f"{listed(names)}: {why}" for why, names in short.items())
+    for why, names in room.names_by(map(too_short, room.passports)).items():
+        yield f"{_listed(names)}: {why}"
 
 
 def _tables(room: Classroom) -> Iterator[Table]:
@@ -370,21 +320,10 @@ def _tables(room: Classroom) -> Iterator[Table]:
             for one in room.measures
         ),
     )
-    rows = [room.row(place) for place in range(len(room.passports))]
     yield Table(
         "The machines",
         ("machine", "what it is", "recorded", "slowest at", "not ready, or failing"),
-        tuple(
-            (
-                f"{row['machine']}{' (you are here)' if place == room.you else ''}",
-                *(row["what"], row["recorded"]),
-                f"{row['slowest']}, {units.ratio(row['speed'])}"
-                if row["speed"]
-                else "",
-                "; ".join(filter(None, (row["missing"], row["fails"]))),
-            )
-            for place, row in enumerate(rows)
-        ),
+        tuple(tuple(_describe(room, place)) for place in range(len(room.passports))),
         -1 if room.you is None else room.you,
     )
     yield Table(
@@ -398,5 +337,19 @@ def _extremes(room: Classroom, measure: Measure) -> Iterator[str]:
     """Who is slowest and who fastest, relative to the median machine."""
     order = sorted(measure.speeds, key=lambda place: measure.speeds[place][0])
     for place in (order[0], order[-1]):
-        ratio = measure.ratio(place)
-        yield f"{units.ratio(ratio)} {room.name(place)}" if ratio else room.name(place)
+        speed = measure.ratio(place)
+        yield f"{units.ratio(speed)} {room.name(place)}" if speed else room.name(place)
+
+
+def _describe(room: Classroom, place: int) -> Iterator[str]:
+    """The cells of one machine."""
+    passport, slowest = room.passports[place], room.slowest(place)
+    yield f"{room.name(place)}{' (you are here)' if place == room.you else ''}"
+    yield plain(passport.machine.summary)
+    yield minute(passport.recorded)
+    yield f"{slowest[0]}, {units.ratio(slowest[1][1])}" if slowest else ""
+    failing = [check for check in passport.checks if check.status == "fail"]
+    words = [
+        ": ".join(filter(None, (plain(c.title), plain(c.remedy)))) for c in failing
+    ]
+    yield "; ".join(filter(None, (missing_part(passport.machine), *words)))

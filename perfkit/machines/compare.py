@@ -18,9 +18,19 @@ from perfkit.findings.report import Report, Shown, in_html
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
 from perfkit.findings.training import UNEXPLAINED
-from perfkit.machines.facts import Fact, differing_facts
 from perfkit.machines.record import Passport
-from perfkit.machines.sides import HALF, STEP, Document, Key, Side, Value, side_of
+from perfkit.machines.sides import (
+    HALF,
+    STEP,
+    Document,
+    Fact,
+    Key,
+    Side,
+    Speed,
+    Value,
+    differing_facts,
+    side_of,
+)
 from perfkit.measure.statistics import WORTH_KNOWING, Comparing
 
 if TYPE_CHECKING:
@@ -31,6 +41,8 @@ Outcome = (
     Comparing
     | Literal["busy", "depends on the training", "not the same job", "not measured"]
 )
+# The low end of an interval, the number itself, the high end.
+Ends = tuple[float, float, float]
 _LEVEL = 0.05
 # Of the cores: where other programs took so much more of one machine than of the
 # other, a difference may be theirs.
@@ -99,17 +111,22 @@ class Pictured(Shown):
         """Its picture."""
         raise NotImplementedError(f"{type(self).__name__} has no chart")
 
+    def page(self) -> str:
+        """All of it as one HTML page that needs no network."""
+        from perfkit.export.page import laid_out, page_of
+
+        return laid_out([page_of(self.report, [self.chart])])
+
     def export(self, path: str | Path) -> Path:
-        """Write all of it as one HTML page that needs no network.
+        """Write that page.
 
         Raises:
             BadFileError: It cannot be written.
             BadParameterError: ``path`` is no place for a page.
         """
         from perfkit.export.page import save
-        from perfkit.machines.report import page
 
-        return save(path, lambda: page(self), self.sources)
+        return save(path, self.page, self.sources)
 
     def _repr_html_(self) -> str:
         return in_html(self.report, figure=self.chart.in_page())
@@ -185,7 +202,7 @@ class TwoMachines(Pictured):
         return next((word for word in words if counts[word]), "no difference shown")
 
     @functools.cached_property
-    def chart(self) -> "Figure":
+    def chart(self) -> Figure:
         """B's speed over A's, step by step and part by part."""
         from perfkit.machines.charts import speeds
 
@@ -204,10 +221,7 @@ class TwoMachines(Pictured):
 
 
 def compare(
-    a: Document | str | Path,
-    b: Document | str | Path,
-    *,
-    guess: str = "",
+    a: Document | str | Path, b: Document | str | Path, *, guess: str = ""
 ) -> TwoMachines:
     """Say how the same training differs on two machines, and which part holds it.
 
@@ -221,13 +235,13 @@ def compare(
         BadFileError: A file is none of these, or not one that this perfkit can read.
         BadParameterError: The two are of different kinds.
     """
-    one, other = _read(a), _read(b)
-    if type(one) is not type(other):
+    both = _read(a), _read(b)
+    if type(both[0]) is not type(both[1]):
         raise BadParameterError(
-            f"A is a {one.kind} and B a {other.kind}; give two of a kind, best two "
-            "passports: `perfkit passport -o NAME.json` on each machine."
+            f"A is a {both[0].kind} and B a {both[1].kind}; give two of a kind, best "
+            "two passports: `perfkit passport -o NAME.json` on each machine."
         )
-    sides = side_of(one), side_of(other)
+    sides = side_of(both[0]), side_of(both[1])
     rows, facts = compare_rows(*sides), differing_facts(*sides)
     return TwoMachines(a=sides[0], b=sides[1], rows=rows, facts=facts, guess=guess)
 
@@ -252,18 +266,21 @@ def _read(source: Document | str | Path) -> Document:
 
 def compare_rows(a: Side, b: Side) -> tuple[Row, ...]:
     """The table: every row that one of the two has, in A's order."""
-    keys = list(dict.fromkeys((*a.values, *b.values)))
+    keys = dict.fromkeys((*a.values, *b.values))
+    reasons = {key: _why_apart(a, b, key) for key in keys}
     # Ratios that one statement looks at widen each other's intervals.
-    looks = Counter(_kind(key) for key in keys if not _why_apart(a, b, key))
-    rows = [_row(a, b, key, looks[_kind(key)]) for key in keys]
-    steps = {row.training: row.change for row in rows if row.is_step and row.slower}
-    return tuple(_with_share(row, steps.get(row.training)) for row in rows)
-
-
-def _with_share(row: Row, difference: float | None) -> Row:
-    if not difference or row.change is None or row.is_step:
-        return row
-    return replace(row, share=row.change / difference)
+    looks = Counter(_kind(key) for key, why in reasons.items() if not why)
+    rows = [_row(a, b, key, why, looks[_kind(key)]) for key, why in reasons.items()]
+    gaps = {row.training: row.change for row in rows if row.is_step and row.slower}
+    return tuple(
+        replace(row, share=row.change / gap)
+        if (gap := gaps.get(row.training))
+        and row.change is not None
+        # A step is no share of itself.
+        and not row.is_step
+        else row
+        for row in rows
+    )
 
 
 def _kind(key: Key) -> str:
@@ -271,17 +288,23 @@ def _kind(key: Key) -> str:
     return "microbenchmark" if not training else STEP if part == STEP else "part"
 
 
-def _row(a: Side, b: Side, key: Key, looks: int) -> Row:
-    one, other = a.values.get(key, Value()), b.values.get(key, Value())
-    unit = one.unit if key in a.values else other.unit
-    row = Row(training=key[0], part=key[1], unit=unit, a=one.value, b=other.value)
-    if why := _why_apart(a, b, key):
-        return replace(row, missing=why)
-    if row.training and one.value is not None and other.value is not None:
-        half = math.hypot(one.half, other.half)
-        row = replace(row, change=other.value - one.value, half=half)
+def _row(a: Side, b: Side, key: Key, missing: str, looks: int) -> Row:
+    mine, theirs = a.values.get(key, Value()), b.values.get(key, Value())
+    row = Row(
+        training=key[0],
+        part=key[1],
+        unit=mine.unit if key in a.values else theirs.unit,
+        a=mine.value,
+        b=theirs.value,
+        missing=missing,
+    )
+    if missing:
+        return row
+    if row.training and mine.value is not None and theirs.value is not None:
+        half = math.hypot(mine.half, theirs.half)
+        row = replace(row, change=theirs.value - mine.value, half=half)
     floor = math.hypot(a.floor(key), b.floor(key))
-    return add_speed(row, one, other, floor, looks)
+    return add_speed(row, mine, theirs, floor, looks)
 
 
 def _why_apart(a: Side, b: Side, key: Key) -> str:
@@ -291,28 +314,28 @@ def _why_apart(a: Side, b: Side, key: Key) -> str:
         if value.value is None:
             why = f": {value.missing}" if value.missing else "."
             return f"Not measured on {name}{why}"
-    one, other = a.values[key], b.values[key]
+    mine, theirs = a.values[key], b.values[key]
     if differences := _job_differences(a, b, key[0]):
         return f"Not the same job: {differences}."
-    if one.unit != other.unit:
+    if mine.unit != theirs.unit:
         return "The two count different things."
-    if one.what != other.what:
+    if mine.what != theirs.what:
         return "One read from the disk, the other maybe from memory."
     # A part may be nothing at all, and has no ratio then.
-    if _kind(key) != "part" and None in (one.log_speed, other.log_speed):
+    if _kind(key) != "part" and None in (mine.log_speed, theirs.log_speed):
         return "It has no interval, or one that no machine can have."
     return ""
 
 
 def _job_differences(a: Side, b: Side, training: str) -> str:
     """In what the jobs differ, in words; "" where they are the same."""
-    one, other = a.jobs.get(training, {}), b.jobs.get(training, {})
+    mine, theirs = a.jobs.get(training, {}), b.jobs.get(training, {})
     # How many weights there are is only known where the network was made.
-    unknown = {"weights"} - (one.keys() & other.keys())
+    unknown = {"weights"} - (mine.keys() & theirs.keys())
     return "; ".join(
-        f"{name}: {one.get(name, 'unknown')} on A, {other.get(name, 'unknown')} on B"
-        for name in dict.fromkeys((*one, *other))
-        if name not in unknown and one.get(name) != other.get(name)
+        f"{name}: {mine.get(name, 'unknown')} on A, {theirs.get(name, 'unknown')} on B"
+        for name in dict.fromkeys((*mine, *theirs))
+        if name not in unknown and mine.get(name) != theirs.get(name)
     )
 
 
@@ -326,24 +349,24 @@ def add_speed(row: Row, a: Value, b: Value, floor: float = 0.0, looks: int = 1) 
         floor: The noise floors of both, as a logarithm; nothing below is claimed.
         looks: How many ratios one statement looks at.
     """
-    one, other = a.log_speed, b.log_speed
-    if one is None or other is None:
+    if a.log_speed is None or b.log_speed is None:
         return row
-    middle = other[0] - one[0]
-    half = math.hypot(one[1], other[1]) * widened(looks)
+    low, speed, high = compare_speeds(a.log_speed, b.log_speed, looks)
     verdict: Comparing = "too noisy to say"
     if min(a.trials, b.trials) < 2:
         # One trial shows nothing of how trials differ.
         pass
-    elif abs(middle) > max(half, floor):
-        verdict = "faster" if middle > 0 else "slower"
-    elif abs(middle) + half <= math.log(WORTH_KNOWING):
+    elif not low <= 1 <= high and abs(math.log(speed)) > floor:
+        verdict = "faster" if speed > 1 else "slower"
+    elif max(high, 1 / low) <= WORTH_KNOWING:
         verdict = "no difference shown"
-    low, speed, high = map(math.exp, (middle - half, middle, middle + half))
     return replace(row, speed=speed, low=low, high=high, verdict=verdict)
 
 
-def widened(looks: int) -> float:
-    """How many times as wide each of so many intervals is, for all to hold at once."""
+def compare_speeds(a: Speed, b: Speed, looks: int = 1) -> Ends:
+    """B's speed over A's; its interval is so wide that so many of them hold at once."""
+    # Each of them leaves out less than alone.
     level = 1 - _LEVEL / (2 * max(1, looks))
-    return statistics.NormalDist().inv_cdf(level) / HALF
+    times_as_wide = statistics.NormalDist().inv_cdf(level) / HALF
+    middle, half = b[0] - a[0], math.hypot(a[1], b[1]) * times_as_wide
+    return math.exp(middle - half), math.exp(middle), math.exp(middle + half)

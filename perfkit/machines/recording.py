@@ -2,16 +2,14 @@
 
 import contextlib
 import datetime
-import getpass
 import os
-import platform
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import fmean
+from typing import Any
 
 from perfkit import __version__, runs
 from perfkit.errors import BadParameterError, PerfkitError
@@ -43,11 +41,8 @@ _LATEST = 1.04
 _SHORTEST_S, _LONGEST_S = 1.0, 3600.0
 LONGEST_LABEL, _LONGEST_SENTENCE = 80, 300
 NAMELESS = ("", "")
-# Enough for a chart as wide as a page; half of what a file may hold.
+# Enough to know the load by; half of what a file may hold.
 SAMPLES = 150
-# Bits and states have no mean, and the machine's record holds what was seen of them.
-_NO_MEAN = ("throttle", "link_generation", "link_width")
-Columns = dict[str, tuple[float | None, ...]]
 
 
 @dataclass
@@ -63,7 +58,7 @@ class Recorder:
 
     budget: float
     label: str
-    names: tuple[str, str] = ("", "")
+    names: tuple[str, str] = NAMELESS
     clock: Callable[[], float] = time.monotonic
     _findings: dict[str, Finding] = field(default_factory=dict)
     _missed: list[str] = field(default_factory=list)
@@ -93,19 +88,21 @@ class Recorder:
                 least = f"A budget below {_STARTS_FROM_S:.0f} s"
                 self._missed.append(f"{least} leaves out TensorFlow's start.")
             for name, share in _SHARES.items():
-                self._measure(name, share, display)
+                self._measure(name, (self.budget - self.spent) * share, display)
         except KeyboardInterrupt:
             self.stop()
         return self._passport(here, recorded)
 
     def _passport(self, here: Machine, recorded: str) -> Passport:
-        from perfkit.experiments.reference_trainings import trainings_of
+        from perfkit.experiments.reference_trainings import trainings
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
         findings = self._findings
         rates, trained = findings.get(MICROBENCHMARKS), findings.get(TRAININGS)
         floors = {name: finding.noise_floor for name, finding in findings.items()}
         watched = trained or rates
+        samples = watched.samples if watched else {}
+        step = max(1, -(-len(samples.get("t", ())) // SAMPLES))
         for finding in findings.values():
             here = replace(here, gpus=observed(here.gpus, finding.samples))
         return Passport(
@@ -115,8 +112,10 @@ class Recorder:
             machine=here,
             checks=checks(here),
             microbenchmarks=benchmark_rates(rates, hidden) if rates else (),
-            trainings=trainings_of(trained) if trained else (),
-            samples=thinned(watched.samples) if watched else {},
+            trainings=trainings(measurement(trained), trained.unavailable)
+            if trained
+            else (),
+            samples={name: values[::step] for name, values in samples.items()},
             noise_floors={name: floor for name, floor in floors.items() if floor},
             parameters={name: one.parameters for name, one in findings.items()},
             missed=tuple(
@@ -129,31 +128,29 @@ class Recorder:
             user=self.names[1],
         )
 
-    def _measure(self, name: str, share: float, display: Display) -> None:
-        """Run one experiment for a share of the seconds that are left."""
-        seconds = (self.budget - self.spent) * share
+    def _measure(self, name: str, seconds: float, display: Display) -> None:
+        """Run one experiment for so many seconds of those that are left."""
         if self._stop.is_set():
             return
         if seconds < _SHORTEST_S:
             self._missed.append(f'The budget ended before "{name}".')
             return
+        session: Session | None = None
+        extent = "measured"
         try:
             measuring = max(_SHORTEST_S, seconds - _PREPARING_S)
             session = runs.open_session(experiment(name), measuring)
+            extent = "measured to its end"
+            self._watch(session, self.spent + seconds * _LATEST, display)
         except PerfkitError as error:
-            self._missed.append(f'"{name}" was not measured: {error}')
-            return
-        try:
-            self._watch(session, seconds * _LATEST, display)
-        except PerfkitError as error:
-            self._missed.append(f'"{name}" was not measured to its end: {error}')
+            self._missed.append(f'"{name}" was not {extent}: {error}')
         finally:
-            if session.finding is not None:
+            if session is not None and session.finding is not None:
                 self._findings[name] = session.finding
 
-    def _watch(self, session: Session, longest: float, display: Display) -> None:
+    def _watch(self, session: Session, until: float, display: Display) -> None:
         """Run a session; end it where Stop or the time says so."""
-        board, began = Board(), self.spent
+        board = Board()
         with (
             runs.interrupt_is_stop() as interrupted,
             display,
@@ -167,7 +164,7 @@ class Recorder:
                 last = now
                 if interrupted.is_set():
                     self.stop()
-                if self._stop.is_set() or self.spent - began > longest:
+                if self._stop.is_set() or self.spent > until:
                     session.stop()
                 board.hear(event)
                 display.show(board)
@@ -181,42 +178,18 @@ def benchmark_rates(
 ) -> tuple[BenchmarkRate, ...]:
     """The microbenchmarks of a finding, measured or not, without hidden names."""
     measured, names = measurement(finding), tuple(hidden)
-    rates = []
+    rates = list[BenchmarkRate]()
     for name, benchmark in microbenchmarks(finding.notes).items():
-        about = BenchmarkRate(name=name, **vars(benchmark))
+        values: dict[str, Any] = {"name": name, **vars(benchmark)}
         if timing := measured.timing(name):
-            rate = replace(about, rate=timing.rate, low=timing.low, high=timing.high)
-            rates.append(replace(rate, trials=timing.trials))
-            continue
-        why = why_missing(t for t in finding.trials if t.variant == name)
-        if name in finding.unavailable:
-            why = f"{finding.unavailable[name].rstrip('.')}."
-        cleaned = environment.anonymize(why, names, _LONGEST_SENTENCE)
-        rates.append(replace(about, missing=cleaned))
+            values |= {n: getattr(timing, n) for n in ("rate", "low", "high", "trials")}
+        else:
+            why = why_missing(t for t in finding.trials if t.variant == name)
+            if name in finding.unavailable:
+                why = f"{finding.unavailable[name].rstrip('.')}."
+            values["missing"] = environment.anonymize(why, names, _LONGEST_SENTENCE)
+        rates.append(BenchmarkRate(**values))
     return tuple(rates)
-
-
-def thinned(columns: Columns, most: int = SAMPLES) -> Columns:
-    """So many samples at most, each the mean of those that it stands for.
-
-    Args:
-        columns: ``"t"`` in seconds, and readings of the same length.
-        most: Samples to keep; a mean's time is that of the last of its samples.
-    """
-    count = len(columns.get("t", ()))
-    each = max(1, -(-count // most))
-    return {
-        name: tuple(_mean(name, values[at : at + each]) for at in range(0, count, each))
-        for name, values in columns.items()
-        if not name.endswith(_NO_MEAN)
-    }
-
-
-def _mean(name: str, values: Iterable[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    if not numbers:
-        return None
-    return round(numbers[-1], 2) if name == "t" else float(f"{fmean(numbers):.3g}")
 
 
 def passport(
@@ -263,11 +236,7 @@ def new_recorder(
 ) -> Recorder:
     """Refuse before measuring what would fail after it; nothing has begun then.
 
-    Args:
-        path: Where the passport will be saved, for its name; None for nowhere.
-        budget: Seconds, as for ``passport``; so are the others.
-        label: What to call the machine.
-        with_names: Whether the host's and the user's name are in it.
+    It takes what ``passport`` takes; ``path`` only names the machine.
 
     Raises:
         BadParameterError: A value that is not accepted.
@@ -280,9 +249,8 @@ def new_recorder(
             raise BadParameterError(
                 f"budget is {budget!r}; give seconds from 1 to {_LONGEST_S:.0f}."
             )
-    return Recorder(
-        seconds, title[:LONGEST_LABEL], own_names() if with_names else NAMELESS
-    )
+    names = own_names() if with_names else NAMELESS
+    return Recorder(seconds, title[:LONGEST_LABEL], names)
 
 
 def check_label(label: str) -> str:
@@ -300,10 +268,8 @@ def check_label(label: str) -> str:
 
 def own_names() -> tuple[str, str]:
     """The host's name and the user's; "" where the system does not say."""
-    # A container may run under a user number that has no name.
-    with contextlib.suppress(KeyError, OSError, ImportError):
-        return platform.node(), getpass.getuser()
-    return platform.node(), ""
+    user, _, host, _ = environment.own_names()
+    return host, user
 
 
 def new_file(out: str | Path) -> Path:

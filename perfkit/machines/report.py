@@ -1,55 +1,44 @@
 """What a person reads of a passport and of two machines: sentences and tables."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from perfkit import units
-from perfkit.export.page import laid_out, page_of
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.reports import machine_in_words
-from perfkit.findings.text import minute, plain
+from perfkit.findings.text import as_sentence, minute, plain
 from perfkit.findings.training import (
     ENDED,
     NEXT_STEPS,
     PARTS,
+    UNEXPLAINED,
     seconds,
     seconds_between,
 )
 from perfkit.machines.compare import Row, TwoMachines
-from perfkit.machines.facts import remedies
 from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport
+from perfkit.machines.sides import remedies, write_amount
 
 # So many facts are told at once; all of them are in the table.
 _FACTS = 6
 _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the difference")
-
-
-def page(shown: Any) -> str:
-    """Lay out as a page what has a report and a chart: two machines, or a class."""
-    return laid_out([page_of(shown.report, [shown.chart])])
-
-
-# A passport.
-
-
-def headline(passport: Passport) -> str:
-    """Whose passport it is and when it was recorded."""
-    label = passport.label or "a machine"
-    return f"Passport of {label}, recorded {minute(passport.recorded)}"
+_NO_PARTS = [""] * len(PARTS)
 
 
 def passport_report(passport: Passport) -> Report:
     """What a person reads of a passport."""
+    label, when = passport.label or "a machine", minute(passport.recorded)
     trainings = []
-    for one in passport.trainings:
-        parts = [seconds_between(part) for part in one.parts] or [""] * len(PARTS)
-        trainings.append((one.title, one.step, *parts))
+    for training in passport.trainings:
+        parts = [seconds_between(part) for part in training.parts]
+        trainings.append((training.title, training.step, *(parts or _NO_PARTS)))
     rates = tuple((one.name, _rate(one)) for one in passport.microbenchmarks)
     table = Table("Parts of the machine", ("part", "rate"), rates)
     heads = ("training", "a step", *PARTS)
     return Report(
-        verdict=Verdict(headline=headline(passport), much=too_short(passport)),
+        verdict=Verdict(
+            headline=f"Passport of {label}, recorded {when}", much=too_short(passport)
+        ),
         table=Table("Reference trainings", heads, tuple(trainings)),
         besides=(machine_in_words(passport), *_remarks(passport), *passport.missed),
         folds=(Fold(table.title, tables=(table,)),),
@@ -74,8 +63,8 @@ def _remarks(passport: Passport) -> Iterator[str]:
     for check in passport.checks:
         if check.status in ("fail", "warn"):
             yield f"{check.status}: {check.title}"
-    rests = [training.part("unexplained") for training in passport.trainings]
-    if any(part and (part.high or 0.0) < 0 for part in rests):
+    parts = (part for training in passport.trainings for part in training.parts)
+    if any(p.name == UNEXPLAINED and (p.high or 0.0) < 0 for p in parts):
         yield (
             "unexplained is below 0 where parts that were measured one by one take "
             "longer than the step, in which they run side by side."
@@ -84,17 +73,18 @@ def _remarks(passport: Passport) -> Iterator[str]:
         yield "It was stopped before it was whole."
 
 
-def _rate(one: BenchmarkRate) -> str:
-    if one.rate is None:
-        return f"not measured. {one.missing}".rstrip()
-    text = units.rate(one.rate, one.unit)
-    if one.low is not None and one.high is not None:
-        text = units.rate_between(one.rate, one.low, one.high, one.unit)
-    if one.share is None:
+def _rate(benchmark: BenchmarkRate) -> str:
+    rate, low, high = benchmark.rate, benchmark.low, benchmark.high
+    if rate is None:
+        return f"not measured. {benchmark.missing}".rstrip()
+    text = units.rate(rate, benchmark.unit)
+    if low is not None and high is not None:
+        text = units.rate_between(rate, low, high, benchmark.unit)
+    if benchmark.share is None:
         return text
     # What is beyond its limit says that the limit was taken too low.
-    of = "beyond" if one.share > 1 else f"{units.percent(one.share)} of"
-    return f"{text}, {of} its limit"
+    share = f"{units.percent(benchmark.share)} of" if benchmark.share <= 1 else "beyond"
+    return f"{text}, {share} its limit"
 
 
 def preview(passport: Passport, size: int, names: str = "`--with-names`") -> str:
@@ -102,24 +92,24 @@ def preview(passport: Passport, size: int, names: str = "`--with-names`") -> str
 
     ``names`` is what puts the host and user name in.
     """
-    told = {"host": passport.host, "user": passport.user}
-    private = [f"the {key}'s name, {plain(name)}" for key, name in told.items() if name]
-    hidden = " and ".join(key for key, name in told.items() if not name)
-    held = [*_contents(passport), *(f"{one}, as you asked" for one in private)]
+    owner = {"host": passport.host, "user": passport.user}
+    private = [
+        f"the {k}'s name, {plain(n)}, as you asked" for k, n in owner.items() if n
+    ]
+    hidden = " and ".join(key for key, name in owner.items() if not name)
     left_out = [f"the {hidden} name ({names} puts them in)"] if hidden else []
     left_out += ["paths of your folders, addresses, secrets, data of yours"]
     left_out += ["code, and anything that is run when the file is read"]
-    lists = {f"In this file ({units.size(size)}):": held, "Not in it:": left_out}
-    lines = ((title, *(f"  - {line}" for line in of)) for title, of in lists.items())
-    return "\n".join(line for group in lines for line in group)
+    lines = [f"In this file ({units.size(size)}):"]
+    lines += [f"  - {line}" for line in (*_contents(passport), *private)]
+    lines += ["Not in it:", *(f"  - {line}" for line in left_out)]
+    return "\n".join(lines)
 
 
 def _contents(passport: Passport) -> Iterator[str]:
-    machine, timed = (
-        passport.machine,
-        sum(one.rate is not None for one in passport.trainings),
-    )
-    rates = sum(one.rate is not None for one in passport.microbenchmarks)
+    machine = passport.machine
+    trained = sum(training.rate is not None for training in passport.trainings)
+    rated = sum(rate.rate is not None for rate in passport.microbenchmarks)
     yield f'the label "{plain(passport.label)}", and when it was recorded'
     about = "its drivers, libraries, settings and load"
     yield f"the machine: {plain(machine.summary)}; {about}"
@@ -130,8 +120,8 @@ def _contents(passport: Passport) -> Iterator[str]:
         variables = ", ".join(plain(name, 60) for name in machine.environment)
         yield f"variables of the environment, without paths and addresses: {variables}"
     yield f"checks with their evidence: {len(passport.checks)}"
-    yield f"rates of parts of the machine: {rates}"
-    yield f"reference trainings, each with where its time goes: {timed}"
+    yield f"rates of parts of the machine: {rated}"
+    yield f"reference trainings, each with where its time goes: {trained}"
     yield f"samples of the load meanwhile: {len(passport.samples.get('t', ()))}"
 
 
@@ -140,20 +130,16 @@ def _contents(passport: Passport) -> Iterator[str]:
 
 def comparison_report(two: TwoMachines) -> Report:
     """What a person reads of two machines."""
-    first = two.main.training if two.main else ""
-    trainings = dict.fromkeys(
-        [*([first] if first else []), *(s.training for s in two.steps)]
-    )
+    trainings = dict.fromkeys(row.training for row in (two.main, *two.steps) if row)
     rows = tuple(row for training in trainings for row in _rows(two, training))
     missing = tuple((row.title, row.missing) for row in two.rows if row.missing)
     facts = tuple((fact.name, fact.a, fact.b) for fact in two.facts)
     tables = (
-        Table(
-            "How fast each part of the machines is", _HEADINGS, tuple(_rows(two, ""))
-        ),
+        Table("How fast each part of the machines is", _HEADINGS, _rows(two, "")),
         Table("In what the machines differ", ("fact", "A", "B"), facts),
         Table("What is not compared", ("row", "why"), missing),
     )
+    guess = [f"Your guess: {two.guess}"] if two.guess else []
     return Report(
         verdict=_verdict(two),
         question="Two machines: how does the same training differ?",
@@ -163,28 +149,24 @@ def comparison_report(two: TwoMachines) -> Report:
             *(Fold(table.title, tables=(table,)) for table in tables),
             Fold("What the doctor says of one of them", tuple(remedies(two.a, two.b))),
         ),
-        foot=(
-            *([f"Your guess: {two.guess}"] if two.guess else ()),
-            *(
-                f"{name}: {f'{side.label}, ' if side.label else ''}{side.summary}, "
-                f"recorded {side.recorded}"
-                for name, side in (("A", two.a), ("B", two.b))
-            ),
-        ),
+        foot=(*guess, f"A: {two.a.origin}", f"B: {two.b.origin}"),
     )
 
 
-def _rows(two: TwoMachines, training: str) -> Iterator[tuple[str, ...]]:
+def _rows(two: TwoMachines, training: str) -> tuple[tuple[str, ...], ...]:
     """The rows of a training, or of the microbenchmarks, that both measured."""
-    for row in two.rows:
-        if row.training == training and not row.missing and (row.a or row.b):
-            share = "" if row.share is None else f"{100 * row.share:z.0f} %"
-            amounts = (_amount(value, row.unit) for value in (row.a, row.b))
-            yield (row.title, *amounts, speed_in_words(row), row.verdict, share)
-
-
-def _amount(value: float | None, unit: str) -> str:
-    return seconds(value) if unit == "s" else units.rate(value or 0.0, unit)
+    return tuple(
+        (
+            row.title,
+            write_amount(row.a, row.unit),
+            write_amount(row.b, row.unit),
+            speed_in_words(row),
+            row.verdict,
+            "" if row.share is None else f"{100 * row.share:z.0f} %",
+        )
+        for row in two.rows
+        if row.training == training and not row.missing and (row.a or row.b)
+    )
 
 
 def speed_in_words(row: Row) -> str:
@@ -195,14 +177,14 @@ def speed_in_words(row: Row) -> str:
 
 
 def _besides(two: TwoMachines) -> Iterator[str]:
-    facts = [f"{one.name} {one.a} on A, {one.b} on B" for one in two.facts]
+    facts = [f"{fact.name} {fact.a} on A, {fact.b} on B" for fact in two.facts]
     if facts:
         left = len(facts) - _FACTS
         more = f"; and {left} more" if left > 0 else ""
         yield f"They differ in: {'; '.join(facts[:_FACTS])}{more}."
     if two.verdict == "depends on the training" and two.main:
         others = [r for r in two.steps if r.slower not in ("", two.main.slower)]
-        yield " ".join(_claim(row, _times(row)[0]) for row in others)
+        yield " ".join(map(_claim, others))
     noisy = [row.training for row in two.steps if row.verdict == "too noisy to say"]
     if noisy:
         yield f"A difference above 10 % is left open in: {', '.join(noisy)}."
@@ -213,40 +195,36 @@ def _verdict(two: TwoMachines) -> Verdict:
     if two.verdict == "busy":
         return _busy(two)
     if two.main:
-        times, interval = _times(two.main)
         return Verdict(
-            headline=_claim(two.main, times),
+            headline=_claim(two.main),
             much=_gap(two, two.main),
             sure="sure",
-            interval=interval,
+            interval=_times(two.main)[1],
             next=NEXT_STEPS.get(two.largest.part, "") if two.largest else "",
         )
-    match two.verdict:
-        case "not the same job":
-            reasons = (row.missing for row in two.steps if row.a and row.b)
-            return Verdict(headline=f"Nothing is compared. {next(reasons)}")
-        case "not measured":
-            return Verdict(headline="No training was measured on both machines.")
-        case "no difference shown":
-            return Verdict(
-                headline="No difference shown: if there is one, it is below 10 %."
-            )
-    return Verdict(
-        headline="Too noisy to say whether the machines differ.",
-        sure="not known yet",
-        next="A larger budget for both passports narrows it.",
-    )
+    if two.verdict == "too noisy to say":
+        return Verdict(
+            headline="Too noisy to say whether the machines differ.",
+            sure="not known yet",
+            next="A larger budget for both passports narrows it.",
+        )
+    reasons = [row.missing for row in two.steps if row.a and row.b and row.missing]
+    headlines = {
+        "not the same job": f"Nothing is compared. {' '.join(reasons[:1])}",
+        "not measured": "No training was measured on both machines.",
+    }
+    none = "No difference shown: if there is one, it is below 10 %."
+    return Verdict(headline=headlines.get(two.verdict, none))
 
 
 def _busy(two: TwoMachines) -> Verdict:
     side = two.a if two.busy == "A" else two.b
     cores = units.significant(side.cores_of_others or 0.0, 2)
     load = side.machine.load
-    top = ", ".join(plain(one.program, 40) for one in load.top[:3]) if load else ""
+    top = ", ".join(plain(busy.program, 40) for busy in load.top[:3]) if load else ""
     much = "How fast it is by itself is not known yet."
     if two.main:
-        claim = _claim(two.main, _times(two.main)[0])
-        much = f"{claim} How much of that is the load is not known yet."
+        much = f"{_claim(two.main)} How much of that is the load is not known yet."
     return Verdict(
         headline=f"{two.busy} was busy while it was recorded: other programs kept "
         f"{cores} of its {side.machine.cores} cores busy{f' ({top})' if top else ''}.",
@@ -256,12 +234,12 @@ def _busy(two: TwoMachines) -> Verdict:
     )
 
 
-def _claim(row: Row, times: str) -> str:
+def _claim(row: Row) -> str:
     """How many times as long, or as fast, a step runs on B."""
-    name = f"{row.training[:1].upper()}{row.training[1:]}"
+    times = f"{_times(row)[0]} times"
     if row.slower == "B":
-        return f"{name} takes {times} times as long on B as on A."
-    return f"{name} runs {times} times as fast on B as on A."
+        return as_sentence(f"{row.training} takes {times} as long on B as on A")
+    return as_sentence(f"{row.training} runs {times} as fast on B as on A")
 
 
 def _times(row: Row) -> tuple[str, str]:

@@ -34,8 +34,6 @@ from perfkit.panel.view import (
 from perfkit.panel.worker import Measuring
 from perfkit.progress import Board, Display
 
-_BOX = "`host and user name`"
-
 
 class PassportView(RunView):
     """The panel of a machine's passport.
@@ -46,30 +44,28 @@ class PassportView(RunView):
         names: Whether the host's and the user's name are in the file.
         file: Where it is saved.
         save: Writes the file.
-        preview: What is in the file, as HTML.
         saved: A link to the file that was saved.
+        preview: What is in the file, as HTML.
         card: What was measured, as HTML.
+        can_save: Whether there is a passport to save.
     """
 
     def __init__(self, budget: float, label: str, file: str, *, names: bool) -> None:
         super().__init__("Measure this machine")
-        self.budget = budget_control(budget)
-        called = labelled("label", "What to call this machine")
-        self.label = text_control(label, **called)
-        self.names = widgets.Checkbox(
-            value=names,
-            **labelled("host and user name", "Whether these are in the file"),
-        )
+        title = labelled("label", "What to call this machine")
         where = labelled("file", "Where it is saved (a path)")
+        in_file = labelled("host and user name", "Whether these are in the file")
+        self.budget, self.label = budget_control(budget), text_control(label, **title)
         self.file = text_control(file, **where)
+        self.names = widgets.Checkbox(value=names, **in_file)
         self.save = button("Save", "Write the file that is described below")
         self.saved, self.preview, self.card = (widgets.HTML() for _ in range(3))
+        self.preview.add_class("perfkit-found")
         self._waiting = (self.budget, self.label, self.file, self.names)
         controls = boxed("perfkit-controls", *self._waiting)
         row = boxed("perfkit-buttons", self.run, self.stop, self.save)
-        shown = (self.chart, self.saved, self.preview, self.card)
-        self.preview.add_class("perfkit-found")
-        self.box.children = (controls, row, *shown)
+        below = (self.chart, self.saved, self.preview, self.card)
+        self.box.children = (controls, row, *below)
         self.can_save = False
         self.enable(running=False)
 
@@ -83,14 +79,14 @@ class PassportView(RunView):
         """Show what a passport says, and all that its file would hold."""
         self.saved.value = ""
         self.card.value = passport._repr_html_() if passport else ""
-        self.preview.value = previewed(passport) if passport else ""
+        self.preview.value = _preview(passport) if passport else ""
 
 
-def previewed(passport: Passport) -> str:
+def _preview(passport: Passport) -> str:
     """What is in the file: in words, and folded away below, letter by letter."""
     text = to_json(passport)
-    lines = preview(passport, len(text.encode()), f"the box {_BOX}").splitlines()
-    words = "<br>".join(with_code(escape(line)) for line in lines)
+    lines = preview(passport, len(text.encode()), "the box `host and user name`")
+    words = "<br>".join(with_code(escape(line)) for line in lines.splitlines())
     return (
         f"<p>{words}</p><details><summary>Every letter of the file</summary>"
         '<div tabindex="0" style="max-height:30em;overflow:auto">'
@@ -148,9 +144,9 @@ class PassportPanel(Measuring[Passport]):
     ) -> None:
         seconds = new_recorder(budget=budget, label=label).budget
         file = Path(out or _FILE)
-        called = label or (file.stem if out else _LABEL)
-        self.view = PassportView(seconds, called, str(file), names=with_names)
-        self._made: Passport | None = None
+        label = label or (file.stem if out else _LABEL)
+        self.view = PassportView(seconds, label, str(file), names=with_names)
+        self._recorded: Passport | None = None
         self._saved: Path | None = None
         self.view.say(_READY)
         super().__init__("passport", self.view, _QUESTION)
@@ -166,12 +162,12 @@ class PassportPanel(Measuring[Passport]):
     @property
     def passport(self) -> Passport | None:
         """What was measured, with the label and the names as they are set."""
-        if self._made is None:
+        if self._recorded is None:
             return None
         host, user = own_names() if self.view.names.value else NAMELESS
         # One that is too long is refused by Run and by Save.
         label = check_label(self.view.label.value[:LONGEST_LABEL]) or _LABEL
-        return replace(self._made, label=label, host=host, user=user)
+        return replace(self._recorded, label=label, host=host, user=user)
 
     def _known(self) -> Passport | None:
         return self.passport
@@ -181,7 +177,7 @@ class PassportPanel(Measuring[Passport]):
     def _run(self) -> None:
         budget, label = float(self.view.budget.value), self.view.label.value
         recorder = new_recorder(budget=budget, label=label)
-        self._made, self._saved, self.view.can_save = None, None, False
+        self._recorded, self._saved, self.view.can_save = None, None, False
         self.view.show(None)
         self.view.say(RUNNING)
         try:
@@ -195,14 +191,14 @@ class PassportPanel(Measuring[Passport]):
             begun = passport.parameters and not passport.stopped
             more = ["Give it a larger budget."] if begun else []
             raise RunError(" ".join([nothing, *more, *passport.missed]))
-        self._made, self.view.can_save = passport, True
+        self._recorded, self.view.can_save = passport, True
         self.view.show(self.passport)
-        few = not any(one.seconds for one in passport.trainings)
+        few = not any(training.seconds for training in passport.trainings)
         self.view.say(_STOPPED if passport.stopped else _FEW if few else _WHOLE)
 
     def _show_again(self) -> None:
         """Show the file anew where the label or the names were changed."""
-        if self._made is not None and not self.running:
+        if self._recorded is not None and not self.running:
             self.view.show(self.passport)
             self.view.say("What is in the file changed: look through it, then Save.")
 

@@ -5,6 +5,7 @@ import re
 import signal
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -33,22 +34,22 @@ class Scripted(Seconds):
     """A machine on which every run does what its script says, and takes as long."""
 
     def __init__(self):
-        self.scripts, self.asked = {}, {}
+        self.scripts, self.budgets = {}, {}
 
-    def script(self, name, finding, *told, each=1.0):
+    def script(self, name, finding, *events, each=1.0):
         """Let a run find this, and take so long for each event."""
 
         def passes():
             self.now += each
 
-        self.scripts[name] = Session(*told, finding=finding, passes=passes)
+        self.scripts[name] = Session(*events, finding=finding, passes=passes)
 
     def open_session(self, experiment, budget):
-        self.asked[experiment.name] = budget
-        found = self.scripts[experiment.name]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        self.budgets[experiment.name] = budget
+        session = self.scripts[experiment.name]
+        if isinstance(session, Exception):
+            raise session
+        return session
 
 
 def climbed():
@@ -81,46 +82,53 @@ def record(machine, *, budget=60.0, **more):
 
 
 def test_a_passport_holds_what_both_measurements_found(machine):
-    found = record(machine)
-    assert [one.name for one in found.microbenchmarks] == list(parts.RATES)
-    assert [t.name for t in found.trainings if t.seconds] == [
+    passport = record(machine, names=("dgx-3", "ada"))
+    assert [one.name for one in passport.microbenchmarks] == list(parts.RATES)
+    assert [t.name for t in passport.trainings if t.seconds] == [
         *("tiny dense", "small CNN from memory", "small CNN from JPEG"),
         *("small CNN from disk", "wide dense"),
     ]
-    assert found.noise_floors[MICROBENCHMARKS] >= 1
-    assert found.parameters.keys() == {MICROBENCHMARKS, TRAININGS}
+    assert passport.noise_floors[MICROBENCHMARKS] >= 1
+    assert passport.parameters.keys() == {MICROBENCHMARKS, TRAININGS}
     # The load is that while the trainings ran.
-    assert found.samples == SHORT
-    assert not found.stopped
+    assert passport.samples == SHORT
+    assert not passport.stopped
+    assert (passport.host, passport.user) == ("dgx-3", "ada")
+    # The trainings get what the microbenchmarks leave.
+    assert machine.budgets[MICROBENCHMARKS] < 0.6 * 60
+    assert machine.budgets[TRAININGS] == pytest.approx(60 - 2 - 3)
 
 
-def test_the_trainings_get_what_the_microbenchmarks_leave(machine):
-    record(machine)
-    assert machine.asked[MICROBENCHMARKS] < 0.6 * 60
-    assert machine.asked[TRAININGS] == pytest.approx(60 - 2 - 3)
+@pytest.mark.parametrize(
+    ("count", "kept"), [(1, 1), (150, 150), (151, 76), (1000, 143)]
+)
+def test_many_samples_are_thinned_to_what_a_file_may_hold(machine, count, kept):
+    columns = dict.fromkeys(SHORT, tuple(float(at) for at in range(count)))
+    machine.script(TRAININGS, replace(trained(), samples=columns), STEP)
+    samples = record(machine).samples
+    assert len(samples["t"]) == kept <= recording.SAMPLES
+    assert samples["cpu_trial"] == samples["t"]
 
 
-def test_a_measurement_that_takes_too_long_is_ended(machine):
-    machine.script(MICROBENCHMARKS, climbed(), *[STEP] * 500)
-    found = record(machine)
-    assert machine.scripts[MICROBENCHMARKS].stopped
-    assert machine.now <= 60 * 1.1
-    assert not found.stopped
-
-
-def test_waiting_for_another_run_is_not_in_the_budget(machine):
+def test_a_measurement_ends_in_time_and_waiting_for_another_is_not_in_it(machine):
     waiting = plan.Preparing("Waiting for another run", waiting=True)
     machine.script(MICROBENCHMARKS, climbed(), *[waiting] * 500, STEP)
     record(machine)
     assert not machine.scripts[MICROBENCHMARKS].stopped
-    assert machine.asked[TRAININGS] == pytest.approx(60 - 1 - 3)
+    assert machine.budgets[TRAININGS] == pytest.approx(60 - 1 - 3)
+    began = machine.now
+    machine.script(MICROBENCHMARKS, climbed(), *[STEP] * 500)
+    passport = record(machine)
+    assert machine.scripts[MICROBENCHMARKS].stopped
+    assert machine.now - began <= 60 * 1.1
+    assert not passport.stopped
 
 
 def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
     machine.script(MICROBENCHMARKS, climbed(), signal.SIGINT, STEP, STEP)
     found = record(machine)
     assert machine.scripts[MICROBENCHMARKS].stopped
-    assert TRAININGS not in machine.asked
+    assert TRAININGS not in machine.budgets
     assert found.stopped
     # So does the command, which ends with 130.
     machine.script(MICROBENCHMARKS, climbed(), signal.SIGINT, STEP)
@@ -137,40 +145,31 @@ def test_it_can_be_stopped_before_it_has_begun(machine):
     recorder = Recorder(60.0, "lab 7", clock=machine)
     recorder.stop()
     assert recorder.record(Display()).stopped
-    assert machine.asked == {}
+    assert machine.budgets == {}
 
 
-def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
-    fell = RunError("It fell in /home/ada/x.")
-    machine.script(MICROBENCHMARKS, None, fell)
-    machine.scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
-    found = record(machine)
-    assert len(found.missed) == 3
-    said = '"machine-ladder" was not measured to its end: It fell in <path>'
-    assert said in str(found.missed)
-    assert "tensorflow is not installed" in found.missed[-1]
-    assert found.machine == MACHINE
-    assert found.checks
-
-
-def test_a_budget_that_is_gone_is_said(machine):
-    machine.script(MICROBENCHMARKS, climbed(), STEP, each=70.0)
-    found = record(machine)
-    assert TRAININGS not in machine.asked
-    assert found.missed[-1] == 'The budget ended before "reference-trainings".'
-
-
-def broken(*_):
-    raise PerfkitError("The disk is full.")
-
-
-def test_a_file_that_cannot_be_written_costs_nothing_else(
+def test_what_cannot_be_measured_or_written_is_said_and_the_rest_is_kept(
     machine, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(recording, "save", broken)
+    machine.script(MICROBENCHMARKS, climbed(), STEP, each=70.0)
+    passport = record(machine)
+    assert TRAININGS not in machine.budgets
+    assert passport.missed[-1] == 'The budget ended before "reference-trainings".'
+    machine.script(MICROBENCHMARKS, None, RunError("It fell in /home/ada/x."))
+    machine.scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
+    passport = record(machine)
+    assert len(passport.missed) == 3
+    reason = '"machine-ladder" was not measured to its end: It fell in <path>'
+    assert reason in str(passport.missed)
+    assert "tensorflow is not installed" in passport.missed[-1]
+    assert passport.machine == MACHINE
+    assert passport.checks
+    machine.script(MICROBENCHMARKS, climbed(), STEP)
+    full = Mock(side_effect=PerfkitError("The disk is full."))
+    monkeypatch.setattr(recording, "save", full)
     with pytest.warns(UserWarning, match="The disk is full"):
-        found = perfkit.passport(tmp_path / "a.json", budget=60)
-    assert found.microbenchmarks
+        passport = perfkit.passport(tmp_path / "a.json", budget=60)
+    assert passport.microbenchmarks
 
 
 def test_no_name_and_no_path_of_this_machine_is_in_the_file(monkeypatch):
@@ -189,18 +188,13 @@ def test_no_name_and_no_path_of_this_machine_is_in_the_file(monkeypatch):
     assert json.loads(text)["machine"]["cpu"]
 
 
-def test_names_are_in_it_where_they_were_asked_for(machine):
-    recorder = new_recorder(with_names=True)
-    assert recorder.names == (platform.node(), getpass.getuser())
-    found = record(machine, names=("dgx-3", "ada"))
-    assert (found.host, found.user) == ("dgx-3", "ada")
-
-
-def test_the_label_is_the_files_name_unless_one_is_given(tmp_path):
+def test_the_label_is_the_files_name_and_names_are_left_out_unless_given(tmp_path):
     path = tmp_path / "lab-7.json"
     assert new_recorder(path).label == "lab-7"
     assert new_recorder(path, label="desk").label == "desk"
     assert new_recorder().label == "this machine"
+    assert new_recorder().names == ("", "")
+    assert new_recorder(with_names=True).names == (platform.node(), getpass.getuser())
 
 
 @pytest.mark.parametrize(
@@ -239,7 +233,7 @@ def test_the_command_shows_what_is_in_the_file(machine, tmp_path, capsys, monkey
     assert f"Written: {path}" in said
 
 
-def test_the_microbenchmarks_of_a_finding_are_taken_with_their_limits():
+def test_a_microbenchmark_has_its_limit_or_says_why_it_has_no_rate():
     rates = {one.name: one for one in recording.benchmark_rates(parts.finding())}
     assert list(rates) == list(parts.RATES)
     product = rates[parts.PRODUCT]
@@ -247,9 +241,6 @@ def test_the_microbenchmarks_of_a_finding_are_taken_with_their_limits():
     assert product.low < product.rate < product.high
     assert product.share == pytest.approx(product.rate / 5e11)
     assert rates["memory copy"].share is None
-
-
-def test_a_microbenchmark_without_a_rate_says_why_without_names_and_paths():
     failed = made.failed(
         "memory copy", "crashed", "cannot write /home/ada/x: it is full"
     )
@@ -268,18 +259,3 @@ def test_a_microbenchmark_without_a_rate_says_why_without_names_and_paths():
         "Python loop": "<name> may not.",
         "graph call": "The run ended before it.",
     }
-
-
-def test_samples_are_thinned_to_means_with_the_time_of_the_last():
-    columns = {"t": (1.0, 2.0, 3.0, 4.0, 5.0), "cpu": (1.0, 3.0, None, 5.0, None)}
-    # States have no mean, and are left out.
-    columns |= {"gpu0_throttle": (4.0,) * 5, "gpu0_busy": (0.5,) * 5}
-    assert recording.thinned(columns, 3) == {
-        "t": (2.0, 4.0, 5.0),
-        "cpu": (2.0, 5.0, None),
-        "gpu0_busy": (0.5, 0.5, 0.5),
-    }
-    for count in (0, 1, 149, 150, 151, 1000):
-        thin = recording.thinned({"t": tuple(float(at) for at in range(count))})
-        assert len(thin["t"]) <= recording.SAMPLES
-        assert not count or thin["t"][-1] == count - 1

@@ -10,12 +10,11 @@ none of it is in the rate.
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from perfkit.errors import RunError
+from perfkit.errors import PerfkitError
 from perfkit.experiments.shared import benchmark, cache
-from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.benchmark import calls_of_a_tick
 from perfkit.experiments.shared.code import code_of
-from perfkit.experiments.shared.images import kept, look_at
+from perfkit.experiments.shared.images import folder_name, image_folder, kept, look_at
 from perfkit.experiments.shared.loops import step_of, wait
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import FLOAT32, PRECISIONS, use_policy
@@ -52,30 +51,30 @@ _SIDE = 32
 _AT_A_TIME, _LABELS = 1 << 20, 10
 
 
-def make() -> Generator[Note, None, None]:
-    """Draw the photographs on first use, and check them."""
-    folder = yield from shared_images.image_folder("photographs", PHOTOGRAPHS)
-    yield from look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
+def make() -> Generator[Note, None, str]:
+    """Draw the photographs and write the file for the disk, on first use.
 
-
-def made_on_disk() -> Generator[Note, None, None]:
-    """Write the file that is read from the disk, on first use.
-
-    Raises:
-        PerfkitError: There is no room for it, or what was read stays in memory here, so
-            that nothing would show what the disk does.
+    Returns:
+        Why the disk cannot be tried, as a clause; "" where it can.
     """
-    if not benchmark.forgets((yield from benchmark.make(""))):
-        raise RunError("what was read stays in memory here")
+    folder = yield from image_folder("photographs", PHOTOGRAPHS)
+    yield from look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
+    try:
+        paths = yield from benchmark.make("")
+    except PerfkitError as error:
+        # The other trainings need no disk.
+        return str(error).rstrip(".")
+    # What memory keeps would show nothing of the disk.
+    return "" if benchmark.forgets(paths) else "what was read stays in memory here"
 
 
 def fed(reference: Reference) -> Iterator[Yielded]:
     """Train on batches from a pipeline, a call for each step."""
-    step, _, told = _work(reference)
-    batches = _ahead(_FEEDS[reference.feed](reference), reference.batch)
-    yield told
-    read = benchmark.files("") if reference.feed == "disk" else ()
-    for path in read:
+    step, _, trained = build(reference)
+    batches = _ahead(_examples(reference), reference.batch)
+    yield trained
+    paths = benchmark.files("") if reference.feed == "disk" else ()
+    for path in paths:
         drop_cached_file(path)
     yield READY
 
@@ -85,7 +84,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
             for examples, labels in batches:
                 step(examples, labels)
                 yield reference.batch
-            for path in read:
+            for path in paths:
                 drop_cached_file(path)
             yield Pause(benchmark.FORGETTING)
 
@@ -94,14 +93,15 @@ def fed(reference: Reference) -> Iterator[Yielded]:
 
 def resident(reference: Reference) -> Iterator[Yielded]:
     """Train on one batch that is in memory, and change other things in between."""
-    step, steps, told = _work(reference)
-    batch = _placed(*MODELS[reference.model].batch(reference.batch, SEED))
-    tried = _changes(reference, step, steps, batch)
-    changes = {name: (one, count) for name, one, count in tried}
-    often = {name: calls_of_a_tick(one, wait) for name, (one, _) in changes.items()}
+    step, several_steps, trained = build(reference)
+    batch = placed(*MODELS[reference.model].batch(reference.batch, SEED))
+    changes = {
+        label: (call, calls_of_a_tick(call, wait), steps)
+        for label, call, steps in _changes(reference, step, several_steps, batch)
+    }
     count = calls_of_a_tick(lambda: step(*batch), wait)
-    yield told
-    yield Note(STEPS, {name: often[name] * changes[name][1] for name in changes})
+    yield trained
+    yield Note(STEPS, {n: calls * steps for n, (_, calls, steps) in changes.items()})
     # What a first call takes is known of the full training.
     yield READY
     while True:
@@ -110,15 +110,15 @@ def resident(reference: Reference) -> Iterator[Yielded]:
                 step(*batch)
             wait()
             yield count * reference.batch
-        for name, (change, _) in changes.items():
-            for _ in range(often[name]):
-                change()
+        for label, (call, calls, _) in changes.items():
+            for _ in range(calls):
+                call()
             wait()
-            yield Pause(name)
+            yield Pause(label)
 
 
-def _work(reference: Reference) -> tuple[Step, Steps, Note]:
-    """A step on a batch, many of them in one call, and the note of what is trained."""
+def build(reference: Reference) -> tuple[Step, Steps, Note]:
+    """A step on a batch, several of them in one call, and the note on the training."""
     import keras
     import tensorflow as tf
 
@@ -132,6 +132,7 @@ def _work(reference: Reference) -> tuple[Step, Steps, Note]:
         tf.TensorSpec([None, *model.shape], tf.float32),
         tf.TensorSpec([None], tf.int32),
     )
+    counted = (tf.TensorSpec([], tf.int32), *batch)
 
     def steps(count: tf.Tensor, examples: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         def once(done: tf.Tensor) -> tf.Tensor:
@@ -144,15 +145,11 @@ def _work(reference: Reference) -> tuple[Step, Steps, Note]:
         )[0]
 
     device = "GPU:0" if _gpus() else "CPU:0"
-    told = {"weights": int(network.count_params()), "device": device}
+    trained = {"weights": int(network.count_params()), "device": device}
     return (
         tf.function(plain, input_signature=batch, autograph=False),
-        tf.function(
-            steps,
-            input_signature=(tf.TensorSpec([], tf.int32), *batch),
-            autograph=False,
-        ),
-        Note(TRAINED, told),
+        tf.function(steps, input_signature=counted, autograph=False),
+        Note(TRAINED, trained),
     )
 
 
@@ -173,15 +170,26 @@ def _changes(
         yield COPIED, lambda: step(*there), 1
 
 
-def _placed(examples: Any, answers: Any) -> "tuple[tf.Tensor, tf.Tensor]":
+def placed(examples: Any, answers: Any) -> "tuple[tf.Tensor, tf.Tensor]":
+    """A batch where the step computes."""
     import tensorflow as tf
 
     features, labels = tf.constant(examples), tf.constant(answers)
     return features, labels
 
 
-def _from_memory(reference: Reference) -> "tf.data.Dataset":
-    return _again(MODELS[reference.model].batch(_BATCHES * reference.batch, SEED))
+def _examples(reference: Reference) -> "tf.data.Dataset":
+    """The examples of a training, one by one, as its feed brings them."""
+    import tensorflow as tf
+
+    if reference.feed == "memory":
+        return _again(MODELS[reference.model].batch(_BATCHES * reference.batch, SEED))
+    as_it_is = tf.autograph.experimental.do_not_convert
+    if reference.feed == "disk":
+        return _read(list(benchmark.files("")), as_it_is(_seeing()))
+    folder = cache.folder() / folder_name("photographs", PHOTOGRAPHS)
+    images = kept(folder, count=PHOTOGRAPHS, side=_SIDE)
+    return _mapped(list(images.paths), list(images.labels), as_it_is(_decoding()))
 
 
 def _again(arrays: Any) -> Any:
@@ -189,15 +197,6 @@ def _again(arrays: Any) -> Any:
 
     examples = tf.data.Dataset.from_tensor_slices(arrays).repeat()
     return examples
-
-
-def _from_jpeg(reference: Reference) -> "tf.data.Dataset":
-    import tensorflow as tf
-
-    folder = cache.folder() / shared_images.folder_name("photographs", PHOTOGRAPHS)
-    images = kept(folder, count=PHOTOGRAPHS, side=_SIDE)
-    decode = tf.autograph.experimental.do_not_convert(_decoding())
-    return _mapped(list(images.paths), list(images.labels), decode)
 
 
 def _decoding() -> Callable[..., Any]:
@@ -217,13 +216,6 @@ def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
     files = tf.data.Dataset.from_tensor_slices((paths, labels))
     examples = files.repeat().map(decode, num_parallel_calls=CALLS)
     return examples
-
-
-def _from_disk(reference: Reference) -> "tf.data.Dataset":
-    import tensorflow as tf
-
-    whole = tf.autograph.experimental.do_not_convert(_seeing())
-    return _read(list(benchmark.files("")), whole)
 
 
 def _seeing() -> Callable[[Any], Any]:
@@ -266,18 +258,14 @@ def code_of_training(reference: Reference, *, is_fed: bool) -> str:
 
     Before them comes the precision, where it is not the usual one.
     """
-    chosen = [] if reference.dtype == FLOAT32 else [use_policy]
-    made = (*_SHOWN[reference.feed], _ahead) if is_fed else (_placed,)
-    return code_of(*chosen, *made, policy=reference.dtype)
-
-
-_FEEDS = {"memory": _from_memory, "JPEG": _from_jpeg, "disk": _from_disk}
-# The functions whose lines a reader is shown of each.
-_SHOWN: dict[str, tuple[Callable[..., Any], ...]] = {
-    "memory": (_again,),
-    "JPEG": (_decoding, _mapped),
-    "disk": (_seeing, _read),
-}
+    shown: dict[str, tuple[Callable[..., Any], ...]] = {
+        "memory": (_again,),
+        "JPEG": (_decoding, _mapped),
+        "disk": (_seeing, _read),
+    }
+    policy = [] if reference.dtype == FLOAT32 else [use_policy]
+    feed = (*shown[reference.feed], _ahead) if is_fed else (placed,)
+    return code_of(*policy, *feed, policy=reference.dtype)
 
 
 def _gpus() -> bool:
