@@ -17,27 +17,26 @@ from tests.panel.runs import Session, finished, links, settle, state
 
 
 class House:
-    """A machine on which every run does what its script says."""
+    """A machine on which every run is over at once, or goes on until it is stopped."""
 
     def __init__(self, monkeypatch):
-        self.on, self.began, self.asked = False, threading.Event(), {}
-        self.found = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}
+        self.is_endless, self.began, self.budgets = False, threading.Event(), {}
+        self.findings = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}
         monkeypatch.setattr(recording.runs, "open_session", self.open)
         monkeypatch.setattr("perfkit.machines.recording.machine", lambda: MACHINE)
 
     def open(self, experiment, budget):
-        self.asked[experiment.name] = budget
-        found = self.found[experiment.name]
-        if isinstance(found, Exception):
-            raise found
-        self.session = Session(None, found, self.told)
+        self.budgets[experiment.name] = budget
+        finding = self.findings[experiment.name]
+        if isinstance(finding, Exception):
+            raise finding
+        self.session = Session(None, finding, self.events)
         return self.session
 
-    def told(self):
-        """A run that is over at once, or goes on until it is stopped."""
+    def events(self):
         yield TrialStarted("a", 1, 0.5)
         self.began.set()
-        while self.on and not self.session.stopped.wait(0.01):
+        while self.is_endless and not self.session.stopped.wait(0.01):
             yield Progress(1.0, 2.0)
 
 
@@ -51,29 +50,35 @@ def panel(house):
     return perfkit.panel("passport", budget=60)
 
 
-def test_nothing_is_measured_or_written_before_a_button_is_pressed(house, panel):
+def test_nothing_is_measured_before_run_and_never_with_a_bad_value(house, panel):
     assert "press Run" in state(panel)
-    assert house.asked == {}
     assert panel.view.save.disabled
     assert panel.view.stop.disabled
+    panel.view.budget.value = 9000
+    panel.start()
+    assert "give seconds from 1 to 3600" in state(panel)
+    assert house.budgets == {}
+    # What is set at first is what the verb takes.
+    panel = perfkit.panel(
+        "passport", out="lab-7.json", budget=30, label="lab 7", with_names=True
+    )
+    view = panel.view
+    settings = (view.file, view.budget, view.label, view.names)
+    assert [widget.value for widget in settings] == ["lab-7.json", 30.0, "lab 7", True]
 
 
-def test_run_measures_with_the_budget_that_is_set(house, panel, tmp_path):
+def test_run_measures_what_is_set_and_shows_every_letter_of_the_file(panel, tmp_path):
+    assert "Nothing is shown yet" in panel._bundle()["text/html"]
     panel.view.budget.value = 45
     panel.view.run.click()
-    found = panel.result()
-    assert found.budget_s == 45
-    assert [one.name for one in found.microbenchmarks] == list(parts.RATES)
+    passport = panel.result()
+    assert passport.budget_s == 45
+    assert [one.name for one in passport.microbenchmarks] == list(parts.RATES)
     assert list(tmp_path.glob("*.json")) == []
     assert (
         state(panel) == "Measured. Look through what is in the file, then press Save."
     )
     assert panel.view.chart.doing == {}
-
-
-def test_the_preview_holds_every_letter_of_the_file(panel, tmp_path):
-    assert "Nothing is shown yet" in panel._bundle()["text/html"]
-    panel.result()
     # Without a kernel it shows what was measured.
     assert "Passport of this machine" in panel._bundle()["text/html"]
     settle(panel)
@@ -91,33 +96,25 @@ def test_the_preview_holds_every_letter_of_the_file(panel, tmp_path):
             assert value.split("+")[0] in shown
 
 
-def test_names_are_out_unless_the_box_is_ticked(panel, monkeypatch):
+def test_label_and_names_can_be_changed_after_the_run(house, panel, monkeypatch):
     monkeypatch.setattr(platform, "node", lambda: "tower-of-ada")
     finished(panel)
-    said = "the box <code>host and user name</code> puts them in"
-    assert said in panel.view.preview.value
-    assert "tower-of-ada" not in panel.view.preview.value
-    assert panel.passport.host == ""
-    panel.view.names.value = True
-    settle(panel)
-    assert "tower-of-ada" in panel.view.preview.value
-    assert panel.result().host == "tower-of-ada"
-    panel.view.names.value = False
-    settle(panel)
-    assert "tower-of-ada" not in panel.view.preview.value
-
-
-def test_a_label_can_be_changed_after_the_run(house, panel):
-    panel.result()
+    preview = panel.view.preview
+    assert "the box <code>host and user name</code> puts them in" in preview.value
+    for has_names in (False, True, False):
+        panel.view.names.value = has_names
+        settle(panel)
+        assert ("tower-of-ada" in preview.value) is has_names
+        assert panel.result().host == ("tower-of-ada" if has_names else "")
     panel.view.label.value = "<b>lab</b> 9"
     settle(panel)
-    assert "&lt;b&gt;lab&lt;/b&gt; 9" in panel.view.preview.value
+    assert "&lt;b&gt;lab&lt;/b&gt; 9" in preview.value
     assert panel.passport.label == "<b>lab</b> 9"
-    assert len(house.asked) == 2
+    assert len(house.budgets) == 2
 
 
 def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
-    house.on = True
+    house.is_endless = True
     # However long this machine halts, the time is not what ends the run.
     monkeypatch.setattr(recording, "_LATEST", float("inf"))
     panel.view.run.click()
@@ -125,27 +122,27 @@ def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
     panel.view.stop.click()
     panel.wait()
     assert panel.passport.stopped
-    assert TRAININGS not in house.asked
+    assert TRAININGS not in house.budgets
     assert state(panel).startswith("Stopped: the passport holds what was measured")
     assert not panel.view.save.disabled
 
 
-def test_stop_before_anything_was_measured_leaves_nothing_to_save(house, panel):
-    house.found = dict.fromkeys(house.found, PerfkitError("Nothing starts here."))
+def test_without_a_training_it_says_what_to_do_and_of_nothing_there_is_no_file(
+    house, panel
+):
+    house.findings[TRAININGS] = PerfkitError("No time.")
+    assert panel.result().trainings == ()
+    assert state(panel).startswith("No training was measured: give Run more seconds")
+    assert not panel.view.save.disabled
+    house.findings = dict.fromkeys(house.findings, PerfkitError("Nothing starts here."))
+    panel.start()
     with pytest.raises(PerfkitError, match=r"Nothing was measured.*Nothing starts"):
         panel.result()
     assert panel.view.save.disabled
     assert not panel.view.run.disabled
 
 
-def test_a_passport_without_a_training_says_what_to_do(house, panel):
-    house.found[TRAININGS] = PerfkitError("No time.")
-    assert panel.result().trainings == ()
-    assert state(panel).startswith("No training was measured: give Run more seconds")
-    assert not panel.view.save.disabled
-
-
-def test_save_never_takes_the_place_of_another_file(panel, tmp_path):
+def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
     other = tmp_path / "other.json"
     other.write_text("mine")
     finished(panel)
@@ -161,28 +158,7 @@ def test_save_never_takes_the_place_of_another_file(panel, tmp_path):
     panel.view.save.click()
     assert state(panel).startswith("Saved as")
     assert load(tmp_path / "new.json").label == "again"
-
-
-def test_a_new_run_saves_over_no_earlier_passport(panel, tmp_path):
-    panel.result()
-    panel.view.save.click()
-    settle(panel)
     panel.start()
     panel.wait()
     panel.view.save.click()
     assert "is there already" in state(panel)
-
-
-def test_what_is_set_at_first_is_what_the_verb_takes(house):
-    panel = perfkit.panel(
-        "passport", out="lab-7.json", budget=30, label="lab 7", with_names=True
-    )
-    told = (panel.view.file, panel.view.budget, panel.view.label, panel.view.names)
-    assert [widget.value for widget in told] == ["lab-7.json", 30.0, "lab 7", True]
-
-
-def test_a_bad_value_is_said(house, panel):
-    panel.view.budget.value = 9000
-    panel.start()
-    assert "give seconds from 1 to 3600" in state(panel)
-    assert house.asked == {}
