@@ -39,45 +39,41 @@ def test_a_file_that_came_home_is_saved_and_its_headline_shown(tmp_path):
     run = host_run(tmp_path / "machine-1.json", FINDING)
     run.update(["tcp://a:1"], is_late=False)
     assert run.path.read_bytes() == FINDING
-    headline = "prefetched is the fastest way here."
-    assert str(run) == f"a: {run.path}: {headline}"
+    assert str(run) == f"a: {run.path}: prefetched is the fastest way here."
     failed = host_run(tmp_path / "machine-2.json", RunError("no"))
     failed.update([], is_late=False)
-    told = fleet.next_step([run, failed], "passport", tmp_path)
-    assert told.startswith("1 of 2 hosts sent a file; compare them with `perfkit class")
+    step = fleet.next_step([run, failed], "passport", tmp_path)
+    assert step.startswith("1 of 2 hosts sent a file; compare them with `perfkit class")
     assert "`perfkit export" in fleet.next_step([run], "run", tmp_path)
     assert fleet.next_step([failed], "run", tmp_path) == "0 of 1 hosts sent a file."
 
 
+HERE = ["tcp://a:1"]
 PENDING = {"done": lambda: False}
 GONE = ModuleNotFoundError("No module named 'perfkit.fleet'")
 OLDER = AttributeError("module 'perfkit.fleet' has no attribute 'measure_here'")
 
 
 @pytest.mark.parametrize(
-    ("run", "reason"),
+    ("run", "workers", "is_late", "reason"),
     [
-        (
-            {"result": RunError("it has perfkit 0.2; install 0.1.0 there")},
-            "has perfkit 0.2",
-        ),
-        ({"result": GONE}, "no perfkit, or an older one; install perfkit"),
-        ({"result": OLDER}, "no perfkit, or an older one; install perfkit"),
-        (
-            {"result": ValueError("\x1b[2J odd")},
-            "its worker failed (ValueError: [2J odd",
-        ),
-        ({"result": b'{"kind": "holiday"}'}, "what it sent is not"),
-        ({"result": None}, "its worker failed (TypeError"),
-        ({"status": "cancelled"}, "the scheduler was lost"),
-        (PENDING | {"worker": "tcp://b:1"}, "its worker left the cluster"),
-        (PENDING | {"is_late": True}, "nothing came home in time"),
+        ({"result": RunError("it has perfkit 0.2")}, HERE, False, "has perfkit 0.2"),
+        ({"result": GONE}, HERE, False, "no perfkit, or an older one; install perfkit"),
+        ({"result": OLDER}, HERE, False, "no perfkit, or an older one; install"),
+        ({"result": ValueError("\x1b[2J odd")}, HERE, False,
+         "its worker failed (ValueError: [2J odd"),
+        ({"result": b'{"kind": "holiday"}'}, HERE, False, "what it sent is not"),
+        ({"result": None}, HERE, False, "its worker failed (TypeError"),
+        ({"status": "cancelled"}, HERE, False, "the scheduler was lost"),
+        (PENDING, ["tcp://b:1"], False, "its worker left the cluster"),
+        (PENDING, HERE, True, "nothing came home in time"),
     ],
-)
-def test_a_host_that_sends_no_file_has_the_reason(tmp_path, run, reason):
-    is_late, worker = run.pop("is_late", False), run.pop("worker", "tcp://a:1")
+)  # fmt: skip
+def test_a_host_that_sends_no_file_has_the_reason(
+    tmp_path, run, workers, is_late, reason
+):
     run = host_run(tmp_path / "machine-1.json", **run)
-    run.update([worker], is_late=is_late)
+    run.update(workers, is_late=is_late)
     assert not run.is_saved
     assert str(run).startswith("a: failed: ")
     assert reason in str(run)
@@ -96,16 +92,13 @@ def test_a_disk_that_is_full_here_is_the_reason(tmp_path, monkeypatch):
 
 
 def test_what_is_missing_here_is_a_sentence(tmp_path, monkeypatch):
-    def measure(address):
-        fleet.measure(address, ["passport"], tmp_path, print)
-
     monkeypatch.setattr(fleet, "_CONNECT_S", 0.5)
     for address in ("tcp://127.0.0.1:1", "scheduler", "tls://127.0.0.1:1", "x://a:1"):
         with pytest.raises(RunError, match="No Dask scheduler answers at"):
-            measure(address)
+            fleet.measure(address, ["passport"], tmp_path, print)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingPartError, match="pip install distributed"):
-        measure("tcp://127.0.0.1:1")
+        fleet.measure(address, ["passport"], tmp_path, print)
     (tmp_path / "a.json").touch()
     with pytest.raises(BadParameterError, match="give a new folder"):
         fleet.new_folder(str(tmp_path))
@@ -126,6 +119,7 @@ def worker(monkeypatch):
 def test_a_run_has_the_host_s_own_variables_and_its_file_is_returned(
     worker, monkeypatch
 ):
+    # Dask sets the first to 1 and leaves a number that it did not set.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "4")
     code = "import json, os; json.dump(dict(os.environ), open('machine-1.json', 'w'))"
