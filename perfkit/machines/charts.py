@@ -1,7 +1,7 @@
 """The charts of two machines and of a class: a row for each step and each part."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from matplotlib.axes import Axes
 
@@ -10,7 +10,7 @@ from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, INK, RED, Figure
 from perfkit.charts.layout import limits, log_ticks
 from perfkit.findings.text import plain
-from perfkit.machines.classroom import Classroom, Measure
+from perfkit.machines.classroom import Classroom, ClassRow
 from perfkit.machines.compare import Row, TwoMachines
 from perfkit.machines.report import speed_in_words
 
@@ -63,8 +63,7 @@ def _draw_speed(axes: Axes, place: int, row: Row) -> None:
 
 def strips(room: Classroom) -> Figure:
     """Draw a dot for each machine in the row of each step and part."""
-    title = "Every machine against the median one"
-    shown = [one for one in room.measures if one.median is not None][:_MOST]
+    title, shown = "Every machine against the median one", room.rows[:_MOST]
     if not shown:
         return canvas.message(title, "Nothing was measured on three machines.")
     legend = [
@@ -74,32 +73,34 @@ def strips(room: Classroom) -> Figure:
     ]
 
     def draw(axes: Axes) -> None:
-        ratios = [_within(ratio) for one in shown for ratio in one.ratios]
+        ratios = [_within(ratio) for row in shown for ratio in row.speeds.values()]
         _ratio_axis(axes, min(ratios), max(ratios), "speed over the median machine's")
-        for place, one in enumerate(shown):
-            dots = _told_apart(one.ratios)
+        for place, row in enumerate(shown):
+            dots = _told_apart(row.speeds.values())
             axes.plot(
                 dots, [place] * len(dots), "o", color=BLUE, ms=6, alpha=0.7, mew=0
             )
-            if yours := one.ratio(room.you):
-                axes.plot(_within(yours), place, "D", color=RED, ms=8, mec=INK, mew=0.8)
+            if room.you in row.speeds:
+                yours = _within(row.speeds[room.you])
+                axes.plot(yours, place, "D", color=RED, ms=8, mec=INK, mew=0.8)
 
-    words = [(one.name, (one.in_words, "")) for one in shown]
-    alt = f"{'. '.join([title, *(_sentence(one, room.you) for one in shown)])}."
+    words = [(name, (amount, "")) for name, amount in (row.words for row in shown)]
+    alt = f"{'. '.join([title, *(_sentence(row, room.you) for row in shown)])}."
     lines = canvas.caption_lines(legend)
     return rows.picture(title, words, lines, draw, alt=alt, height=_HEIGHT)
 
 
-def _told_apart(ratios: Sequence[float]) -> list[float]:
+def _told_apart(ratios: Iterable[float]) -> list[float]:
     places = {round(math.log(_within(ratio)) * _APART) for ratio in ratios}
     return [math.exp(place / _APART) for place in sorted(places)]
 
 
-def _sentence(measure: Measure, you: int | None) -> str:
-    low, high = units.ratio(min(measure.ratios)), units.ratio(max(measure.ratios))
-    yours = measure.ratio(you)
-    here = f", you at {units.ratio(yours)}" if yours else ""
-    return f"{measure.name}: {len(measure.speeds)} machines from {low} to {high}{here}"
+def _sentence(row: ClassRow, you: int | None) -> str:
+    ratios = [units.ratio(speed) for speed in row.speeds.values()]
+    here = f", you at {units.ratio(row.speeds[you])}" if you in row.speeds else ""
+    return (
+        f"{row.words[0]}: {len(ratios)} machines from {ratios[0]} to {ratios[-1]}{here}"
+    )
 
 
 def _ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:

@@ -1,11 +1,10 @@
 """Many machines in one table: a dot for each in every row, and who is not ready."""
 
 import functools
-import math
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,10 +16,10 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import as_sentence, minute, plain
 from perfkit.machine.record import Machine
-from perfkit.machines.compare import BUSY, Ends, Pictured, compare_speeds
+from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
 from perfkit.machines.record import Passport, load, to_json
-from perfkit.machines.report import too_short
-from perfkit.machines.sides import STEP, Key, Side, Speed, side_of, write_amount
+from perfkit.machines.report import too_short, write_times
+from perfkit.machines.sides import Key, Side, Value, side_of, write_amount
 
 # The median of one machine is that machine, and of two their mean: each would be
 # compared with itself.
@@ -47,58 +46,59 @@ def missing_part(machine: Machine) -> str:
 
 
 @dataclass(frozen=True)
-class Measure:
-    """One row of the table, over all machines.
+class ClassRow:
+    """A row of the table of two machines: A is the median machine, B each of a class.
 
     Attributes:
-        key: The row: of which training, and which part.
-        unit: ``"s"`` for seconds, else what is counted per second.
-        speeds: Those of the machines, by their places in the class.
+        machines: The row of each machine, by its place in the class.
     """
 
-    key: Key
-    unit: str
-    speeds: dict[int, Speed]
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return ", ".join(filter(None, self.key))
+    machines: dict[int, Row]
 
     @functools.cached_property
-    def median(self) -> Speed | None:
-        """The median speed; None where too few machines measured it."""
-        if len(self.speeds) < MEDIAN_FROM:
-            return None
-        speeds = self.speeds.values()
-        low, high = (statistics.median(m + s * h for m, h in speeds) for s in (-1, 1))
-        return statistics.median(middle for middle, _ in speeds), (high - low) / 2
+    def speeds(self) -> dict[int, float]:
+        """The machines' speeds over the median one's, the slowest first."""
+        speeds = {place: row.speed or 1.0 for place, row in self.machines.items()}
+        return dict(sorted(speeds.items(), key=lambda item: item[1]))
 
     @property
-    def in_words(self) -> str:
-        """The value of the median machine."""
-        if self.median is None:
-            return "too few to say"
-        middle = self.median[0]
-        return write_amount(
-            math.exp(-middle if self.unit == "s" else middle), self.unit
-        )
+    def words(self) -> tuple[str, str]:
+        """What the row is called, and what the median machine has."""
+        row = next(iter(self.machines.values()))
+        return row.title, write_amount(row.a, row.unit)
 
-    def ends(self, place: int | None, looks: int = 1) -> Ends | None:
-        """A machine's speed over the median one's; None where either is unknown."""
-        if place not in self.speeds or self.median is None:
-            return None
-        return compare_speeds(self.median, self.speeds[place], looks)
 
-    def ratio(self, place: int | None) -> float | None:
-        """The same without its interval."""
-        ends = self.ends(place)
-        return ends[1] if ends else None
+def median_side(sides: Sequence[Side]) -> Side:
+    """The machine in the middle of each row that enough of them measured."""
+    values = defaultdict[Key, list[Value]](list)
+    jobs = defaultdict[str, list[tuple[tuple[str, str], ...]]](list)
+    for side in sides:
+        for key, value in side.values.items():
+            if value.log_speed:
+                values[key].append(value)
+        for training, job in side.jobs.items():
+            jobs[training].append(tuple(job.items()))
+    medians = {key: _median(alike) for key, alike in values.items()}
+    return Side(
+        origin=f"the median of {len(sides)} machines",
+        machine=sides[0].machine,
+        samples={},
+        values={key: value for key, value in medians.items() if value},
+        jobs={name: dict(statistics.mode(every)) for name, every in jobs.items()},
+    )
 
-    @property
-    def ratios(self) -> list[float]:
-        """Every machine's speed over the median one's."""
-        return [speed for place in self.speeds if (speed := self.ratio(place))]
+
+def _median(values: Sequence[Value]) -> Value | None:
+    """The middle of what most of them measured in one way; None for too few."""
+    # Files come from anywhere, and may count something else.
+    unit, what = statistics.mode((value.unit, value.what) for value in values)
+    alike = [v for v in values if (v.unit, v.what) == (unit, what)]
+    if len(alike) < MEDIAN_FROM:
+        return None
+    names = ("value", "low", "high")
+    ends = {n: statistics.median(getattr(v, n) for v in alike) for n in names}
+    trials = statistics.median_low(value.trials for value in alike)
+    return Value(**ends, unit=unit, what=what, trials=trials)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -121,25 +121,24 @@ class Classroom(Pictured):
         return tuple(map(side_of, self.passports))
 
     @functools.cached_property
-    def measures(self) -> tuple[Measure, ...]:
+    def rows(self) -> tuple[ClassRow, ...]:
         """The steps, their parts and the microbenchmarks, over all machines."""
-        rows = dict[tuple[Key, str], Measure]()
+        if not self.sides:
+            return ()
+        median, rows = median_side(self.sides), defaultdict[Key, dict[int, Row]](dict)
+        tables = 1 if self.you is not None else len(self.sides)
         for place, side in enumerate(self.sides):
-            for key, value in side.values.items():
-                # Files come from anywhere: what counts something else is another row.
-                row = rows.setdefault((key, value.unit), Measure(key, value.unit, {}))
-                if value.log_speed:
-                    middle, half = value.log_speed
-                    # One trial shows nothing of how trials differ.
-                    row.speeds[place] = middle, half if value.trials > 1 else math.inf
-        return tuple(row for row in rows.values() if row.speeds)
+            for row in compare_rows(median, side, tables):
+                if row.speed:
+                    rows[row.training, row.part][place] = row
+        return tuple(map(ClassRow, rows.values()))
 
     @functools.cached_property
     def not_ready(self) -> dict[str, list[str]]:
         """Why machines cannot run the notebooks, each reason with their names."""
         return self.names_by(missing_part(one.machine) for one in self.passports)
 
-    def names_by(self, reasons: Iterator[str]) -> dict[str, list[str]]:
+    def names_by(self, reasons: Iterable[str]) -> dict[str, list[str]]:
         """The names of the machines that have a reason, by that."""
         names = defaultdict[str, list[str]](list)
         for place, reason in enumerate(reasons):
@@ -147,13 +146,11 @@ class Classroom(Pictured):
                 names[reason].append(self.name(place))
         return dict(names)
 
-    def slowest(self, place: int) -> tuple[str, Ends] | None:
-        """The training at which a machine is shown to be slowest; None for none."""
-        steps = [row for row in self.measures if row.key[1] == STEP and row.key[0]]
-        looks = len(steps) * (1 if self.you is not None else len(self.passports))
-        speeds = [(row.key[0], row.ends(place, looks)) for row in steps]
-        slower = [(name, ends) for name, ends in speeds if ends and ends[2] < 1]
-        return min(slower, key=lambda pair: pair[1][1], default=None)
+    def slowest(self, place: int) -> Row | None:
+        """The step at which a machine is shown to be slowest; None for none."""
+        rows = (row.machines[place] for row in self.rows if place in row.machines)
+        slower = [row for row in rows if row.is_step and row.slower == "B"]
+        return min(slower, key=lambda row: row.speed or 1.0, default=None)
 
     def name(self, place: int) -> str:
         """What a machine is called: as its file, else by its label.
@@ -284,14 +281,14 @@ def _verdict(room: Classroom) -> Verdict:
     if not slowest:
         who = f"Your machine, {mine}, is not" if mine else "No machine is"
         return Verdict(headline=f"{who} shown to be slower than {count}.")
-    place = min(slowest, key=lambda place: slowest[place][1][1])
-    training, (low, speed, high) = slowest[place]
-    takes = f"takes {units.times(1 / speed)} times as long there as on {count}"
+    place = min(slowest, key=lambda place: slowest[place].speed or 1.0)
+    times, interval = write_times(slowest[place])
+    takes = f"takes {times} times as long there as on {count}"
     return Verdict(
         headline=f"Look at {yours if mine else room.name(place)} first.",
-        much=as_sentence(f"{training} {takes}"),
+        much=as_sentence(f"{slowest[place].training} {takes}"),
         sure="sure",
-        interval=f"{units.times(1 / high)} to {units.times(1 / low)}",
+        interval=interval,
     )
 
 
@@ -316,8 +313,9 @@ def _tables(room: Classroom) -> Iterator[Table]:
         "The steps, their parts and the parts of the machines",
         ("row", "machines", "median machine", "slowest", "fastest"),
         tuple(
-            (one.name, str(len(one.speeds)), one.in_words, *_extremes(room, one))
-            for one in room.measures
+            (title, str(len(row.speeds)), amount, *_extremes(room, row))
+            for row in room.rows
+            for title, amount in [row.words]
         ),
     )
     yield Table(
@@ -333,12 +331,11 @@ def _tables(room: Classroom) -> Iterator[Table]:
     )
 
 
-def _extremes(room: Classroom, measure: Measure) -> Iterator[str]:
+def _extremes(room: Classroom, row: ClassRow) -> Iterator[str]:
     """Who is slowest and who fastest, relative to the median machine."""
-    order = sorted(measure.speeds, key=lambda place: measure.speeds[place][0])
-    for place in (order[0], order[-1]):
-        speed = measure.ratio(place)
-        yield f"{units.ratio(speed)} {room.name(place)}" if speed else room.name(place)
+    order = list(row.speeds.items())
+    for place, speed in order[:1] + order[-1:]:
+        yield f"{units.ratio(speed)} {room.name(place)}"
 
 
 def _describe(room: Classroom, place: int) -> Iterator[str]:
@@ -347,7 +344,7 @@ def _describe(room: Classroom, place: int) -> Iterator[str]:
     yield f"{room.name(place)}{' (you are here)' if place == room.you else ''}"
     yield plain(passport.machine.summary)
     yield minute(passport.recorded)
-    yield f"{slowest[0]}, {units.ratio(slowest[1][1])}" if slowest else ""
+    yield f"{slowest.training}, {units.ratio(slowest.speed or 1.0)}" if slowest else ""
     failing = [check for check in passport.checks if check.status == "fail"]
     words = [
         ": ".join(filter(None, (plain(c.title), plain(c.remedy)))) for c in failing

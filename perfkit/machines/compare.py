@@ -26,7 +26,6 @@ from perfkit.machines.sides import (
     Fact,
     Key,
     Side,
-    Speed,
     Value,
     differing_facts,
     side_of,
@@ -41,8 +40,6 @@ Outcome = (
     Comparing
     | Literal["busy", "depends on the training", "not the same job", "not measured"]
 )
-# The low end of an interval, the number itself, the high end.
-Ends = tuple[float, float, float]
 _LEVEL = 0.05
 # Of the cores: where other programs took so much more of one machine than of the
 # other, a difference may be theirs.
@@ -264,13 +261,15 @@ def _read(source: Document | str | Path) -> Document:
     )
 
 
-def compare_rows(a: Side, b: Side) -> tuple[Row, ...]:
-    """The table: every row that one of the two has, in A's order."""
+def compare_rows(a: Side, b: Side, tables: int = 1) -> tuple[Row, ...]:
+    """One of so many tables: every row that one of the two has, in A's order."""
     keys = dict.fromkeys((*a.values, *b.values))
     reasons = {key: _why_apart(a, b, key) for key in keys}
     # Ratios that one statement looks at widen each other's intervals.
     looks = Counter(_kind(key) for key, why in reasons.items() if not why)
-    rows = [_row(a, b, key, why, looks[_kind(key)]) for key, why in reasons.items()]
+    rows = [
+        _row(a, b, key, why, tables * looks[_kind(key)]) for key, why in reasons.items()
+    ]
     gaps = {row.training: row.change for row in rows if row.is_step and row.slower}
     return tuple(
         replace(row, share=row.change / gap)
@@ -351,22 +350,18 @@ def add_speed(row: Row, a: Value, b: Value, floor: float = 0.0, looks: int = 1) 
     """
     if a.log_speed is None or b.log_speed is None:
         return row
-    low, speed, high = compare_speeds(a.log_speed, b.log_speed, looks)
+    middle = b.log_speed[0] - a.log_speed[0]
+    # For all of them to hold at once, each leaves out less than alone.
+    level = 1 - _LEVEL / (2 * max(1, looks))
+    wider = statistics.NormalDist().inv_cdf(level) / HALF
+    half = math.hypot(a.log_speed[1], b.log_speed[1]) * wider
     verdict: Comparing = "too noisy to say"
     if min(a.trials, b.trials) < 2:
         # One trial shows nothing of how trials differ.
         pass
-    elif not low <= 1 <= high and abs(math.log(speed)) > floor:
-        verdict = "faster" if speed > 1 else "slower"
-    elif max(high, 1 / low) <= WORTH_KNOWING:
+    elif abs(middle) > max(half, floor):
+        verdict = "faster" if middle > 0 else "slower"
+    elif abs(middle) + half <= math.log(WORTH_KNOWING):
         verdict = "no difference shown"
+    low, speed, high = map(math.exp, (middle - half, middle, middle + half))
     return replace(row, speed=speed, low=low, high=high, verdict=verdict)
-
-
-def compare_speeds(a: Speed, b: Speed, looks: int = 1) -> Ends:
-    """B's speed over A's; its interval is so wide that so many of them hold at once."""
-    # Each of them leaves out less than alone.
-    level = 1 - _LEVEL / (2 * max(1, looks))
-    times_as_wide = statistics.NormalDist().inv_cdf(level) / HALF
-    middle, half = b[0] - a[0], math.hypot(a[1], b[1]) * times_as_wide
-    return math.exp(middle - half), math.exp(middle), math.exp(middle + half)

@@ -199,7 +199,7 @@ def _verdict(two: TwoMachines) -> Verdict:
             headline=_claim(two.main),
             much=_gap(two, two.main),
             sure="sure",
-            interval=_times(two.main)[1],
+            interval=write_times(two.main)[1],
             next=NEXT_STEPS.get(two.largest.part, "") if two.largest else "",
         )
     if two.verdict == "too noisy to say":
@@ -236,13 +236,13 @@ def _busy(two: TwoMachines) -> Verdict:
 
 def _claim(row: Row) -> str:
     """How many times as long, or as fast, a step runs on B."""
-    times = f"{_times(row)[0]} times"
+    times = f"{write_times(row)[0]} times"
     if row.slower == "B":
         return as_sentence(f"{row.training} takes {times} as long on B as on A")
     return as_sentence(f"{row.training} runs {times} as fast on B as on A")
 
 
-def _times(row: Row) -> tuple[str, str]:
+def write_times(row: Row) -> tuple[str, str]:
     """How many times as long or as fast, and the ends of the interval."""
     values = row.speed or 1.0, row.low, row.high
     middle, *ends = (1 / v if row.slower == "B" else v for v in values)

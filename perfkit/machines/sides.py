@@ -19,8 +19,6 @@ from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
 Document: TypeAlias = Passport | Diagnosis
 # The training a row belongs to, "" for a microbenchmark, and which part of it.
 Key = tuple[str, str]
-# The logarithm of a speed, and half of its 95 % interval.
-Speed = tuple[float, float]
 # What stands in place of a part in the row of a whole step.
 STEP = "step"
 # Nothing is done less often or more often in a second; a file may say anything.
@@ -66,9 +64,12 @@ class Value:
     what: str = ""
     missing: str = ""
 
-    @property
-    def log_speed(self) -> Speed | None:
-        """Its speed, whose interval holds what another run would differ by."""
+    @functools.cached_property
+    def log_speed(self) -> tuple[float, float] | None:
+        """The logarithm of its speed, and half of the 95 % interval of that.
+
+        The interval holds what another run would differ by.
+        """
         low, value, high = self.low or 0.0, self.value or 0.0, self.high or 0.0
         if not all(_LEAST <= number <= _MOST for number in (low, value, high)):
             return None

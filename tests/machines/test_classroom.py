@@ -51,8 +51,8 @@ def names(room):
 def test_every_machine_is_compared_with_the_median_one(folder):
     room = perfkit.classroom(folder)
     ratios = {
-        row.name: {room.name(n): round(row.ratio(n), 6) for n in row.speeds}
-        for row in room.measures
+        row.words[0]: {room.name(n): round(x, 6) for n, x in row.speeds.items()}
+        for row in room.rows
     }
     # What all do 0.25, 1, 1 and 4 times as fast has the median 1.
     for name in ("tiny dense, step", "wide dense, step", "graph call"):
@@ -70,21 +70,27 @@ def test_an_empty_folder_is_a_class_of_none_and_two_machines_have_no_median(tmp_
     room = perfkit.classroom(tmp_path)
     assert repr(room).startswith("A class of 0 machines\nNext: No passport lies there")
     assert "Nothing was measured on three machines" in room.chart.alt
-    first = passport("x")
-    # What counts something else under the same name is another row.
-    loops = replace(first.microbenchmarks[0], unit="loops")
-    save(first, tmp_path / "x.json")
-    save(passport("y", microbenchmarks=(loops,)), tmp_path / "y.json")
+    for name in ("x", "y"):
+        save(passport(name), tmp_path / f"{name}.json")
     room = perfkit.classroom(tmp_path)
-    assert {row.median for row in room.measures} == {None}
-    rows = [
-        (row.unit, len(row.speeds)) for row in room.measures if row.name == loops.name
-    ]
-    assert rows == [("steps", 1), ("loops", 1)]
+    assert room.rows == ()
     assert room.report.verdict.headline == (
         "No machine is shown to be slower than the median of 2 machines."
     )
-    assert "too few to say" in room._repr_html_()
+    assert "Nothing was measured on three machines" in room.page()
+
+
+def test_another_job_or_unit_is_not_compared_with_the_median_machine(folder):
+    one = trained("zoe", 0.1)
+    first, *rest = one.trainings
+    other = replace(first, job=first.job | {"network": "another"})
+    loops = replace(one.microbenchmarks[0], unit="loops")
+    odd = replace(one, trainings=(other, *rest), microbenchmarks=(loops,))
+    save(odd, folder / "zoe.json")
+    room = perfkit.classroom(folder)
+    counts = {row.words[0]: len(row.speeds) for row in room.rows}
+    assert (counts["tiny dense, step"], counts["wide dense, step"]) == (4, 5)
+    assert counts[loops.name] == len({*SPEEDS} - {"kim"})
 
 
 def test_only_who_is_shown_to_be_slower_is_called_so(folder):
