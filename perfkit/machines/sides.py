@@ -98,7 +98,7 @@ class Side:
         samples: Its load meanwhile, as ``Finding.samples`` holds it.
         values: What it measured.
         jobs: What each training was, by name, in words.
-        step_floor: The noise floor of the trainings; ``rate_floor`` of the parts.
+        floors: The noise floors of the measurements, by name.
     """
 
     origin: str
@@ -106,13 +106,11 @@ class Side:
     samples: Mapping[str, tuple[float | None, ...]]
     values: dict[Key, Value]
     jobs: dict[str, dict[str, str]]
-    step_floor: float | None = None
-    rate_floor: float | None = None
+    floors: Mapping[str, float]
 
     def floor(self, key: Key) -> float:
         """The noise floor of a row, as a logarithm."""
-        floor = self.step_floor if key[0] else self.rate_floor
-        return math.log(floor) if floor else 0.0
+        return math.log(self.floors.get(TRAININGS if key[0] else MICROBENCHMARKS, 1.0))
 
     @property
     def cores_of_others(self) -> float | None:
@@ -146,18 +144,17 @@ def side_of(document: Document) -> Side:
         label = plain(document.label, _LONGEST)
         origin = ", ".join(filter(None, (label, origin)))
         trainings, rates = document.trainings, document.microbenchmarks
-        floors: Mapping[str, float | None] = document.noise_floors
+        floors = document.noise_floors
     else:
         trainings = (_training_of(document),)
-        floors = {TRAININGS: document.noise_floor}
+        floors = {TRAININGS: document.noise_floor or 1.0}
     return Side(
         origin=origin,
         machine=document.machine,
         samples=document.samples,
         values=dict(_values(trainings, rates)),
         jobs={training.title: _job(training) for training in trainings},
-        step_floor=floors.get(TRAININGS),
-        rate_floor=floors.get(MICROBENCHMARKS),
+        floors=floors,
     )
 
 

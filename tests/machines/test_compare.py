@@ -328,16 +328,13 @@ def test_an_incomplete_passport_is_compared_as_far_as_it_goes(fields):
         show(compare(*both))
 
 
-def test_a_guess_stands_in_the_report_in_the_chart_and_on_the_page(files):
+def test_the_command_writes_the_page_and_a_guess_stands_everywhere(files, capsys):
     two = perfkit.compare(*files, guess="B, 2x, input")
     assert "Your guess: B, 2x, input" in repr(two)
     assert "your guess: B, 2x, input" in two.chart.alt
     assert "Your guess: B, 2x, input" in two.page()
     show(perfkit.compare(*files, guess=ATTACKS["script"]))
-
-
-def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
-    out = tmp_path / "two.html"
+    out = files[0].with_name("two.html")
     assert cli.main(["compare", *map(str, files), "-o", str(out)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("Small CNN from JPEG takes 1.9 times as long on B as on A.")

@@ -70,7 +70,7 @@ class ReferenceTrainings(Experiment):
         # Before anything computes: it hides the GPUs, which only holds until then.
         hardware = seen_here()
         no_disk = yield from work.make()
-        refused = {}
+        refused = dict[str, str]()
         for job in REFERENCES:
             if why := not_eligible(job, hardware):
                 refused |= {job.variant: why, job.resident: why}
