@@ -50,69 +50,66 @@ TRAININGS = (
 SAMPLES = 60
 
 
-def passport(rates=None, machine=MACHINE, **more):
+def passport(
+    rates=None, machine=MACHINE, *, noise=0.0, seed=0, width=0.03, others=0.04, **fields
+):
     """The passport of a machine with these rates; the rest is usual.
 
     Args:
         rates: Times the usual rate, by microbenchmark.
         machine: Its record.
-        **more: ``noise`` and ``seed`` of what is measured, ``width`` of intervals,
-            ``others`` cores kept busy by other programs, and fields of the passport.
+        noise: Of all that is measured, drawn from ``seed``.
+        seed: Where that starts.
+        width: Of intervals, on either side.
+        others: Cores kept busy by other programs.
+        **fields: Of the passport.
     """
-    draw = random.Random(more.pop("seed", 0))
-    noise, width = more.pop("noise", 0.0), more.pop("width", 0.03)
-    others = more.pop("others", 0.04)
+    draw, times = random.Random(seed), rates or {}
 
     def measured(value):
         return value * draw.gauss(1, noise) if noise else value
 
-    times = rates or {}
-    real = {name: rate * times.get(name, 1.0) for name, (_, rate, _) in RATES.items()}
     free = (machine.cores - others) / machine.cores
-    real = {name: r * (free if name in EVERY_CORE else 1) for name, r in real.items()}
-    fields = {
+    real = {
+        name: rate * times.get(name, 1.0) * (free if name in EVERY_CORE else 1)
+        for name, (_, rate, _) in RATES.items()
+    }
+    benchmarks = (
+        benchmark(name, measured(rate), RATES[name][0], RATES[name][2], width)
+        for name, rate in real.items()
+    )
+    columns = {
+        "t": tuple(float(at) for at in range(SAMPLES)),
+        "cpu_trial": (max(0.0, 1.9 * machine.cores / 2 - others),) * SAMPLES,
+        "cpu_other": (others,) * SAMPLES,
+    }
+    usual = {
         "label": "one",
         "machine": machine,
         "checks": (),
-        "microbenchmarks": tuple(
-            benchmark(name, measured(rate), RATES[name][0], RATES[name][2], width)
-            for name, rate in real.items()
-        ),
+        "microbenchmarks": tuple(benchmarks),
         "trainings": tuple(training(one, real, measured, width) for one in TRAININGS),
-        "samples": {
-            "t": tuple(float(at) for at in range(SAMPLES)),
-            "cpu_trial": (max(0.0, 1.9 * machine.cores / 2 - others),) * SAMPLES,
-            "cpu_other": (others,) * SAMPLES,
-        },
+        "samples": columns,
         "noise_floors": {"machine-ladder": 1.03, "reference-trainings": 1.02},
         "parameters": {},
     }
-    return passports.passport(**fields | more)
+    return passports.passport(**usual | fields)
 
 
-def split(one, real):
-    """Seconds of each part, from the work that the network and its feeding are."""
-    _, _, batch, _, flop, feed = one
-    work = batch / real["JPEG decode"] if feed == "JPEG" else 0.0
-    return {
-        "input": work + 250 * batch / real["Python loop"],
+def training(one, real, measured, width):
+    """A training whose parts are so many units of work, each over a real rate."""
+    name, model, batch, weights, flop, feed = one
+    decoding = batch / real["JPEG decode"] if feed == "JPEG" else 0.0
+    split = {
+        "input": decoding + 250 * batch / real["Python loop"],
         "dispatch": 1 / real["graph call"],
         "transfer": 0.0,
         "compute": flop / real["TensorFlow product, float32"],
         "unexplained": 0.0,
     }
-
-
-def training(one, real, measured, width):
-    name, model, batch, weights, _, feed = one
-    seconds = {part: measured(s) for part, s in split(one, real).items()}
+    seconds = {part: measured(split[part]) for part in PARTS}
     step = sum(seconds.values())
     near = width * step / 4
-    parts = tuple(
-        Part(name=part, seconds=seconds[part], low=seconds[part] - near,
-             high=seconds[part] + near)
-        for part in PARTS
-    )  # fmt: skip
     return passports.training(
         name,
         step,
@@ -122,7 +119,10 @@ def training(one, real, measured, width):
         weights=weights,
         low=step * (1 - width),
         high=step * (1 + width),
-        parts=parts,
+        parts=tuple(
+            Part(name=part, seconds=s, low=s - near, high=s + near)
+            for part, s in seconds.items()
+        ),
     )
 
 
