@@ -3,7 +3,7 @@
 import functools
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -260,7 +260,7 @@ _READINGS = {
     "NVIDIA driver": "machine.driver.version",
     "system": "machine.system",
 }
-_WRITERS = {
+_WRITERS: dict[str, Callable[[float], str]] = {
     **dict.fromkeys(("GPU memory", "memory granted"), units.size),
     **dict.fromkeys(
         ("highest GPU clock", "highest frequency"),
