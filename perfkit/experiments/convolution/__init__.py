@@ -16,14 +16,15 @@ from typing import Annotated, Any, ClassVar
 from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment, with_yours
-from perfkit.experiments.convolution import answers, channels
-from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
+from perfkit.experiments.convolution import channels
 from perfkit.experiments.convolution.variants import (
     BASELINE,
     GROUPS,
     VARIANTS,
     Method,
+    longest_s,
     own,
+    try_method,
 )
 from perfkit.experiments.convolution.verdict import (
     ARITHMETIC,
@@ -32,7 +33,13 @@ from perfkit.experiments.convolution.verdict import (
     MEMORY,
     judge,
 )
-from perfkit.experiments.convolution.work import moving, multiplying
+from perfkit.experiments.convolution.work import (
+    FLOAT,
+    Problem,
+    convolving,
+    moving,
+    multiplying,
+)
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.code import code_of
 from perfkit.findings.record import Verdict
@@ -43,6 +50,9 @@ from perfkit.measure.tick import REFUSED, Note, Yielded
 Function = Callable[[Any, Any, int, str], Any]
 # Images, kernel and answer of one call; some variants hold them twice over.
 _MOST_BYTES = 1_000_000_000
+_PRODUCT = "A large matrix product: as fast as direct sums are computed."
+_SHORT_PRODUCT = "The large matrix product on bfloat16 numbers."
+_SUM = "A large sum: as fast as numbers come from memory and go there."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +105,24 @@ class Convolution(Experiment):
     @property
     def problem(self) -> Problem:
         """What is convolved."""
-        sizes = {of.name: getattr(self, of.name) for of in fields(Problem)}
-        return Problem(**sizes)
+        return Problem(**{f.name: getattr(self, f.name) for f in fields(Problem)})
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Those that are asked for, or the channel counts, the baseline first."""
         if self.compare == "channels":
             return channels.make_variants(self.problem)
-        variants = {name: self._variant(one) for name, one in self._methods.items()}
-        return variants | self._limits
+        methods = self._methods
+        timed = [
+            Variant(
+                name,
+                functools.partial(self._convolve, name),
+                method.changes,
+                method.against if method.against in methods else BASELINE,
+                code=method.code,
+            )
+            for name, method in methods.items()
+        ]
+        return {variant.name: variant for variant in (*timed, *self._limits)}
 
     def prepare(self) -> Iterator[Yielded]:
         """Hold every answer against float64, and refuse what is wrong or too slow."""
@@ -116,20 +135,20 @@ class Convolution(Experiment):
         longest = math.inf
         for name, method in self._methods.items():
             yield Note("progress", f"Checking the answer of {name}")
-            tried = answers.try_method(method, self.problem, longest)
+            tried = try_method(method, self.problem, longest)
             if tried.why_not:
                 refused[name] = tried.why_not
             else:
                 overhead[name] = tried.overhead
             if name == BASELINE:
-                longest = answers.longest_s(tried.call_s)
+                longest = longest_s(tried.call_s)
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
         if self.compare == "channels":
-            return channels.judge(measured, self.problem)
+            return channels.verdict(measured, self.problem)
         return judge(measured, self.problem)
 
     @property
@@ -140,49 +159,37 @@ class Convolution(Experiment):
         return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     @property
-    def _limits(self) -> dict[str, Variant]:
+    def _limits(self) -> tuple[Variant, ...]:
         whole = VARIANTS[BASELINE]
         flops, traffic = whole.flops(self.problem), whole.traffic(self.problem)
         limits = [
-            Variant(
-                ARITHMETIC,
-                functools.partial(multiplying, flops),
-                "A large matrix product: as fast as direct sums are computed.",
-                code=code_of(multiplying),
-            ),
-            Variant(
-                MEMORY,
-                functools.partial(moving, traffic),
-                "A large sum: as fast as numbers come from memory and go there.",
-                code=code_of(moving),
-            ),
+            (ARITHMETIC, functools.partial(multiplying, flops), _PRODUCT),
+            (MEMORY, functools.partial(moving, traffic), _SUM),
         ]
-        if any(one.precision == "bfloat16" for one in self._methods.values()):
+        if any(method.precision == "bfloat16" for method in self._methods.values()):
             work = functools.partial(multiplying, flops, "bfloat16")
-            said = "The large matrix product on bfloat16 numbers."
-            limits.append(Variant(BFLOAT16, work, said, code=code_of(work)))
-        return {one.name: one for one in limits}
-
-    def _variant(self, method: Method) -> Variant:
-        against = method.against if method.against in self._methods else BASELINE
-        work = functools.partial(self._convolve, method.name)
-        return Variant(method.name, work, method.changes, against, code=method.code)
+            limits.append((BFLOAT16, work, _SHORT_PRODUCT))
+        return tuple(
+            Variant(name, work, changes, code=code_of(work))
+            for name, work, changes in limits
+        )
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         return convolving(self._methods[name].call(self.problem), self.batch)
 
     def _roofline(self) -> dict[str, Any]:
         """What the chart needs: work and traffic of an example, by variant."""
-        methods = {**self._methods, **dict.fromkeys(self._limits, VARIANTS[BASELINE])}
+        limits = [limit.name for limit in self._limits]
+        methods = {**self._methods, **dict.fromkeys(limits, VARIANTS[BASELINE])}
         return {
             "work": {
                 name: {
-                    "flops": one.flops(self.problem),
-                    "bytes": one.traffic(self.problem),
+                    "flops": method.flops(self.problem),
+                    "bytes": method.traffic(self.problem),
                 }
-                for name, one in methods.items()
+                for name, method in methods.items()
             },
-            "arithmetic": [name for name in self._limits if name != MEMORY],
+            "arithmetic": [name for name in limits if name != MEMORY],
             "memory": MEMORY,
         }
 

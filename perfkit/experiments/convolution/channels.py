@@ -6,19 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from perfkit import units
-from perfkit.experiments.convolution import answers
-from perfkit.experiments.convolution.problem import Problem, convolving
-from perfkit.experiments.convolution.variants import BASELINE, VARIANTS
+from perfkit.experiments.convolution.variants import BASELINE, VARIANTS, try_method
+from perfkit.experiments.convolution.work import Problem, convolving
 from perfkit.experiments.shared.words import instead, sure_of_all
 from perfkit.findings.record import Verdict
-from perfkit.measure import statistics
 from perfkit.measure.measurement import Measurement, Variant
-from perfkit.measure.statistics import Comparison, Timing
+from perfkit.measure.statistics import Comparison, Timing, judge, student
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
-# One fewer, as asked, one more, and the next count with the same remainder of 8.
+# As asked, one fewer, one more, and the next count with the same remainder of 8.
 _AROUND = (0, -1, 1, 8)
-_TAIL = 0.025
 
 
 def name_of(problem: Problem) -> str:
@@ -31,81 +28,78 @@ def make_variants(problem: Problem) -> dict[str, Variant]:
     return {
         name: Variant(
             name,
-            functools.partial(_convolving, one),
-            f"{one.channels} channels in, {one.filters} out.",
+            functools.partial(_convolving, pair),
+            f"{pair.channels} channels in, {pair.filters} out.",
             name_of(problem),
             code=VARIANTS[BASELINE].code,
         )
-        for name, one in _problems(problem).items()
+        for name, pair in _problems(problem).items()
     }
 
 
 def prepare(problem: Problem) -> Iterator[Yielded]:
     """Check the answer at every pair of counts, on one image of the batch."""
-    channels, refused = {}, {}
-    for name, one in _problems(problem).items():
+    counts, refused = {}, {}
+    for name, pair in _problems(problem).items():
         yield Note("progress", f"Checking the answer with {name}")
-        image = replace(one, batch=1)
-        if why := answers.try_method(VARIANTS[BASELINE], image, math.inf).why_not:
+        image = replace(pair, batch=1)
+        if why := try_method(VARIANTS[BASELINE], image, math.inf).why_not:
             refused[name] = why
-        channels[name] = {"in": one.channels, "out": one.filters, "flops": one.flops}
-    yield Note("channels", channels)
+        counts[name] = {"in": pair.channels, "out": pair.filters, "flops": pair.flops}
+    yield Note("channels", counts)
     yield Note(REFUSED, refused)
 
 
-def judge(measured: Measurement, problem: Problem) -> Verdict:
+def verdict(measured: Measurement, problem: Problem) -> Verdict:
     """Say which counts run at another speed, at equal work, than the one asked for."""
-    base, found = name_of(problem), _compared(measured, problem)
-    if not found:
+    base, compared = name_of(problem), _compared(measured, problem)
+    if not compared:
         return Verdict(headline="No two channel counts could be compared.")
-    shown = sorted((c for c in found if not c.is_noise), key=lambda c: c.ratio)
+    apart = sorted((c for c in compared if not c.is_noise), key=lambda c: c.ratio)
     because = (
         "Speeds are arithmetic per second, since other counts are other amounts of "
-        f"work; the intervals are wide enough for all {len(found)} to hold at once.",
-        *(f"{c.variant} runs at {c.interval} the speed of {base}." for c in shown),
+        f"work; the intervals are wide enough for all {len(compared)} to hold at once.",
+        *(f"{c.variant} runs at {c.interval} the speed of {base}." for c in apart),
     )
-    if shown:
-        return _differ(measured, problem, shown, because)
-    if all(c.verdict == "no difference shown" for c in found):
+    if apart:
+        return replace(_differ(measured, problem, apart), because=because)
+    speed = _speed(measured, problem).in_words("FLOP")
+    if all(c.verdict == "no difference shown" for c in compared):
         return Verdict(
             headline="Choose channel counts for what they learn, not for their speed.",
-            much=f"None of {len(found)} is shown to be faster or slower than {base}: "
-            f"{_speed(measured, problem).in_words('FLOP')}.",
-            sure=sure_of_all(found),
+            much=f"None of {len(compared)} is shown to be faster or slower than "
+            f"{base}: {speed}.",
+            sure=sure_of_all(compared),
             because=because,
         )
     return Verdict(
         headline=f"Whether any channel count is faster than {base} is not known yet.",
-        much=f"{base} reaches {_speed(measured, problem).in_words('FLOP')}.",
+        much=f"{base} reaches {speed}.",
         sure="not known yet",
         because=because,
     )
 
 
 def _differ(
-    measured: Measurement,
-    problem: Problem,
-    shown: list[Comparison],
-    because: tuple[str, ...],
+    measured: Measurement, problem: Problem, apart: list[Comparison]
 ) -> Verdict:
     """The verdict where counts differ, from those that do, the slowest first."""
-    base, best = name_of(problem), shown[-1]
-    if best.verdict == "faster":
-        told, headline = best, f"Choose {best.variant}: it computes more in its time."
-    else:
-        told, headline = shown[0], f"Keep {base}, and avoid {shown[0].variant}."
-    both = (_problems(problem)[told.variant], problem)
+    base, shown = name_of(problem), apart[-1]
+    headline = f"Choose {shown.variant}: it computes more in its time."
+    if shown.verdict != "faster":
+        shown = apart[0]
+        headline = f"Keep {base}, and avoid {shown.variant}."
+    both = (_problems(problem)[shown.variant], problem)
     speeds = (_speed(measured, each) for each in both)
-    fast = f"at {units.times(told.ratio)} times the speed of"
-    fast = fast if told.ends else f"{told.verdict} than"
-    others = [c.variant for c in shown if c.verdict == told.verdict and c is not told]
+    fast = f"at {units.times(shown.ratio)} times the speed of"
+    fast = fast if shown.ends else f"{shown.verdict} than"
+    alike = [c.variant for c in apart if c.verdict == shown.verdict and c is not shown]
     return Verdict(
         headline=headline,
-        much=f"{told.variant} runs {fast} {base}{instead(*speeds, unit='FLOP')}.",
-        sure=told.sure,
-        interval=told.ends,
-        because=because,
-        next=f"The same holds for {'; '.join(others[:3])}." if others else "",
+        much=f"{shown.variant} runs {fast} {base}{instead(*speeds, unit='FLOP')}.",
+        sure=shown.sure,
+        interval=shown.ends,
+        next=f"The same holds for {'; '.join(alike[:3])}." if alike else "",
     )
 
 
@@ -121,14 +115,11 @@ def at_equal_work(
             the interval is widened until all of them hold at once, at 95 %.
         floor: The noise floor, a ratio of at least 1.
     """
-    # Not with the module: listing experiments would take most of a second longer.
-    from scipy import special
-
     freedom = max(1, compared.rounds - 1)
-    one, all_of_them = special.stdtrit(freedom, (1 - _TAIL, 1 - _TAIL / among))
+    wider = student(freedom, among) / student(freedom)
     middle = math.log(compared.ratio * work)
     low, high = (
-        middle + math.log(end / compared.ratio) * float(all_of_them / one)
+        middle + math.log(end / compared.ratio) * wider
         for end in (compared.low, compared.high)
     )
     return replace(
@@ -136,15 +127,14 @@ def at_equal_work(
         ratio=math.exp(middle),
         low=math.exp(low),
         high=math.exp(high),
-        verdict=statistics.judge(low, middle, high, math.log(floor)),
+        verdict=judge(low, middle, high, math.log(floor)),
     )
 
 
 def _compared(measured: Measurement, problem: Problem) -> list[Comparison]:
     base, problems = name_of(problem), _problems(problem)
     others = (measured.compare(name, base) for name in problems if name != base)
-    known = [*filter(None, others)]
-    floor = measured.noise_floor or 1.0
+    known, floor = [*filter(None, others)], measured.noise_floor or 1.0
     return [
         at_equal_work(c, problems[c.variant].flops / problem.flops, len(known), floor)
         for c in known
@@ -155,10 +145,10 @@ def _speed(measured: Measurement, problem: Problem) -> Timing:
     """The rate of what was compared, as arithmetic per second."""
     timing = measured.timing(name_of(problem))
     assert timing
-    rate, low, high = (
-        end * problem.flops for end in (timing.rate, timing.low, timing.high)
-    )
-    return replace(timing, rate=rate, low=low, high=high)
+    ends = {
+        end: getattr(timing, end) * problem.flops for end in ("rate", "low", "high")
+    }
+    return replace(timing, **ends)
 
 
 def _convolving(problem: Problem) -> Iterator[Yielded]:
@@ -166,10 +156,10 @@ def _convolving(problem: Problem) -> Iterator[Yielded]:
 
 
 def _problems(problem: Problem) -> dict[str, Problem]:
-    counts = (
+    pairs = (
         (problem.channels + more, problem.filters + others)
         for more in _AROUND
         for others in _AROUND
     )
-    made = (replace(problem, channels=c, filters=f) for c, f in counts if c and f)
-    return {name_of(one): one for one in made}
+    problems = (replace(problem, channels=c, filters=f) for c, f in pairs if c and f)
+    return {name_of(pair): pair for pair in problems}

@@ -1,23 +1,32 @@
-"""The variants of a convolution, by name, and the groups they are asked for in."""
+"""The variants of a convolution, and which of them give the right answer in time."""
 
 import functools
+import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from perfkit import units
 from perfkit.experiments.convolution import work
-from perfkit.experiments.convolution.problem import FLOAT, Problem, convolved
 from perfkit.experiments.convolution.work import (
+    FLOAT,
+    Problem,
     calling,
     compiled,
     conv2d,
+    convolved,
     rounded,
-    tensor_taps,
+    wait_for_device,
 )
 from perfkit.experiments.shared.code import code_of
+from perfkit.machine.limits import free_bytes
 from perfkit.measure.measurement import OWN
+
+Array = NDArray[np.float64]
 
 BASELINE = "conv2d"
 
@@ -41,7 +50,6 @@ class Method:
         answer: The right answer in float64.
         read: Puts its answer into the order (batch, row, column, filter).
         scratch: Bytes that it needs besides images, kernel and answer.
-        why_not: Says why it cannot solve a problem; "" where it can.
     """
 
     name: str
@@ -56,7 +64,6 @@ class Method:
     answer: Callable[[Any, Any, Problem], Any] = convolved
     read: Callable[[Any], Any] = np.asarray
     scratch: Callable[[Problem], int] = lambda problem: 0
-    why_not: Callable[[Problem], str] = lambda problem: ""
 
     @functools.cached_property
     def code(self) -> str:
@@ -110,14 +117,6 @@ VARIANTS = {
             "Loop over the kernel in NumPy, a matrix product for each tap.",
         ),
         Method(
-            "numpy windows",
-            work.windows,
-            "NumPy: a view of all windows, summed by einsum.",
-            "View all windows in NumPy, and sum them with `einsum`.",
-            against="numpy taps",
-            scratch=work.windows_bytes,
-        ),
-        Method(
             "numpy im2col",
             work.im2col,
             "NumPy: all windows copied into a matrix, one matrix product.",
@@ -132,30 +131,6 @@ VARIANTS = {
             "Multiply frequencies in NumPy.",
             against="numpy taps",
             scratch=work.fft_bytes,
-        ),
-        Method(
-            "tensorflow taps",
-            calling(tensor_taps),
-            "The loop over the kernel in TensorFlow operations, eager.",
-            "Loop over the kernel in TensorFlow.",
-            (tensor_taps,),
-            "numpy taps",
-        ),
-        Method(
-            "taps in a graph",
-            calling(tensor_taps, graph=compiled),
-            "The same operations in a tf.function.",
-            "Loop over the kernel in a `tf.function`.",
-            (tensor_taps, compiled),
-            "tensorflow taps",
-        ),
-        Method(
-            "taps under XLA",
-            calling(tensor_taps, graph=_XLA),
-            "The same tf.function with jit_compile=True.",
-            "Loop over the kernel in a `tf.function`, and compile it.",
-            (tensor_taps, _XLA),
-            "taps in a graph",
         ),
         Method(
             "conv2d in a graph",
@@ -198,21 +173,12 @@ VARIANTS = {
             for precision in ("bfloat16", "float16")
         ),
         Method(
-            "grouped",
-            calling(conv2d),
-            f"Another layer: each filter sees 1/{work.GROUPS} of the channels.",
-            shown=(conv2d,),
-            solves=work.in_groups,
-            answer=work.convolved_in_groups,
-            why_not=work.why_not_in_groups,
-        ),
-        Method(
             "depthwise",
             work.depthwise,
             "Another layer: each channel has one filter of its own.",
             shown=(work.by_channel,),
             solves=work.per_channel,
-            answer=work.convolved_in_groups,
+            answer=work.convolved_by_channel,
         ),
         Method(
             "as circulated",
@@ -253,7 +219,7 @@ def own(function: Callable[[Any, Any, int, str], Any]) -> Method:
     return Method(OWN, build, "Your own function.", interpreted=True)
 
 
-LIGHTER = ("grouped", "depthwise")
+LIGHTER = ("depthwise",)
 SHORT = ("conv2d bfloat16", "conv2d float16")
 GROUPS = {
     "essential": (
@@ -261,10 +227,7 @@ GROUPS = {
         *("conv2d in a graph", "conv2d under XLA", "keras layer"),
         *("conv2d bfloat16", "as circulated"),
     ),
-    "numpy": ("numpy taps", "numpy windows", "numpy im2col", "numpy fft"),
-    "tensorflow": (
-        *("numpy taps", "tensorflow taps", "taps in a graph", "taps under XLA"),
-    ),
+    "numpy": ("numpy taps", "numpy im2col", "numpy fft"),
     "library": ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW", "keras layer"),
     "precision": SHORT,
     "lighter": LIGHTER,
@@ -274,3 +237,209 @@ GROUPS = {
     ),
     "all": tuple(VARIANTS),
 }
+
+
+# Half the distance from 1 to the next number that each kind of number can hold; TF32
+# is what a GPU may make of the float32 that goes into its tensor cores.
+_ROUNDING = {
+    "float32": 2.0**-24,
+    "tf32": 2.0**-11,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+}
+# Rounding errors fall to both sides, so they add up like a random walk. With numbers
+# drawn at random a sum is usually off by about one rounding of the sum of its terms'
+# sizes, the worst of millions by six, and Winograd's products by ten times that. What
+# is rounded before it is multiplied shows less, the more terms a sum has.
+_SUMMED = 64.0
+_ROUNDED_BEFORE = 16.0
+# An answer that was kept from an earlier call is right for the first numbers only.
+_SEEDS = (0, 1)
+# A call that takes longer leaves a run of a minute too few of them.
+LONGEST_S = 0.3
+# Unless the baseline takes this long itself.
+_OF_BASELINE = 2.0
+# What a variant may take of the memory that is free.
+_MEMORY_SHARE = 0.25
+_MESSAGE = 60
+# How long a call is timed, and how often at most.
+_TIMED_S, _TIMES = 0.02, 20
+# A call that takes so many times what the smallest takes is long for its work.
+_GROWN = 3.0
+
+
+def mistake(method: Method, problem: Problem) -> str:
+    """Say what is wrong with a variant's answer; "" where it is right.
+
+    Raises:
+        Exception: Whatever the variant raises; its author may be the reader.
+    """
+    seeds = _SEEDS if method.interpreted else _SEEDS[:1]
+    return next(filter(None, (_mistake(method, problem, seed) for seed in seeds)), "")
+
+
+def _mistake(method: Method, problem: Problem, seed: int) -> str:
+    answer = method.call(problem, seed)()
+    if answer is None:
+        return "gives back nothing: its function is still to be written"
+    part = method.solves(problem)
+    numbers = method.read(answer).astype(np.float64)
+    right, size = _right(method.answer, problem, part, seed)
+    if numbers.shape != right.shape:
+        return f"gives an answer of the shape {numbers.shape} instead of {right.shape}"
+    wrong = "gives a wrong answer:"
+    if count := np.count_nonzero(~np.isfinite(numbers)):
+        return f"{wrong} {count:,} of its numbers are too large to hold"
+    images, kernel = method.arrays(problem, seed)
+    limit = allowed(size, part.taps, _precision(method, answer))
+    off = abs(numbers - right)
+    if off.max() <= limit:
+        return ""
+    if not numbers.any():
+        return f"{wrong} nothing but zeros"
+    kernels = {
+        "it takes the kernel's columns for its rows": kernel.swapaxes(0, 1),
+        "it mirrors the kernel": kernel[::-1, ::-1],
+    }
+    for cause, other in kernels.items():
+        if abs(numbers - method.answer(images, other, part)).max() <= limit:
+            return f"{wrong} {cause}"
+    edges = len(kernel)
+    inside = off[:, edges:-edges, edges:-edges]
+    where = ", at the edges only" if inside.size and inside.max() <= limit else ""
+    return f"{wrong} off by up to {off.max():.2g}{where}; rounding explains {limit:.1g}"
+
+
+def allowed(size: float, terms: int, precision: str) -> float:
+    """The largest difference from the right answer that rounding explains.
+
+    Sums are taken to be made in float32, as they are wherever shorter numbers are
+    multiplied well.
+
+    Args:
+        size: Of the largest answer there would be without any minus sign.
+        terms: Products that make up one number of the answer.
+        precision: Of the numbers that are multiplied: ``"float32"``, ``"tf32"``,
+            ``"float16"`` or ``"bfloat16"``.
+    """
+    summed = _SUMMED * _ROUNDING["float32"] * size
+    return summed + _ROUNDED_BEFORE * _ROUNDING[precision] * size / math.sqrt(terms)
+
+
+@functools.lru_cache(maxsize=2)
+def _right(
+    answer: Callable[..., Array], problem: Problem, part: Problem, seed: int
+) -> tuple[Array, float]:
+    """The right answer and its size, computed once for all variants that share it."""
+    images, kernel = problem.images(seed), part.weights(seed)
+    sizes = answer(abs(images), abs(kernel), part)
+    return answer(images, kernel, part), float(sizes.max())
+
+
+def _precision(method: Method, given: Any) -> str:
+    """How the numbers were multiplied that gave an answer."""
+    if method.precision != "float32" or isinstance(given, np.ndarray | list):
+        return method.precision
+    import tensorflow as tf
+
+    short = tf.config.experimental.tensor_float_32_execution_enabled()
+    on_gpu = bool(tf.config.list_physical_devices("GPU"))
+    return "tf32" if short and on_gpu else "float32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What came of trying a variant.
+
+    Attributes:
+        why_not: Why it is not to be timed; "" where it is.
+        call_s: Seconds of a call.
+        overhead: The share of a call that one with next to no arithmetic takes; None
+            where it cannot be told.
+    """
+
+    why_not: str = ""
+    call_s: float = 0.0
+    overhead: float | None = None
+
+
+def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
+    """Hold a variant's answer against the right one, and time a call of it."""
+    try:
+        why_not = (
+            _too_large(method, problem)
+            or _too_slow_to_try(method, problem, longest_s)
+            or mistake(method, problem)
+        )
+        seconds = 0.0 if why_not else call_s(method, problem)
+    # Whatever the author of a function did wrong is theirs to read, not the run's end.
+    except Exception as error:
+        if type(error).__name__ == "UnimplementedError":
+            return Tried(why_not="TensorFlow cannot compute that on this device")
+        first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
+        return Tried(why_not=f"raised {type(error).__name__}: {first}")
+    if why_not := why_not or _too_slow(seconds, longest_s):
+        return Tried(why_not=why_not)
+    return Tried(call_s=seconds, overhead=_overhead(method, problem, seconds))
+
+
+def longest_s(baseline_s: float) -> float:
+    """How long a call may take where the baseline's takes ``baseline_s``."""
+    return max(LONGEST_S, _OF_BASELINE * baseline_s)
+
+
+def call_s(method: Method, problem: Problem) -> float:
+    """Seconds of a call, the shortest of some after the first."""
+    call = method.call(problem)
+    call()
+    wait_for_device()
+    spent = list[float]()
+    while len(spent) < _TIMES and sum(spent) < _TIMED_S:
+        began = time.perf_counter()
+        call()
+        wait_for_device()
+        spent.append(time.perf_counter() - began)
+    return min(spent)
+
+
+def _overhead(method: Method, problem: Problem, seconds: float) -> float | None:
+    """The share of a call that a single window with few channels takes."""
+    fewest = replace(problem, batch=1, channels=1, filters=1)
+    small = replace(fewest, side=problem.kernel, padding="valid")
+    try:
+        return min(1.0, call_s(method, small) / seconds)
+    # Functions that take no such image exist, and are no less worth timing.
+    except Exception:
+        return None
+
+
+def _too_large(method: Method, problem: Problem) -> str:
+    needed = method.scratch(problem)
+    if needed <= _MEMORY_SHARE * free_bytes():
+        return ""
+    return f"would take {units.size(needed)} of memory besides its numbers"
+
+
+def _too_slow_to_try(method: Method, problem: Problem, longest_s: float) -> str:
+    """Follow how a call grows with its image, where a whole one may take minutes."""
+    if not method.interpreted:
+        return ""
+    least, least_work, side = 0.0, 0, problem.kernel
+    # The same convolution of one image, from a few pixels on.
+    while side < problem.side:
+        small = replace(problem, batch=1, side=side)
+        seconds, work = call_s(method, small), small.flops
+        if least and seconds > _GROWN * least:
+            each = (seconds - least) / (work - least_work)
+            slow = _too_slow(each * problem.batch * problem.flops, longest_s)
+            if slow:
+                return slow
+        least, least_work = least or seconds, least_work or work
+        side *= 2
+    return ""
+
+
+def _too_slow(seconds: float, longest_s: float) -> str:
+    if seconds <= longest_s:
+        return ""
+    return f"takes about {units.seconds(seconds)} a call, too long to be timed here"

@@ -1,12 +1,11 @@
 """What a run of convolutions means: which is fastest, and how near to the limits."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from perfkit import units
-from perfkit.experiments.convolution.problem import Problem
 from perfkit.experiments.convolution.variants import (
     BASELINE,
     LIGHTER,
@@ -14,6 +13,7 @@ from perfkit.experiments.convolution.variants import (
     VARIANTS,
     Method,
 )
+from perfkit.experiments.convolution.work import Problem
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
 from perfkit.findings.record import Verdict
@@ -33,42 +33,35 @@ _HOLDS_UP = 0.5
 _CACHED = 1.1
 
 
-@dataclass(frozen=True)
-class Speed:
-    """How near a variant comes to what holds it up.
+def bound_of(shares: Mapping[Bound, Estimate]) -> Bound:
+    """What holds a variant up, as far as one thing does.
 
-    Attributes:
-        variant: Its name.
+    Args:
         shares: Of what a large matrix product reaches, of the memory's speed, and of a
             call that is left without work, as far as they are known.
     """
-
-    variant: str
-    shares: Mapping[Bound, Estimate]
-
-    @property
-    def bound(self) -> Bound:
-        """What holds it up, as far as one thing does."""
-        values = {bound: share.value for bound, share in self.shares.items()}
-        if values.get("memory", 0.0) > _CACHED:
-            del values["memory"]
-        may = any(self.shares[bound].high >= _HOLDS_UP for bound in values)
-        values = {b: value for b, value in values.items() if value >= _HOLDS_UP}
-        if not values:
-            return "unknown" if may else "none"
-        most = max(values, key=values.__getitem__)
-        return most if self.shares[most].low >= _HOLDS_UP else "unknown"
+    values = {bound: share.value for bound, share in shares.items()}
+    if values.get("memory", 0.0) > _CACHED:
+        del values["memory"]
+    may = any(shares[bound].high >= _HOLDS_UP for bound in values)
+    values = {b: value for b, value in values.items() if value >= _HOLDS_UP}
+    if not values:
+        return "unknown" if may else "none"
+    most = max(values, key=values.__getitem__)
+    return most if shares[most].low >= _HOLDS_UP else "unknown"
 
 
-def speeds(measured: Measurement, problem: Problem) -> dict[str, Speed]:
+def shares_of(
+    measured: Measurement, problem: Problem
+) -> dict[str, dict[Bound, Estimate]]:
     """How near each comes to the limits, the most arithmetic per second first."""
-    found = {
+    speeds = {
         timing.variant: timing.rate * _method(timing.variant).flops(problem)
         for timing in measured.timings
         if timing.variant in (OWN, *VARIANTS)
     }
-    names = sorted(found, key=found.__getitem__, reverse=True)
-    return {name: Speed(name, _shares(measured, problem, name)) for name in names}
+    names = sorted(speeds, key=speeds.__getitem__, reverse=True)
+    return {name: _shares(measured, problem, name) for name in names}
 
 
 def _shares(
@@ -81,16 +74,16 @@ def _shares(
         "compute": (arithmetic, method.flops(problem) / whole.flops(problem)),
         "memory": (MEMORY, method.traffic(problem) / whole.traffic(problem)),
     }
-    found: dict[Bound, Estimate] = {}
+    shares: dict[Bound, Estimate] = {}
     for bound, (limit, work) in limits.items():
-        of = measured.compare(name, limit)
-        if of and of.is_judged:
-            value, low, high = (work * end for end in (of.ratio, of.low, of.high))
-            found[bound] = Estimate(value=value, low=low, high=high)
+        near = measured.compare(name, limit)
+        if near and near.is_judged:
+            value, low, high = (work * end for end in (near.ratio, near.low, near.high))
+            shares[bound] = Estimate(value=value, low=low, high=high)
     overhead = measured.notes.get("overhead", {}).get(name)
     if overhead is not None:
-        found["overhead"] = Estimate(value=overhead, low=overhead, high=overhead)
-    return found
+        shares["overhead"] = Estimate(value=overhead, low=overhead, high=overhead)
+    return shares
 
 
 def _method(name: str) -> Method:
@@ -119,8 +112,6 @@ _NEXT: dict[Bound, str] = {
     "memory": "It is memory-bound: compute several layers in one compiled function.",
     "overhead": "It is overhead-bound: give each call more work, by a larger batch or "
     "by the whole model in one `tf.function`.",
-    "none": "",
-    "unknown": "",
 }
 
 
@@ -129,20 +120,18 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
     race = Race(measured, CHOICES, "images", "This convolution")
     if not race.ranked:
         return race.verdict()
-    found = speeds(measured, problem)
-    first_calls = {
-        name: said for name in CHOICES if (said := _first_call(measured, problem, name))
-    }
+    shares = shares_of(measured, problem)
+    first_calls = {name: _first_call(measured, problem, name) for name in CHOICES}
     own = first_calls.pop(race.winner, "")
     verdict = race.verdict(
         warnings=(own,) if own else (),
         because=(
             *_limits(measured, problem),
-            *_held_up(found.values()),
-            *first_calls.values(),
+            *_held_up(shares),
+            *filter(None, first_calls.values()),
             *_others(measured, problem),
         ),
-        next=_next(measured, race, found),
+        next=_next(measured, race, shares),
     )
     if race.won or verdict.sure in ("not known yet", ""):
         return verdict
@@ -154,21 +143,23 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
     )
 
 
-def _next(measured: Measurement, race: Race, found: dict[str, Speed]) -> str:
+def _next(
+    measured: Measurement, race: Race, shares: dict[str, dict[Bound, Estimate]]
+) -> str:
     if race.winner == OWN:
         return "Measure it inside your model."
-    held_up = found.get(race.winner or BASELINE)
-    if race.is_open or held_up is None:
+    best = race.winner or BASELINE
+    if race.is_open or best not in shares:
         return ""
-    said = [_NEXT[held_up.bound]]
+    sentences = [_NEXT.get(bound_of(shares[best]), "")]
     for name in SHORT:
         compared = measured.compare(name, BASELINE)
         if compared and compared.verdict == "faster":
-            said.append(
+            sentences.append(
                 f"Where 2 or 3 digits are enough, {quoted(name)} runs "
                 f"{compared.as_fast_as} {quoted(BASELINE)}."
             )
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
 def _limits(measured: Measurement, problem: Problem) -> Iterator[str]:
@@ -190,14 +181,16 @@ def _limits(measured: Measurement, problem: Problem) -> Iterator[str]:
     )
 
 
-def _held_up(found: Iterable[Speed]) -> Iterator[str]:
+def _held_up(shares: dict[str, dict[Bound, Estimate]]) -> Iterator[str]:
     """The variants by what holds them up, each with the share that says so."""
     for bound, words in _HELD_UP.items():
-        methods = [s for s in found if s.bound == bound and "compute" in s.shares]
-        if methods:
-            named = ", ".join(f"{quoted(s.variant)}{_share(s)}" for s in methods)
-            yield f"{words}: {named}."
-        if any(s.shares[bound].low > 1 for s in methods if bound in s.shares):
+        names = [
+            n for n, s in shares.items() if "compute" in s and bound_of(s) == bound
+        ]
+        if names:
+            listed = ", ".join(f"{quoted(n)}{_share(n, bound, shares)}" for n in names)
+            yield f"{words}: {listed}."
+        if any(shares[n][bound].low > 1 for n in names if bound in shares[n]):
             yield (
                 "More than 100 %: a limit is the speed of one large piece of work. "
                 "Work of another shape may suit this machine better, and Winograd and "
@@ -205,17 +198,15 @@ def _held_up(found: Iterable[Speed]) -> Iterator[str]:
             )
 
 
-def _share(speed: Speed) -> str:
+def _share(name: str, bound: Bound, shares: dict[str, dict[Bound, Estimate]]) -> str:
     """The share that says what holds a variant up; "" where none does."""
-    share = speed.shares.get(speed.bound)
+    share = shares[name].get(bound)
     if share is None:
         return ""
-    ends = f" ({units.percent(share.low)} to {units.percent(share.high)})"
-    short = speed.bound == "compute" and speed.variant == SHORT[0]
-    return (
-        f" {units.percent(share.value)}{ends * (share.low < share.high)}"
-        f"{' of that in bfloat16' * short}"
-    )
+    value, *ends = map(units.percent, (share.value, share.low, share.high))
+    interval = f" ({' to '.join(ends)})" if share.low < share.high else ""
+    short = bound == "compute" and name == SHORT[0]
+    return f" {value}{interval}{' of that in bfloat16' if short else ''}"
 
 
 def _first_call(measured: Measurement, problem: Problem, name: str) -> str:
@@ -225,11 +216,11 @@ def _first_call(measured: Measurement, problem: Problem, name: str) -> str:
     if name == BASELINE or not base or not timing or not back:
         return ""
     takes = units.seconds(timing.first_call_s)
-    said = f"The first call of {quoted(name)} takes {takes}"
+    call = f"The first call of {quoted(name)} takes {takes}"
     if back.paying == "pays back":
-        return f"{said}: it pays back after {back.steps(problem.batch, 'calls')}."
+        return f"{call}: it pays back after {back.steps(problem.batch, 'calls')}."
     expensive = timing.first_call_s > _EXPENSIVE * base.first_call_s
-    return f"{said}, which is not shown to pay back." if expensive else ""
+    return f"{call}, which is not shown to pay back." if expensive else ""
 
 
 def _others(measured: Measurement, problem: Problem) -> Iterator[str]:

@@ -1,32 +1,30 @@
-"""Ways to compute a convolution in NumPy and in TensorFlow, wrong ones among them."""
+"""What is convolved, and the ways to do it in NumPy and TensorFlow, wrong ones too.
 
-import dataclasses
+The right answer is computed in float64, window by window, straight from the definition:
+no variant that is timed does it like this.
+"""
+
 import functools
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from perfkit.experiments.convolution.problem import (
-    FLOAT,
-    Array,
-    Problem,
-    convolved,
-    counted,
-)
-from perfkit.measure.tick import READY, Yielded
+from perfkit.measure.tick import READY, Yielded, every
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+Array = NDArray[np.float32]
 Nested = list[Any]
 Call = Callable[[], Any]
 Operation = Callable[[Any, Any], "tf.Tensor"]
-Build = Callable[[Array, Array, Problem], Call]
 
-GROUPS = 4
+FLOAT = 4
 # Matrices that keep all cores busy for some milliseconds, and a GPU as well.
 _SIDE, _SIDE_ON_GPU = 1024, 8192
 # Larger than what the caches of a processor hold.
@@ -35,6 +33,100 @@ _NUMBERS = 2**25
 _MOVED = 3 * FLOAT * _NUMBERS
 # What pixels and weights are multiplied by to fill the range of short numbers.
 _PIXEL, _WEIGHT = 64, 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A square convolution, as TensorFlow and Keras understand it.
+
+    Images have the shape (batch, side, side, channels), the kernel has the shape
+    (kernel, kernel, channels, filters), and the kernel is not mirrored.
+
+    Attributes:
+        batch: Images in one call.
+        side: Pixels of an image's side.
+        channels: Numbers of each pixel that goes in.
+        filters: Numbers of each pixel that comes out.
+        kernel: Pixels of the kernel's side.
+        stride: Pixels from one window to the next.
+        padding: ``"same"`` or ``"valid"``.
+    """
+
+    batch: int = 1
+    side: int = 28
+    channels: int = 1
+    filters: int = 1
+    kernel: int = 3
+    stride: int = 1
+    padding: str = "same"
+
+    @property
+    def out(self) -> int:
+        """Pixels of the answer's side."""
+        if self.padding == "same":
+            return -(-self.side // self.stride)
+        return (self.side - self.kernel) // self.stride + 1
+
+    @property
+    def edge(self) -> tuple[int, int]:
+        """Rows of zeros above an image and below it; columns beside it alike."""
+        if self.padding == "valid":
+            return 0, 0
+        missing = max((self.out - 1) * self.stride + self.kernel - self.side, 0)
+        return missing // 2, missing - missing // 2
+
+    @property
+    def padded(self) -> int:
+        """Pixels of an image's side with its zeros."""
+        return self.side + sum(self.edge)
+
+    @property
+    def taps(self) -> int:
+        """Products that make up one number of the answer."""
+        return self.kernel**2 * self.channels
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions for one image, done in the obvious way."""
+        return 2 * self.out**2 * self.filters * self.taps
+
+    @property
+    def answer_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the answer."""
+        return (self.batch, self.out, self.out, self.filters)
+
+    def images(self, seed: int = 0) -> Array:
+        """Draw images of numbers from -1 to 1; nobody can write into them."""
+        return _drawn((self.batch, self.side, self.side, self.channels), (seed, 0))
+
+    def weights(self, seed: int = 0) -> Array:
+        """Draw a kernel in the same manner."""
+        shape = (self.kernel, self.kernel, self.channels, self.filters)
+        return _drawn(shape, (seed, 1))
+
+    def pad(self, images: Array) -> Array:
+        """Put zeros around the images, as many as the padding asks for."""
+        return np.pad(images, ((0, 0), self.edge, self.edge, (0, 0)))
+
+
+def _drawn(shape: tuple[int, ...], seed: tuple[int, int]) -> Array:
+    numbers = np.random.default_rng(seed).random(shape, np.float32)
+    numbers -= 0.5
+    numbers *= 2
+    numbers.flags.writeable = False
+    return numbers
+
+
+def convolved(images: Array, kernel: Array, problem: Problem) -> NDArray[np.float64]:
+    """The right answer, in float64."""
+    padded = problem.pad(images).astype(np.float64)
+    weights = kernel.astype(np.float64).reshape(-1, kernel.shape[-1])
+    answer = np.empty((len(images), problem.out, problem.out, weights.shape[1]))
+    for row, column in np.ndindex(problem.out, problem.out):
+        top, left = row * problem.stride, column * problem.stride
+        window = padded[:, top : top + len(kernel), left : left + len(kernel)]
+        answer[:, row, column] = window.reshape(len(images), -1) @ weights
+    return answer
 
 
 def python_loops(
@@ -78,25 +170,15 @@ def taps(images: Array, kernel: Array, problem: Problem) -> Call:
     return convolve
 
 
-def windows(images: Array, kernel: Array, problem: Problem) -> Call:
-    """View every window where it lies, and let ``einsum`` sum over three indices."""
-    view = _viewed(problem)
-
-    def convolve() -> Array:
-        windows = view(images)
-        answer: Array = np.einsum("bhwcij,ijcf->bhwf", windows, kernel, optimize=True)
-        return answer
-
-    return convolve
-
-
 def im2col(images: Array, kernel: Array, problem: Problem) -> Call:
     """Copy every window into a row of a matrix, then make one matrix product."""
-    view, taps, shape = _viewed(problem), problem.taps, problem.answer_shape
+    pad, taps, shape = problem.pad, problem.taps, problem.answer_shape
+    sides, stride = (problem.kernel, problem.kernel), problem.stride
 
     def convolve() -> Array:
-        windows = view(images).transpose(0, 1, 2, 4, 5, 3)
-        matrix = np.ascontiguousarray(windows).reshape(-1, taps)
+        windows = sliding_window_view(pad(images), sides, (1, 2))[:, ::stride, ::stride]
+        rows = windows.transpose(0, 1, 2, 4, 5, 3)
+        matrix = np.ascontiguousarray(rows).reshape(-1, taps)
         product = matrix @ kernel.reshape(taps, -1)
         return product.reshape(shape)
 
@@ -131,23 +213,9 @@ def windows_bytes(problem: Problem) -> int:
 def fft_bytes(problem: Problem) -> int:
     """Bytes that the frequencies of images, kernel and answer take."""
     frequencies = problem.padded * (problem.padded // 2 + 1)
-    pairs = (
-        problem.batch * problem.channels
-        + problem.channels * problem.filters
-        + problem.batch * problem.filters
-    )
+    batch, channels, filters = problem.batch, problem.channels, problem.filters
+    pairs = batch * channels + channels * filters + batch * filters
     return 2 * FLOAT * frequencies * pairs
-
-
-def _viewed(problem: Problem) -> Callable[[Array], Array]:
-    """Make what views all windows of images where they lie."""
-    pad, sides, stride = problem.pad, (problem.kernel, problem.kernel), problem.stride
-
-    def view(images: Array) -> Array:
-        windows = sliding_window_view(pad(images), sides, (1, 2))
-        return windows[:, ::stride, ::stride]
-
-    return view
 
 
 def zeros(images: Array, kernel: Array, problem: Problem) -> Call:
@@ -186,7 +254,7 @@ def float16_overflow(images: Array, kernel: Array, problem: Problem) -> Call:
 
 def off_by_one_stride(images: Array, kernel: Array, problem: Problem) -> Call:
     """Go on by one pixel too many, and repeat the last pixels to fill the answer."""
-    wider = dataclasses.replace(problem, stride=problem.stride + 1)
+    wider = replace(problem, stride=problem.stride + 1)
     convolve = taps(images, kernel, wider)
     edge = (0, problem.out - wider.out)
     return lambda: np.pad(convolve(), ((0, 0), edge, edge, (0, 0)), mode="edge")
@@ -204,7 +272,7 @@ def calling(
     operation: Callable[[Problem], Operation],
     precision: str = "float32",
     graph: Callable[[Operation], Operation] | None = None,
-) -> Build:
+) -> Callable[[Array, Array, Problem], Call]:
     """Give what makes the call of an operation on images and a kernel.
 
     Args:
@@ -215,9 +283,7 @@ def calling(
 
     def build(images: Array, kernel: Array, problem: Problem) -> Call:
         numbers, weights = rounded(placed(images), placed(kernel), precision)
-        convolve = operation(problem)
-        if graph:
-            convolve = graph(convolve)
+        convolve = graph(operation(problem)) if graph else operation(problem)
         return lambda: convolve(numbers, weights)
 
     return build
@@ -247,26 +313,6 @@ def conv2d(problem: Problem, **more: Any) -> Operation:
 
     def convolve(images: Any, kernel: Any) -> Any:
         return tf.nn.conv2d(images, kernel, stride, padding, **more)
-
-    return convolve
-
-
-def tensor_taps(problem: Problem) -> Operation:
-    """The loop over the kernel in TensorFlow's operations."""
-    import tensorflow as tf
-
-    edge, stride = problem.edge, problem.stride
-    reach = (problem.out - 1) * stride + 1
-    taps = [(r, c) for r in range(problem.kernel) for c in range(problem.kernel)]
-
-    def convolve(images: Any, kernel: Any) -> Any:
-        products, padded = [], tf.pad(images, ((0, 0), edge, edge, (0, 0)))
-        for row, column in taps:
-            rows = slice(row, row + reach, stride)
-            columns = slice(column, column + reach, stride)
-            seen = padded[:, rows, columns]
-            products.append(tf.tensordot(seen, kernel[row, column], 1))
-        return tf.add_n(products)
 
     return convolve
 
@@ -318,37 +364,17 @@ def by_channel(images: Any, kernel: Any, strides: Any, padding: str) -> Call:
     return lambda: tf.nn.depthwise_conv2d(images, kernel, strides, padding)
 
 
-def in_groups(problem: Problem) -> Problem:
-    """The same with the channels of one group only; the filters are those of all."""
-    return dataclasses.replace(problem, channels=problem.channels // GROUPS)
-
-
 def per_channel(problem: Problem) -> Problem:
-    """The same with one channel only; there is a filter for each channel."""
-    return dataclasses.replace(problem, channels=1, filters=problem.channels)
+    """The same with one channel; there is a filter for each channel."""
+    return replace(problem, channels=1, filters=problem.channels)
 
 
-def why_not_in_groups(problem: Problem) -> str:
-    """Say why the channels cannot be split; "" where they can."""
-    if problem.channels % GROUPS or problem.filters % GROUPS:
-        return f"needs channels and filters that are multiples of {GROUPS}"
-    return ""
-
-
-def convolved_in_groups(
+def convolved_by_channel(
     images: Array, kernel: Array, problem: Problem
 ) -> NDArray[np.float64]:
-    """The right answer, one group of channels after another.
-
-    Args:
-        images: With all channels.
-        kernel: With the channels of one group, and the filters of all.
-        problem: Sizes of one group's convolution.
-    """
-    groups = images.shape[-1] // kernel.shape[-2]
-    split = (np.split(array, groups, axis=-1) for array in (images, kernel))
-    parts = zip(*split, strict=True)
-    answers = [convolved(image, weights, problem) for image, weights in parts]
+    """The right answer, in float64, of a filter of its own for each channel."""
+    channels = (slice(at, at + 1) for at in range(images.shape[-1]))
+    answers = [convolved(images[..., c], kernel[..., c], problem) for c in channels]
     return np.concatenate(answers, axis=-1)
 
 
@@ -369,3 +395,36 @@ def moving(traffic: float) -> Iterator[Yielded]:
     sums, ones = tf.Variable(tf.zeros([_NUMBERS])), tf.ones([_NUMBERS])
     yield READY
     yield from counted(lambda: sums.assign_add(ones), _MOVED / traffic)
+
+
+def wait_for_device() -> None:
+    """Return once every device has done what it was asked; free without TensorFlow."""
+    # Only who has imported it can have asked for anything.
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None and tensorflow.config.list_physical_devices("GPU"):
+        tensorflow.test.experimental.sync_devices()
+
+
+def convolving(call: Callable[[], object], images: int) -> Iterator[Yielded]:
+    """Convolve so many images a call; the first call is a tick of its own."""
+    wait_for_device()
+    yield READY
+    call()
+    wait_for_device()
+    yield images
+    yield from counted(call, images)
+
+
+def counted(call: Callable[[], object], each: float) -> Iterator[Yielded]:
+    """Call without an end, where a call counts as ``each`` examples."""
+    return every(_whole(call, each), sync=wait_for_device)
+
+
+def _whole(call: Callable[[], object], each: float) -> Iterator[int]:
+    left = 0.0
+    while True:
+        call()
+        left += each
+        # Examples are counted whole; what is left over counts next time.
+        yield int(left)
+        left -= int(left)
