@@ -145,10 +145,9 @@ def _speed(measured: Measurement, problem: Problem) -> Timing:
     """The rate of what was compared, as arithmetic per second."""
     timing = measured.timing(name_of(problem))
     assert timing
-    ends = {
-        end: getattr(timing, end) * problem.flops for end in ("rate", "low", "high")
-    }
-    return replace(timing, **ends)
+    ends = (timing.rate, timing.low, timing.high)
+    rate, low, high = (end * problem.flops for end in ends)
+    return replace(timing, rate=rate, low=low, high=high)
 
 
 def _convolving(problem: Problem) -> Iterator[Yielded]:

@@ -1,6 +1,7 @@
 """The chart of what each channel count reaches."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -26,19 +27,21 @@ _MULTIPLE = 8
 
 @dataclass(frozen=True)
 class Cell:
-    """One pair of channel counts.
+    """One pair of channel counts, and how fast a convolution with them is.
 
     Attributes:
         into: Channels that go in.
         out: Channels that come out.
         speed: Arithmetic per second.
-        spread: Half the 95 % interval as a share of it.
+        gigaflops: The same as a reader sees it.
+        interval: Half the 95 % interval as a share of it, in words.
     """
 
     into: int
     out: int
     speed: float
-    spread: float
+    gigaflops: str
+    interval: str
 
 
 def channels(finding: Finding) -> Figure:
@@ -49,12 +52,9 @@ def channels(finding: Finding) -> Figure:
         return canvas.message(title, "No variant tells its channel counts.")
     rows = sorted({cell.into for cell in cells})[:_MOST]
     columns = sorted({cell.out for cell in cells})[:_MOST]
-    least = units.percent(_LEAST)
+    darkness = f"darkest: the most; lightest: {units.percent(_LEAST)} of that or less"
     lines = canvas.caption_lines(
-        [
-            "number: GFLOP/s, and half its 95 % interval",
-            f"darkest: the most; lightest: {least} of that or less",
-        ]
+        ["number: GFLOP/s, and half its 95 % interval", darkness]
     )
     inner = _CELL * len(rows)
     height = canvas.TOP + inner + 48 + 16 * len(lines) + 8
@@ -69,7 +69,11 @@ def channels(finding: Finding) -> Figure:
                 at = (columns.index(cell.out), rows.index(cell.into))
                 _draw_cell(axes, cell, at, best)
 
-    return canvas.drawn(title, lines, height, f"{title}. {_in_words(cells)}", draw)
+    words = "; ".join(
+        f"{cell.into} in, {cell.out} out: {cell.gigaflops} GFLOP/s {cell.interval}"
+        for cell in cells
+    )
+    return canvas.drawn(title, lines, height, f"{title}. {words}.", draw)
 
 
 def _cells(finding: Finding) -> list[Cell]:
@@ -84,8 +88,10 @@ def _cells(finding: Finding) -> list[Cell]:
         speed = timing.rate * flops
         counts = 0 < into < _SOUND and 0 < out < _SOUND
         if counts and 1 / _SOUND < speed < _SOUND and timing.low > 0:
-            spread = (timing.high / timing.low) ** 0.5 - 1
-            cells.append(Cell(int(into), int(out), speed, spread))
+            share = (timing.high / timing.low) ** 0.5 - 1
+            interval = f"± {units.percent(share)}" if share < 1 else "(hardly known)"
+            gigaflops = units.significant(speed / 1e9)
+            cells.append(Cell(int(into), int(out), speed, gigaflops, interval))
     return cells
 
 
@@ -106,36 +112,14 @@ def _draw_cell(axes: Axes, cell: Cell, at: tuple[int, int], best: float) -> None
     alpha = _LIGHTEST + (_DARKEST - _LIGHTEST) * share
     corner = (at[0] - 0.48, at[1] - 0.46)
     axes.add_patch(Rectangle(corner, 0.96, 0.92, facecolor=BLUE, alpha=alpha, lw=0))
-    speed = units.significant(cell.speed / 1e9)
-    for words, shift, size in ((speed, 7, 12.0), (_spread(cell), -9, SMALL)):
-        axes.annotate(
-            words,
-            at,
-            xytext=(0, shift),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=size,
-            color=INK,
-        )
-
-
-def _spread(cell: Cell) -> str:
-    return f"± {units.percent(cell.spread)}" if cell.spread < 1 else "(hardly known)"
+    style: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
+    for words, shift in ((cell.gigaflops, 7), (cell.interval, -9)):
+        axes.annotate(words, at, (0, shift), fontsize=SMALL, color=INK, **style)
 
 
 def _count(number: int) -> str:
     times, rest = divmod(number, _MULTIPLE)
     return f"{number} = {_MULTIPLE} × {times}" if not rest else str(number)
-
-
-def _in_words(cells: list[Cell]) -> str:
-    said = (
-        f"{cell.into} in, {cell.out} out: {units.significant(cell.speed / 1e9)} "
-        f"GFLOP/s {_spread(cell)}"
-        for cell in cells
-    )
-    return "; ".join(said) + "."
 
 
 KINDS: dict[str, Kind[Finding]] = {
