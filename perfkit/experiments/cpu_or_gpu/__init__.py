@@ -135,7 +135,11 @@ class CpuOrGpu(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say from which width on the second device pays, why, and what to change."""
-        return judge(measured, numbers.result(measured, self.yours, self.weights))
+        return judge(measured, self.result(measured))
+
+    def result(self, measured: Measurement) -> numbers.Result:
+        """What a run at the question's sizes shows in numbers."""
+        return numbers.result(measured, self.sizes, self.yours, self.weights)
 
     @property
     def _uses_gpu(self) -> bool:
@@ -148,17 +152,18 @@ class CpuOrGpu(Experiment):
         return trainings.ONE_CORE, trainings.ALL_CORES
 
     def _both(self, model: Model, batch: int) -> Iterator[Variant]:
-        before = ""
+        before, stays = "", trainings.stays
         for device in self._pair:
             name = numbers.name_of(device.name, model.name, batch)
-            work = functools.partial(
-                trainings.train, device, model, batch, trainings.stays
-            )
-            changes = f"{model.what.capitalize()} on {device.name}."
             why_not = _why_not(device)
-            code = trainings.code_of_training(device, model, trainings.stays)
-            against = "" if why_not else before
-            yield Variant(name, work, changes, against, why_not, code=code)
+            yield Variant(
+                name,
+                functools.partial(trainings.train, device, model, batch, stays),
+                f"{model.what.capitalize()} on {device.name}.",
+                "" if why_not else before,
+                why_not,
+                code=trainings.code_of_training(device, model, stays),
+            )
             before = name
 
     def _on_the_wire(self) -> Iterator[Variant]:

@@ -1,49 +1,46 @@
-"""The charts of where a second device pays."""
+"""The chart of where a second device pays."""
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
-from perfkit.experiments.cpu_or_gpu import numbers
+from perfkit.errors import BadParameterError
+from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers
 from perfkit.experiments.cpu_or_gpu.numbers import (
     Crossing,
     Curve,
     Dot,
-    Edge,
-    Fit,
     Point,
     Result,
 )
 from perfkit.experiments.shared.words import brief
-from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
 
-_MOST_WEIGHTS = 10**12
 # The words of another batch stand a little above their point, clear of the curve.
 _ABOVE = 1.07
 
 
 def _result(finding: Finding) -> Result:
-    """What a finding shows; a file may hold any parameters."""
-    yours = note_as(str, finding.parameters.get("yours")) or ""
-    weights = note_as(int, finding.parameters.get("weights")) or 0
-    return numbers.result(measurement(finding), yours, min(weights, _MOST_WEIGHTS))
+    try:
+        question = CpuOrGpu(**finding.parameters)
+    except (BadParameterError, TypeError):
+        # A file may hold any parameters.
+        question = CpuOrGpu()
+    return question.result(measurement(finding))
 
 
 def crossover(finding: Finding) -> Figure:
     """Draw what the second device gains over the width, and where it begins to pay."""
     shown = _result(finding)
-    first, second = shown.devices
-    gains = f"what {second} gain over {first}"
-    if second == "GPU":
-        gains = "what the GPU gains over the CPU"
-    title = f"{plain(finding.experiment, 40)}: {gains}"
+    subject = "what all cores gain over one core"
+    if shown.devices[1] == "GPU":
+        subject = "what the GPU gains over the CPU"
+    title = f"{plain(finding.experiment, 40)}: {subject}"
     curve, others = shown.curve, shown.others
     if curve is None:
         return canvas.message(title, "Fewer than three widths were timed on both.")
@@ -52,13 +49,11 @@ def crossover(finding: Finding) -> Figure:
     def fill(axes: Axes) -> None:
         curves.sizes(axes, [point.size.width for point in curve.points])
         axes.set_xlabel(f"width of the network, batch {curve.batch:,} (logarithmic)")
-        points = [*others, *curve.points]
-        seen = [
-            *(p.gain.ratio for p in points),
-            *(dot.gain.value for dot in shown.dots),
-        ]
-        ends = [end for p in points for end in (p.gain.low, p.gain.high)]
-        curves.measure(axes, [*seen, 1.0, numbers.PAYS], ends, units.ratio)
+        gains = [point.gain for point in shown.points]
+        dots = [dot.gain.value for dot in shown.dots]
+        middles = [*(gain.ratio for gain in gains), *dots, 1.0, numbers.PAYS]
+        ends = [end for gain in gains for end in (gain.low, gain.high)]
+        curves.measure(axes, middles, ends, units.ratio)
         _draw_curve(axes, curve, found)
         for point in others:
             _draw_point(axes, point, f"batch {point.size.batch:,}")
@@ -68,10 +63,7 @@ def crossover(finding: Finding) -> Figure:
             _draw_dot(axes, dot)
 
     caption = _crossover_caption(finding, found, shown.dots)
-    words = (
-        *_crossover_in_words(shown, found),
-        f"Measured on {canvas.origin(finding)}",
-    )
+    words = _crossover_in_words(finding, shown, found)
     what = "times the examples per second (logarithmic)"
     return curves.picture(title, what, caption, words, fill)
 
@@ -134,11 +126,11 @@ def words_of(found: Crossing) -> str:
     return f"from about width {width} on ({low} to {high})"
 
 
-def _crossover_in_words(shown: Result, found: Crossing) -> Iterator[str]:
-    along = shown.curve.points if shown.curve else ()
-    for point in (*along, *shown.others):
-        size = point.size
-        yield f"{size.what}, batch {size.batch:,}: {brief(point.gain)}"
+def _crossover_in_words(
+    finding: Finding, shown: Result, found: Crossing
+) -> Iterator[str]:
+    for point in shown.points:
+        yield f"{point.size.what}, batch {point.size.batch:,}: {brief(point.gain)}"
     for dot in shown.dots:
         where = f"like width {units.significant(dot.width)}"
         yield f"{plain(dot.what, 60)}, {where}: {units.ratio(dot.gain.value)}"
@@ -149,92 +141,7 @@ def _crossover_in_words(shown: Result, found: Crossing) -> Iterator[str]:
         "mixed": "It pays at some widths and not at larger ones",
         "open": "Noise hides from where on it pays",
     }[found.kind]
-
-
-_BATCHES = 25
-# The plane reaches this factor beyond the batch sizes that were measured.
-_BEYOND = 4
-
-
-def crossover_plane(finding: Finding) -> Figure:
-    """Draw the line in the plane of width and batch beyond which the second pays."""
-    title = f"{plain(finding.experiment, 40)}: where the second device pays"
-    shown = _result(finding)
-    points = shown.points
-    if not points:
-        return canvas.message(title, "No width was timed on both devices.")
-    widths, sizes = zip(*((p.size.width, p.size.batch) for p in points), strict=True)
-    low, high = max(1.0, min(sizes) / _BEYOND), max(sizes) * _BEYOND
-    batches = [float(batch) for batch in np.geomspace(low, high, _BATCHES)]
-    edges = numbers.boundary(shown, batches, max(widths))
-    known = {b: e for b, e in zip(batches, edges, strict=True) if e}
-
-    def fill(axes: Axes) -> None:
-        curves.sizes(axes, widths)
-        axes.set_xlabel("width of the network (logarithmic)")
-        axes.set_yscale("log")
-        axes.set_ylim(batches[0], batches[-1])
-        curves.ticks(axes, sorted({*map(float, sizes)}), lambda size: f"{size:,.0f}")
-        _draw_edge(axes, known)
-        for point in points:
-            (colour, mark), size = _MARKS[point.says], point.size
-            axes.plot(size.width, size.batch, mark, color=colour, ms=9)
-            curves.label(axes, _gain(point), size.width, size.batch)
-
-    caption = _plane_caption(finding, known, [*shown.fits.values()])
-    words = (
-        *_plane_in_words(points, known),
-        f"Measured on {canvas.origin(finding)}",
-    )
-    return curves.picture(
-        title, "examples in a batch (logarithmic)", caption, words, fill
-    )
-
-
-def _has_plane(finding: Finding) -> bool:
-    """Whether there is a crossover, and both devices' costs could be fitted."""
-    shown = _result(finding)
-    return shown.curve is not None and len(shown.fits) > 1
-
-
-def _draw_edge(axes: Axes, known: dict[float, Edge]) -> None:
-    if not known:
-        return
-    batches = list(known)
-    middle, low, high = zip(*known.values(), strict=True)
-    axes.fill_betweenx(batches, low, high, color=GREEN, alpha=0.15, lw=0)
-    axes.plot(middle, batches, color=GREEN, lw=1.6)
-
-
-def _plane_caption(
-    finding: Finding, known: dict[float, Edge], fits: Sequence[Fit]
-) -> Iterator[str]:
-    if known:
-        yield "line: to its right the second device pays, by the fitted costs"
-        worst = max(fit.misses for fit in fits)
-        yield f"the fit misses a measured step by {units.percent(worst)} at most"
-        yield "band: 95 % interval, if the fit has the right form"
-    else:
-        yield "the fitted costs do not say for sure where the second device pays"
-    yield from _MEANT
-    yield "number: gain as measured"
-    yield canvas.origin(finding)
-
-
-def _gain(point: Point) -> str:
-    return units.ratio(point.gain.ratio) if point.gain.ends else units.UNKNOWN
-
-
-def _plane_in_words(points: Sequence[Point], known: dict[float, Edge]) -> Iterator[str]:
-    for point in points:
-        size, gain = point.size, _gain(point)
-        yield f"{size.what}, batch {size.batch:,}: {gain}, {point.says}"
-    for batch in list(known)[:: max(1, len(known) // 3)]:
-        width, low, high = (units.significant(w, 2) for w in known[batch])
-        at = f"batch {batch:,.0f} ({low} to {high})"
-        yield f"By the fit it pays from width {width} on at {at}"
-    if not known:
-        yield "The fitted costs do not say for sure where it pays"
+    yield f"Measured on {canvas.origin(finding)}"
 
 
 KINDS: dict[str, Kind[Finding]] = {
@@ -243,8 +150,5 @@ KINDS: dict[str, Kind[Finding]] = {
         "From which size on the second device pays",
         lambda f: _result(f).curve is not None,
         leads=True,
-    ),
-    "plane": Kind(
-        crossover_plane, "At which widths and batch sizes it pays", _has_plane
     ),
 }

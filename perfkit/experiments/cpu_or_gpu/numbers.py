@@ -1,7 +1,7 @@
 """What a run over sizes on two devices shows in numbers."""
 
 import collections
-import re
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,21 +17,18 @@ from perfkit.measure.statistics import (
     WORTH_KNOWING,
     Comparison,
     Estimate,
-    Timing,
     student,
 )
 
 Floats = NDArray[np.float64]
-Edge = tuple[float, float, float]
 
 # The first of each pair is the one to beat.
 PAIRS = (("one core", "all cores"), ("CPU", "GPU"))
 # What preparing told of the reader's model.
 YOURS = "yours"
 PAYS = WORTH_KNOWING
-# A finding's file holds the names of its variants, and no sizes.
-_NAME = re.compile(r"([\w ]{1,20}), width ([1-9][\d,]{0,8}), batch ([1-9][\d,]{0,8})")
-_MOST, _SOUND = 1_000_000, 1e12
+# No machine gains so much, nor does so much in a second; a file may hold anything.
+_SOUND = 1e12
 _POINTS = 240
 
 
@@ -40,23 +37,9 @@ def name_of(device: str, what: str, batch: int) -> str:
     return f"{device}, {what}, batch {batch:,}"
 
 
-def _timed(measured: Measurement) -> Iterator[tuple[str, Size, Timing]]:
-    """Every rate of a dense network, with its device and its size."""
-    for timing in measured.timings:
-        if said := _NAME.fullmatch(timing.variant):
-            width, batch = (int(said[group].replace(",", "")) for group in (2, 3))
-            if 0 < batch <= _MOST and 0 < width <= _MOST:
-                yield said[1], Size(width, batch), timing
-
-
 @dataclass(frozen=True)
 class Point:
-    """Both devices at one size.
-
-    Attributes:
-        size: What was trained.
-        gain: The second against the first.
-    """
+    """What the second device gains over the first at one size."""
 
     size: Size
     gain: Comparison
@@ -116,8 +99,8 @@ class Dot:
     Attributes:
         what: Its name.
         width: Of the dense network whose step has as much arithmetic.
-        gain: What the second device gains, measured or read off the curve.
-        measured: Whether it was measured.
+        gain: What the second device gains.
+        measured: Whether that was measured; else it is read off the curve.
     """
 
     what: str
@@ -172,22 +155,31 @@ class Result:
         return tuple(p for p in self.points if p.size.batch != batch)
 
 
-def result(measured: Measurement, yours: str = "", weights: int = 0) -> Result:
+def result(
+    measured: Measurement, sizes: Sequence[Size], yours: str = "", weights: int = 0
+) -> Result:
     """Work it out, with a model and a network of so many weights on the curve."""
-    named = {timing.variant.partition(",")[0] for timing in measured.timings}
-    pair = next((pair for pair in PAIRS if set(pair) & named), PAIRS[0])
-    points = tuple(sorted(_points(measured, pair), key=lambda point: point.size))
-    fits = _fits(measured, pair)
+    timings = {timing.variant: timing for timing in measured.timings}
+    pair, fits = PAIRS[0], dict[str, Fit]()
+    for device in itertools.chain.from_iterable(PAIRS):
+        steps = [
+            (size.cost, timing.seconds(size.batch))
+            for size in sizes
+            if (timing := timings.get(name_of(device, size.what, size.batch)))
+            and _is_sound(timing.low, timing.high)
+        ]
+        if steps:
+            pair = next(both for both in PAIRS if device in both)
+        if fit := fitted(steps):
+            fits[device] = fit
+    points = tuple(
+        Point(size, gain)
+        for size in sorted(sizes)
+        if (gain := _gain(measured, pair, size.what, size.batch))
+    )
     curve = _curve(points, fits, pair)
-    dots = _dots(measured, pair, curve, yours, weights) if curve else ()
+    dots = tuple(_dots(measured, pair, curve, yours, weights)) if curve else ()
     return Result(devices=pair, points=points, fits=fits, curve=curve, dots=dots)
-
-
-def _points(measured: Measurement, pair: tuple[str, str]) -> Iterator[Point]:
-    for device, size, _ in _timed(measured):
-        gain = _gain(measured, pair, size.what, size.batch)
-        if device == pair[0] and gain:
-            yield Point(size, gain)
 
 
 def _gain(
@@ -200,19 +192,7 @@ def _gain(
 
 
 def _is_sound(*values: float) -> bool:
-    """Whether a machine may do so much; a file may hold anything."""
     return all(1 / _SOUND < value < _SOUND for value in values)
-
-
-def _fits(measured: Measurement, pair: tuple[str, str]) -> dict[str, "Fit"]:
-    """What a step costs on each device, where enough sizes were timed."""
-    steps = dict[str, list[tuple[Cost, Estimate]]]()
-    for device, size, timing in _timed(measured):
-        if device in pair and _is_sound(timing.low, timing.high):
-            step = size.cost, timing.seconds(size.batch)
-            steps.setdefault(device, []).append(step)
-    found = {device: fitted(each) for device, each in steps.items()}
-    return {device: fit for device, fit in found.items() if fit}
 
 
 def _curve(
@@ -246,19 +226,16 @@ def _dots(
     curve: Curve,
     yours: str,
     weights: int,
-) -> tuple[Dot, ...]:
-    found = []
-    told = note_as(dict[str, Any], measured.notes.get(YOURS)) or {}
-    flops = note_as(float, told.get("flops")) or 0.0
-    known = (cost(width, curve.batch).flops for width in curve.widths)
-    of = _gain(measured, pair, yours, curve.batch)
-    if of and (width := curve.width_of(known, flops)):
-        gain = Estimate(value=of.ratio, low=of.low, high=of.high)
-        found.append(Dot(yours, width, gain, measured=True))
+) -> Iterator[Dot]:
+    note = note_as(dict[str, Any], measured.notes.get(YOURS)) or {}
+    flops = note_as(float, note.get("flops")) or 0.0
+    along = (cost(width, curve.batch).flops for width in curve.widths)
+    seen = _gain(measured, pair, yours, curve.batch)
+    if seen and (width := curve.width_of(along, flops)):
+        gain = Estimate(value=seen.ratio, low=seen.low, high=seen.high)
+        yield Dot(yours, width, gain, measured=True)
     if width := curve.width_of(map(work.weights, curve.widths), weights):
-        what = f"{weights:,} weights"
-        found.append(Dot(what, width, curve.at(width), measured=False))
-    return tuple(found)
+        yield Dot(f"{weights:,} weights", width, curve.at(width), measured=False)
 
 
 # Three numbers go through any three points.
@@ -281,18 +258,17 @@ class Fit:
         per_byte: Seconds of each byte.
         per_flop: Seconds of each multiplication or addition.
         misses: By how much it misses the worst step it was fitted to, as a share.
-        draws: The three numbers, then those of steps drawn anew, shape (1 + draws, 3).
     """
 
     launch: Estimate
     per_byte: Estimate
     per_flop: Estimate
     misses: float
-    draws: Floats
 
     def at(self, cost: Cost) -> float:
         """Seconds of a step of that work."""
-        return float(self.draws[0] @ _row(cost))
+        memory = self.per_byte.value * cost.traffic
+        return self.launch.value + memory + self.per_flop.value * cost.flops
 
 
 def fitted(steps: Sequence[tuple[Cost, Estimate]]) -> Fit | None:
@@ -304,12 +280,12 @@ def fitted(steps: Sequence[tuple[Cost, Estimate]]) -> Fit | None:
     """
     if len(steps) < _FEWEST:
         return None
-    rows = np.stack([_row(cost) for cost, _ in steps])
+    rows = np.array([(1.0, cost.traffic, cost.flops) for cost, _ in steps])
     seconds = np.array([step.value for _, step in steps])
     half = np.log([step.high / step.low for _, step in steps]) / 2
     spread = np.maximum(half / _NORMAL, _BEST_KNOWN)
-    found = _solved(rows, seconds, spread)
-    expected = rows @ found
+    costs = _solved(rows, seconds, spread)
+    expected = rows @ costs
     if not np.all(expected > 0):
         return None
     misses = seconds / expected - 1
@@ -317,23 +293,13 @@ def fitted(steps: Sequence[tuple[Cost, Estimate]]) -> Fit | None:
     scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
     wide = np.minimum(spread * scale * student(freedom) / _NORMAL, _WIDEST)
     noise = np.random.default_rng(0).standard_normal((_DRAWS, len(steps)))
-    anew = expected * np.exp(wide * noise)
-    draws = np.stack([found, *(_solved(rows, drawn, spread) for drawn in anew)])
+    draws = [_solved(rows, drawn, spread) for drawn in expected * np.exp(wide * noise)]
     launch, per_byte, per_flop = (
         Estimate(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
-        for v, low, high in zip(found, *np.percentile(draws[1:], _ENDS, 0), strict=True)
+        for v, low, high in zip(costs, *np.percentile(draws, _ENDS, 0), strict=True)
     )
-    return Fit(
-        launch=launch,
-        per_byte=per_byte,
-        per_flop=per_flop,
-        misses=float(np.abs(misses).max()),
-        draws=draws,
-    )
-
-
-def _row(cost: Cost) -> Floats:
-    return np.array([1.0, cost.traffic, cost.flops])
+    worst = float(np.abs(misses).max())
+    return Fit(launch=launch, per_byte=per_byte, per_flop=per_flop, misses=worst)
 
 
 def _solved(rows: Floats, seconds: Floats, spread: Floats) -> Floats:
@@ -343,8 +309,8 @@ def _solved(rows: Floats, seconds: Floats, spread: Floats) -> Floats:
     weighted = rows / (seconds * spread)[:, None]
     # Counts of work are huge and their costs tiny: bring them to one size.
     sizes = np.linalg.norm(weighted, axis=0)
-    found, _ = nnls(weighted / sizes, 1 / spread)
-    return np.asarray(found / sizes)
+    costs, _ = nnls(weighted / sizes, 1 / spread)
+    return np.asarray(costs / sizes)
 
 
 def crossing(curve: Curve) -> Crossing:
@@ -374,30 +340,3 @@ def _rises(widths: Floats, gain: Floats) -> float | None:
         return None
     here = slice(below[-1], below[-1] + 2)
     return float(np.exp(np.interp(PAYS, gain[here], np.log(widths[here]))))
-
-
-def boundary(
-    found: Result, batches: Sequence[float], widest: float
-) -> list[Edge | None]:
-    """Where the second device begins to pay at each batch size, by the fits alone.
-
-    Returns:
-        Width, low and high for each batch; None where it never pays up to the widest,
-        or where not even that is sure.
-    """
-    if not set(found.devices) <= set(found.fits):
-        return [None for _ in batches]
-    widths = np.geomspace(1, widest, 160)
-    first, second = (found.fits[device] for device in found.devices)
-    return [_edge(first, second, widths, batch) for batch in batches]
-
-
-def _edge(first: Fit, second: Fit, widths: Floats, batch: float) -> Edge | None:
-    rows = np.stack([_row(cost(width, batch)) for width in widths])
-    gains = (first.draws @ rows.T) / (second.draws @ rows.T)
-    middle, *drawn = (_rises(widths, gain) for gain in gains)
-    edges = [edge for edge in drawn if edge]
-    if middle is None or len(drawn) - len(edges) > len(drawn) // 40:
-        return None
-    low, high = np.percentile(edges, _ENDS)
-    return middle, float(min(low, middle)), float(max(high, middle))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Notes of a training that learns, and of one that shows its loss scale ...
 CURVE, SCALE = "curve", "loss scale"
 # ... and of the whole run.
-EXPECTED, FORECAST, LAYERS = "expected", "forecast", "layers"
+EXPECTED, LAYERS = "expected", "layers"
 # More losses, or scales, than any run notes.
 _MOST = 1000
 # What is no number, or larger than this, was never seen.
@@ -156,12 +156,6 @@ def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
         name: Estimate(value=statistics.median(held), low=min(held), high=max(held))
         for name, held in found.items()
     }
-
-
-def forecast(notes: Mapping[str, Any]) -> dict[str, float]:
-    """Bytes that a step should hold by its shapes, by precision."""
-    held = note_as(dict[str, float], notes.get(FORECAST)) or {}
-    return {name: size for name, size in held.items() if 0 < size < _LARGEST}
 
 
 def expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:

@@ -14,7 +14,6 @@ from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import listed, quoted
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Measurement
-from perfkit.measure.statistics import Comparison
 
 _PLAIN = {p.name: p for p in PRECISIONS.values() if p.kind == "precision"}
 # What a precision is called where it is advised, and what to write for it.
@@ -78,22 +77,20 @@ def judge(measured: Measurement) -> Verdict:
 
 def beforehand(notes: Mapping[str, Any]) -> Verdict:
     """Say what to expect before a run, from the notes of its preparation."""
-    found = numbers.expectations(notes)
-    faster = [name for name, one in found.items() if one.expect == "faster"]
-    expects = (f"{quoted(name)} {one.expect}" for name, one in found.items())
+    expected = numbers.expectations(notes).items()
+    faster = [name for name, one in expected if one.expect == "faster"]
     headline = "No precision is sure to be faster than float32 on this hardware."
     if faster:
         headline = f"Expect {listed(faster)} to be faster than float32 here."
+    words = ", ".join(f"{quoted(name)} {one.expect}" for name, one in expected)
+    reasons = (
+        f"Of {quoted(name)} expect: {one.expect}, because {one.because}."
+        for name, one in expected
+    )
     return Verdict(
         headline=headline,
-        much=f"By hardware alone: {', '.join(expects)}.",
-        because=(
-            *(
-                f"Of {quoted(name)} expect: {one.expect}, because {one.because}."
-                for name, one in found.items()
-            ),
-            *_eligible(notes),
-        ),
+        much=f"By hardware alone: {words}.",
+        because=(*reasons, *_eligible(notes)),
     )
 
 
@@ -133,19 +130,17 @@ def _learnt(one: Pairs) -> str:
 
 def _expected_and_seen(measured: Measurement) -> Iterator[str]:
     compared = {one.variant: one for one in measured.comparisons}
-    for name, one in numbers.expectations(measured.notes).items():
-        if found := compared.get(name):
-            yield (
-                f"Expected of {quoted(name)}: {one.expect}, because {one.because}. "
-                f"Seen: {found.judgement}{_as_expected(one.expect, found)}."
-            )
-
-
-def _as_expected(expect: str, found: Comparison) -> str:
-    if expect == "open" or found.verdict == "too noisy to say":
-        return ""
-    seen = found.verdict.removesuffix(" shown")
-    return ", as expected" if seen == expect else ", not as expected"
+    for name, expected in numbers.expectations(measured.notes).items():
+        if name not in compared:
+            continue
+        ratio, end = compared[name], ""
+        if expected.expect != "open" and ratio.verdict != "too noisy to say":
+            same = ratio.verdict.removesuffix(" shown") == expected.expect
+            end = ", as expected" if same else ", not as expected"
+        yield (
+            f"Expected of {quoted(name)}: {expected.expect}, because "
+            f"{expected.because}. Seen: {ratio.judgement}{end}."
+        )
 
 
 def _full_float32(measured: Measurement) -> Iterator[str]:
@@ -175,19 +170,15 @@ def _scale(measured: Measurement) -> Iterator[str]:
 
 
 def _memory(measured: Measurement) -> Iterator[str]:
-    held, forecast = numbers.memory(measured.trials), numbers.forecast(measured.notes)
+    held = numbers.memory(measured.trials)
     usual = held.pop(FLOAT32, None)
-    for name, one in held.items():
+    for name, peak in held.items():
         if usual is None or name not in _PLAIN:
             continue
-        apart = one.low > usual.high or one.high < usual.low
-        claim = "" if apart else ", and the trials of the two overlap"
-        if {name, FLOAT32} <= forecast.keys():
-            claim += (
-                f"; by shapes alone {units.times(forecast[name] / forecast[FLOAT32])}"
-            )
+        apart = peak.low > usual.high or peak.high < usual.low
+        overlap = "" if apart else ", and the trials of the two overlap"
         yield (
-            f"Memory at the peak, above the start: {units.size(one.value)} in "
-            f"{quoted(name)}, {units.times(one.value / usual.value)} times the "
-            f"{units.size(usual.value)} of {FLOAT32}{claim}."
+            f"Memory at the peak, above the start: {units.size(peak.value)} in "
+            f"{quoted(name)}, {units.times(peak.value / usual.value)} times the "
+            f"{units.size(usual.value)} of {FLOAT32}{overlap}."
         )

@@ -10,13 +10,12 @@ from perfkit import units
 from perfkit.experiments.mixed_precision.numbers import (
     CURVE,
     EXPECTED,
-    FORECAST,
     LAYERS,
     SCALE,
     layers,
 )
 from perfkit.experiments.shared import batches, precision
-from perfkit.experiments.shared.batches import code_of_fit, fitted, forecast
+from perfkit.experiments.shared.batches import code_of_fit, fitted
 from perfkit.experiments.shared.loops import compiled, step_of
 from perfkit.experiments.shared.models import MODELS, learnable
 from perfkit.experiments.shared.precision import (
@@ -57,12 +56,6 @@ def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yie
     notes = known(model, asked)
     yield from (Note(name, told) for name, told in notes.items())
     able = [one for one in asked if one.name not in notes[_NOT_HERE]]
-    held = {
-        one.name: forecast(*_built(model, one)).of(batch)
-        for one in able
-        if one.kind == "precision"
-    }
-    yield Note(FORECAST, held)
     expects = {name: one["expect"] for name, one in notes[EXPECTED].items()}
     said = ", ".join(f"{name} {expect}" for name, expect in expects.items())
     yield Note("progress", f"Trying one step of what may be slow. Expected: {said}")

@@ -27,8 +27,7 @@ _STATUS = Path("/proc/self/status")
 def start() -> dict[str, int]:
     """What this process holds now: private bytes, and those it has asked for.
 
-    The second is what a memory limit counts; where the system does not tell, it is not
-    there.
+    The second, ``"data"``, is what a memory limit counts; only Linux tells it.
     """
     if not (status := amounts_of(_STATUS)):
         return {"resident": psutil.Process().memory_info().rss}
@@ -37,31 +36,28 @@ def start() -> dict[str, int]:
 
 def above(at_start: dict[str, int]) -> dict[str, int]:
     """The same above the start, at its peak; ``gpu_peak`` of the first GPU if any."""
+    import resource
+
     import tensorflow as tf
 
-    held = {"resident": _peak()}
+    # In kilobytes, but for macOS.
+    unit = 1 if sys.platform == "darwin" else 1024
+    held = {"resident": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
     if status := amounts_of(_STATUS):
         # The peak holds pages of files as well, which are the libraries' code.
         of_files = status["RssFile"] + status["RssShmem"]
         held = {"resident": status["VmHWM"] - of_files, "data": status["VmData"]}
-    told = {name: max(0, value - at_start[name]) for name, value in held.items()}
+    more = {name: max(0, value - at_start[name]) for name, value in held.items()}
     for name in _first_gpu():
-        told["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
-    return told
+        more["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
+    return more
 
 
 def _first_gpu() -> list[str]:
     import tensorflow as tf
 
-    found = tf.config.list_logical_devices("GPU")[:1]
-    return [gpu.name.partition("device:")[2] for gpu in found]
-
-
-def _peak() -> int:
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+    gpus = tf.config.list_logical_devices("GPU")[:1]
+    return [gpu.name.partition("device:")[2] for gpu in gpus]
 
 
 # Their output is their input, seen in another shape.
@@ -137,11 +133,12 @@ _LEARNT, _HELD_OUT = 2048, 512
 _BETWEEN_LOOKS, _LOOKS = 512, 200
 
 
-def training(name: str, batch: int) -> Iterator[Yielded]:
-    """Train a fresh network on one batch, which is in memory, without an end."""
-    at_start = start()
-    made = _built(MODELS[name])
-    yield from fitted(*made, _filled(MODELS[name], batch), at_start)
+def training(name: str, batch: int, steps: int = _ENDLESS) -> Iterator[Yielded]:
+    """Train a fresh network on one batch, which is in memory, for so many steps."""
+    at_start, model = start(), MODELS[name]
+    network, optimizer = _built(model)
+    examples = filled(*model.batch(min(batch, _DIFFERENT)), batch)
+    yield from fitted(network, optimizer, examples, at_start, steps)
 
 
 def fitted(
@@ -159,23 +156,22 @@ def fitted(
     import tensorflow as tf
 
     loops.compile_model(network, optimizer, loops.loss_function())
-    size = len(batch[1])
-    given = (network, again(*batch), steps)
-    fit = functools.partial(loops.fit, *given, verbose=0, shuffle=False)
+    size, batches = len(batch[1]), again(*batch)
+    fit = functools.partial(loops.fit, network, batches, steps, shuffle=False)
     yield READY
-    left = STEPS_TO_FILL * size
-    for told in loops.ticks(
-        lambda counting: fit(callbacks=[counting]),
+    left = filling = STEPS_TO_FILL * size
+    for tick in loops.ticks(
+        lambda counting: fit(verbose=0, callbacks=[counting]),
         examples=size,
-        sync=tf.test.experimental.sync_devices,
+        sync=loops.wait,
     ):
-        yield told
-        if left > 0 and isinstance(told, Tick):
-            if left == STEPS_TO_FILL * size > told.examples:
+        yield tick
+        if left > 0 and isinstance(tick, Tick):
+            if left == filling > tick.examples:
                 # In the first step kernels are tried, which takes room of its own.
                 for name in _first_gpu():
                     tf.config.experimental.reset_memory_stats(name)
-            left -= told.examples
+            left -= tick.examples
             if left <= 0:
                 yield Note("memory", above(at_start))
 
@@ -196,17 +192,14 @@ def code_of_fit(*made: Callable[..., Any]) -> str:
 
 def fitting(name: str, batch: int) -> Iterator[Yielded]:
     """Train a few steps and end: a batch that gets so far fits."""
-    at_start = start()
     yield Note("batch", batch)
-    made = _built(MODELS[name])
-    filled = _filled(MODELS[name], batch)
-    yield from fitted(*made, filled, at_start, STEPS_TO_FILL)
+    yield from training(name, batch, STEPS_TO_FILL)
 
 
 def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
     """Train for real, and look at the loss of examples that were held out.
 
-    With each batch up to the largest of a run on the same examples.
+    All batches up to the largest of a run learn from the same examples.
     """
     import tensorflow as tf
 
@@ -234,7 +227,7 @@ def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
         step(tf.gather(examples, chosen), tf.gather(labels, chosen))
         done, since = done + batch, since + batch
         if since >= _BETWEEN_LOOKS:
-            tf.test.experimental.sync_devices()
+            loops.wait()
             yield since
             losses.append(float(loss_of(answers, network(seen, training=False))))
             yield Note("losses", list(losses))
@@ -259,10 +252,6 @@ def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":
     network, optimizer = model.build(), keras.optimizers.Adam()
     optimizer.build(network.trainable_variables)
     return network, optimizer
-
-
-def _filled(model: Model, batch: int) -> "tuple[tf.Tensor, tf.Tensor]":
-    return filled(*model.batch(min(batch, _DIFFERENT)), batch)
 
 
 def filled(examples: Any, answers: Any, batch: int) -> "tuple[tf.Tensor, tf.Tensor]":

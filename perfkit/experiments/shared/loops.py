@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     Loop = Callable[[Any, Any], Iterator[int]]
     Array = NDArray[Any]
 
+Told = Tick | Pause | Note
 # So many causes are told; the next ones say the same.
 _TOLD = 4
 NOTE = "traces"
@@ -52,8 +54,7 @@ class Traces:
 
     def told(self) -> dict[str, Any]:
         """What a trial keeps: steps, traces and the causes of the first few."""
-        pairs = zip(self.seen, self.seen[1:], strict=False)
-        causes = [_cause(before, after) for before, after in pairs]
+        causes = [_cause(*pair) for pair in itertools.pairwise(self.seen)]
         return {
             "steps": self.steps,
             "traces": len(self.seen),
@@ -70,9 +71,7 @@ def described(argument: Any) -> str:
     return f"{argument.dtype.name}[{', '.join(sizes)}]"
 
 
-def with_notes(
-    ticks: Iterable[Tick | Pause | Note], traces: Traces
-) -> Iterator[Tick | Pause | Note]:
+def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:
     """Pass ticks on, and tell of the traces after the first, second, fourth, ..."""
     passed, due = 0, 1
     for tick in ticks:
@@ -130,15 +129,14 @@ def looped(
     loop: Loop = loop,
 ) -> Iterator[Yielded]:
     """Make one step after another, and tell of its traces."""
+
+    def steps() -> Iterator[int]:
+        for examples in loop(job.batches(feed), step):
+            traces.step()
+            yield examples
+
     yield READY
-    steps = _counted(loop(job.batches(feed), step), traces)
-    yield from with_notes(every(steps, sync=wait), traces)
-
-
-def _counted(steps: Iterator[int], traces: Traces) -> Iterator[int]:
-    for count in steps:
-        traces.step()
-        yield count
+    yield from with_notes(every(steps(), sync=wait), traces)
 
 
 def with_traces(plain: Step, traces: Traces) -> Step:
@@ -196,9 +194,6 @@ def wait() -> None:
     tf.test.experimental.sync_devices()
 
 
-Told = Tick | Pause | Note
-
-
 class Left(BaseException):
     """Ends a ``fit`` whose ticks nobody wants any more, whatever else is caught."""
 
@@ -208,7 +203,7 @@ class Turnstile:
 
     def __init__(self) -> None:
         self._told, self._go_on = threading.Semaphore(0), threading.Semaphore(0)
-        self._what: Told = Tick(0)
+        self._tick: Told = Tick(0)
         self._leaving = False
 
     def tell(self, what: Told) -> None:
@@ -219,7 +214,7 @@ class Turnstile:
         """
         if self._leaving:
             raise Left
-        self._what = what
+        self._tick = what
         self._told.release()
         self._go_on.acquire()
         if self._leaving:
@@ -236,7 +231,7 @@ class Turnstile:
             working.add_done_callback(lambda _: self._told.release())
             try:
                 while self._told.acquire() and not working.done():
-                    yield self._what
+                    yield self._tick
                     self._go_on.release()
             except GeneratorExit:
                 self._leaving = True
@@ -280,17 +275,14 @@ class _OpenTick:
     ) -> None:
         self._turnstile, self._examples = turnstile, examples
         self._sync, self._stepped = sync, stepped
-        self._steps, self._began = 0, time.perf_counter()
-        self._first, self._reached = True, 0
-
-    def begin_epoch(self) -> None:
-        """Count the steps of an epoch anew."""
-        self._reached = 0
+        self._steps, self._began, self._first = 0, time.perf_counter(), True
+        # Of this epoch.
+        self.reached = 0
 
     def reach(self, step: int) -> None:
         """Add the steps since the last call: an execution may hold several."""
-        self.add(step - self._reached)
-        self._reached = step
+        self.add(step - self.reached)
+        self.reached = step
 
     def add(self, steps: int) -> None:
         """Count steps; end the tick if it is the first call or long enough."""
@@ -301,25 +293,24 @@ class _OpenTick:
 
     def end(self) -> None:
         """Wait for the device and hand over what was done, if anything was."""
-        if not self._steps:
-            return
-        self._sync()
-        self._turnstile.tell(Tick(self._steps * self._examples))
-        self._first, self._steps, self._began = False, 0, time.perf_counter()
+        if self._steps:
+            self._sync()
+            self._turnstile.tell(Tick(self._steps * self._examples))
+            self._first, self._steps, self._began = False, 0, time.perf_counter()
 
 
-def _counting(open_: _OpenTick, epoch_steps: int) -> Any:
+def _counting(tick: _OpenTick, epoch_steps: int) -> Any:
     from keras.callbacks import LambdaCallback
 
     if epoch_steps:
         return LambdaCallback(
-            on_epoch_end=lambda epoch, logs: open_.add(epoch_steps),
-            on_train_end=lambda logs: open_.end(),
+            on_epoch_end=lambda epoch, logs: tick.add(epoch_steps),
+            on_train_end=lambda logs: tick.end(),
         )
     return LambdaCallback(
-        on_epoch_begin=lambda epoch, logs: open_.begin_epoch(),
-        on_train_batch_end=lambda batch, logs: open_.reach(batch + 1),
-        on_train_end=lambda logs: open_.end(),
+        on_epoch_begin=lambda epoch, logs: setattr(tick, "reached", 0),
+        on_train_batch_end=lambda batch, logs: tick.reach(batch + 1),
+        on_train_end=lambda logs: tick.end(),
     )
 
 
@@ -394,29 +385,25 @@ def loss_function() -> keras.losses.Loss:
 
 def changing_sizes(batch: int) -> list[int]:
     """Every size from 1 to twice ``batch`` less 1, one large for one small."""
-    small = [batch - step for step in range(1, batch)]
-    large = [batch + step for step in range(1, batch)]
-    return [batch, *(size for pair in zip(large, small, strict=True) for size in pair)]
+    pairs = ((batch + step, batch - step) for step in range(1, batch))
+    return [batch, *itertools.chain.from_iterable(pairs)]
 
 
 def _even(job: Job) -> tf.data.Dataset:
     import tensorflow as tf
 
-    features, labels = job.examples(BATCHES * job.batch)
-    return tf.data.Dataset.from_tensor_slices(
-        (
-            features.reshape(BATCHES, job.batch, *features.shape[1:]),
-            labels.reshape(BATCHES, job.batch),
-        )
+    batches = (
+        numbers.reshape(BATCHES, job.batch, *numbers.shape[1:])
+        for numbers in job.examples(BATCHES * job.batch)
     )
+    return tf.data.Dataset.from_tensor_slices(tuple(batches))
 
 
 def _ragged(job: Job) -> tf.data.Dataset:
     import tensorflow as tf
 
-    *whole, last = batched(
-        job.examples((BATCHES - 1) * job.batch + max(1, job.batch // 2)), job.batch
-    )
+    count = (BATCHES - 1) * job.batch + max(1, job.batch // 2)
+    *whole, last = batched(job.examples(count), job.batch)
     # In batches already, as the even ones are: cutting them has a cost of its own.
     even = tuple(tf.stack(parts) for parts in zip(*whole, strict=True))
     dataset = tf.data.Dataset.from_tensor_slices(even)

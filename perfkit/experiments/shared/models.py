@@ -1,5 +1,6 @@
 """The networks that questions train, and data to learn from."""
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,16 +65,11 @@ def _logits(classes: int) -> Any:
     return keras.layers.Dense(classes, dtype="float32")
 
 
-def _tiny_dense() -> "keras.Model":
+def _dense(inputs: int, units: list[int], classes: int = 10) -> "keras.Model":
     from keras import layers
 
-    return _layered((100,), layers.Dense(10, activation="relu"), _logits(2))
-
-
-def _dense() -> "keras.Model":
-    from keras import layers
-
-    return _layered((784,), layers.Dense(128, activation="relu"), _logits(10))
+    hidden = [layers.Dense(width, activation="relu") for width in units]
+    return _layered((inputs,), *hidden, _logits(classes))
 
 
 def _small_cnn() -> "keras.Model":
@@ -89,13 +85,6 @@ def _small_cnn() -> "keras.Model":
         layers.Dense(128, activation="relu"),
         _logits(10),
     )
-
-
-def _wide_dense() -> "keras.Model":
-    from keras import layers
-
-    hidden = [layers.Dense(1024, activation="relu") for _ in range(3)]
-    return _layered((1024,), *hidden, _logits(10))
 
 
 def _small_resnet() -> "keras.Model":
@@ -127,26 +116,20 @@ def _normal(flow: Any) -> Any:
     return layers.Activation("relu")(layers.BatchNormalization()(flow))
 
 
+_PICTURE = (32, 32, 3)
+_TINY = functools.partial(_dense, 100, [10], classes=2)
+_DENSE = functools.partial(_dense, 784, [128])
+_WIDE = functools.partial(_dense, 1024, 3 * [1024])
+_BLOCKS = "three residual blocks on images of 32 x 32"
+_CONVOLUTIONS = "two convolutions on images of 32 x 32"
 MODELS = {
     model.name: model
     for model in (
-        Model("tiny-dense", "100 numbers, 10 units, 2 classes", (100,), 2, _tiny_dense),
-        Model("dense", "784 numbers, 128 units, 10 classes", (784,), 10, _dense),
-        Model("wide-dense", "three layers of 1024 units", (1024,), 10, _wide_dense),
-        Model(
-            "small-cnn",
-            "two convolutions on images of 32 x 32",
-            (32, 32, 3),
-            10,
-            _small_cnn,
-        ),
-        Model(
-            "small-resnet",
-            "three residual blocks on images of 32 x 32",
-            (32, 32, 3),
-            10,
-            _small_resnet,
-        ),
+        Model("tiny-dense", "100 numbers, 10 units, 2 classes", (100,), 2, _TINY),
+        Model("dense", "784 numbers, 128 units, 10 classes", (784,), 10, _DENSE),
+        Model("wide-dense", "three layers of 1024 units", (1024,), 10, _WIDE),
+        Model("small-cnn", _CONVOLUTIONS, _PICTURE, 10, _small_cnn),
+        Model("small-resnet", _BLOCKS, _PICTURE, 10, _small_resnet),
     )
 }
 
