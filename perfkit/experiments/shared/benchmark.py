@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import functools
+import itertools
 import os
 import re
 import secrets
@@ -45,11 +46,6 @@ _SET_THREADS = (
 _MOST_CALLS = 1 << 24
 
 
-def unknown(_: Hardware) -> Peak | None:
-    """There is no limit that could be worked out."""
-    return None
-
-
 @dataclass(frozen=True)
 class Benchmark:
     """One piece of work of a known size.
@@ -60,7 +56,7 @@ class Benchmark:
         unit: What is counted.
         what: What is done, in a line.
         work: Does it, in a fresh process; its examples are ``unit``.
-        peak: The most that is possible in theory.
+        peak: The most that is possible in theory; None where nobody knows.
         tensorflow: Whether it needs TensorFlow.
         one_core: Whether it keeps to one core.
         shown: The functions whose lines a reader is shown; none for ``work`` itself.
@@ -71,7 +67,7 @@ class Benchmark:
     unit: str
     what: str
     work: Callable[[], Iterator[Yielded]]
-    peak: Callable[[Hardware], Peak | None] = unknown
+    peak: Callable[[Hardware], Peak | None] = lambda hardware: None
     tensorflow: bool = False
     one_core: bool = False
     shown: tuple[Callable[..., Any], ...] = ()
@@ -179,13 +175,10 @@ def files(folder: str) -> tuple[str, ...]:
     """The files to read: the largest of a folder, or one that ``made`` wrote."""
     if not folder:
         return (str(cache.folder() / _FOLDER / _FILE),)
-    found, size = list[str](), 0
-    for length, path in sorted(_looked_at(Path(folder).expanduser()), reverse=True):
-        if size >= _OWN:
-            break
-        found.append(path)
-        size += length
-    return tuple(found)
+    largest = sorted(_looked_at(Path(folder).expanduser()), reverse=True)
+    before = itertools.accumulate((size for size, _ in largest), initial=0)
+    pairs = zip(largest, before, strict=False)
+    return tuple(path for (_, path), size in pairs if size < _OWN)
 
 
 def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
@@ -197,13 +190,12 @@ def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
     """
     if not folder:
         yield from cache.make(_FOLDER, _write, size=_OWN, what="a file to read")
-    found = files(folder)
-    if not found:
-        raise RunError(
-            "The folder holds no file of 4 KB or more that can be read; give the one "
-            "that holds your data, or none to read a file that is made for it."
-        )
-    return found
+    if paths := files(folder):
+        return paths
+    raise RunError(
+        "The folder holds no file of 4 KB or more that can be read; give the one "
+        "that holds your data, or none to read a file that is made for it."
+    )
 
 
 # Of a file that was read from the disk; what lies in it as a hole is not fetched.
@@ -222,9 +214,9 @@ def forgets(paths: Sequence[str]) -> bool:
 
 def read(folder: str) -> Iterator[Yielded]:
     """Read the files from begin to end, over and over, each time forgotten before."""
-    paths = files(folder)
+    passes = _passes(files(folder))
     yield READY
-    yield from every(_passes(paths))
+    yield from every(passes)
 
 
 def benchmark(folder: str) -> Benchmark:
@@ -249,17 +241,13 @@ def _passes(paths: Sequence[str]) -> Iterator[Any]:
 
 
 def _looked_at(folder: Path) -> Iterator[tuple[int, str]]:
-    seen = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            seen += 1
-            if seen > _LOOKED_AT:
-                return
-            path = os.path.join(parent, name)
-            if os.path.isfile(path) and os.access(path, os.R_OK):
-                size = os.path.getsize(path)
-                if size >= _SMALLEST:
-                    yield size, path
+    """Size and path of each file that is worth reading."""
+    paths = (os.path.join(p, name) for p, _, names in os.walk(folder) for name in names)
+    for path in itertools.islice(paths, _LOOKED_AT):
+        if os.path.isfile(path) and os.access(path, os.R_OK):
+            size = os.path.getsize(path)
+            if size >= _SMALLEST:
+                yield size, path
 
 
 def _write(folder: Path) -> Iterator[Note]:
@@ -292,8 +280,8 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
     if one_core:
         on_one_core()
     workers = 1 if one_core else granted()
-    # Written once, so that the pages are there before anything is timed.
-    # What is available changes from moment to moment, and both must be as long.
+    # What is available changes from moment to moment, and both must be as long. They
+    # are written once, so that the pages are there before anything is timed.
     size = array_bytes()
     source, target = (np.full(size, n, np.uint8) for n in (1, 2))
     halves = (np.array_split(array, workers) for array in (target, source))

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, cast
 
 from perfkit.errors import RunError
 from perfkit.experiments.shared import benchmark, peaks
@@ -118,16 +118,14 @@ def on_gpu() -> AbstractContextManager[Any]:
         raise RunError("TensorFlow can use no GPU here.")
     # An operation that cannot run there fails, instead of running on the CPU.
     tf.config.set_soft_device_placement(False)
-    device: AbstractContextManager[Any] = tf.device("GPU:0")
-    return device
+    return cast("AbstractContextManager[Any]", tf.device("GPU:0"))
 
 
 def syncing() -> Callable[[], object]:
     """Give what waits until the GPU has finished."""
     import tensorflow as tf
 
-    wait: Callable[[], object] = tf.test.experimental.sync_devices
-    return wait
+    return cast("Callable[[], object]", tf.test.experimental.sync_devices)
 
 
 _benchmark = functools.partial(Benchmark, "GPU", tensorflow=True)

@@ -55,7 +55,7 @@ class Hardware:
 
     Attributes:
         vendor: As the processor names it: ``"GenuineIntel"``, ``"AuthenticAMD"``.
-        family: Its number, and so ``model``.
+        family: Of the processor, a number, and so ``model``.
         instructions: As Linux spells them.
         cores: Whole cores that may be used, second threads not counted.
         clock: Hertz of a core at most; None where nobody knows.
@@ -107,16 +107,22 @@ def hardware(
 
 def of_kind(machine: Hardware, *, kind: str, one_core: bool) -> Peak | None:
     """FLOP per second of products in ``float32``, ``float64``, ``bfloat16``, ..."""
-    if kind in ("float32", "float64") and (found := _per_tick(machine)):
-        lanes, unit = found
-        lanes //= 2 if kind == "float64" else 1
-        words = f"{lanes} FLOP a tick ({unit})"
-        return _of_cores(machine, lanes, words, one_core=one_core)
-    if kind == "bfloat16" and "amx_bf16" in machine.instructions:
-        words = "1,024 FLOP a tick (AMX: 16 by 16 by 32 numbers in 16 ticks)"
-        return _of_cores(machine, 1024, words, one_core=one_core)
-    # How many such numbers a tick takes differs from model to model.
-    return None
+    flop, unit = 0, ""
+    if kind in ("float32", "float64"):
+        flop, unit = _per_tick(machine)
+        flop //= 2 if kind == "float64" else 1
+    elif kind == "bfloat16" and "amx_bf16" in machine.instructions:
+        flop, unit = 1024, "AMX: 16 by 16 by 32 numbers in 16 ticks"
+    # How many other numbers a tick takes differs from model to model.
+    if not flop or machine.clock is None:
+        return None
+    cores = 1.0 if one_core else machine.cores
+    return Peak(
+        rate=cores * flop * machine.clock,
+        words=f"{units.significant(cores)} {'core' if cores == 1 else 'cores'} at "
+        f"{flop:,} FLOP a tick ({unit}) at {units.rate(machine.clock, 'Hz')}, "
+        f"{machine.clock_from}",
+    )
 
 
 def link(machine: Hardware) -> Peak | None:
@@ -127,10 +133,8 @@ def link(machine: Hardware) -> Peak | None:
     generation = gpu.link.generation_max or gpu.link.generation
     width = gpu.link.width_max or gpu.link.width
     rate = link_rate(generation, width)
-    if rate is None:
-        return None
     words = f"PCI Express {generation}.0 with {width} lanes, one direction"
-    return Peak(rate=rate, words=words)
+    return Peak(rate=rate, words=words) if rate else None
 
 
 def on_gpu(machine: Hardware, *, kind: str) -> Peak | None:
@@ -153,10 +157,8 @@ def on_gpu(machine: Hardware, *, kind: str) -> Peak | None:
 def gpu_memory(machine: Hardware) -> Peak | None:
     """Bytes per second that a GPU's own memory gives or takes."""
     gpu = machine.gpu
-    if gpu is None or not gpu.memory_bus or not gpu.clocks.memory_max:
-        return None
-    # A program has a part of the bus that the driver tells of.
-    if gpu.divided:
+    # Of a divided card a program has a part of the bus that the driver tells of.
+    if gpu is None or gpu.divided or not gpu.memory_bus or not gpu.clocks.memory_max:
         return None
     clock = units.rate(gpu.clocks.memory_max, "Hz")
     return Peak(
@@ -172,8 +174,8 @@ def gpu_clock(machine: Hardware) -> Peak | None:
     return Peak(rate=machine.gpu.clocks.sm_max, words="the driver's highest clock")
 
 
-def _per_tick(machine: Hardware) -> tuple[int, str] | None:
-    """FLOP of 32 bits that a core does in a tick at most, and with what."""
+def _per_tick(machine: Hardware) -> tuple[int, str]:
+    """FLOP of 32 bits that a core does in a tick, and with what; 0 if unknown."""
     has, intel = machine.instructions, machine.vendor == "GenuineIntel"
     zen_4 = not intel and machine.family == _FAMILY_ZEN_4
     zen_1 = not intel and machine.family in _FAMILIES_ZEN_1
@@ -181,29 +183,15 @@ def _per_tick(machine: Hardware) -> tuple[int, str] | None:
         return 64, "two AVX-512 units at most, each multiplies and adds 16 numbers"
     if {"fma", "avx2"} <= has and not (zen_1 and machine.model < _FIRST_ZEN_2):
         return 32, "two AVX2 units, each multiplies and adds 8 numbers"
-    return None
-
-
-def _of_cores(
-    machine: Hardware, flop: int, words: str, *, one_core: bool
-) -> Peak | None:
-    if machine.clock is None:
-        return None
-    cores = 1.0 if one_core else machine.cores
-    many = "core" if cores == 1 else "cores"
-    return Peak(
-        rate=cores * flop * machine.clock,
-        words=f"{units.significant(cores)} {many} at {words} at "
-        f"{units.rate(machine.clock, 'Hz')}, {machine.clock_from}",
-    )
+    return 0, ""
 
 
 def _number(text: str, name: str) -> int:
-    told = _field(text, name)
-    return int(told) if told.isdecimal() else 0
+    value = _field(text, name)
+    return int(value) if value.isdecimal() else 0
 
 
 def _field(text: str, name: str) -> str:
     """The first processor's value of a field of /proc/cpuinfo."""
-    found = re.search(rf"^{name}\s*:\s*(.*)$", text, re.MULTILINE)
-    return found[1].strip() if found else ""
+    match = re.search(rf"^{name}\s*:\s*(.*)$", text, re.MULTILINE)
+    return match[1].strip() if match else ""

@@ -10,7 +10,7 @@ from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
 from perfkit.machine.collect import processor
 from perfkit.machine.nvml import gpus
-from perfkit.machine.record import Gpu, Machine, visible_gpus
+from perfkit.machine.record import Gpu, visible_gpus
 
 if TYPE_CHECKING:
     import keras
@@ -160,9 +160,6 @@ GROUPS = {
 }
 
 
-Capability = tuple[int, int]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
     """What decides which precision is fast.
@@ -176,21 +173,14 @@ class Hardware:
 
     instructions: tuple[str, ...] | None = None
     gpu: str = ""
-    capability: Capability | None = None
+    capability: tuple[int, ...] | None = None
     allowed: str = ""
-
-
-def of(machine: Machine) -> Hardware:
-    """Read it from a machine's record."""
-    known = machine.processor.instructions if machine.processor else None
-    return _of(known, machine.gpus, machine.environment)
 
 
 @functools.cache
 def here() -> Hardware:
     """Read it from this machine, without TensorFlow."""
-    known = processor().instructions
-    return _of(known, gpus()[1], os.environ)
+    return hardware_of(processor().instructions, gpus()[1], os.environ)
 
 
 def seen_here() -> Hardware:
@@ -202,44 +192,33 @@ def seen_here() -> Hardware:
 
     seen = bool(tf.config.list_physical_devices("GPU"))
     without_gpus()
-    return as_seen(here(), seen=seen)
+    return here() if seen else replace(here(), gpu="", capability=None)
 
 
-def as_seen(here: Hardware, *, seen: bool) -> Hardware:
-    """The hardware that computes, if TensorFlow sees its GPU or not."""
-    return here if seen else replace(here, gpu="", capability=None)
-
-
-def _of(
+def hardware_of(
     instructions: tuple[str, ...] | None,
     gpus: Sequence[Gpu],
     environment: Mapping[str, str],
 ) -> Hardware:
+    """Say which of a machine's GPUs computes, if one does, by its environment."""
     left = visible_gpus(gpus, environment)
     gpu = gpus[left[0]] if left else None
+    version = gpu.compute_capability if gpu else None
     return Hardware(
         instructions=instructions,
         # Which of several unlike ones computes is not always known.
-        gpu=gpu.name if gpu else "GPU" * (left is None),
-        capability=parse_capability(gpu.compute_capability) if gpu else None,
+        gpu=gpu.name if gpu else "GPU" if left is None else "",
+        capability=tuple(map(int, version.split("."))) if version else None,
         allowed=environment.get(INSTRUCTIONS, ""),
     )
 
 
-def parse_capability(capability: str | None) -> Capability | None:
-    """A compute capability such as ``"8.9"`` as two numbers."""
-    major, _, minor = (capability or "").partition(".")
-    if not (major.isdecimal() and minor.isdecimal()):
-        return None
-    return int(major), int(minor)
-
-
 Expect = Literal["faster", "slower", "no difference", "open"]
 # Compute capabilities from which on a GPU has ...
-_TENSOR_CORES: Capability = (7, 0)
+_TENSOR_CORES = (7, 0)
 # Cards of 7.5 that were made without them.
 _WITHOUT = "GTX 16"
-_TF32_AND_BFLOAT16: Capability = (8, 0)
+_TF32_AND_BFLOAT16 = (8, 0)
 
 
 @dataclass(frozen=True)
@@ -257,15 +236,21 @@ class Expectation:
 
 def unavailable(precision: Precision, hardware: Hardware) -> str:
     """Say why a precision cannot be had; "" where it can."""
+    if precision.name == NO_TF32 and not hardware.gpu:
+        which = "NVIDIA GPUs from compute capability 8.0 on"
+        return f"needs a GPU: TF32 is a format of {which}"
     if precision.name == NO_TF32:
-        return _no_tf32(hardware)
+        if (hardware.capability or _TF32_AND_BFLOAT16) >= _TF32_AND_BFLOAT16:
+            return ""
+        none = "has no TF32, which begins with compute capability 8.0"
+        return f"is float32 as it is: {_named(hardware)} {none}"
     if precision.kind != "imitation":
         return ""
     if hardware.gpu:
         return "limits the processor, and here the GPU computes"
     if precision.leaves_out not in (hardware.instructions or ()):
-        what = precision.leaves_out
-        return f"leaves out {what}, which this processor is not known to have"
+        known = "which this processor is not known to have"
+        return f"leaves out {precision.leaves_out}, {known}"
     if hardware.allowed:
         return f"needs {INSTRUCTIONS} for itself, and it is set already"
     return ""
@@ -274,30 +259,13 @@ def unavailable(precision: Precision, hardware: Hardware) -> str:
 def expected(precision: Precision, hardware: Hardware) -> Expectation:
     """Say what to expect of a precision that can be had."""
     if precision.name == FLOAT64:
-        return Expectation(
-            "slower",
-            "a number takes twice the room, and the fast kernels are made for fewer "
-            "bits",
-        )
+        why = "a number takes twice the room, and the fast kernels are made for fewer"
+        return Expectation("slower", f"{why} bits")
     if precision.name == NO_TF32:
         return Expectation("slower", "the Tensor Cores are left out of float32")
     if hardware.gpu:
         return _on_gpu(precision, hardware)
     return _on_cpu(precision, hardware)
-
-
-def _no_tf32(hardware: Hardware) -> str:
-    if not hardware.gpu:
-        return (
-            "needs a GPU: TF32 is a format of NVIDIA GPUs from compute capability 8.0 "
-            "on"
-        )
-    if hardware.capability and hardware.capability < _TF32_AND_BFLOAT16:
-        return (
-            f"is float32 as it is: {_named(hardware)} has no TF32, which begins with "
-            "compute capability 8.0"
-        )
-    return ""
 
 
 def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
@@ -312,15 +280,11 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
         spared = "memory is saved, and whether time is depends on the card"
         return Expectation("open", f"{without}: {spared}")
     if precision.policy == BFLOAT16 and capability < _TF32_AND_BFLOAT16:
-        return Expectation(
-            "slower", f"{gpu} has Tensor Cores for float16 but none for bfloat16"
-        )
+        cores = "has Tensor Cores for float16 but none for bfloat16"
+        return Expectation("slower", f"{gpu} {cores}")
     bits = precision.policy.removeprefix("mixed_")
-    return Expectation(
-        "faster",
-        f"{gpu} has Tensor Cores for {bits}; a network whose steps are "
-        "too small to fill it gains nothing",
-    )
+    small = "a network whose steps are too small to fill it gains nothing"
+    return Expectation("faster", f"{gpu} has Tensor Cores for {bits}; {small}")
 
 
 def _named(hardware: Hardware) -> str:
@@ -330,43 +294,26 @@ def _named(hardware: Hardware) -> str:
 
 def _on_cpu(precision: Precision, hardware: Hardware) -> Expectation:
     if precision.policy == FLOAT16:
-        return Expectation(
-            "slower",
-            "TensorFlow has no fast kernels to train in float16 on a processor",
-        )
+        why = "TensorFlow has no fast kernels to train in float16 on a processor"
+        return Expectation("slower", why)
     if precision.policy != BFLOAT16:
-        return Expectation(
-            "no difference", f"{precision.leaves_out} has no part in float32"
-        )
+        why = f"{precision.leaves_out} has no part in float32"
+        return Expectation("no difference", why)
     if hardware.instructions is None:
         return Expectation("open", "the processor's instruction sets are not known")
     if hardware.allowed:
-        return Expectation(
-            "open", f"{INSTRUCTIONS} is set, and leaves a part of the processor unused"
-        )
-    return _of_bfloat16(_left(precision, hardware.instructions))
-
-
-def _left(precision: Precision, instructions: tuple[str, ...]) -> set[str]:
-    """What is left of the instructions in an imitation."""
-    without = {"amx_bf16"} if precision.leaves_out else set[str]()
-    return set(instructions) - without - {precision.leaves_out}
-
-
-def _of_bfloat16(instructions: set[str]) -> Expectation:
+        why = f"{INSTRUCTIONS} is set, and leaves a part of the processor unused"
+        return Expectation("open", why)
+    # Every imitation leaves out AMX.
+    amx = {"amx_bf16"} if precision.leaves_out else set()
+    instructions = set(hardware.instructions) - {precision.leaves_out} - amx
     if "amx_bf16" in instructions:
-        return Expectation(
-            "faster", "the processor has amx_bf16, which multiplies whole tiles"
-        )
-    if instructions & {"avx512_bf16", "bf16"}:
-        own = "avx512_bf16" if "avx512_bf16" in instructions else "bf16"
-        return Expectation(
-            "open",
-            f"the processor has {own} but no amx_bf16: products may be faster, and "
-            "converting to and fro costs",
-        )
-    return Expectation(
-        "slower",
-        "the processor has no instructions for bfloat16, so each number is converted "
-        "before it is used",
-    )
+        why = "the processor has amx_bf16, which multiplies whole tiles"
+        return Expectation("faster", why)
+    for name in ("avx512_bf16", "bf16"):
+        if name in instructions:
+            costs = "products may be faster, and converting to and fro costs"
+            why = f"the processor has {name} but no amx_bf16: {costs}"
+            return Expectation("open", why)
+    why = "the processor has no instructions for bfloat16, so each number is converted"
+    return Expectation("slower", f"{why} before it is used")
