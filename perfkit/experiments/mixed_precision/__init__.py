@@ -75,9 +75,9 @@ class MixedPrecision(Experiment):
         able = [p.name for p in asked if p.kind == "precision" and p.name in timed]
         for seed in range(1, self.seeds + 1):
             for name in able:
-                learnt = functools.partial(work.learning, self.model, name, seed)
-                called = f"learning in {name}, seed {seed}"
-                yield Try(name=called, work=learnt, seconds=_LEARNING_S)
+                learning = functools.partial(work.learning, self.model, name, seed)
+                title = f"learning in {name}, seed {seed}"
+                yield Try(name=title, work=learning, seconds=_LEARNING_S)
             if seed == 1 and FLOAT16 in self._precisions:
                 model = self.model if FLOAT16 in timed else _SHOWS_SCALE
                 scaled = functools.partial(work.scaling, model, seed)
@@ -92,13 +92,10 @@ class MixedPrecision(Experiment):
         return chosen(self.variants, GROUPS, PRECISIONS, FLOAT32)
 
     def _variant(self, precision: Precision) -> Variant:
-        against, here = precision.against, formats.here()
-        trained = functools.partial(
-            work.training, self.model, precision.name, self.batch
-        )
+        name, against, here = precision.name, precision.against, formats.here()
         return Variant(
-            precision.name,
-            trained,
+            name,
+            functools.partial(work.training, self.model, name, self.batch),
             precision.changes,
             against if against in self._precisions else FLOAT32,
             # Whether TensorFlow can use a GPU that is there, only preparing finds out.

@@ -21,7 +21,7 @@ from perfkit.experiments.shared.precision import (
     Expectation,
 )
 from perfkit.findings.reading import note_as
-from perfkit.measure.statistics import Estimate
+from perfkit.measure.statistics import Estimate, student
 from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ BLOCK = 8
 _HALVES = ("float16", "bfloat16")
 # Half the distance between 1 and the next number: what one rounding changes at most.
 _ROUNDING = {BFLOAT16: 2.0**-8, FLOAT16: 2.0**-11, NO_TF32: 2.0**-11}
-_LEVEL = 0.975
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +95,7 @@ class Scale:
         return tuple(step for step, (old, new) in enumerate(pairs, 1) if new < old)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Layer:
     """A layer that multiplies.
 
@@ -131,14 +130,14 @@ class Layer:
 
 def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
     """Each training that was run to learn, in the order they ran."""
-    found = (note_as(Curve, t.notes.get(CURVE)) for t in trials if t.is_try)
-    return tuple(filter(None, found))
+    notes = (note_as(Curve, t.notes.get(CURVE)) for t in trials if t.is_try)
+    return tuple(filter(None, notes))
 
 
 def scale(trials: Iterable[Trial]) -> Scale | None:
     """The training that showed its loss scale, if one did."""
-    found = (note_as(Scale, t.notes.get(SCALE)) for t in trials if t.is_try)
-    return next(filter(None, found), None)
+    notes = (note_as(Scale, t.notes.get(SCALE)) for t in trials if t.is_try)
+    return next(filter(None, notes), None)
 
 
 def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
@@ -146,15 +145,15 @@ def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
 
     Of the GPU where there is one, else of the process.
     """
-    found = dict[str, list[float]]()
+    peaks = dict[str, list[float]]()
     for trial in trials:
         note = note_as(dict[str, float], trial.notes.get("memory")) or {}
-        held = note.get("gpu_peak", note.get("resident", 0.0))
-        if 0 < held < _LARGEST and not trial.is_try:
-            found.setdefault(trial.variant, []).append(held)
+        peak = note.get("gpu_peak", note.get("resident", 0.0))
+        if 0 < peak < _LARGEST and not trial.is_try:
+            peaks.setdefault(trial.variant, []).append(peak)
     return {
         name: Estimate(value=statistics.median(held), low=min(held), high=max(held))
-        for name, held in found.items()
+        for name, held in peaks.items()
     }
 
 
@@ -173,13 +172,7 @@ def layers(network: "keras.Model") -> Iterator[Layer]:
     for layer in network.layers:
         if products := models.products(layer):
             *_, inputs, outputs = map(int, layer.kernel.shape)
-            yield Layer(
-                name=layer.name,
-                computes=layer.compute_dtype,
-                inputs=inputs,
-                outputs=outputs,
-                products=products,
-            )
+            yield Layer(layer.name, layer.compute_dtype, inputs, outputs, products)
 
 
 def share(found: tuple[Layer, ...]) -> float | None:
@@ -199,7 +192,7 @@ Alike = Literal[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Pairs:
     """The trainings of one precision held against those of float32.
 
@@ -226,11 +219,6 @@ class Pairs:
         return self.losses - self.usual
 
     @property
-    def largest(self) -> float:
-        """The largest difference anywhere, as a share of float32's loss."""
-        return float(np.max(np.abs(self.apart) / np.abs(self.usual)))
-
-    @property
     def difference(self) -> float:
         """What the precision adds to the last loss, the mean over the seeds."""
         return float(self.apart[:, -1].mean())
@@ -238,14 +226,10 @@ class Pairs:
     @property
     def half_width(self) -> float | None:
         """Half of the 95 % interval of ``difference``; None for one seed."""
-        # Not with the module: it takes most of a second.
-        from scipy import special
-
         last = self.apart[:, -1]
         if len(last) < 2:
             return None
-        spread = last.std(ddof=1) / np.sqrt(len(last))
-        return float(special.stdtrit(len(last) - 1, _LEVEL) * spread)
+        return float(student(len(last) - 1) * last.std(ddof=1) / np.sqrt(len(last)))
 
     @property
     def seeds_differ(self) -> float:
@@ -257,7 +241,8 @@ class Pairs:
         """Whether it learns what float32 learns."""
         if self.lost:
             return "lost"
-        if self.largest <= _ROUNDING.get(self.precision, 0.0):
+        largest = float(np.max(np.abs(self.apart) / np.abs(self.usual)))
+        if largest <= _ROUNDING.get(self.precision, 0.0):
             return "equal within rounding"
         if self.half_width is None:
             return "too few trainings to say"
@@ -292,11 +277,5 @@ def _pairs(name: str, known: dict[int, Curve], usual: dict[int, Curve]) -> Pairs
     if not np.all(others > 0):
         return None
     every = next((known[seed].every for seed in seeds), 0)
-    return Pairs(
-        precision=name,
-        seeds=tuple(seeds),
-        steps=tuple(every * look for look in range(1, count + 1)),
-        losses=mine,
-        usual=others,
-        lost=lost,
-    )
+    steps = tuple(every * look for look in range(1, count + 1))
+    return Pairs(name, tuple(seeds), steps, losses=mine, usual=others, lost=lost)

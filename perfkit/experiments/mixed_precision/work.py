@@ -55,14 +55,13 @@ def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yie
     """
     notes = known(model, asked)
     yield from (Note(name, told) for name, told in notes.items())
-    able = [one for one in asked if one.name not in notes[_NOT_HERE]]
     expects = {name: one["expect"] for name, one in notes[EXPECTED].items()}
-    said = ", ".join(f"{name} {expect}" for name, expect in expects.items())
-    yield Note("progress", f"Trying one step of what may be slow. Expected: {said}")
+    words = ", ".join(f"{name} {expect}" for name, expect in expects.items())
+    yield Note("progress", f"Trying one step of what may be slow. Expected: {words}")
     doubtful = [n for n in (BFLOAT16, FLOAT16) if expects.get(n) == "slower"]
     taken = {
         one.name: _seconds_of_step(model, one, batch)
-        for one in able
+        for one in asked
         if one.name in (FLOAT32, *doubtful) and not notes["gpu"]
     }
     yield Note("step", taken)
@@ -138,8 +137,8 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
         losses.append(float(step(examples, labels)))
         yield LEARNT_BATCH
         if len(losses) % BETWEEN == 0:
-            told = {"precision": precision, "seed": seed, "every": BETWEEN}
-            yield Note(CURVE, told | {"losses": _means(losses)})
+            curve = {"precision": precision, "seed": seed, "every": BETWEEN}
+            yield Note(CURVE, curve | {"losses": _means(losses)})
 
 
 def scaling(name: str, seed: int) -> Iterator[Yielded]:
@@ -222,6 +221,6 @@ def _to_learn(
 
 def _means(losses: list[float]) -> list[float | None]:
     """The mean of every few losses; None where it is no number."""
-    groups = [losses[at : at + BETWEEN] for at in range(0, len(losses), BETWEEN)]
-    means = [sum(group) / len(group) for group in groups]
+    groups = (losses[at : at + BETWEEN] for at in range(0, len(losses), BETWEEN))
+    means = (sum(group) / len(group) for group in groups)
     return [mean if math.isfinite(mean) else None for mean in means]
