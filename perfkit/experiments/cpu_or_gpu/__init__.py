@@ -8,7 +8,6 @@ cores shows a crossover of its own: a thread pool is not a kernel launch.
 """
 
 import functools
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -18,9 +17,8 @@ import numpy as np
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.cpu_or_gpu import verdict as meaning
 from perfkit.experiments.cpu_or_gpu import work as trainings
-from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS, judge
+from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, CORES, FLOATS, judge
 from perfkit.experiments.cpu_or_gpu.work import Device, Size
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import benchmark
@@ -28,7 +26,6 @@ from perfkit.experiments.shared.benchmark import can_keep_to_one_core, without_g
 from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.models import MODELS, Model
 from perfkit.findings.record import Verdict
-from perfkit.machine.collect import processor
 from perfkit.machine.nvml import gpus_here
 from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import Note, Yielded
@@ -39,17 +36,11 @@ _NONE = "none"
 _LARGER = 8
 _LARGEST_BATCH = 65_536
 _NO_GPU = "GPU"
-_FEEDS = {
-    FLOATS: (
-        "Each step's batch comes from memory, as floats.",
-        trainings.as_floats,
-    ),
-    BYTES: (
-        "It comes as bytes and becomes floats on the GPU.",
-        trainings.as_bytes,
-    ),
-    AHEAD: ("It comes while the GPU works on the step before.", trainings.ahead),
-}
+_FEEDS = (
+    (FLOATS, trainings.as_floats, "Each step's batch comes from memory, as floats."),
+    (BYTES, trainings.as_bytes, "It comes as bytes and becomes floats on the GPU."),
+    (AHEAD, trainings.ahead, "It comes while the GPU works on the step before."),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +105,7 @@ class CpuOrGpu(Experiment):
         return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Count the work of the reader's model, and look at what may be unfair.
+        """Count the cores, and the work of the reader's model.
 
         Raises:
             RunError: The machine has a GPU that TensorFlow cannot use.
@@ -125,10 +116,7 @@ class CpuOrGpu(Experiment):
                 "says why, and `devices=cores` compares cores instead"
             )
         without_gpus()
-        yield Note(meaning.CORES, benchmark.granted())
-        off = os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0"
-        here = processor()
-        yield Note(meaning.HELD_BACK, off and here.uses_onednn)
+        yield Note(CORES, benchmark.granted())
         if self.yours != _NONE:
             flops = trainings.flops_of(self.yours, self.batch)
             yield Note(numbers.YOURS, {"flops": flops})
@@ -169,18 +157,16 @@ class CpuOrGpu(Experiment):
     def _on_the_wire(self) -> Iterator[Variant]:
         """How batches come to a GPU, at the widest; a sentence where there is none."""
         model = trainings.dense(self.widest)
-        stays = numbers.name_of("GPU", model.name, self.batch)
-        why_not = ""
+        stays, why_not = numbers.name_of("GPU", model.name, self.batch), ""
         if not self._uses_gpu:
             why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
             nothing = functools.partial(iter, ())
             yield Variant(_NO_GPU, nothing, "All widths on a GPU.", unavailable=why_not)
-        for name, (changes, feed) in _FEEDS.items():
-            work = functools.partial(
-                trainings.train, trainings.A_GPU, model, self.batch, feed
-            )
+        gpu = trainings.A_GPU
+        for name, feed, changes in _FEEDS:
+            work = functools.partial(trainings.train, gpu, model, self.batch, feed)
             against = "" if why_not else stays if name == FLOATS else FLOATS
-            code = trainings.code_of_training(trainings.A_GPU, model, feed)
+            code = trainings.code_of_training(gpu, model, feed)
             yield Variant(name, work, changes, against, why_not, code=code)
 
 

@@ -12,14 +12,10 @@ from perfkit.measure.measurement import Measurement
 # The ways to bring a batch to the GPU, as variants have them.
 FLOATS, BYTES, AHEAD = "GPU fed floats", "GPU fed bytes", "GPU fed ahead"
 # What preparing told.
-CORES, HELD_BACK = "cores", "held back"
+CORES = "cores"
 # A fit that misses a step by more does not say where the time of a step goes.
 _TRUSTED = 0.25
 _WORTH = units.percent(numbers.PAYS - 1)
-_SWITCHED_OFF = (
-    "oneDNN is switched off here by TF_ENABLE_ONEDNN_OPTS, so the CPU is slower than "
-    "it could be; unset it and run again."
-)
 _IMPORT = "import tensorflow as tf"
 _HIDE = 'tf.config.set_visible_devices([], "GPU")'
 _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the others."
@@ -28,14 +24,12 @@ _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the ot
 def judge(measured: Measurement, found: Result) -> Verdict:
     """Say from which size on the second device pays, by how much, and what to do."""
     because = (*_costs(found), *_wire(measured), *failures(measured))
-    warnings = (_SWITCHED_OFF,) if measured.notes.get(HELD_BACK) else ()
     first, second = _in_words(measured, found)
     if found.curve is None:
         return Verdict(
             headline=f"From which width on to train on {second} is not known yet.",
             much="Fewer than three widths were timed on both devices.",
             sure="not known yet",
-            warnings=warnings,
             because=because,
             next="Look at how the trials ended, or give the run more seconds.",
         )
@@ -53,7 +47,6 @@ def judge(measured: Measurement, found: Result) -> Verdict:
         sure=sure,
         interval=shown.gain.ends,
         edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
-        warnings=warnings,
         because=(
             *_where(found.curve, crossing),
             *_placed(found, found.curve),

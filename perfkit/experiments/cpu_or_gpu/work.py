@@ -5,7 +5,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,15 +52,15 @@ class Device:
 Feed = Callable[[Device, list[Pair]], Iterable[Pair]]
 
 
-def _one_core() -> None:
-    _all_cores()
-    on_one_core()
-
-
 def _all_cores() -> None:
     for name in _HOLDS_BACK:
         os.environ.pop(name, None)
     without_gpus()
+
+
+def _one_core() -> None:
+    _all_cores()
+    on_one_core()
 
 
 def _gpu() -> None:
@@ -81,14 +81,8 @@ _FLOAT = 4
 _PER_WEIGHT, _PER_ACTIVATION = 6, 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """The work of one step.
-
-    Attributes:
-        flops: Multiplications and additions.
-        traffic: Bytes read and written in memory, at least.
-    """
+class Cost(NamedTuple):
+    """The work of one step: FLOP, and bytes read and written in memory at least."""
 
     flops: float
     traffic: float
@@ -109,7 +103,7 @@ class Size:
     @property
     def what(self) -> str:
         """What the network is called."""
-        return dense(self.width).name
+        return f"width {self.width:,}"
 
     @property
     def cost(self) -> Cost:
@@ -138,8 +132,7 @@ def dense(width: int) -> Model:
 
 def flops_of(name: str, batch: int) -> float:
     """Multiplications and additions in a step of a named model; builds it."""
-    made = filter(None, map(products, MODELS[name].build().layers))
-    first, *others = made
+    first, *others = filter(None, map(products, MODELS[name].build().layers))
     return float(2 * batch * (2 * first + 3 * sum(others)))
 
 
@@ -174,8 +167,7 @@ def train(device: Device, model: Model, batch: int, feed: Feed) -> Iterator[Yiel
     device.take()
     # As a graph; a step does not wait for the device.
     step = compiled(step_of(built(device, model)))
-    pairs = [_in_memory(model, batch, seed) for seed in range(_BATCHES)]
-    batches = feed(device, pairs)
+    batches = feed(device, [_in_memory(model, batch, seed) for seed in range(_BATCHES)])
     yield READY
     yield from every(loop(batches, step), sync=wait)
 
@@ -212,7 +204,7 @@ def _brought(
     import tensorflow as tf
 
     with tf.device(CPU):
-        there = [(tf.constant(one), tf.constant(other)) for one, other in pairs]
+        there = [tuple(map(tf.constant, pair)) for pair in pairs]
 
     # Outside of a graph the copy of the first round is kept for all others.
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
@@ -227,9 +219,8 @@ def _brought(
 
 def ahead(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
     """Four bytes of each number cross while the device works on the step before."""
-    features = np.stack([_scaled(pixels) for pixels, _ in pairs])
-    labels = np.stack([labels for _, labels in pairs])
-    batches: Iterable[Pair] = _prefetched(features, labels, f"/{device.place}")
+    pixels, labels = map(np.stack, zip(*pairs, strict=True))
+    batches: Iterable[Pair] = _prefetched(_scaled(pixels), labels, f"/{device.place}")
     return batches
 
 
