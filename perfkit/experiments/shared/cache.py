@@ -30,10 +30,8 @@ def folder() -> Path:
     """The folder that holds everything; it need not exist yet."""
     import platformdirs
 
-    chosen = os.environ.get(VARIABLE)
-    return (
-        Path(chosen or platformdirs.user_cache_dir("perfkit")).expanduser().absolute()
-    )
+    chosen = os.environ.get(VARIABLE) or platformdirs.user_cache_dir("perfkit")
+    return Path(chosen).expanduser().absolute()
 
 
 def make(
@@ -59,7 +57,8 @@ def make(
     with writing(what, size):
         _made_parent(whole)
         _forget_abandoned()
-        _check_room(what, size)
+        if shutil.disk_usage(folder()).free < 1.05 * size:
+            raise OSError(errno.ENOSPC, f"{what} do not fit")
         unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder()))
         try:
             yield from make(unfinished)
@@ -117,12 +116,6 @@ def _made_parent(path: Path) -> None:
         raise OSError(errno.EROFS, str(error)) from error
 
 
-def _check_room(what: str, size: int) -> None:
-    free = shutil.disk_usage(folder()).free
-    if free < 1.05 * size:
-        raise OSError(errno.ENOSPC, f"{what} do not fit")
-
-
 def _keep(unfinished: Path, whole: Path) -> None:
     try:
         unfinished.rename(whole)
@@ -152,16 +145,14 @@ _AT_ONCE = 128
 
 def named_like_images(folder: Path, endings: Sequence[str]) -> tuple[str, ...]:
     """List the files below a folder with one of these endings, by their names in it."""
-    found = []
-    for parent, _, names in os.walk(folder):
-        inside = os.path.relpath(parent, folder)
-        found += [
-            name if inside == "." else os.path.join(inside, name)
-            for name in names
-            # A Mac leaves "._name.jpg" beside "name.jpg" on foreign disks.
-            if name.lower().endswith(tuple(endings)) and not name.startswith("._")
-        ]
-    return tuple(sorted(found))
+    paths = (
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        # A Mac leaves "._name.jpg" beside "name.jpg" on foreign disks.
+        if name.lower().endswith(tuple(endings)) and not name.startswith("._")
+    )
+    return tuple(sorted(os.path.relpath(path, folder) for path in paths))
 
 
 def drawn(names: Sequence[str]) -> list[str]:
@@ -172,13 +163,7 @@ def drawn(names: Sequence[str]) -> list[str]:
 def first_good(
     folder: Path, names: Sequence[str], *, count: int, side: int
 ) -> Generator[Note, None, tuple[Good, Skipped, list[str]]]:
-    """Find the first ``count`` images that can be used.
-
-    Args:
-        folder: Where the names lie.
-        names: The files, in the order to look at them.
-        count: How many are wanted.
-        side: Pixels that height and width must have at least.
+    """Find the first ``count`` images whose sides have ``side`` pixels or more.
 
     Yields:
         How far it is.
@@ -193,20 +178,17 @@ def first_good(
     waiting = iter(names)
     while some := list(itertools.islice(waiting, min(count - len(good), _AT_ONCE))):
         looked_at += some
-        for name, seen in _look_at(folder, some, side).items():
-            if isinstance(seen, str):
-                bad.setdefault(seen, []).append(name)
+        shapes = {name: read_header(folder / name, side) for name in some}
+        promising = [name for name in some if not isinstance(shapes[name], str)]
+        decoded = decoded_shapes([str(folder / name) for name in promising])
+        shapes |= dict(zip(promising, decoded, strict=True))
+        for name, shape in shapes.items():
+            if isinstance(shape, str):
+                bad.setdefault(shape, []).append(name)
             else:
-                good.append((name, seen))
+                good.append((name, shape))
         yield Note("progress", f"Checking images: {len(good)} of {count}")
     return good, {why: tuple(names) for why, names in bad.items()}, looked_at
-
-
-def _look_at(folder: Path, names: Sequence[str], side: int) -> dict[str, Shape | str]:
-    seen = {name: read_header(folder / name, side) for name in names}
-    promising = [name for name, found in seen.items() if not isinstance(found, str)]
-    shapes = decoded_shapes([str(folder / name) for name in promising])
-    return seen | dict(zip(promising, shapes, strict=True))
 
 
 def read_header(path: Path, side: int) -> Shape | str:

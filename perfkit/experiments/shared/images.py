@@ -228,7 +228,6 @@ class Images:
 
     def describe(self) -> dict[str, Any]:
         """Say in numbers what they are, for a finding."""
-        pixels = self.decoded / 3
         left_out = [name for names in self.skipped.values() for name in names]
         return {
             "count": len(self.paths),
@@ -236,7 +235,7 @@ class Images:
             "classes": len(self.classes),
             "bytes": sum(self.sizes),
             "bytes_each": round(sum(self.sizes) / len(self.sizes)),
-            "bits_per_pixel": round(8 * sum(self.sizes) / pixels, 2),
+            "bits_per_pixel": round(24 * sum(self.sizes) / self.decoded, 2),
             "width": round(sum(w for _, w in self.shapes) / len(self.shapes)),
             "height": round(sum(h for h, _ in self.shapes) / len(self.shapes)),
             "decoded_bytes": self.decoded,
@@ -266,6 +265,8 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
     Raises:
         BadParameterError: There is no image in the folder that can be used.
     """
+    import msgspec
+
     names = cache.named_like_images(folder, _ENDINGS)
     if not names:
         raise BadParameterError(
@@ -275,7 +276,7 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
     list_name = _list_name(folder, count, side)
     known = _read(list_name)
     if known and known["signature"] == _signature(folder, names, known["looked_at"]):
-        return _images(known["images"])
+        return msgspec.convert(known["images"], Images)
     good, skipped, looked_at = yield from cache.first_good(
         folder, cache.drawn(names), count=count, side=side
     )
@@ -286,7 +287,17 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
         raise BadParameterError(
             f"None of the images in {folder} can be used ({why}); {remedy}."
         )
-    images = _listed(folder, good, skipped, found=len(names))
+    folders = [name.rpartition(os.sep)[0].partition(os.sep)[0] for name, _ in good]
+    paths, classes = [str(folder / name) for name, _ in good], sorted({*folders})
+    images = Images(
+        paths=tuple(paths),
+        labels=tuple(map(classes.index, folders)),
+        classes=tuple(classes),
+        shapes=tuple(shape for _, shape in good),
+        sizes=tuple(os.stat(path).st_size for path in paths),
+        found=len(names),
+        skipped=skipped,
+    )
     kept = {
         "form": _FORM,
         "signature": _signature(folder, names, looked_at),
@@ -303,37 +314,13 @@ def kept(folder: Path, *, count: int, side: int) -> Images:
     Raises:
         BadFileError: It has not been asked, or the list is gone.
     """
-    found = _read(_list_name(folder, count, side))
-    if found is None:
-        raise BadFileError(
-            f"The list of images in {cache.folder()} is gone; run again to remake it."
-        )
-    return _images(found["images"])
+    import msgspec
 
-
-def _listed(
-    folder: Path,
-    good: Sequence[tuple[str, tuple[int, int]]],
-    skipped: dict[str, tuple[str, ...]],
-    *,
-    found: int,
-) -> Images:
-    paths = [str(folder / name) for name, _ in good]
-    classes = sorted({_class_of(name) for name, _ in good})
-    return Images(
-        paths=tuple(paths),
-        labels=tuple(classes.index(_class_of(name)) for name, _ in good),
-        classes=tuple(classes),
-        shapes=tuple(shape for _, shape in good),
-        sizes=tuple(os.stat(path).st_size for path in paths),
-        found=found,
-        skipped=skipped,
+    if known := _read(_list_name(folder, count, side)):
+        return msgspec.convert(known["images"], Images)
+    raise BadFileError(
+        f"The list of images in {cache.folder()} is gone; run again to remake it."
     )
-
-
-def _class_of(name: str) -> str:
-    first, slash, _ = name.partition(os.sep)
-    return first if slash else ""
 
 
 def _list_name(folder: Path, count: int, side: int) -> str:
@@ -342,16 +329,10 @@ def _list_name(folder: Path, count: int, side: int) -> str:
 
 def _read(name: str) -> dict[str, Any] | None:
     try:
-        found = json.loads((cache.folder() / name).read_text(encoding="utf-8"))
+        kept = json.loads((cache.folder() / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and found.get("form") == _FORM else None
-
-
-def _images(found: dict[str, Any]) -> Images:
-    import msgspec
-
-    return msgspec.convert(found, Images)
+    return kept if isinstance(kept, dict) and kept.get("form") == _FORM else None
 
 
 def _signature(folder: Path, names: Sequence[str], looked_at: Sequence[str]) -> str:
