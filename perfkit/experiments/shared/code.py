@@ -46,15 +46,12 @@ def code_of(*functions: Callable[..., Any], **given: Any) -> str:
 
 def _lines(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
     if isinstance(function, functools.partial):
-        called = inspect.signature(function.func).bind_partial(
-            *function.args, **function.keywords
-        )
-        called.apply_defaults()
-        extra = [
-            p.name for p in called.signature.parameters.values() if p.kind == _MORE
-        ]
-        more = {k: v for name in extra for k, v in called.arguments.pop(name).items()}
-        return _lines(function.func, {**called.arguments, **more, **given})
+        signature = inspect.signature(function.func)
+        call = signature.bind_partial(*function.args, **function.keywords)
+        call.apply_defaults()
+        extra = [p.name for p in signature.parameters.values() if p.kind == _MORE]
+        more = {k: v for name in extra for k, v in call.arguments.pop(name).items()}
+        return _lines(function.func, {**call.arguments, **more, **given})
     try:
         source, made = _parsed(function)
     except OSError:
@@ -116,9 +113,10 @@ def _repeated(node: ast.AST) -> ast.expr | None:
 def _constants(function: Callable[..., Any]) -> dict[str, str]:
     """What a function's module calls by names in capitals."""
     names: dict[str, Any] = getattr(function, "__globals__", {})
-    capitals = {name: value for name, value in names.items() if name.isupper()}
     return {
-        k: _text(v) for k, v in capitals.items() if isinstance(v, str | int | float)
+        name: _text(value)
+        for name, value in names.items()
+        if name.isupper() and isinstance(value, str | int | float)
     }
 
 

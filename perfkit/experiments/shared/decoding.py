@@ -101,25 +101,18 @@ def _in_memory(images: Images) -> list[bytes]:
 
 def _fork(work: Work, decoder: Decoder) -> Callable[[], object]:
     parent = os.getpid()
-    child = os.fork()
-    if child:
-        return functools.partial(_end, child)
+    if child := os.fork():
+        return lambda: (os.kill(child, signal.SIGKILL), os.waitpid(child, 0))
     try:
         work(decoder, lambda: os.getppid() == parent)
     finally:
         os._exit(1)
 
 
-def _end(child: int) -> None:
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-
-
 def _thread(work: Work, decoder: Decoder) -> Callable[[], object]:
-    ended = threading.Event()
-    decode = decoder()
-    given = (lambda: decode, lambda: not ended.is_set())
-    threading.Thread(target=work, args=given, daemon=True).start()
+    ended, decode = threading.Event(), decoder()
+    arguments = (lambda: decode, lambda: not ended.is_set())
+    threading.Thread(target=work, args=arguments, daemon=True).start()
     return ended.set
 
 
@@ -140,10 +133,8 @@ def _decode_all(
 
 
 def _read(counts: mmap.mmap, known: Sequence[int]) -> list[int]:
-    done = [
-        _COUNT.unpack_from(counts, worker * _COUNT.size)[0]
-        for worker in range(len(known))
-    ]
+    numbers = _COUNT.iter_unpack(counts[: len(known) * _COUNT.size])
+    done = [number for (number,) in numbers]
     if _ENDED in done:
         raise RunError("One of the processes that decode ended before its time.")
     # A number that is just being written reads as 0 for a moment.

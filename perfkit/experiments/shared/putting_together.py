@@ -96,16 +96,14 @@ def reader() -> keras.Model:
     """A small network that reads sentences of any length, compiled."""
     import keras
 
-    model = keras.Sequential(
-        [
-            keras.Input((None,), dtype="int64"),
-            keras.layers.Embedding(_WORDS, 64),
-            keras.layers.Conv1D(128, 5, padding="same", activation="relu"),
-            keras.layers.GlobalMaxPooling1D(),
-            keras.layers.Dense(2),
-        ]
-    )
-    return _compiled(model)
+    layers = [
+        keras.Input((None,), dtype="int64"),
+        keras.layers.Embedding(_WORDS, 64),
+        keras.layers.Conv1D(128, 5, padding="same", activation="relu"),
+        keras.layers.GlobalMaxPooling1D(),
+        keras.layers.Dense(2),
+    ]
+    return _compiled(keras.Sequential(layers))
 
 
 def classifier() -> keras.Model:
@@ -122,17 +120,15 @@ def network() -> keras.Model:
     """A small convolutional network, compiled."""
     import keras
 
-    model = keras.Sequential(
-        [
-            keras.Input((_SMALL, _SMALL, 3)),
-            keras.layers.Conv2D(16, 3, activation="relu"),
-            keras.layers.MaxPooling2D(),
-            keras.layers.Conv2D(32, 3, activation="relu"),
-            keras.layers.GlobalAveragePooling2D(),
-            keras.layers.Dense(_CLASSES),
-        ]
-    )
-    return _compiled(model)
+    layers = [
+        keras.Input((_SMALL, _SMALL, 3)),
+        keras.layers.Conv2D(16, 3, activation="relu"),
+        keras.layers.MaxPooling2D(),
+        keras.layers.Conv2D(32, 3, activation="relu"),
+        keras.layers.GlobalAveragePooling2D(),
+        keras.layers.Dense(_CLASSES),
+    ]
+    return _compiled(keras.Sequential(layers))
 
 
 def _compiled(model: keras.Model) -> keras.Model:
