@@ -122,7 +122,7 @@ VARIANTS = {
             "NumPy: all windows copied into a matrix, one matrix product.",
             "Copy all windows into a matrix in NumPy, and multiply once.",
             against="numpy taps",
-            scratch=work.windows_bytes,
+            scratch=lambda p: FLOAT * p.batch * p.out**2 * p.taps,
         ),
         Method(
             "numpy fft",
@@ -153,7 +153,7 @@ VARIANTS = {
             "tf.nn.conv2d with the channels first.",
             "Put the channels first.",
             (functools.partial(conv2d, data_format="NCHW"),),
-            read=work.in_the_usual_order,
+            read=lambda planes: np.asarray(planes).transpose(0, 2, 3, 1),
         ),
         Method(
             "keras layer",
@@ -177,7 +177,7 @@ VARIANTS = {
             work.depthwise,
             "Another layer: each channel has one filter of its own.",
             shown=(work.by_channel,),
-            solves=work.per_channel,
+            solves=lambda p: replace(p, channels=1, filters=p.channels),
             answer=work.convolved_by_channel,
         ),
         Method(
@@ -257,8 +257,6 @@ _ROUNDED_BEFORE = 16.0
 _SEEDS = (0, 1)
 # A call that takes longer leaves a run of a minute too few of them.
 LONGEST_S = 0.3
-# Unless the baseline takes this long itself.
-_OF_BASELINE = 2.0
 # What a variant may take of the memory that is free.
 _MEMORY_SHARE = 0.25
 _MESSAGE = 60
@@ -365,12 +363,12 @@ class Tried:
 
 def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
     """Hold a variant's answer against the right one, and time a call of it."""
+    if (scratch := method.scratch(problem)) > _MEMORY_SHARE * free_bytes():
+        needs = f"would take {units.size(scratch)} of memory besides its numbers"
+        return Tried(why_not=needs)
     try:
-        why_not = (
-            _too_large(method, problem)
-            or _too_slow_to_try(method, problem, longest_s)
-            or mistake(method, problem)
-        )
+        why_not = _too_slow_to_try(method, problem, longest_s)
+        why_not = why_not or mistake(method, problem)
         seconds = 0.0 if why_not else call_s(method, problem)
     # Whatever the author of a function did wrong is theirs to read, not the run's end.
     except Exception as error:
@@ -381,11 +379,6 @@ def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -
     if why_not := why_not or _too_slow(seconds, longest_s):
         return Tried(why_not=why_not)
     return Tried(call_s=seconds, overhead=_overhead(method, problem, seconds))
-
-
-def longest_s(baseline_s: float) -> float:
-    """How long a call may take where the baseline's takes ``baseline_s``."""
-    return max(LONGEST_S, _OF_BASELINE * baseline_s)
 
 
 def call_s(method: Method, problem: Problem) -> float:
@@ -413,13 +406,6 @@ def _overhead(method: Method, problem: Problem, seconds: float) -> float | None:
         return None
 
 
-def _too_large(method: Method, problem: Problem) -> str:
-    needed = method.scratch(problem)
-    if needed <= _MEMORY_SHARE * free_bytes():
-        return ""
-    return f"would take {units.size(needed)} of memory besides its numbers"
-
-
 def _too_slow_to_try(method: Method, problem: Problem, longest_s: float) -> str:
     """Follow how a call grows with its image, where a whole one may take minutes."""
     if not method.interpreted:
@@ -431,8 +417,8 @@ def _too_slow_to_try(method: Method, problem: Problem, longest_s: float) -> str:
         seconds, work = call_s(method, small), small.flops
         if least and seconds > _GROWN * least:
             each = (seconds - least) / (work - least_work)
-            slow = _too_slow(each * problem.batch * problem.flops, longest_s)
-            if slow:
+            whole = each * problem.batch * problem.flops
+            if slow := _too_slow(whole, longest_s):
                 return slow
         least, least_work = least or seconds, least_work or work
         side *= 2

@@ -205,11 +205,6 @@ def fft(images: Array, kernel: Array, problem: Problem) -> Call:
     return convolve
 
 
-def windows_bytes(problem: Problem) -> int:
-    """Bytes that a copy of all windows takes."""
-    return FLOAT * problem.batch * problem.out**2 * problem.taps
-
-
 def fft_bytes(problem: Problem) -> int:
     """Bytes that the frequencies of images, kernel and answer take."""
     frequencies = problem.padded * (problem.padded // 2 + 1)
@@ -273,11 +268,11 @@ def calling(
     precision: str = "float32",
     graph: Callable[[Operation], Operation] | None = None,
 ) -> Callable[[Array, Array, Problem], Call]:
-    """Give what makes the call of an operation on images and a kernel.
+    """Give what makes the call of an operation on numbers in a precision.
 
     Args:
         operation: Makes it, for a problem.
-        precision: Of the numbers that it is given.
+        precision: Of images and kernel.
         graph: Makes a graph of it; None to have it called from Python.
     """
 
@@ -324,11 +319,6 @@ def channels_first(images: Array, kernel: Array, problem: Problem) -> Call:
     return calling(operation)(planes, kernel, problem)
 
 
-def in_the_usual_order(answer: "tf.Tensor") -> Array:
-    """Put the channels of an answer last again, to compare it with others."""
-    return np.asarray(answer).transpose(0, 2, 3, 1)
-
-
 def keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
     """Call a ``keras.layers.Conv2D`` as a function."""
     sizes = (problem.filters, problem.kernel, problem.stride, problem.padding)
@@ -362,11 +352,6 @@ def by_channel(images: Any, kernel: Any, strides: Any, padding: str) -> Call:
     import tensorflow as tf
 
     return lambda: tf.nn.depthwise_conv2d(images, kernel, strides, padding)
-
-
-def per_channel(problem: Problem) -> Problem:
-    """The same with one channel; there is a filter for each channel."""
-    return replace(problem, channels=1, filters=problem.channels)
 
 
 def convolved_by_channel(
@@ -417,14 +402,14 @@ def convolving(call: Callable[[], object], images: int) -> Iterator[Yielded]:
 
 def counted(call: Callable[[], object], each: float) -> Iterator[Yielded]:
     """Call without an end, where a call counts as ``each`` examples."""
-    return every(_whole(call, each), sync=wait_for_device)
 
+    def examples() -> Iterator[int]:
+        left = 0.0
+        while True:
+            call()
+            left += each
+            # Examples are counted whole; what is left over counts next time.
+            yield int(left)
+            left -= int(left)
 
-def _whole(call: Callable[[], object], each: float) -> Iterator[int]:
-    left = 0.0
-    while True:
-        call()
-        left += each
-        # Examples are counted whole; what is left over counts next time.
-        yield int(left)
-        left -= int(left)
+    return every(examples(), sync=wait_for_device)
