@@ -52,7 +52,13 @@ def prepare(problem: Problem) -> Iterator[Yielded]:
 
 def verdict(measured: Measurement, problem: Problem) -> Verdict:
     """Say which counts run at another speed, at equal work, than the one asked for."""
-    base, compared = name_of(problem), _compared(measured, problem)
+    base, problems = name_of(problem), _problems(problem)
+    others = (measured.compare(name, base) for name in problems if name != base)
+    raw, floor = [*filter(None, others)], measured.noise_floor or 1.0
+    compared = [
+        at_equal_work(c, problems[c.variant].flops / problem.flops, len(raw), floor)
+        for c in raw
+    ]
     if not compared:
         return Verdict(headline="No two channel counts could be compared.")
     apart = sorted((c for c in compared if not c.is_noise), key=lambda c: c.ratio)
@@ -129,16 +135,6 @@ def at_equal_work(
         high=math.exp(high),
         verdict=judge(low, middle, high, math.log(floor)),
     )
-
-
-def _compared(measured: Measurement, problem: Problem) -> list[Comparison]:
-    base, problems = name_of(problem), _problems(problem)
-    others = (measured.compare(name, base) for name in problems if name != base)
-    known, floor = [*filter(None, others)], measured.noise_floor or 1.0
-    return [
-        at_equal_work(c, problems[c.variant].flops / problem.flops, len(known), floor)
-        for c in known
-    ]
 
 
 def _speed(measured: Measurement, problem: Problem) -> Timing:

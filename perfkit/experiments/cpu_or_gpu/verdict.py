@@ -24,7 +24,12 @@ _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the ot
 def judge(measured: Measurement, found: Result) -> Verdict:
     """Say from which size on the second device pays, by how much, and what to do."""
     because = (*_costs(found), *_wire(measured), *failures(measured))
-    first, second = _in_words(measured, found)
+    cores = measured.notes.get(CORES)
+    first, second = "one core", f"all {cores or 'the'} cores"
+    if found.devices[1] == "GPU":
+        first, second = "the CPU", "the GPU"
+    elif cores == 2:
+        second = "both cores"
     if found.curve is None:
         return Verdict(
             headline=f"From which width on to train on {second} is not known yet.",
@@ -48,20 +53,12 @@ def judge(measured: Measurement, found: Result) -> Verdict:
         interval=shown.gain.ends,
         edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
         because=(
-            *_where(found.curve, crossing),
+            _where(found.curve, crossing),
             *_placed(found, found.curve),
             *because,
         ),
         next="" if crossing.kind == "open" else _next(found, crossing),
     )
-
-
-def _in_words(measured: Measurement, found: Result) -> tuple[str, str]:
-    """Both devices as they stand in a sentence."""
-    if found.devices[1] == "GPU":
-        return "the CPU", "the GPU"
-    cores = measured.notes.get(CORES)
-    return "one core", "both cores" if cores == 2 else f"all {cores or 'the'} cores"
 
 
 def _headline(paying: list[Point], crossing: Crossing, first: str, second: str) -> str:
@@ -94,16 +91,18 @@ def _much(measured: Measurement, point: Point, second: str) -> str:
     return f"At {point.size.what} training {fast} on {second}{rates}."
 
 
-def _where(curve: Curve, crossing: Crossing) -> Iterator[str]:
+def _where(curve: Curve, crossing: Crossing) -> str:
     """Where it begins to pay, with its interval."""
-    pays = f"It pays where it is at least {_WORTH} faster, here with batches of"
-    if crossing.kind != "from":
-        yield f"{pays} {curve.batch:,}."
-    elif crossing.low:
-        ends = f"{_width(crossing.low)} to {_width(crossing.high)}"
-        yield f"{pays} {curve.batch:,}: from width {ends} on (95 % interval)."
-    else:
-        yield f"{pays} {curve.batch:,}: from width {_width(crossing.high)} on or below."
+    ends = ""
+    if crossing.kind == "from":
+        low, high = _width(crossing.low), _width(crossing.high)
+        ends = f": from width {low} to {high} on (95 % interval)"
+        if not crossing.low:
+            ends = f": from width {high} on or below"
+    return (
+        f"It pays where it is at least {_WORTH} faster, here with batches of "
+        f"{curve.batch:,}{ends}."
+    )
 
 
 def _width(width: float) -> str:

@@ -62,7 +62,19 @@ class MixedPrecision(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The precisions that ``variants`` asks for, float32 always first."""
-        return {name: self._variant(one) for name, one in self._precisions.items()}
+        asked, here = self._precisions, formats.here()
+        return {
+            name: Variant(
+                name,
+                functools.partial(work.training, self.model, name, self.batch),
+                one.changes,
+                one.against if one.against in asked else FLOAT32,
+                # Whether TensorFlow can use a GPU, only preparing finds out.
+                "" if here.gpu else unavailable(one, here),
+                code=work.code_of_training(one),
+            )
+            for name, one in asked.items()
+        }
 
     def prepare(self) -> Iterator[Yielded]:
         """Say what to expect, and refuse what would take the whole run for itself."""
@@ -91,18 +103,6 @@ class MixedPrecision(Experiment):
     def _precisions(self) -> dict[str, Precision]:
         return chosen(self.variants, GROUPS, PRECISIONS, FLOAT32)
 
-    def _variant(self, precision: Precision) -> Variant:
-        name, against, here = precision.name, precision.against, formats.here()
-        return Variant(
-            name,
-            functools.partial(work.training, self.model, name, self.batch),
-            precision.changes,
-            against if against in self._precisions else FLOAT32,
-            # Whether TensorFlow can use a GPU that is there, only preparing finds out.
-            "" if here.gpu else unavailable(precision, here),
-            code=work.code_of_training(precision),
-        )
-
 
 def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
     """Give what ``perfkit.fresh`` calls to say what to expect before anything runs.
@@ -114,12 +114,12 @@ def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
         BadParameterError: There is no such network.
     """
     asked = MixedPrecision(model=model)
-    return functools.partial(_foreseen, asked.model)
 
+    def say(_: object) -> Verdict:
+        with _without_log():
+            return beforehand(work.known(asked.model, tuple(PRECISIONS.values())))
 
-def _foreseen(model: str, _: object) -> Verdict:
-    with _without_log():
-        return beforehand(work.known(model, tuple(PRECISIONS.values())))
+    return say
 
 
 @contextlib.contextmanager

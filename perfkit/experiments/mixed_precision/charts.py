@@ -13,7 +13,7 @@ from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.charts.layout import even_ticks
 from perfkit.experiments.mixed_precision import numbers
-from perfkit.experiments.mixed_precision.numbers import Pairs, Scale
+from perfkit.experiments.mixed_precision.numbers import Pairs
 from perfkit.experiments.shared.precision import FLOAT32
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
@@ -46,10 +46,11 @@ def losses(finding: Finding) -> Figure:
         right = curves.axes(drawing, "", left=_MIDDLE + 52, right=_NAMES)
         canvas.note(right, f"added to the loss of {FLOAT32}", (0, 1), (-40, 12))
         longest = max(found, key=lambda one: len(one.steps))
-        _band(left, longest.steps, longest.usual[_shared(longest, found)], INK, "-")
-        for one, (colour, dashes) in zip(found, (*_LOOKS, _MORE), strict=False):
-            _band(left, one.steps, one.losses[_shared(one, found)], colour, dashes)
-            _band(right, one.steps, one.apart, colour, dashes)
+        usual = longest.usual[_shared(longest, found)]
+        _band(left, longest.steps, usual, (INK, "-"))
+        for one, look in zip(found, (*_LOOKS, _MORE), strict=False):
+            _band(left, one.steps, one.losses[_shared(one, found)], look)
+            _band(right, one.steps, one.apart, look)
         right.axhline(0, color=INK, lw=1.2)
         _ends(left, right, found)
         names = [FLOAT32, *(plain(one.precision, 22) for one in found)]
@@ -80,14 +81,12 @@ def _band(
     axes: Axes,
     steps: Sequence[int],
     rows: NDArray[np.float64],
-    colour: str,
-    dashes: Any,
+    look: tuple[str, Any],
 ) -> None:
-    axes.fill_between(
-        steps, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.15, lw=0
-    )
-    style = {"color": colour, "ls": dashes, "lw": 1.8}
-    axes.plot(steps, rows.mean(axis=0), **style)
+    colour, dashes = look
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    axes.fill_between(steps, low, high, color=colour, alpha=0.15, lw=0)
+    axes.plot(steps, rows.mean(axis=0), color=colour, ls=dashes, lw=1.8)
 
 
 def _ends(left: Axes, right: Axes, found: Sequence[Pairs]) -> None:
@@ -130,7 +129,9 @@ def loss_scale(finding: Finding) -> Figure:
         axes.set_yscale("log", base=2)
         low, high = min(found.scales) / 1.5, max(found.scales) * 1.5
         axes.set_ylim(low, high)
-        curves.ticks(axes, _powers(low, high), lambda value: f"{value:,.0f}")
+        powers = [2.0**n for n in range(-60, 128) if low <= 2.0**n <= high]
+        ticks = powers[:: 1 + len(powers) // 9]
+        curves.ticks(axes, ticks, lambda value: f"{value:,.0f}")
         axes.step(steps, found.scales, where="post", color=BLUE, lw=1.8)
         at = [found.scales[step - 1] for step in found.skipped]
         axes.plot(found.skipped, at, "x", color=RED, ms=8, mew=2)
@@ -138,22 +139,14 @@ def loss_scale(finding: Finding) -> Figure:
         axes.set_xlabel("training steps")
         curves.put(axes, even_ticks(0, len(steps) - 1), units.significant)
 
-    what, words = "loss scale (logarithmic)", [_scale_in_words(found)]
-    return curves.picture(title, what, caption, words, fill, right=40)
-
-
-def _powers(low: float, high: float) -> list[float]:
-    powers = [2.0**power for power in range(-60, 128) if low <= 2.0**power <= high]
-    return powers[:: 1 + len(powers) // 9]
-
-
-def _scale_in_words(found: Scale) -> str:
     skipped = len(found.skipped)
-    return (
+    words = (
         f"In {len(found.scales) - 1} steps it began at {found.scales[0]:,.0f}, reached "
         f"{max(found.scales):,.0f} and ended at {found.scales[-1]:,.0f}; {skipped} "
         f"step{' was' if skipped == 1 else 's were'} skipped"
     )
+    what = "loss scale (logarithmic)"
+    return curves.picture(title, what, caption, [words], fill, right=40)
 
 
 KINDS: dict[str, Kind[Finding]] = {

@@ -62,7 +62,12 @@ def make(
         unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder()))
         try:
             yield from make(unfinished)
-            _keep(unfinished, whole)
+            try:
+                unfinished.rename(whole)
+            except OSError:
+                # Another run was faster and has made the same; else it is an error.
+                if not whole.is_dir():
+                    raise
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     return whole
@@ -114,15 +119,6 @@ def _made_parent(path: Path) -> None:
     except FileNotFoundError as error:
         # So says a place that takes no folders at all, such as /proc.
         raise OSError(errno.EROFS, str(error)) from error
-
-
-def _keep(unfinished: Path, whole: Path) -> None:
-    try:
-        unfinished.rename(whole)
-    except OSError:
-        # Another run was faster and has made the same; anything else is an error.
-        if not whole.is_dir():
-            raise
 
 
 def _forget_abandoned() -> None:
