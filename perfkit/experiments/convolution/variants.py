@@ -23,6 +23,7 @@ from perfkit.experiments.convolution.work import (
     wait_for_device,
 )
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.later import tf
 from perfkit.machine.limits import free_bytes
 from perfkit.measure.measurement import OWN
 
@@ -338,8 +339,6 @@ def _precision(method: Method, given: Any) -> str:
     """How the numbers were multiplied that gave an answer."""
     if method.precision != "float32" or isinstance(given, np.ndarray | list):
         return method.precision
-    import tensorflow as tf
-
     short = tf.config.experimental.tensor_float_32_execution_enabled()
     on_gpu = bool(tf.config.list_physical_devices("GPU"))
     return "tf32" if short and on_gpu else "float32"

@@ -8,16 +8,14 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.measure.tick import READY, Yielded, every
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 Array = NDArray[np.float32]
 Nested = list[Any]
@@ -257,8 +255,6 @@ def off_by_one_stride(images: Array, kernel: Array, problem: Problem) -> Call:
 
 def placed(array: Array) -> "tf.Tensor":
     """Put numbers where TensorFlow computes: on the GPU where there is one."""
-    import tensorflow as tf
-
     # What a constant is made of stays in the machine's memory; a result does not.
     return tf.identity(tf.constant(array))
 
@@ -286,22 +282,19 @@ def calling(
 
 def rounded(images: Any, kernel: Any, precision: str) -> tuple[Any, Any]:
     """Give the same numbers in a precision."""
-    import tensorflow as tf
-
     images, kernel = tf.cast(images, precision), tf.cast(kernel, precision)
     return images, kernel
 
 
 def compiled(convolve: Any, **options: Any) -> Any:
     """Make a graph of an operation; ``options`` are as of ``tf.function``."""
-    import tensorflow as tf
-
     convolve = tf.function(convolve, **options)
     return convolve
 
 
 def conv2d(problem: Problem, **more: Any) -> Operation:
     """What TensorFlow brings along."""
+    # In a small call even looking up a name of ``later`` would show.
     import tensorflow as tf
 
     stride, padding = problem.stride, problem.padding.upper()
@@ -327,8 +320,6 @@ def keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
 
 def layer_of(filters: int, side: int, stride: int, padding: str) -> Any:
     """Make the layer."""
-    import keras
-
     layer = keras.layers.Conv2D(filters, side, stride, padding, use_bias=False)
     return layer
 
@@ -365,8 +356,6 @@ def convolved_by_channel(
 
 def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
     """Multiply large matrices, over and over; so many FLOP count as one example."""
-    import tensorflow as tf
-
     side = _SIDE_ON_GPU if tf.config.list_logical_devices("GPU") else _SIDE
     matrix = tf.cast(placed(tf.random.normal([side, side])), precision)
     yield READY
@@ -375,8 +364,6 @@ def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
 
 def moving(traffic: float) -> Iterator[Yielded]:
     """Add one large row of numbers to another; so many bytes count as one example."""
-    import tensorflow as tf
-
     sums, ones = tf.Variable(tf.zeros([_NUMBERS])), tf.ones([_NUMBERS])
     yield READY
     yield from counted(lambda: sums.assign_add(ones), _MOVED / traffic)

@@ -5,7 +5,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,10 @@ from perfkit.errors import RunError
 from perfkit.experiments.shared.benchmark import bind, on_one_core, without_gpus
 from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.experiments.shared.loops import compiled, loop, step_of, wait
 from perfkit.experiments.shared.models import MODELS, Model, products
 from perfkit.measure.tick import READY, Yielded, every
-
-if TYPE_CHECKING:
-    import keras
 
 Pair = tuple[Any, Any]
 
@@ -137,8 +135,6 @@ def flops_of(name: str, batch: int) -> float:
 
 
 def _dense(width: int) -> "keras.Model":
-    import keras
-
     layers = [keras.layers.Dense(width, activation="relu") for _ in range(_LAYERS)]
     logits = keras.layers.Dense(_CLASSES)
     model = keras.Sequential([keras.Input((width,)), *layers, logits])
@@ -189,8 +185,6 @@ def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
 
 
 def _made_floats() -> Callable[[Any], Any]:
-    import tensorflow as tf
-
     def unpacked(pixels: Any) -> Any:
         return tf.cast(pixels, tf.float32) / _LARGEST_BYTE
 
@@ -201,8 +195,6 @@ def _brought(
     device: Device, pairs: list[Pair], unpacked: Callable[[Any], Any]
 ) -> Iterator[Pair]:
     """Copy one batch after another from the computer's own memory, round and round."""
-    import tensorflow as tf
-
     with tf.device(CPU):
         there = [tuple(map(tf.constant, pair)) for pair in pairs]
 
@@ -225,8 +217,6 @@ def ahead(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
 
 
 def _prefetched(features: Any, labels: Any, device: str) -> Any:
-    import tensorflow as tf
-
     copy = tf.data.experimental.prefetch_to_device(device, buffer_size=2)
     batches = tf.data.Dataset.from_tensor_slices((features, labels)).repeat()
     batches = batches.apply(copy)
@@ -260,8 +250,6 @@ def built(device: Device, model: Model) -> "keras.Model":
     Raises:
         RunError: TensorFlow put it elsewhere.
     """
-    import tensorflow as tf
-
     with tf.device(device.place):
         network = model.build()
     place = network.trainable_variables[0].value.device

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import units
 from perfkit.experiments.mixed_precision.numbers import (
@@ -16,6 +16,7 @@ from perfkit.experiments.mixed_precision.numbers import (
 )
 from perfkit.experiments.shared import batches, precision
 from perfkit.experiments.shared.batches import code_of_fit, fitted
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.experiments.shared.loops import compiled, step_of
 from perfkit.experiments.shared.models import MODELS, learnable
 from perfkit.experiments.shared.precision import (
@@ -29,10 +30,6 @@ from perfkit.experiments.shared.precision import (
     unavailable,
 )
 from perfkit.measure.tick import READY, REFUSED, Note, Yielded
-
-if TYPE_CHECKING:
-    import keras
-    import tensorflow as tf
 
 # A step that takes longer than this, and than so many of float32, is not timed: a few
 # of them would be the whole run.
@@ -107,8 +104,6 @@ def too_slow(taken: Mapping[str, float]) -> dict[str, str]:
 
 def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
     """Train a fresh network on one batch, which is in memory, without an end."""
-    import tensorflow as tf
-
     at_start = batches.start()
     network, optimizer = _built(name, PRECISIONS[precision])
     examples, labels = map(tf.constant, MODELS[name].batch(batch))
@@ -143,8 +138,6 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
 
 def scaling(name: str, seed: int) -> Iterator[Yielded]:
     """Train in float16 and follow the loss scale, which grows soon here."""
-    import keras
-
     network, _ = _built(name, PRECISIONS[FLOAT16], seed)
     optimizer = keras.optimizers.LossScaleOptimizer(
         keras.optimizers.Adam(), dynamic_growth_steps=GROWTH
@@ -181,8 +174,6 @@ def _seconds_of_step(name: str, one: Precision, batch: int) -> float:
 
 
 def _timed(name: str, one: Precision, batch: int) -> float:
-    import tensorflow as tf
-
     step = compiled(step_of(*_built(name, one)), autograph=False)
     examples, labels = map(tf.constant, MODELS[name].batch(batch))
     taken: list[float] = []
@@ -198,8 +189,6 @@ def _built(
     name: str, one: Precision, seed: int = 0
 ) -> "tuple[keras.Model, keras.Optimizer]":
     """A fresh network in a precision, and what updates it."""
-    import keras
-
     one.choose()
     keras.utils.set_random_seed(seed)
     network, optimizer = MODELS[name].build(), one.optimizer()
@@ -211,8 +200,6 @@ def _to_learn(
     name: str, seed: int, steps: int
 ) -> "Iterator[tuple[tf.Tensor, tf.Tensor]]":
     """Batches of examples that are seen once each."""
-    import tensorflow as tf
-
     examples, labels = learnable(MODELS[name], steps * LEARNT_BATCH, seed)
     for start in range(0, len(labels), LEARNT_BATCH):
         part = slice(start, start + LEARNT_BATCH)

@@ -8,6 +8,8 @@ has chosen. ``plan`` reads it from a live iterator, which takes some millisecond
 from collections.abc import Iterator
 from typing import Any
 
+from perfkit.experiments.shared.later import tf
+
 _PLAIN = {
     "BatchV2": "batch",
     "FilterByLastComponent": "skip broken ones",
@@ -51,8 +53,6 @@ def plan(iterator: Any) -> dict[str, Any]:
         * ``buffer``: elements it may hold ready; null where it holds none;
         * ``tuned``: whether AUTOTUNE chooses ``parallelism`` or ``buffer``.
     """
-    import tensorflow as tf
-
     if not isinstance(iterator, tf.data.Iterator):
         return {"missing": "Only a tf.data pipeline has a plan; this is plain Python."}
     read = getattr(tf.data.experimental, "get_model_proto", None)

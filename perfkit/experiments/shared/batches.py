@@ -6,19 +6,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.experiments.shared.models import MODELS, Model, learnable
 from perfkit.machine.limits import amounts_of
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded
-
-if TYPE_CHECKING:
-    import keras
-    import tensorflow as tf
 
 # Bytes by the names that Linux has for them; elsewhere nobody tells.
 _STATUS = Path("/proc/self/status")
@@ -38,8 +35,6 @@ def above(at_start: dict[str, int]) -> dict[str, int]:
     """The same above the start, at its peak; ``gpu_peak`` of the first GPU if any."""
     import resource
 
-    import tensorflow as tf
-
     # In kilobytes, but for macOS.
     unit = 1 if sys.platform == "darwin" else 1024
     held = {"resident": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
@@ -54,8 +49,6 @@ def above(at_start: dict[str, int]) -> dict[str, int]:
 
 
 def _first_gpu() -> list[str]:
-    import tensorflow as tf
-
     gpus = tf.config.list_logical_devices("GPU")[:1]
     return [gpu.name.partition("device:")[2] for gpu in gpus]
 
@@ -153,8 +146,6 @@ def fitted(
     The optimizer has everything it needs. Once the memory is filled it is noted, as
     bytes above those ``at_start``.
     """
-    import tensorflow as tf
-
     loops.compile_model(network, optimizer, loops.loss_function())
     size, batches = len(batch[1]), again(*batch)
     fit = functools.partial(loops.fit, network, batches, steps, shuffle=False)
@@ -178,8 +169,6 @@ def fitted(
 
 def again(features: Any, labels: Any) -> Any:
     """Give one batch again and again."""
-    import tensorflow as tf
-
     batches = tf.data.Dataset.from_tensors((features, labels)).repeat()
     return batches
 
@@ -201,8 +190,6 @@ def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
 
     All batches up to the largest of a run learn from the same examples.
     """
-    import tensorflow as tf
-
     model = MODELS[name]
     network, optimizer = _built(model)
     # It does not wait for the device.
@@ -237,8 +224,6 @@ def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
 
 def prepare(name: str) -> Iterator[Yielded]:
     """Tell what a step will hold, and on what it will run; takes no GPU."""
-    import tensorflow as tf
-
     gpus = len(tf.config.list_physical_devices("GPU"))
     tf.config.set_visible_devices([], "GPU")
     network, optimizer = _built(MODELS[name])
@@ -247,8 +232,6 @@ def prepare(name: str) -> Iterator[Yielded]:
 
 
 def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":
-    import keras
-
     network, optimizer = model.build(), keras.optimizers.Adam()
     optimizer.build(network.trainable_variables)
     return network, optimizer
@@ -256,8 +239,6 @@ def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":
 
 def filled(examples: Any, answers: Any, batch: int) -> "tuple[tf.Tensor, tf.Tensor]":
     """Fill a batch with copies of examples and of their labels."""
-    import tensorflow as tf
-
     chosen = tf.range(batch) % len(answers)
     features, labels = tf.gather(examples, chosen), tf.gather(answers, chosen)
     return features, labels

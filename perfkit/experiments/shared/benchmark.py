@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,12 @@ from perfkit import units
 from perfkit.errors import RunError
 from perfkit.experiments.shared import cache, peaks
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.later import tf
 from perfkit.experiments.shared.peaks import Hardware, Peak
 from perfkit.machine import limits
 from perfkit.machine.collect import bytes_fetched, drop_cached_file
 from perfkit.machine.limits import free_bytes, text_of
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Yielded, every
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 
 def granted() -> int:
@@ -147,8 +145,6 @@ def without_gpus() -> None:
 
     Preparing needs none, and one that it takes is missed by a trial.
     """
-    import tensorflow as tf
-
     tf.config.set_visible_devices([], "GPU")
 
 
@@ -342,8 +338,6 @@ def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
 
 
 def _of_tensorflow(rows: int, kind: str) -> Callable[[], object]:
-    import tensorflow as tf
-
     without_gpus()
     one, other = (tf.cast(tf.random.uniform((rows, rows)), kind) for _ in range(2))
     return lambda: tf.matmul(one, other)
@@ -404,8 +398,6 @@ def convolution_flop(images: int) -> int:
 
 def layer(kind: str, images: int) -> "tuple[tf.Tensor, tf.Tensor]":
     """Make a batch of images and the layer's filters, of TensorFlow's ``kind``."""
-    import tensorflow as tf
-
     pixels = tf.random.uniform((images, _SIDE, _SIDE, _CHANNELS))
     taps = tf.random.uniform((_FILTER, _FILTER, _CHANNELS, _CHANNELS))
     return tf.cast(pixels, kind), tf.cast(taps, kind)
@@ -413,8 +405,6 @@ def layer(kind: str, images: int) -> "tuple[tf.Tensor, tf.Tensor]":
 
 def convolution(kind: str, images: int = _IMAGES) -> Iterator[Yielded]:
     """Convolve a batch on the CPU, forward only, over and over."""
-    import tensorflow as tf
-
     without_gpus()
     call = functools.partial(tf.nn.conv2d, *layer(kind, images), 1, "SAME")
     yield from repeated(call, convolution_flop(images))

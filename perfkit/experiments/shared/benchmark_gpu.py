@@ -10,6 +10,7 @@ from typing import Any, cast
 from perfkit.errors import RunError
 from perfkit.experiments.shared import benchmark, peaks
 from perfkit.experiments.shared.benchmark import Benchmark, repeated
+from perfkit.experiments.shared.later import tf
 from perfkit.machine.nvml import GpuReader, gpus_here
 from perfkit.machine.record import computing
 from perfkit.measure.tick import READY, Note, Yielded
@@ -25,13 +26,12 @@ MEMORY, CLOCK = "GPU memory", "GPU clock under load"
 
 def sees_one() -> bool:
     """Whether TensorFlow can use a GPU in this process."""
-    import tensorflow as tf
-
     return bool(tf.config.list_physical_devices("GPU"))
 
 
 def launch() -> Iterator[Yielded]:
     """Add two numbers on the GPU and wait for it, one after another."""
+    # What is timed is so short that looking up a name of ``later`` would show.
     import tensorflow as tf
 
     with on_gpu():
@@ -41,8 +41,6 @@ def launch() -> Iterator[Yielded]:
 
 def memory() -> Iterator[Yielded]:
     """Write a block of the GPU's memory from another; both count."""
-    import tensorflow as tf
-
     with on_gpu():
         block = tf.zeros([_MEMORY // 4], tf.float32)
         add = tf.function(lambda numbers: numbers + 1.0)
@@ -56,8 +54,6 @@ def product(kind: str) -> Iterator[Yielded]:
 
 def convolution(kind: str) -> Iterator[Yielded]:
     """Convolve a large batch on the GPU, forward only."""
-    import tensorflow as tf
-
     with on_gpu():
         layer = benchmark.layer(kind, _IMAGES)
         call = functools.partial(tf.nn.conv2d, *layer, 1, "SAME")
@@ -96,8 +92,6 @@ def heated() -> Iterator[Yielded]:
 
 
 def _product(kind: str) -> Callable[[], object]:
-    import tensorflow as tf
-
     with on_gpu():
         tf.config.experimental.enable_tensor_float_32_execution(kind == "TF32")
         plain = "float32" if kind == "TF32" else kind
@@ -112,8 +106,6 @@ def on_gpu() -> AbstractContextManager[Any]:
     Raises:
         RunError: TensorFlow can use none.
     """
-    import tensorflow as tf
-
     if not sees_one():
         raise RunError("TensorFlow can use no GPU here.")
     # An operation that cannot run there fails, instead of running on the CPU.
@@ -123,8 +115,6 @@ def on_gpu() -> AbstractContextManager[Any]:
 
 def syncing() -> Callable[[], object]:
     """Give what waits until the GPU has finished."""
-    import tensorflow as tf
-
     return cast("Callable[[], object]", tf.test.experimental.sync_devices)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from perfkit import units
 from perfkit.errors import MissingPartError
+from perfkit.experiments.shared.later import tf
 from perfkit.measure.alone import private_folder
 from perfkit.measure.tick import Note
 
@@ -214,7 +215,6 @@ def read_header(path: Path, side: int) -> Shape | str:
 
 def decoded_shapes(paths: Sequence[str]) -> list[Shape | str]:
     """Decode files and give height and width of each, or why it cannot be used."""
-    import tensorflow as tf
 
     def shape(index: tf.Tensor, path: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return index, tf.shape(tf.io.decode_jpeg(tf.io.read_file(path), channels=3))

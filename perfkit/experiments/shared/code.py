@@ -98,10 +98,6 @@ def _is_idle(node: ast.stmt) -> bool:
     return is_text or isinstance(said, ast.Yield) or ast.unparse(said) in _PLACES
 
 
-def _yields(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)
-
-
 def _repeated(node: ast.AST) -> ast.expr | None:
     """What a ``yield from`` calls again and again; None where it is another one."""
     call = node.value if isinstance(node, ast.YieldFrom) else None
@@ -166,7 +162,12 @@ class _Source:
             yield self._at(statement), self._at(itself), ""
         # What a function within yields is its own.
         inside = [f for f in ast.walk(statement) if isinstance(f, ast.FunctionDef)]
-        own = {node for each in inside for node in ast.walk(each) if _yields(node)}
+        own = {
+            node
+            for function in inside
+            for node in ast.walk(function)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)
+        }
         for node in ast.walk(statement):
             if node not in own and isinstance(node, ast.stmt) and _is_idle(node):
                 yield self._line(node), self._end(node) + 1, ""

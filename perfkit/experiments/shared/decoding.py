@@ -13,16 +13,16 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from perfkit.errors import RunError
 from perfkit.experiments.shared import benchmark, loops
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.measure.tick import READY, TICK_S, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import keras
-    import numpy as np
-    import tensorflow as tf
     from numpy.typing import NDArray
 
     from perfkit.experiments.shared.images import Images
@@ -44,8 +44,6 @@ _APART = 37
 
 def with_tensorflow() -> Callable[[bytes], object]:
     """Give ``tf.io.decode_jpeg`` as the pipelines call it."""
-    import tensorflow as tf
-
     # As many processes as cores would fight for them.
     benchmark.without_gpus()
 
@@ -147,37 +145,27 @@ BRIGHTNESS = 0.1
 
 def draws(rows: int, seed: int = 0) -> NDArray[np.float32]:
     """Draw the random numbers of ``rows`` images: top, left, mirror and brightness."""
-    import numpy as np
-
     return np.random.default_rng(seed).random((rows, 4), dtype=np.float32)
 
 
 def corner(shape: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
     """Top and left of the square to cut from an image of this shape."""
-    import tensorflow as tf
-
     return tf.cast(drawn[:2] * tf.cast(shape[:2] - side + 1, tf.float32), tf.int32)
 
 
 def window(shape: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
     """Top, left, height and width of that square."""
-    import tensorflow as tf
-
     return tf.concat([corner(shape, drawn, side), [side, side]], axis=0)
 
 
 def cut(image: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
     """Cut the square out."""
-    import tensorflow as tf
-
     begin = tf.concat([corner(tf.shape(image), drawn, side), [0]], axis=0)
     return tf.slice(image, begin, [side, side, 3])
 
 
 def mirror(image: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
     """Mirror the image, or not."""
-    import tensorflow as tf
-
     return tf.cond(drawn[2] < 0.5, lambda: tf.reverse(image, [1]), lambda: image)
 
 
@@ -189,8 +177,6 @@ def brightness(drawn: tf.Tensor) -> tf.Tensor:
 
 def scale(image: tf.Tensor) -> tf.Tensor:
     """Bytes as numbers from 0 to 1."""
-    import tensorflow as tf
-
     return tf.cast(image, tf.float32) / 255
 
 
@@ -203,8 +189,6 @@ def with_numpy(
     image: NDArray[np.uint8], drawn: NDArray[np.float32], side: int
 ) -> NDArray[np.float32]:
     """All of it in NumPy, on whole arrays."""
-    import numpy as np
-
     square = _square(image, drawn, side)
     brighter = (2 * drawn[3] - 1) * BRIGHTNESS
     result: NDArray[np.float32] = square.astype(np.float32) / 255 + brighter
@@ -215,8 +199,6 @@ def by_element(
     image: NDArray[np.uint8], drawn: NDArray[np.float32], side: int
 ) -> NDArray[np.float32]:
     """All of it in NumPy, one number after another in a Python loop."""
-    import numpy as np
-
     square = _square(image, drawn, side)
     brighter = float(2 * drawn[3] - 1) * BRIGHTNESS
     result = []
@@ -239,8 +221,6 @@ def _square(
 
 def small_cnn(side: int, classes: int) -> keras.Model:
     """Three convolutions and a dense layer: a step takes milliseconds on two cores."""
-    import keras
-
     layers = keras.layers
     return keras.Sequential(
         [
@@ -256,8 +236,6 @@ def small_cnn(side: int, classes: int) -> keras.Model:
 
 def augmenting(model: keras.Model) -> keras.Model:
     """Put mirroring and brightening into the model, as its first layers."""
-    import keras
-
     mirror = keras.layers.RandomFlip("horizontal")
     brighten = keras.layers.RandomBrightness(BRIGHTNESS, value_range=(0, 1))
     seen = keras.Input(model.input_shape[1:])
@@ -267,8 +245,6 @@ def augmenting(model: keras.Model) -> keras.Model:
 
 def from_bytes(images: Any) -> tf.Tensor:
     """Scale and brighten a batch of bytes: what a pipeline of bytes leaves to do."""
-    import tensorflow as tf
-
     squares, brighter = images
     images = tf.cast(squares, tf.float32) / 255 + brighter[:, None, None, None]
     return images

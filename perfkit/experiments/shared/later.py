@@ -7,6 +7,7 @@ lists the questions, whose modules hold what their trials compute.
 """
 
 import importlib
+import sys
 from typing import Any
 
 
@@ -20,8 +21,11 @@ class _Later:
         # Copying looks for these before there is a name.
         if attribute.startswith("__") or attribute == "_name":
             raise AttributeError(attribute)
-        return getattr(importlib.import_module(self._name), attribute)
+        # Looked up first: importing takes longer, and a timed loop may come by here.
+        module = sys.modules.get(self._name) or importlib.import_module(self._name)
+        return getattr(module, attribute)
 
 
 tf: Any = _Later("tensorflow")
 keras: Any = _Later("keras")
+layers: Any = _Later("keras.layers")

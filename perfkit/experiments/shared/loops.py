@@ -9,14 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.experiments.shared.models import MODELS
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick, every
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    import keras
-    import tensorflow as tf
     from numpy.typing import NDArray
 
     from perfkit.measure.tick import Yielded
@@ -115,8 +114,6 @@ def traced(
 
 def compiled(step: Any, **options: Any) -> Any:
     """Make a graph of a step."""
-    import tensorflow as tf
-
     step = tf.function(step, **options)
     return step
 
@@ -141,8 +138,6 @@ def looped(
 
 def with_traces(plain: Step, traces: Traces) -> Step:
     """Give a step that tells of its traces, and is the same in all else."""
-    import tensorflow as tf
-
     # AutoGraph rewrites what a user's step calls, and must not rewrite this.
     tell = tf.autograph.experimental.do_not_convert(traces.trace)
 
@@ -163,7 +158,6 @@ def step_of(network: keras.Model, optimizer: Any = None) -> Step:
 
 def gradient_step(model: Any, optimizer: Any, loss_of: Any) -> Step:
     """Make a step of gradient descent."""
-    import tensorflow as tf
 
     def step(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
@@ -189,8 +183,6 @@ def fit(model: Any, batches: Any, steps: Any, **options: Any) -> None:
 
 def wait() -> None:
     """Wait until the device has done everything it was given."""
-    import tensorflow as tf
-
     tf.test.experimental.sync_devices()
 
 
@@ -300,18 +292,14 @@ class _OpenTick:
 
 
 def _counting(tick: _OpenTick, epoch_steps: int) -> Any:
-    from keras.callbacks import LambdaCallback
-
+    calls: dict[str, Any] = {
+        "on_epoch_begin": lambda epoch, logs: setattr(tick, "reached", 0),
+        "on_train_batch_end": lambda batch, logs: tick.reach(batch + 1),
+    }
     if epoch_steps:
-        return LambdaCallback(
-            on_epoch_end=lambda epoch, logs: tick.add(epoch_steps),
-            on_train_end=lambda logs: tick.end(),
-        )
-    return LambdaCallback(
-        on_epoch_begin=lambda epoch, logs: setattr(tick, "reached", 0),
-        on_train_batch_end=lambda batch, logs: tick.reach(batch + 1),
-        on_train_end=lambda logs: tick.end(),
-    )
+        calls = {"on_epoch_end": lambda epoch, logs: tick.add(epoch_steps)}
+    ends = {"on_train_end": lambda logs: tick.end()}
+    return keras.callbacks.LambdaCallback(**calls, **ends)
 
 
 # What the batches of a training look like.
@@ -346,8 +334,6 @@ class Job:
 
     def network(self) -> keras.Model:
         """Make the network with fresh weights: the same for the same seed."""
-        import keras
-
         keras.utils.set_random_seed(self.seed)
         return MODELS[self.model].build()
 
@@ -369,8 +355,6 @@ class Job:
 
 def optimizer_for(network: keras.Model) -> keras.optimizers.Optimizer:
     """What updates the weights, with everything it needs already made."""
-    import keras
-
     optimizer = keras.optimizers.SGD(LEARNING_RATE)
     optimizer.build(network.trainable_variables)
     return optimizer
@@ -378,8 +362,6 @@ def optimizer_for(network: keras.Model) -> keras.optimizers.Optimizer:
 
 def loss_function() -> keras.losses.Loss:
     """What all variants minimise."""
-    import keras
-
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
@@ -390,8 +372,6 @@ def changing_sizes(batch: int) -> list[int]:
 
 
 def _even(job: Job) -> tf.data.Dataset:
-    import tensorflow as tf
-
     batches = (
         numbers.reshape(BATCHES, job.batch, *numbers.shape[1:])
         for numbers in job.examples(BATCHES * job.batch)
@@ -400,8 +380,6 @@ def _even(job: Job) -> tf.data.Dataset:
 
 
 def _ragged(job: Job) -> tf.data.Dataset:
-    import tensorflow as tf
-
     count = (BATCHES - 1) * job.batch + max(1, job.batch // 2)
     *whole, last = batched(job.examples(count), job.batch)
     # In batches already, as the even ones are: cutting them has a cost of its own.
@@ -412,23 +390,17 @@ def _ragged(job: Job) -> tf.data.Dataset:
 
 def batched(arrays: Any, batch: int, **options: Any) -> Any:
     """Cut arrays into batches; the last one may be smaller."""
-    import tensorflow as tf
-
     batches = tf.data.Dataset.from_tensor_slices(arrays).batch(batch, **options)
     return batches
 
 
 def _changing(job: Job) -> tf.data.Dataset:
-    import tensorflow as tf
-
     features, labels = map(tf.constant, job.examples(2 * job.batch - 1))
     return resized(features, labels, changing_sizes(job.batch))
 
 
 def resized(features: Any, labels: Any, sizes: Any) -> Any:
     """Give batches of these sizes, one after another."""
-    import tensorflow as tf
-
     batches = tf.data.Dataset.from_tensor_slices(sizes)
     batches = batches.map(lambda size: (features[:size], labels[:size]))
     return batches

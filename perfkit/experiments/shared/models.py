@@ -4,14 +4,12 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import keras
-    import tensorflow as tf
+from perfkit.experiments.shared.later import keras, layers, tf
 
 Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
 
@@ -53,28 +51,20 @@ def products(layer: Any) -> int:
 
 
 def _layered(shape: tuple[int, ...], *layers: Any) -> "keras.Model":
-    import keras
-
     return keras.Sequential([keras.Input(shape), *layers])
 
 
 def _logits(classes: int) -> Any:
-    import keras
-
     # Half precision has too few digits for a loss.
     return keras.layers.Dense(classes, dtype="float32")
 
 
 def _dense(inputs: int, units: list[int], classes: int = 10) -> "keras.Model":
-    from keras import layers
-
     hidden = [layers.Dense(width, activation="relu") for width in units]
     return _layered((inputs,), *hidden, _logits(classes))
 
 
 def _small_cnn() -> "keras.Model":
-    from keras import layers
-
     return _layered(
         (32, 32, 3),
         layers.Conv2D(32, 3, padding="same", activation="relu"),
@@ -88,9 +78,6 @@ def _small_cnn() -> "keras.Model":
 
 
 def _small_resnet() -> "keras.Model":
-    import keras
-    from keras import layers
-
     seen = keras.Input((32, 32, 3))
     flow = layers.Conv2D(16, 3, padding="same", use_bias=False)(seen)
     for filters, strides in ((16, 1), (32, 2), (64, 2)):
@@ -100,8 +87,6 @@ def _small_resnet() -> "keras.Model":
 
 
 def _block(flow: Any, filters: int, strides: int) -> Any:
-    from keras import layers
-
     kept = layers.Conv2D(filters, 1, strides=strides, use_bias=False)(flow)
     new = layers.Conv2D(filters, 3, strides=strides, padding="same", use_bias=False)(
         _normal(flow)
@@ -111,8 +96,6 @@ def _block(flow: Any, filters: int, strides: int) -> Any:
 
 
 def _normal(flow: Any) -> Any:
-    from keras import layers
-
     return layers.Activation("relu")(layers.BatchNormalization()(flow))
 
 
@@ -157,8 +140,6 @@ def endless(model: Model, batch: int) -> "tf.data.Dataset":
 
     So the loss of training is that of examples that the model has not seen.
     """
-    import tensorflow as tf
-
     patterns = tf.constant(_patterns(model), tf.float32)
 
     def draw(_: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
@@ -177,8 +158,7 @@ def _patterns(model: Model) -> NDArray[Any]:
     # Coarse patterns: what is pooled or strided over still shows them.
     coarse = (_COARSE, _COARSE, *rest[1:]) if rest else (side,)
     random = np.random.default_rng(1)
-    found = random.standard_normal((model.classes, *coarse))
-    for axis, of in enumerate(model.shape[:2] if rest else (), start=1):
-        found = np.repeat(found, of // _COARSE, axis=axis)
-    strong: NDArray[Any] = found * (_STRENGTH / np.sqrt(np.prod(model.shape)))
-    return strong
+    patterns: NDArray[Any] = random.standard_normal((model.classes, *coarse))
+    for axis, pixels in enumerate(model.shape[:2] if rest else (), start=1):
+        patterns = np.repeat(patterns, pixels // _COARSE, axis=axis)
+    return patterns * (_STRENGTH / math.sqrt(math.prod(model.shape)))

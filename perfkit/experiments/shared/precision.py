@@ -4,16 +4,14 @@ import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.machine.collect import processor
 from perfkit.machine.nvml import gpus
 from perfkit.machine.record import Gpu, visible_gpus
-
-if TYPE_CHECKING:
-    import keras
 
 FLOAT32, NO_TF32 = "float32", "float32 without TF32"
 BFLOAT16, FLOAT16, FLOAT64 = "mixed_bfloat16", "mixed_float16", "float64"
@@ -67,8 +65,6 @@ class Precision:
 
     def optimizer(self) -> "keras.Optimizer":
         """Adam, and around it what ``compile`` puts there for float16."""
-        import keras
-
         adam = keras.optimizers.Adam()
         return scaled(adam) if self.policy == FLOAT16 else adam
 
@@ -80,22 +76,16 @@ def allow(instructions: str) -> None:
 
 def use_tf32(enabled: bool) -> None:
     """Let a GPU round the factors of a float32 product, or not."""
-    import tensorflow as tf
-
     tf.config.experimental.enable_tensor_float_32_execution(enabled)
 
 
 def use_policy(policy: str) -> None:
     """Let layers that are made from now on compute in a precision."""
-    import keras
-
     keras.config.set_dtype_policy(policy)
 
 
 def scaled(optimizer: Any) -> Any:
     """Scale the loss, as float16 needs it."""
-    import keras
-
     optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     return optimizer
 
@@ -188,8 +178,6 @@ def seen_here() -> Hardware:
 
     It is asked in preparing, which needs none.
     """
-    import tensorflow as tf
-
     seen = bool(tf.config.list_physical_devices("GPU"))
     without_gpus()
     return here() if seen else replace(here(), gpu="", capability=None)

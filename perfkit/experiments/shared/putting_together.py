@@ -6,13 +6,12 @@ written in its cells.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.experiments.shared.models import MODELS, learnable
-
-if TYPE_CHECKING:
-    import keras
-    import tensorflow as tf
 
 _PICTURES, _CLASSES = 2048, 10
 _DIGITS = 16_384
@@ -25,9 +24,6 @@ _SENTENCES, _LONGEST, _MEAN, _WORDS = 2048, 200, 30, 1000
 
 def pictures() -> tf.data.Dataset:
     """A data set of JPEG files in memory, each with its label; none is decoded yet."""
-    import numpy as np
-    import tensorflow as tf
-
     order = np.arange(_PICTURES) % _DIFFERENT
     files = tf.constant([_jpeg(seed) for seed in range(_DIFFERENT)])
     labels = order % _CLASSES
@@ -35,9 +31,6 @@ def pictures() -> tf.data.Dataset:
 
 
 def _jpeg(seed: int) -> bytes:
-    import numpy as np
-    import tensorflow as tf
-
     rough = np.random.default_rng(seed).random((14, 14, 3))
     smooth = tf.image.resize(255 * rough, (_SIDE, _SIDE), method="bicubic")
     picture = tf.cast(tf.clip_by_value(smooth, 0, 255), tf.uint8)
@@ -47,40 +40,29 @@ def _jpeg(seed: int) -> bytes:
 
 def digits(batch: int) -> tf.data.Dataset:
     """Batches of 784 numbers and a label from 0 to 9, which can be learnt."""
-    import tensorflow as tf
-
     numbers, labels = learnable(MODELS["dense"], _DIGITS, seed=0)
     return tf.data.Dataset.from_tensor_slices((numbers, labels)).batch(batch)
 
 
 def decode(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Decode one picture, make it small, and mirror half of them."""
-    import tensorflow as tf
-
     picture = tf.image.resize(tf.io.decode_jpeg(file, channels=3), (_SMALL, _SMALL))
     return tf.image.random_flip_left_right(picture) / 255, label
 
 
 def decode_bytes(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Decode one picture and make it small; its pixels stay bytes."""
-    import tensorflow as tf
-
     picture = tf.image.resize(tf.io.decode_jpeg(file, channels=3), (_SMALL, _SMALL))
     return tf.cast(picture, tf.uint8), label
 
 
 def as_floats(pixels: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Turn bytes, of one picture or of many, into numbers from 0 to 1."""
-    import tensorflow as tf
-
     return tf.cast(pixels, tf.float32) / 255, label
 
 
 def sentences() -> tf.data.Dataset:
     """A data set of sentences, each with its label: numbers of words, unpadded."""
-    import numpy as np
-    import tensorflow as tf
-
     rng = np.random.default_rng(0)
     words = rng.integers(1, _WORDS, (_SENTENCES, _LONGEST))
     lengths = np.clip(rng.exponential(_MEAN, _SENTENCES).astype(int), 3, _LONGEST)
@@ -94,8 +76,6 @@ def sentences() -> tf.data.Dataset:
 
 def reader() -> keras.Model:
     """A small network that reads sentences of any length, compiled."""
-    import keras
-
     layers = [
         keras.Input((None,), dtype="int64"),
         keras.layers.Embedding(_WORDS, 64),
@@ -118,8 +98,6 @@ def larger_network() -> keras.Model:
 
 def network() -> keras.Model:
     """A small convolutional network, compiled."""
-    import keras
-
     layers = [
         keras.Input((_SMALL, _SMALL, 3)),
         keras.layers.Conv2D(16, 3, activation="relu"),
@@ -132,8 +110,6 @@ def network() -> keras.Model:
 
 
 def _compiled(model: keras.Model) -> keras.Model:
-    import keras
-
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer="adam", loss=loss)
     return model
