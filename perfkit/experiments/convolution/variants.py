@@ -268,11 +268,7 @@ _GROWN = 3.0
 
 
 def mistake(method: Method, problem: Problem) -> str:
-    """Say what is wrong with a variant's answer; "" where it is right.
-
-    Raises:
-        Exception: Whatever the variant raises; its author may be the reader.
-    """
+    """Say what is wrong with a variant's answer; "" if right. Raise what it raises."""
     seeds = _SEEDS if method.interpreted else _SEEDS[:1]
     return next(filter(None, (_mistake(method, problem, seed) for seed in seeds)), "")
 

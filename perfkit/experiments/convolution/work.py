@@ -74,11 +74,6 @@ class Problem:
         return missing // 2, missing - missing // 2
 
     @property
-    def padded(self) -> int:
-        """Pixels of an image's side with its zeros."""
-        return self.side + sum(self.edge)
-
-    @property
     def taps(self) -> int:
         """Products that make up one number of the answer."""
         return self.kernel**2 * self.channels
@@ -189,8 +184,8 @@ def fft(images: Array, kernel: Array, problem: Problem) -> Call:
     The images are transformed at the size that they have with their zeros, where what
     wraps around falls outside the answer.
     """
-    size, full = (problem.padded,) * 2, problem.padded - problem.kernel + 1
-    kept, pad = slice(0, full, problem.stride), problem.pad
+    side, pad = problem.side + sum(problem.edge), problem.pad
+    size, kept = (side, side), slice(0, side - problem.kernel + 1, problem.stride)
 
     def convolve() -> Array:
         of_images = np.fft.rfft2(pad(images), size, axes=(1, 2))
@@ -205,7 +200,8 @@ def fft(images: Array, kernel: Array, problem: Problem) -> Call:
 
 def fft_bytes(problem: Problem) -> int:
     """Bytes that the frequencies of images, kernel and answer take."""
-    frequencies = problem.padded * (problem.padded // 2 + 1)
+    side = problem.side + sum(problem.edge)
+    frequencies = side * (side // 2 + 1)
     batch, channels, filters = problem.batch, problem.channels, problem.filters
     pairs = batch * channels + channels * filters + batch * filters
     return 2 * FLOAT * frequencies * pairs

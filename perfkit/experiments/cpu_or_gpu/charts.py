@@ -107,7 +107,7 @@ def _crossover_caption(
     yield "bar, band: 95 % interval"
     yield from _MEANT
     if found.kind == "from":
-        yield f"it pays {words_of(found)}"
+        yield f"it pays {_place(found)}"
     if any(not dot.measured for dot in dots):
         yield "△ your network, read off the curve, not measured"
     if any(dot.measured for dot in dots):
@@ -116,11 +116,9 @@ def _crossover_caption(
     yield canvas.origin(finding)
 
 
-def words_of(found: Crossing) -> str:
-    """Where a crossing is."""
-    width, low, high = (
-        units.significant(w, 2) for w in (found.width, found.low, found.high)
-    )
+def _place(found: Crossing) -> str:
+    ends = (found.width, found.low, found.high)
+    width, low, high = (units.significant(end, 2) for end in ends)
     if not units.is_known(found.low, found.high):
         return f"from width {high} on at the latest"
     return f"from about width {width} on ({low} to {high})"
@@ -135,7 +133,7 @@ def _crossover_in_words(
         where = f"like width {units.significant(dot.width)}"
         yield f"{plain(dot.what, 60)}, {where}: {units.ratio(dot.gain.value)}"
     yield {
-        "from": f"It pays {words_of(found)}",
+        "from": f"It pays {_place(found)}",
         "always": "It pays at every width",
         "never": "It never pays within what was tried",
         "mixed": "It pays at some widths and not at larger ones",

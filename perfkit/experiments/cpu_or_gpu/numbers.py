@@ -13,12 +13,7 @@ from perfkit.experiments.cpu_or_gpu import work
 from perfkit.experiments.cpu_or_gpu.work import Cost, Size, cost
 from perfkit.findings.reading import note_as
 from perfkit.measure.measurement import Measurement
-from perfkit.measure.statistics import (
-    WORTH_KNOWING,
-    Comparison,
-    Estimate,
-    student,
-)
+from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Estimate, student
 
 Floats = NDArray[np.float64]
 
@@ -94,12 +89,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Dot:
-    """A network of the reader's, placed on the curve by its arithmetic.
+    """What the second device gains with a network of the reader's.
 
     Attributes:
         what: Its name.
         width: Of the dense network whose step has as much arithmetic.
-        gain: What the second device gains.
+        gain: As a ratio.
         measured: Whether that was measured; else it is read off the curve.
     """
 
@@ -199,10 +194,10 @@ def _curve(
     points: tuple[Point, ...], fits: dict[str, "Fit"], pair: tuple[str, str]
 ) -> Curve | None:
     counts = collections.Counter(point.size.batch for point in points)
-    batch = max(counts, key=lambda b: counts[b], default=0)
-    along = tuple(point for point in points if point.size.batch == batch)
-    if len(along) < 3:
+    ((batch, count),) = counts.most_common(1) or [(0, 0)]
+    if count < 3:
         return None
+    along = tuple(point for point in points if point.size.batch == batch)
     known = np.log([point.size.width for point in along])
     # What is measured is seen to lie on the curve.
     x = np.union1d(np.linspace(known[0], known[-1], _POINTS), known)
@@ -212,10 +207,7 @@ def _curve(
         costs = [cost(width, batch) for width in np.exp(x)]
         shape = np.log([first.at(each) / second.at(each) for each in costs])
     at = np.interp(known, x, shape)
-    ends = [
-        np.log([getattr(p.gain, end) for p in along])
-        for end in ("ratio", "low", "high")
-    ]
+    ends = np.log([(p.gain.ratio, p.gain.low, p.gain.high) for p in along]).T
     gain, low, high = (np.exp(shape + np.interp(x, known, end - at)) for end in ends)
     return Curve(points=along, widths=np.exp(x), gain=gain, low=low, high=high)
 

@@ -1,10 +1,11 @@
 """What a run over sizes on two devices means."""
 
+import functools
 from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.cpu_or_gpu.numbers import Crossing, Curve, Fit, Point, Result
+from perfkit.experiments.cpu_or_gpu.numbers import Crossing, Curve, Point, Result
 from perfkit.experiments.shared.words import between, brief, failures, instead, quoted
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
@@ -16,6 +17,8 @@ CORES = "cores"
 # A fit that misses a step by more does not say where the time of a step goes.
 _TRUSTED = 0.25
 _WORTH = units.percent(numbers.PAYS - 1)
+# Two digits say as much as is known of where lines cross.
+_width = functools.partial(units.significant, digits=2)
 _IMPORT = "import tensorflow as tf"
 _HIDE = 'tf.config.set_visible_devices([], "GPU")'
 _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the others."
@@ -105,11 +108,6 @@ def _where(curve: Curve, crossing: Crossing) -> str:
     )
 
 
-def _width(width: float) -> str:
-    """Two digits say as much as is known of where lines cross."""
-    return units.significant(width, 2)
-
-
 def _costs(found: Result) -> Iterator[str]:
     """What a step costs on each device, where the fit says it."""
     for device, fit in found.fits.items():
@@ -128,19 +126,17 @@ def _costs(found: Result) -> Iterator[str]:
         )
         trusted = fit.launch.low > 0 and fit.misses <= _TRUSTED
         if trusted and device == found.devices[1] and found.curve:
-            yield _overhead(found.curve, fit)
-
-
-def _overhead(curve: Curve, fit: Fit) -> str:
-    shares = [
-        f"{units.percent(fit.launch.value / fit.at(one.cost))} of a step at {one.what}"
-        for one in (curve.points[0].size, curve.points[-1].size)
-    ]
-    return (
-        f"There the part before any work is {' and '.join(shares)}: more arithmetic "
-        "units do not make that part shorter; a faster core, XLA and several steps in "
-        "a call can."
-    )
+            narrowest, *_, widest = (point.size for point in found.curve.points)
+            shares = [
+                f"{units.percent(fit.launch.value / fit.at(size.cost))} of a step at "
+                f"{size.what}"
+                for size in (narrowest, widest)
+            ]
+            yield (
+                f"There the part before any work is {' and '.join(shares)}: more "
+                "arithmetic units do not make that part shorter; a faster core, XLA "
+                "and several steps in a call can."
+            )
 
 
 def _placed(found: Result, curve: Curve) -> Iterator[str]:

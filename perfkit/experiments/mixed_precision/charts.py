@@ -12,8 +12,7 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.charts.layout import even_ticks
-from perfkit.experiments.mixed_precision import numbers
-from perfkit.experiments.mixed_precision.numbers import Pairs
+from perfkit.experiments.mixed_precision.verdict import Pairs, pairs, scale
 from perfkit.experiments.shared.precision import FLOAT32
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
@@ -64,7 +63,7 @@ def learnt(finding: Finding) -> tuple[Pairs, ...]:
     """The precisions that can be held against float32, as many as can be told apart."""
     sound = (
         one
-        for one in numbers.pairs(finding.trials)
+        for one in pairs(finding.trials)
         if one.seeds and max(np.abs(one.losses).max(), one.usual.max()) < _LARGEST_LOSS
     )
     return tuple(sound)[: len(_LOOKS) + 1]
@@ -116,7 +115,7 @@ def _losses_in_words(one: Pairs) -> str:
 def loss_scale(finding: Finding) -> Figure:
     """Draw the loss scale after each step, with the steps that changed nothing."""
     title = f"{plain(finding.experiment, 40)}: the loss scale of float16"
-    found = numbers.scale(finding.trials)
+    found = scale(finding.trials)
     if found is None:
         return canvas.message(title, "No training in float16 told its loss scale.")
     caption = (
@@ -154,6 +153,6 @@ KINDS: dict[str, Kind[Finding]] = {
     "loss scale": Kind(
         loss_scale,
         "How float16 scales its loss",
-        lambda f: numbers.scale(f.trials) is not None,
+        lambda f: scale(f.trials) is not None,
     ),
 }

@@ -1,19 +1,291 @@
-"""What a run over precisions means."""
+"""What a run over precisions shows and means: its notes, losses in pairs, its verdict.
+
+Notes may come from a file, so each is held against the type that it should have.
+"""
 
 import functools
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+import itertools
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.experiments.mixed_precision import numbers
-from perfkit.experiments.mixed_precision.numbers import Alike, Pairs
-from perfkit.experiments.mixed_precision.work import GROWTH
-from perfkit.experiments.shared.precision import FLOAT32, NO_TF32, PRECISIONS
+from perfkit.experiments.shared import models
+from perfkit.experiments.shared.precision import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    NO_TF32,
+    PRECISIONS,
+    Expectation,
+)
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import listed, quoted
+from perfkit.findings.reading import note_as
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Measurement
+from perfkit.measure.statistics import Estimate, student
+from perfkit.measure.trial import Trial
+
+# Notes of a training that learns, and of one that shows its loss scale ...
+CURVE, SCALE = "curve", "loss scale"
+# ... and of the whole run.
+EXPECTED, LAYERS = "expected", "layers"
+# More losses, or scales, than any run notes.
+_MOST = 1000
+# What is no number, or larger than this, was never seen.
+_LARGEST = 1e300
+BLOCK = 8
+_HALVES = ("float16", "bfloat16")
+# Keras doubles the scale after 2000 good steps, which is more than anybody waits for.
+GROWTH = 8
+# Half the distance between 1 and the next number: what one rounding changes at most.
+_ROUNDING = {BFLOAT16: 2.0**-8, FLOAT16: 2.0**-11, NO_TF32: 2.0**-11}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """How the loss of examples that were seen first fell in one training.
+
+    Attributes:
+        precision: What it computed in.
+        seed: Of its weights and examples.
+        every: Steps of which each loss is the mean.
+        losses: What was seen; None where it was no number.
+    """
+
+    precision: str
+    seed: int
+    every: int
+    losses: tuple[float | None, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what no run notes."""
+        sound = all(abs(loss or 0.0) < _LARGEST for loss in self.losses)
+        if not 0 < self.every < 10**9 or len(self.losses) > _MOST or not sound:
+            raise ValueError("no curve")
+
+    @property
+    def sound(self) -> list[float]:
+        """The losses up to the first that was no number."""
+        until = itertools.takewhile(lambda loss: loss is not None, self.losses)
+        return [float(loss) for loss in until if loss is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """The loss scale of a training in float16.
+
+    Attributes:
+        model: The network that was trained.
+        scales: After each step, the first before any.
+    """
+
+    model: str
+    scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what no run notes."""
+        sound = all(0 < scale < _LARGEST for scale in self.scales)
+        if not 1 < len(self.scales) <= _MOST or not sound:
+            raise ValueError("no loss scale")
+
+    @property
+    def skipped(self) -> tuple[int, ...]:
+        """The steps that changed nothing, because a gradient overflowed."""
+        pairs = itertools.pairwise(self.scales)
+        return tuple(step for step, (old, new) in enumerate(pairs, 1) if new < old)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer that multiplies.
+
+    Attributes:
+        name: In its network.
+        computes: In which dtype.
+        inputs: Numbers, or channels, that come in.
+        outputs: Numbers, or channels, that go out.
+        products: Multiplications for one example, forward.
+    """
+
+    name: str
+    computes: str
+    inputs: int
+    outputs: int
+    products: int
+
+    def __post_init__(self) -> None:
+        """Refuse what no network has."""
+        if min(self.inputs, self.outputs, self.products) < 0:
+            raise ValueError("no layer")
+
+    @property
+    def hindrance(self) -> str:
+        """What keeps it from gaining, as a clause; "" for nothing."""
+        if self.computes not in _HALVES:
+            return f"computes in {self.computes}"
+        sides = {"inputs": self.inputs, "outputs": self.outputs}
+        odd = [f"{count:,} {side}" for side, count in sides.items() if count % BLOCK]
+        return f"has {' and '.join(odd)}, no multiple of {BLOCK}" if odd else ""
+
+
+def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
+    """Each training that was run to learn, in the order they ran."""
+    notes = (note_as(Curve, t.notes.get(CURVE)) for t in trials if t.is_try)
+    return tuple(filter(None, notes))
+
+
+def scale(trials: Iterable[Trial]) -> Scale | None:
+    """The training that showed its loss scale, if one did."""
+    notes = (note_as(Scale, t.notes.get(SCALE)) for t in trials if t.is_try)
+    return next(filter(None, notes), None)
+
+
+def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
+    """Bytes above the start at the peak, by variant: the median, least and most.
+
+    Of the GPU where there is one, else of the process.
+    """
+    peaks = dict[str, list[float]]()
+    for trial in trials:
+        note = note_as(dict[str, float], trial.notes.get("memory")) or {}
+        peak = note.get("gpu_peak", note.get("resident", 0.0))
+        if 0 < peak < _LARGEST and not trial.is_try:
+            peaks.setdefault(trial.variant, []).append(peak)
+    return {
+        name: Estimate(value=statistics.median(held), low=min(held), high=max(held))
+        for name, held in peaks.items()
+    }
+
+
+def expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:
+    """What was expected of each precision."""
+    return note_as(dict[str, Expectation], notes.get(EXPECTED)) or {}
+
+
+def layers_of(notes: Mapping[str, Any]) -> tuple[Layer, ...]:
+    """The layers of the network that was asked about."""
+    return note_as(tuple[Layer, ...], notes.get(LAYERS)) or ()
+
+
+def layers(network: Any) -> Iterator[Layer]:
+    """Look at the layers of a built network that have a kernel."""
+    for layer in network.layers:
+        if products := models.products(layer):
+            *_, inputs, outputs = map(int, layer.kernel.shape)
+            yield Layer(layer.name, layer.compute_dtype, inputs, outputs, products)
+
+
+def share(found: tuple[Layer, ...]) -> float | None:
+    """The share of all multiplications that can gain; None where there are none."""
+    whole = sum(layer.products for layer in found)
+    able = sum(layer.products for layer in found if not layer.hindrance)
+    return able / whole if whole else None
+
+
+Alike = Literal[
+    "equal within rounding",
+    "less apart than two seeds",
+    "differs",
+    "too noisy to say",
+    "too few trainings to say",
+    "lost",
+]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The trainings of one precision held against those of float32.
+
+    Attributes:
+        precision: Which.
+        seeds: Of the trainings, one a pair.
+        steps: Training steps at each loss that all of them reached.
+        losses: One row a seed; each number is the mean of the steps since the last.
+        usual: The same of float32, with the same seeds.
+        lost: Whether the loss of any became something that is no number; one that was
+            at once is no row.
+    """
+
+    precision: str
+    seeds: tuple[int, ...]
+    steps: tuple[int, ...]
+    losses: NDArray[np.float64]
+    usual: NDArray[np.float64]
+    lost: bool = False
+
+    @property
+    def apart(self) -> NDArray[np.float64]:
+        """What the precision adds to the loss, one row a seed."""
+        return self.losses - self.usual
+
+    @property
+    def difference(self) -> float:
+        """What the precision adds to the last loss, the mean over the seeds."""
+        return float(self.apart[:, -1].mean())
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the 95 % interval of ``difference``; None for one seed."""
+        last = self.apart[:, -1]
+        if len(last) < 2:
+            return None
+        return float(student(len(last) - 1) * last.std(ddof=1) / np.sqrt(len(last)))
+
+    @property
+    def seeds_differ(self) -> float:
+        """What another seed changes in float32's last loss: its whole range."""
+        return float(np.ptp(self.usual[:, -1]))
+
+    @property
+    def alike(self) -> Alike:
+        """Whether it learns what float32 learns."""
+        if self.lost:
+            return "lost"
+        largest = float(np.max(np.abs(self.apart) / np.abs(self.usual)))
+        if largest <= _ROUNDING.get(self.precision, 0.0):
+            return "equal within rounding"
+        if self.half_width is None:
+            return "too few trainings to say"
+        if abs(self.difference) + self.half_width <= self.seeds_differ:
+            return "less apart than two seeds"
+        shown = abs(self.difference) > max(self.half_width, self.seeds_differ)
+        return "differs" if shown else "too noisy to say"
+
+
+def pairs(trials: Iterable[Trial]) -> tuple[Pairs, ...]:
+    """Hold every precision against float32, in the order in which they learnt."""
+    by_name: dict[str, dict[int, Curve]] = {}
+    for curve in curves(trials):
+        by_name.setdefault(curve.precision, {})[curve.seed] = curve
+    usual = by_name.pop(FLOAT32, {})
+    found = (_pairs(name, known, usual) for name, known in by_name.items())
+    return tuple(filter(None, found))
+
+
+def _pairs(name: str, known: dict[int, Curve], usual: dict[int, Curve]) -> Pairs | None:
+    common = sorted(known.keys() & usual.keys())
+    seeds = [seed for seed in common if known[seed].every == usual[seed].every]
+    lost = any(None in known[seed].losses for seed in seeds)
+    if lost:
+        # One that is lost at once is no row, and hides no other.
+        seeds = [seed for seed in seeds if len(known[seed].sound) > 1]
+    both = [[of[seed].sound for seed in seeds] for of in (known, usual)]
+    count = min((len(losses) for one in both for losses in one), default=0)
+    if count < 2 and (seeds or not lost):
+        return None
+    mine, others = (np.array([losses[:count] for losses in one]) for one in both)
+    if not np.all(others > 0):
+        return None
+    every = next((known[seed].every for seed in seeds), 0)
+    steps = tuple(every * look for look in range(1, count + 1))
+    return Pairs(name, tuple(seeds), steps, losses=mine, usual=others, lost=lost)
+
 
 _PLAIN = {p.name: p for p in PRECISIONS.values() if p.kind == "precision"}
 # What a precision is called where it is advised, and what to write for it.
@@ -38,8 +310,8 @@ _ALIKE: dict[Alike, str] = {
 
 def judge(measured: Measurement) -> Verdict:
     """Say which precision trains fastest, and whether it learns what float32 learns."""
-    pairs = numbers.pairs(measured.trials)
-    alike = {one.precision: one.alike for one in pairs}
+    learnt = pairs(measured.trials)
+    alike = {one.precision: one.alike for one in learnt}
     race = fastest = Race(measured, CHOICES, "examples")
     # The next one may learn what the fastest does not.
     left = dict(CHOICES)
@@ -53,7 +325,7 @@ def judge(measured: Measurement) -> Verdict:
             *_expected_and_seen(measured),
             *_full_float32(measured),
             *_eligible(measured.notes),
-            *map(_learnt, pairs),
+            *map(_learnt, learnt),
             *_scale(measured),
             *_memory(measured),
         ),
@@ -77,7 +349,7 @@ def judge(measured: Measurement) -> Verdict:
 
 def beforehand(notes: Mapping[str, Any]) -> Verdict:
     """Say what to expect before a run, from the notes of its preparation."""
-    expected = numbers.expectations(notes).items()
+    expected = expectations(notes).items()
     faster = [name for name, one in expected if one.expect == "faster"]
     headline = "No precision is sure to be faster than float32 on this hardware."
     if faster:
@@ -96,15 +368,15 @@ def beforehand(notes: Mapping[str, Any]) -> Verdict:
 
 def _eligible(notes: Mapping[str, Any]) -> Iterator[str]:
     """Which layers can gain from 16 bits, and why the others cannot."""
-    layers = numbers.layers_of(notes)
-    share = numbers.share(layers)
-    if share is None:
+    multiplying = layers_of(notes)
+    able = share(multiplying)
+    if able is None:
         return
-    hindered = [f"{quoted(la.name)} {la.hindrance}" for la in layers if la.hindrance]
+    hindered = [f"{quoted(a.name)} {a.hindrance}" for a in multiplying if a.hindrance]
     but = f"; {', '.join(hindered)}" if hindered else ""
     yield (
-        f"By shapes, {units.percent(share)} of the multiplications are in layers that "
-        f"compute in 16 bits with sides that are multiples of {numbers.BLOCK}{but}."
+        f"By shapes, {units.percent(able)} of the multiplications are in layers that "
+        f"compute in 16 bits with sides that are multiples of {BLOCK}{but}."
     )
 
 
@@ -130,7 +402,7 @@ def _learnt(one: Pairs) -> str:
 
 def _expected_and_seen(measured: Measurement) -> Iterator[str]:
     compared = {one.variant: one for one in measured.comparisons}
-    for name, expected in numbers.expectations(measured.notes).items():
+    for name, expected in expectations(measured.notes).items():
         if name not in compared:
             continue
         ratio, end = compared[name], ""
@@ -156,21 +428,21 @@ def _full_float32(measured: Measurement) -> Iterator[str]:
 
 
 def _scale(measured: Measurement) -> Iterator[str]:
-    scale = numbers.scale(measured.trials)
-    if scale is None:
+    seen = scale(measured.trials)
+    if seen is None:
         return
-    steps = ", ".join(map(str, scale.skipped[:4])) + ", …" * (len(scale.skipped) > 4)
-    at = f" (at step {steps})" if scale.skipped else ""
+    steps = ", ".join(map(str, seen.skipped[:4])) + ", …" * (len(seen.skipped) > 4)
+    at = f" (at step {steps})" if seen.skipped else ""
     yield (
-        f"The loss scale of float16, with {quoted(scale.model)} and doubled every "
+        f"The loss scale of float16, with {quoted(seen.model)} and doubled every "
         f"{GROWTH} good steps instead of every 2,000, went from "
-        f"{scale.scales[0]:,.0f} up to {max(scale.scales):,.0f}: {len(scale.skipped)} "
-        f"of {len(scale.scales) - 1} steps were skipped{at}, and each halved it."
+        f"{seen.scales[0]:,.0f} up to {max(seen.scales):,.0f}: {len(seen.skipped)} "
+        f"of {len(seen.scales) - 1} steps were skipped{at}, and each halved it."
     )
 
 
 def _memory(measured: Measurement) -> Iterator[str]:
-    held = numbers.memory(measured.trials)
+    held = memory(measured.trials)
     usual = held.pop(FLOAT32, None)
     for name, peak in held.items():
         if usual is None or name not in _PLAIN:

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from perfkit import units
-from perfkit.experiments.mixed_precision.numbers import (
+from perfkit.experiments.mixed_precision.verdict import (
     CURVE,
     EXPECTED,
+    GROWTH,
     LAYERS,
     SCALE,
     layers,
@@ -37,8 +38,7 @@ _LONGEST_STEP_S, _TIMES = 0.5, 10.0
 _NOT_HERE = "not here"
 # A training that learns: examples in a batch, steps, and how many make up one loss.
 LEARNT_BATCH, STEPS, BETWEEN = 16, 40, 5
-# Keras doubles the scale after 2000 good steps, which is more than anybody waits for.
-GROWTH, SCALED_STEPS = 8, 72
+SCALED_STEPS = 72
 # A step that is only tried: with so few examples first, and with all of them where
 # that gives reason to doubt and is not far too long itself.
 _FEW, _MOMENT_S, _TOO_LONG_S = 8, 0.2, 5.0
@@ -132,8 +132,12 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
         losses.append(float(step(examples, labels)))
         yield LEARNT_BATCH
         if len(losses) % BETWEEN == 0:
+            groups = (losses[n : n + BETWEEN] for n in range(0, len(losses), BETWEEN))
+            means = (sum(group) / BETWEEN for group in groups)
+            # What is no number is told as None.
+            known = [mean if math.isfinite(mean) else None for mean in means]
             curve = {"precision": precision, "seed": seed, "every": BETWEEN}
-            yield Note(CURVE, curve | {"losses": _means(losses)})
+            yield Note(CURVE, curve | {"losses": known})
 
 
 def scaling(name: str, seed: int) -> Iterator[Yielded]:
@@ -204,10 +208,3 @@ def _to_learn(
     for start in range(0, len(labels), LEARNT_BATCH):
         part = slice(start, start + LEARNT_BATCH)
         yield tf.constant(examples[part]), tf.constant(labels[part])
-
-
-def _means(losses: list[float]) -> list[float | None]:
-    """The mean of every few losses; None where it is no number."""
-    groups = (losses[at : at + BETWEEN] for at in range(0, len(losses), BETWEEN))
-    means = (sum(group) / len(group) for group in groups)
-    return [mean if math.isfinite(mean) else None for mean in means]

@@ -92,18 +92,14 @@ def _in_order(model: Any) -> Iterator[Any]:
 
 
 def _stage(node: Any, whole: int) -> dict[str, Any]:
-    chosen = {parameter.name: parameter for parameter in node.parameters}
+    chosen = {p.name: int(p.state_value) for p in node.parameters}
     return {
         "name": _PLAIN.get(node.name, node.name),
         "kind": node.name,
         "elements": int(node.num_elements),
         "ns_per_element": round(node.processing_time / max(1, node.num_elements)),
         "share": round(node.processing_time / whole, 4),
-        "parallelism": _number(chosen.get("parallelism")),
-        "buffer": _number(chosen.get("buffer_size")),
-        "tuned": any(parameter.tunable for parameter in chosen.values()),
+        "parallelism": chosen.get("parallelism"),
+        "buffer": chosen.get("buffer_size"),
+        "tuned": any(parameter.tunable for parameter in node.parameters),
     }
-
-
-def _number(parameter: Any) -> int | None:
-    return None if parameter is None else int(parameter.state_value)

@@ -288,10 +288,7 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
 
 
 def _copying(target: Any, source: Any) -> Callable[[], None]:
-    def copy() -> None:
-        np.copyto(target, source)
-
-    return copy
+    return lambda: np.copyto(target, source)
 
 
 def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:

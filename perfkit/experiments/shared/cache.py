@@ -8,7 +8,6 @@ import contextlib
 import errno
 import itertools
 import os
-import random
 import shutil
 import tempfile
 import time
@@ -57,7 +56,10 @@ def make(
         return whole
     with writing(what, size):
         _made_parent(whole)
-        _forget_abandoned()
+        for left in folder().glob(f"{_UNFINISHED}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - left.stat().st_mtime > _ABANDONED_S:
+                    shutil.rmtree(left, ignore_errors=True)
         if shutil.disk_usage(folder()).free < 1.05 * size:
             raise OSError(errno.ENOSPC, f"{what} do not fit")
         unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder()))
@@ -122,13 +124,6 @@ def _made_parent(path: Path) -> None:
         raise OSError(errno.EROFS, str(error)) from error
 
 
-def _forget_abandoned() -> None:
-    for path in folder().glob(f"{_UNFINISHED}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _ABANDONED_S:
-                shutil.rmtree(path, ignore_errors=True)
-
-
 Shape = tuple[int, int]
 Good = list[tuple[str, Shape]]
 Skipped = dict[str, tuple[str, ...]]
@@ -150,11 +145,6 @@ def named_like_images(folder: Path, endings: Sequence[str]) -> tuple[str, ...]:
         if name.lower().endswith(tuple(endings)) and not name.startswith("._")
     )
     return tuple(sorted(os.path.relpath(path, folder) for path in paths))
-
-
-def drawn(names: Sequence[str]) -> list[str]:
-    """Put the names in an order drawn by chance, the same every time."""
-    return random.Random(0).sample(names, len(names))
 
 
 def first_good(

@@ -11,7 +11,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+import random
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.errors import BadFileError, BadParameterError, MissingPartError
+from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.measure.tick import Note
 
@@ -106,10 +107,9 @@ def _bytes(picture: NDArray[np.floating]) -> bytes:
 
 
 # Each by the height of its images in pixels.
-SOURCES = {"photographs": HEIGHT, "cifar10": 32}
-# What the pictures drawn here take on disk and in memory.
+SOURCES = {"photographs": HEIGHT}
+# What a picture drawn here takes on disk.
 _PHOTOGRAPH_BYTES = 115_000
-_CIFAR_BYTES = 4_000
 
 
 def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
@@ -119,24 +119,19 @@ def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
         How far the making is.
 
     Raises:
-        MissingPartError: There is no room for it, or no network to fetch it from.
+        MissingPartError: There is no room for it.
     """
-    making, size = {
-        "photographs": (_draw_photographs, _PHOTOGRAPH_BYTES),
-        "cifar10": (_fetch_cifar10, _CIFAR_BYTES),
-    }[source]
     return cache.make(
         folder_name(source, count),
-        functools.partial(making, count=count),
-        size=size * count,
+        functools.partial(_draw_photographs, count=count),
+        size=_PHOTOGRAPH_BYTES * count,
         what=f"{count} images ({source})",
     )
 
 
 def folder_name(source: str, count: int) -> str:
     """The name of that folder in the cache."""
-    recipe = f"-{RECIPE}" if source == "photographs" else ""
-    return f"{source}{recipe}-{count}"
+    return f"{source}-{RECIPE}-{count}"
 
 
 def _draw_photographs(into: Path, count: int) -> Iterator[Note]:
@@ -146,44 +141,11 @@ def _draw_photographs(into: Path, count: int) -> Iterator[Note]:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(jpeg(seed, label))
 
-    size = units.size(_PHOTOGRAPH_BYTES * count)
-    yield from _all_of(draw, count, f"Drawing photographs, once ({size})")
-
-
-def _fetch_cifar10(into: Path, count: int) -> Iterator[Note]:
-    from PIL import Image
-
-    yield Note("progress", "Fetching CIFAR-10, once")
-    images, labels = _cifar10()
-
-    def save(index: int) -> None:
-        path = into / f"class-{labels[index]}" / f"{index:05d}.png"
-        path.parent.mkdir(exist_ok=True)
-        Image.fromarray(images[index]).save(path)
-
-    yield from _all_of(save, min(count, len(images)), "Unpacking CIFAR-10, once")
-
-
-def _cifar10() -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
-    import keras
-
-    try:
-        (images, labels), _ = keras.datasets.cifar10.load_data()
-    # Keras raises a bare Exception where the network does not answer.
-    except Exception as error:
-        reason = str(error).partition(" on ")[0] or type(error).__name__
-        raise MissingPartError(
-            f"CIFAR-10 could not be fetched ({reason}); it needs the network once, or "
-            "choose the photographs that are made here."
-        ) from error
-    return images, labels.ravel()
-
-
-def _all_of(do: Callable[[int], None], count: int, what: str) -> Iterator[Note]:
+    doing = f"Drawing photographs, once ({units.size(_PHOTOGRAPH_BYTES * count)})"
     with ThreadPoolExecutor(benchmark.granted()) as pool:
-        for done, _ in enumerate(pool.map(do, range(count)), start=1):
+        for done, _ in enumerate(pool.map(draw, range(count)), start=1):
             if done % 16 == 0 or done == count:
-                yield Note("progress", f"{what}: {done} of {count}")
+                yield Note("progress", f"{doing}: {done} of {count}")
 
 
 # The form of the kept list; another number, and old lists are made anew.
@@ -278,7 +240,7 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
     if known and known["signature"] == _signature(folder, names, known["looked_at"]):
         return msgspec.convert(known["images"], Images)
     good, skipped, looked_at = yield from cache.first_good(
-        folder, cache.drawn(names), count=count, side=side
+        folder, random.Random(0).sample(names, len(names)), count=count, side=side
     )
     if not good:
         why = "; ".join(f"{len(bad)} {reason}" for reason, bad in skipped.items())

@@ -213,11 +213,7 @@ class Turnstile:
             raise Left
 
     def heard(self, work: Callable[[], object]) -> Iterator[Told]:
-        """Run ``work`` in a thread and yield what it tells, until it ends.
-
-        Raises:
-            Exception: What ``work`` raised.
-        """
+        """Run ``work`` in a thread and yield what it tells; raise what it raises."""
         with ThreadPoolExecutor(1, "perfkit-fit") as thread:
             working = thread.submit(work)
             working.add_done_callback(lambda _: self._told.release())
@@ -365,12 +361,6 @@ def loss_function() -> keras.losses.Loss:
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-def changing_sizes(batch: int) -> list[int]:
-    """Every size from 1 to twice ``batch`` less 1, one large for one small."""
-    pairs = ((batch + step, batch - step) for step in range(1, batch))
-    return [batch, *itertools.chain.from_iterable(pairs)]
-
-
 def _even(job: Job) -> tf.data.Dataset:
     batches = (
         numbers.reshape(BATCHES, job.batch, *numbers.shape[1:])
@@ -396,7 +386,10 @@ def batched(arrays: Any, batch: int, **options: Any) -> Any:
 
 def _changing(job: Job) -> tf.data.Dataset:
     features, labels = map(tf.constant, job.examples(2 * job.batch - 1))
-    return resized(features, labels, changing_sizes(job.batch))
+    # Every size from 1 to twice the batch less 1, one large for one small.
+    pairs = ((job.batch + step, job.batch - step) for step in range(1, job.batch))
+    sizes = [job.batch, *itertools.chain.from_iterable(pairs)]
+    return resized(features, labels, sizes)
 
 
 def resized(features: Any, labels: Any, sizes: Any) -> Any:
