@@ -5,10 +5,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.convolution import answers, problem, work
-from perfkit.experiments.convolution.problem import Problem, allowed, convolved
-from perfkit.experiments.convolution.variants import GROUPS, VARIANTS, own
-from perfkit.measure.tick import READY, Tick
+from perfkit.experiments.convolution import variants, work
+from perfkit.experiments.convolution.variants import (
+    GROUPS,
+    VARIANTS,
+    allowed,
+    mistake,
+    own,
+    try_method,
+)
+from perfkit.experiments.convolution.work import Problem, convolved
 
 PROBLEMS = (
     Problem(side=6),
@@ -50,46 +56,41 @@ def test_the_reference_is_the_definition_and_what_tensorflow_means_by_it(problem
 @pytest.mark.parametrize("name", RIGHT)
 def test_every_way_gives_the_right_answer_at_every_size(name):
     method = VARIANTS[name]
-    fitting = [problem for problem in PROBLEMS if not method.why_not(problem)]
-    if name == "conv2d NCHW" and answers.try_method(method, BIG).why_not:
+    if name == "conv2d NCHW" and try_method(method, BIG).why_not:
         # Not every processor has a convolution with the channels first.
         with pytest.raises(tf.errors.UnimplementedError):
-            answers.mistake(method, BIG)
+            mistake(method, BIG)
         said = "TensorFlow cannot compute that on this device"
-        assert answers.try_method(method, BIG).why_not == said
+        assert try_method(method, BIG).why_not == said
         return
-    found = {problem: answers.mistake(method, problem) for problem in fitting}
-    assert found == dict.fromkeys(fitting, "")
+    wrong = {problem: mistake(method, problem) for problem in PROBLEMS}
+    assert wrong == dict.fromkeys(PROBLEMS, "")
 
 
 CALLED = "def convolve(images, kernel):"
-OTHERS = ("conv2d NCHW", "grouped")
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, w in VARIANTS.items() if CALLED in w.code and n not in OTHERS]
+    "name", [n for n, w in VARIANTS.items() if CALLED in w.code and n != "conv2d NCHW"]
 )
 def test_the_lines_that_are_shown_convolve_as_what_is_measured(name):
     images, kernel = BIG.images(1), BIG.weights(1)
-    taps = list(np.ndindex(BIG.kernel, BIG.kernel))
-    scope = {"tf": tf, "np": np, "images": images, "kernel": kernel, "taps": taps}
-    scope |= {"edge": BIG.edge, "reach": BIG.out, "stride": 1, "padding": "SAME"}
+    scope = {"tf": tf, "images": images, "kernel": kernel}
+    scope |= {"stride": 1, "padding": "SAME"}
     exec(VARIANTS[name].code, scope)
-    found = scope["convolve"](scope["images"], scope["kernel"])
-    wanted = convolved(images, kernel, BIG)
-    assert np.asarray(found, float) == pytest.approx(wanted, abs=0.2)
+    answer = scope["convolve"](scope["images"], scope["kernel"])
+    right = convolved(images, kernel, BIG)
+    assert np.asarray(answer, float) == pytest.approx(right, abs=0.2)
 
 
-def test_groups_are_convolved_apart():
-    method = VARIANTS["grouped"]
-    problem = Problem(side=5, channels=8, filters=4)
-    images, kernel = method.arrays(problem, 0)
-    answer = method.call(problem)().numpy()
-    part = Problem(side=5, channels=2, filters=1)
-    for group in range(4):
-        channels = slice(2 * group, 2 * group + 2)
-        one = by_hand(images[..., channels], kernel[..., group : group + 1], part)
-        assert answer[..., group : group + 1] == pytest.approx(one, abs=1e-5)
+def test_a_channel_is_convolved_with_a_filter_of_its_own():
+    problem, alone = Problem(side=5, channels=3), Problem(side=5)
+    images, kernel = VARIANTS["depthwise"].arrays(problem, 0)
+    answer = VARIANTS["depthwise"].call(problem)().numpy()
+    for at in range(3):
+        channel = slice(at, at + 1)
+        right = by_hand(images[..., channel], kernel[..., channel], alone)
+        assert answer[..., channel] == pytest.approx(right, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_groups_are_convolved_apart():
 )
 @pytest.mark.parametrize("problem", [BIG, Problem(), Problem(side=12, stride=2)])
 def test_every_mistake_is_seen_and_said(name, said, problem):
-    assert said in answers.mistake(VARIANTS[name], problem)
+    assert said in mistake(VARIANTS[name], problem)
 
 
 def of_taps(images, kernel, stride, padding):
@@ -147,36 +148,21 @@ def changed(change):
     ],
 )
 def test_a_function_of_ones_own_that_is_wrong_is_told_how(function, said):
-    assert answers.mistake(own(of_taps), VALID) == ""
-    assert said in answers.mistake(own(function), VALID)
+    assert mistake(own(of_taps), VALID) == ""
+    assert said in mistake(own(function), VALID)
 
 
 def test_what_writes_into_its_images_is_stopped_and_a_wrong_edge_is_seen():
     def spoil(images, kernel, stride, padding):
         images *= 2
 
-    with pytest.raises(ValueError, match="read-only"):
-        answers.mistake(own(spoil), VALID)
-    same = Problem(side=12)
-
     def repeated_edge(images, kernel, stride, padding):
         around = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
         return convolved(around, kernel, Problem(side=14, padding="valid"))
 
-    assert "at the edges only" in answers.mistake(own(repeated_edge), same)
-
-
-@pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16"])
-def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision):
-    shorter = {"float32": np.float16, "float16": _to_bfloat16, "bfloat16": _to_6_bits}
-    problem = Problem(batch=2, side=12, channels=16, filters=8)
-    images, kernel = problem.images(), problem.weights()
-    right = convolved(images, kernel, problem)
-    sizes = convolved(abs(images), abs(kernel), problem)
-    limit = allowed(float(sizes.max()), problem.taps, precision)
-    cut = shorter[precision]
-    assert abs(convolved(cut(images), cut(kernel), problem) - right).max() > limit
-    assert abs(right).max() > 4 * limit
+    with pytest.raises(ValueError, match="read-only"):
+        mistake(own(spoil), VALID)
+    assert "at the edges only" in mistake(own(repeated_edge), Problem(side=12))
 
 
 def _to_bfloat16(array):
@@ -188,6 +174,20 @@ def _to_6_bits(array):
     return np.ldexp(np.round(mantissa * 8) / 8, exponent)
 
 
+@pytest.mark.parametrize(
+    ("precision", "cut"),
+    [("float32", np.float16), ("float16", _to_bfloat16), ("bfloat16", _to_6_bits)],
+)
+def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision, cut):
+    problem = Problem(batch=2, side=12, channels=16, filters=8)
+    images, kernel = problem.images(), problem.weights()
+    right = convolved(images, kernel, problem)
+    sizes = convolved(abs(images), abs(kernel), problem)
+    limit = allowed(float(sizes.max()), problem.taps, precision)
+    assert abs(convolved(cut(images), cut(kernel), problem) - right).max() > limit
+    assert abs(right).max() > 4 * limit
+
+
 def test_the_obvious_work_is_counted():
     problem = Problem(batch=8, side=56, channels=64, filters=64)
     assert problem.flops * 8 == 2 * 8 * 56 * 56 * 64 * 64 * 9
@@ -196,20 +196,10 @@ def test_the_obvious_work_is_counted():
     assert conv2d.traffic(problem) * 8 == 4 * (images + kernel)
     assert short.traffic(problem) * 2 == conv2d.traffic(problem)
     assert VARIANTS["depthwise"].flops(problem) * 64 == conv2d.flops(problem)
-    assert VARIANTS["grouped"].flops(problem) * 4 == conv2d.flops(problem)
 
 
 HUGE = Problem(batch=32, side=112, channels=64, filters=64)
 SMALL = Problem(side=8)
-
-
-def test_loops_over_few_numbers_are_timed_and_over_many_refused_without_a_wait():
-    why = answers.try_method(VARIANTS["python loops"], HUGE).why_not
-    assert "takes about" in why
-    assert " min " in why
-    tried = answers.try_method(VARIANTS["python loops"], SMALL)
-    assert tried.why_not == ""
-    assert 0 < tried.overhead < 1
 
 
 @pytest.fixture
@@ -217,7 +207,7 @@ def costs(monkeypatch):
     """Let calls take what a script says of their problem."""
 
     def script(seconds):
-        monkeypatch.setattr(answers, "call_s", lambda method, problem: seconds(problem))
+        monkeypatch.setattr(variants, "call_s", lambda _, problem: seconds(problem))
 
     return script
 
@@ -225,63 +215,44 @@ def costs(monkeypatch):
 def test_a_call_is_foretold_from_how_it_grows_and_not_where_it_does_not(costs):
     costs(lambda problem: 1e-4 + 1e-7 * problem.batch * problem.flops)
     asked = Problem(batch=2, side=64, channels=8, filters=8)
-    why = answers._too_slow_to_try(VARIANTS["python loops"], asked, 0.3)
+    why = try_method(VARIANTS["python loops"], asked, 0.3).why_not
     wanted = 1e-7 * 2 * 64 * 64 * 8 * 8 * 9 * 2
     assert f"about {1000 * wanted:.0f} ms" in why
     costs(lambda problem: 0.01)
-    assert answers._too_slow_to_try(own(None), HUGE, 0.3) == ""
+    assert try_method(own(of_taps), VALID, 0.3).why_not == ""
 
 
 def test_a_call_that_takes_too_long_says_how_long_unless_the_baseline_does_too(costs):
     costs(lambda problem: 1.5)
-    why = answers.try_method(VARIANTS["numpy taps"], SMALL).why_not
+    why = try_method(VARIANTS["numpy taps"], SMALL).why_not
     assert why == "takes about 1.5 s a call, too long to be timed here"
-    assert answers.try_method(VARIANTS["numpy taps"], SMALL, 2.0).why_not == ""
-    assert answers.longest_s(0.001) == answers.LONGEST_S
-    assert answers.longest_s(2.0) > 2.0
+    assert try_method(VARIANTS["numpy taps"], SMALL, 2.0).why_not == ""
 
 
 def test_what_cannot_be_tried_says_why(monkeypatch):
     def broken(images, kernel, stride, padding):
         raise ValueError("no such axis\nand more")
 
-    odd = answers.try_method(VARIANTS["grouped"], Problem(channels=3)).why_not
-    assert "multiples of 4" in odd
-    raised = answers.try_method(own(broken), SMALL).why_not
+    raised = try_method(own(broken), SMALL).why_not
     assert raised == "raised ValueError: no such axis"
-
-    monkeypatch.setattr(answers, "free_bytes", lambda: 1_000_000)
-    why = answers.try_method(VARIANTS["numpy im2col"], HUGE).why_not
+    monkeypatch.setattr(variants, "free_bytes", lambda: 1_000_000)
+    why = try_method(VARIANTS["numpy im2col"], HUGE).why_not
     assert why == "would take 925 MB of memory besides its numbers"
 
 
-@pytest.mark.parametrize("name", ["conv2d", "numpy taps", "grouped", "depthwise"])
-def test_the_overhead_is_that_of_the_smallest_convolution(name, costs):
-    asked = []
-    costs(lambda problem: asked.append(problem) or 1e-5)
-    asked_for = Problem(batch=8, side=56, channels=64, filters=64, kernel=5)
-    assert answers._overhead(VARIANTS[name], asked_for, 4e-5) == 0.25
-    (small,) = asked
-    assert (small.batch, small.out, small.kernel) == (1, 1, 5)
-    assert small.channels == (4 if name == "grouped" else 1)
-
-
-def test_a_trial_counts_its_images_and_its_first_call_apart():
-    calls = []
-    ticks = list(itertools.islice(problem.convolving(lambda: calls.append(1), 3), 4))
-    assert ticks[:2] == [READY, 3]
-    assert sum(tick.examples for tick in ticks[2:]) == 3 * (len(calls) - 1)
+def test_the_overhead_is_that_of_the_smallest_convolution(costs):
+    tried = []
+    costs(lambda problem: tried.append(problem) or (1e-5 if len(tried) > 1 else 4e-5))
+    asked = Problem(batch=2, side=9, channels=4, filters=4, kernel=5)
+    assert try_method(VARIANTS["conv2d"], asked).overhead == 0.25
+    _, small = tried
+    assert (small.batch, small.out, small.kernel, small.channels) == (1, 1, 5, 1)
 
 
 @pytest.mark.parametrize("examples", [0.3, 2.5, 1000.0])
 def test_a_limit_counts_whole_examples_and_loses_none(examples):
-    counted = list(itertools.islice(problem._whole(lambda: None, examples), 1000))
-    assert sum(counted) == pytest.approx(1000 * examples, abs=1)
+    calls = []
+    ticks = work.counted(lambda: calls.append(1), examples)
+    counted = [tick.examples for tick in itertools.islice(ticks, 2)]
+    assert sum(counted) == pytest.approx(len(calls) * examples, abs=1)
     assert all(isinstance(number, int) for number in counted)
-
-
-@pytest.mark.parametrize("limit", [work.multiplying, work.moving])
-def test_a_limit_works_and_counts(limit):
-    first, *ticks = itertools.islice(limit(1e6), 3)
-    assert first is READY
-    assert all(isinstance(tick, Tick) and tick.examples > 0 for tick in ticks)

@@ -15,11 +15,14 @@ def finding(run, **more):
     return of_run(run, experiment="cpu-or-gpu", recorded=DAY, **more)
 
 
+def drawn(run, **more):
+    return check(gallery.chart(finding(run, **more), "crossover"))
+
+
 def test_the_curve_says_where_it_pays_and_on_which_machine_and_comes_first():
-    kinds = gallery.kinds(finding(measured(steps(ONE, TWO))))
-    assert next(iter(kinds)) == "crossover"
-    assert "plane" in kinds
-    figure = check(gallery.chart(finding(measured(steps(ONE, TWO))), "crossover"))
+    run = measured(steps(ONE, TWO))
+    assert next(iter(gallery.kinds(finding(run)))) == "crossover"
+    figure = drawn(run)
     assert "what all cores gain over one core" in figure.alt
     assert "It pays from about width 10" in figure.alt
     assert "width 2,048, batch 64: 1.9" in figure.alt
@@ -44,42 +47,30 @@ def test_a_recorded_gpu_is_drawn_from_its_file_alone(tmp_path):
     ],
 )
 def test_no_crossover_is_drawn_as_what_it_is(second, words):
-    figure = check(gallery.chart(finding(measured(steps(ONE, second))), "crossover"))
-    assert words in figure.alt
-
-
-def test_the_plane_says_where_it_pays_at_other_batches():
-    figure = check(gallery.chart(finding(measured(steps(ONE, TWO))), "plane"))
-    assert "By the fit it pays from width" in figure.alt
-    assert "width 32, batch 64: 0.9" in figure.alt
-    never = check(gallery.chart(finding(measured(steps(ONE, ONE))), "plane"))
-    assert "do not say for sure" in never.alt
+    assert words in drawn(measured(steps(ONE, second))).alt
 
 
 def test_both_dots_are_drawn():
     run = measured(PLACED, notes={"yours": {"flops": SIZES[1].cost.flops}})
-    found = finding(run, parameters={"yours": "dense", "weights": 50_432})
-    figure = check(gallery.chart(found, "crossover"))
+    figure = drawn(run, parameters={"yours": "dense", "weights": 50_432})
     assert "dense, like width 128" in figure.alt
     assert "50,432 weights, like width 128" in figure.alt
 
 
-@pytest.mark.parametrize("kind", ["crossover", "plane"])
 @pytest.mark.parametrize(
     ("parameters", "notes"),
     [
         ({"yours": ["x"], "weights": "y"}, {"yours": 7}),
         ({"yours": "dense", "weights": 10**30}, {"yours": {"flops": "many"}}),
         ({"yours": "dense", "weights": True}, {"yours": {"flops": -1}}),
-        ({"weights": 3.5}, {"cores": []}),
+        ({"weights": 3.5, "of another version": 1}, {"cores": []}),
     ],
 )
-def test_whatever_a_file_holds_it_is_a_picture(kind, parameters, notes):
+def test_whatever_a_file_holds_it_is_a_picture(parameters, notes):
     run = measured(steps(ONE, TWO), notes=notes)
-    check(gallery.chart(finding(run, parameters=parameters), kind))
+    assert "It pays from" in drawn(run, parameters=parameters).alt
 
 
-@pytest.mark.parametrize("kind", ["crossover", "plane"])
-def test_too_little_is_a_picture(kind):
-    check(gallery.chart(finding(measured(steps(ONE, TWO, SIZES[:1]))), kind))
-    check(gallery.chart(finding(measured(steps(ONE, TWO), rounds=1)), kind))
+@pytest.mark.parametrize(("sizes", "rounds"), [(SIZES[:1], 4), (SIZES, 1)])
+def test_too_little_is_a_picture(sizes, rounds):
+    drawn(measured(steps(ONE, TWO, sizes), rounds=rounds))

@@ -12,12 +12,12 @@ from tests.experiments import crossings
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 
 
-def true_crossing(first, second, batch=64):
+def true_crossing(first, second):
     """The width where the second device is a tenth faster, by halving."""
     low, high = 1.0, 1e5
     for _ in range(60):
         middle = math.sqrt(low * high)
-        work = cost(middle, batch)
+        work = cost(middle, 64)
         pays = crossings.seconds(first, work) >= 1.1 * crossings.seconds(second, work)
         low, high = (low, middle) if pays else (middle, high)
     return middle
@@ -32,9 +32,12 @@ def timed(costs, sizes=SIZES, noise=0.0, seed=0):
         yield size.cost, Estimate(value=step, low=step / ends, high=step * ends)
 
 
+def result(timed, **more):
+    return numbers.result(measured(timed, **more), SIZES)
+
+
 def crossing(first, second, pair=numbers.PAIRS[0], **more):
-    run = measured(steps(first, second, pair=pair), **more)
-    return numbers.crossing(numbers.result(run).curve)
+    return numbers.crossing(result(steps(first, second, pair=pair), **more).curve)
 
 
 @pytest.mark.parametrize("costs", [ONE, TWO, CPU, GPU])
@@ -42,15 +45,6 @@ def test_injected_costs_are_found_within_five_percent(costs):
     fit = fitted(list(timed(costs)))
     found = fit.launch.value, fit.per_byte.value, fit.per_flop.value
     assert found == pytest.approx(costs, rel=0.05)
-
-
-def test_costs_are_found_from_ticks_too():
-    fits = numbers.result(measured(steps(ONE, TWO), noise=0.0005)).fits
-    for device, costs in (("one core", ONE), ("all cores", TWO)):
-        expected = [crossings.seconds(costs, size.cost) for size in SIZES]
-        found = [fits[device].at(size.cost) for size in SIZES]
-        assert found == pytest.approx(expected, rel=0.05)
-        assert fits[device].launch.value == pytest.approx(costs[0], rel=0.05)
 
 
 def test_the_intervals_hold_the_truth():
@@ -82,20 +76,14 @@ def test_a_size_that_is_off_is_told():
     ("first", "second", "pair"),
     [(ONE, TWO, numbers.PAIRS[0]), (CPU, GPU, numbers.PAIRS[1])],
 )
-def test_a_known_crossover_is_found_within_five_percent(first, second, pair):
-    found = crossing(first, second, pair)
-    truth = true_crossing(first, second)
-    assert found.kind == "from"
-    assert found.width == pytest.approx(truth, rel=0.05)
-    assert found.low <= found.width <= found.high
-
-
-def test_the_interval_holds_the_crossover_of_a_noisy_run():
-    truth = true_crossing(ONE, TWO)
-    found = crossing(ONE, TWO, noise=0.05)
-    assert found.low < truth < found.high
-    quiet = crossing(ONE, TWO)
-    assert found.high / found.low > 1.5 * quiet.high / quiet.low
+def test_a_known_crossover_is_found_and_held_by_the_interval(first, second, pair):
+    quiet, truth = crossing(first, second, pair), true_crossing(first, second)
+    assert quiet.kind == "from"
+    assert quiet.width == pytest.approx(truth, rel=0.05)
+    assert quiet.low <= quiet.width <= quiet.high
+    noisy = crossing(first, second, pair, noise=0.05)
+    assert noisy.low < truth < noisy.high
+    assert noisy.high / noisy.low > 1.5 * quiet.high / quiet.low
 
 
 @pytest.mark.parametrize(
@@ -117,49 +105,20 @@ def test_one_round_and_a_gain_that_is_lost_again_are_no_crossover():
     known = steps(ONE, TWO)
     name = numbers.name_of("all cores", "width 2,048", 64)
     known[name] = (64, 2 * known[name][1])
-    assert numbers.crossing(numbers.result(measured(known)).curve).kind == "mixed"
+    assert numbers.crossing(result(known).curve).kind == "mixed"
 
 
 def test_the_curve_goes_through_what_was_measured_with_or_without_a_fit():
-    drawn = numbers.result(measured(steps(ONE, TWO), noise=0.02)).curve
-    for point in drawn.points:
-        gain, drawn_gain = point.gain, drawn.at(point.size.width)
-        expected = (gain.ratio, gain.low, gain.high)
-        assert astuple(drawn_gain) == pytest.approx(expected)
-    assert [p.size.width for p in drawn.points] == list(crossings.WIDTHS)
-    found = numbers.result(measured(steps(ONE, TWO, SIZES[:3])))
-    assert found.fits == {}
-    drawn = found.curve
-    low, high = (p.gain.ratio for p in drawn.points[:2])
-    assert drawn.at(64).value == pytest.approx(math.sqrt(low * high))
-    assert numbers.result(measured(steps(ONE, TWO, SIZES[:1]))).curve is None
-
-
-@pytest.mark.parametrize("batch", [16, 64, 256])
-def test_the_boundary_at_other_batches_is_where_the_costs_say(batch):
-    found = numbers.result(measured(steps(ONE, TWO), noise=0.0005))
-    (edge,) = numbers.boundary(found, [batch], 2048)
-    assert edge[0] == pytest.approx(true_crossing(ONE, TWO, batch), rel=0.06)
-    assert edge[1] <= edge[0] <= edge[2]
-
-
-def test_there_is_no_boundary_where_the_second_device_never_pays():
-    found = numbers.result(measured(steps(ONE, ONE), noise=0.0005))
-    assert numbers.boundary(found, [64], 2048) == [None]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("", "one core", "one core, width 0, batch 64", "one core, width 8, batch 0"),
-        *("GPU fed floats", "one core, width 99,999,999, batch 8", "x, width 8, batch"),
-    ],
-)
-def test_other_names_are_no_sizes(name):
-    known = steps(ONE, TWO)
-    odd = {name: (64, 0.01), name.replace("one core", "all cores"): (64, 0.01)}
-    found = numbers.result(measured(known | odd)).points
-    assert sorted(point.size for point in found) == sorted(SIZES)
+    curve = result(steps(ONE, TWO), noise=0.02).curve
+    for point in curve.points:
+        expected = (point.gain.ratio, point.gain.low, point.gain.high)
+        assert astuple(curve.at(point.size.width)) == pytest.approx(expected)
+    assert [p.size.width for p in curve.points] == list(crossings.WIDTHS)
+    few = result(steps(ONE, TWO, SIZES[:3]))
+    assert few.fits == {}
+    low, high = (p.gain.ratio for p in few.curve.points[:2])
+    assert few.curve.at(64).value == pytest.approx(math.sqrt(low * high))
+    assert result(steps(ONE, TWO, SIZES[:1])).curve is None
 
 
 def test_work_is_counted_from_shapes():

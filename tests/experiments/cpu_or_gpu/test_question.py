@@ -10,7 +10,6 @@ from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers
 from perfkit.experiments.cpu_or_gpu.numbers import Crossing
 from perfkit.experiments.cpu_or_gpu.verdict import _headline
 from perfkit.experiments.cpu_or_gpu.work import Size
-from perfkit.machine.record import Processor
 from perfkit.runs import run
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.experiments.races import sayings
@@ -21,25 +20,24 @@ GPU_PAIR = numbers.PAIRS[1]
 verdict, said = sayings("cpu-or-gpu")
 
 
+FIRST = "one core, width 32, batch 64"
+
+
 def test_without_a_gpu_each_size_pairs_one_core_with_all_and_the_gpus_say_why(gpus):
     asked = experiment("cpu-or-gpu")
     variants = asked.make_variants()
-    assert next(iter(variants)) == asked.baseline == "one core, width 32, batch 64"
+    assert next(iter(variants)) == asked.baseline == FIRST
     runs = [one for one in variants.values() if not one.unavailable]
-    assert [(a.name, a.against) for a in runs][:4] == [
-        ("one core, width 32, batch 64", ""),
-        ("all cores, width 32, batch 64", "one core, width 32, batch 64"),
-        ("one core, width 128, batch 64", ""),
-        ("all cores, width 128, batch 64", "one core, width 128, batch 64"),
+    assert [one.against for one in runs[::2]] == [""] * 5
+    assert [one.against for one in runs[1::2]] == [one.name for one in runs[::2]]
+    assert [one.name for one in runs[1::8]] == [
+        *("all cores, width 32, batch 64", "all cores, width 512, batch 512")
     ]
-    assert (runs[-1].name, len(runs)) == ("all cores, width 512, batch 512", 10)
     missing = [a for a in variants.values() if a.unavailable]
     assert [(a.name, a.unavailable, a.against) for a in missing] == [
         (name, "needs a GPU: No NVIDIA driver here.", "")
         for name in ("GPU", "GPU fed floats", "GPU fed bytes", "GPU fed ahead")
     ]
-    only_cores = experiment("cpu-or-gpu", devices="cores").make_variants().values()
-    assert not any(one.unavailable for one in only_cores)
 
 
 def test_with_a_gpu_the_whole_cpu_is_held_against_it(gpus):
@@ -54,37 +52,30 @@ def test_with_a_gpu_the_whole_cpu_is_held_against_it(gpus):
         "GPU fed bytes": "GPU fed floats",
     }
     assert {name: variants[name].against for name in against} == against
-    cores = experiment("cpu-or-gpu", devices="cores").baseline
-    assert cores == "one core, width 32, batch 64"
     assert all(pickle.loads(pickle.dumps(a)).changes for a in variants.values())
 
 
-def test_one_core_has_nothing_to_be_held_against(gpus):
-    gpus(0, cores=1)
-    variants = experiment("cpu-or-gpu", devices="cores").make_variants().values()
-    second = [one for one in variants if one.name.startswith("all cores")]
-    assert {a.unavailable for a in second} == {
-        "needs more than the one core that this process may use"
-    }
+@pytest.mark.parametrize(
+    ("cores", "why"), [(8, ""), (1, "needs more than the one core that this proc")]
+)
+def test_of_cores_alone_one_has_nothing_to_be_held_against(cores, why, gpus):
+    gpus(1, cores=cores)
+    asked = experiment("cpu-or-gpu", devices="cores")
+    missing = [one.unavailable for one in asked.make_variants().values()][1::2]
+    assert (asked.baseline, len(missing)) == (FIRST, 5)
+    assert all(one.startswith(why) and bool(one) == bool(why) for one in missing)
 
 
 @pytest.mark.parametrize(
-    ("asked", "widths"),
-    [
-        ({"narrowest": 30, "widest": 100, "widths": 2}, [30, 100]),
-        ({"narrowest": 16, "widest": 1024, "widths": 4}, [16, 64, 256, 1024]),
-        ({"narrowest": 4, "widest": 8, "widths": 8}, [4, 8]),
-    ],
+    ("narrowest", "widest", "count", "widths"),
+    [(30, 100, 2, [30, 100]), (16, 1024, 4, [16, 64, 256, 1024]), (4, 8, 8, [4, 8])],
 )
-def test_widths_lie_evenly_between_the_ends(asked, widths):
-    sizes = CpuOrGpu(**asked, batch=8).sizes
+def test_widths_lie_evenly_between_the_ends(narrowest, widest, count, widths):
+    sizes = CpuOrGpu(narrowest=narrowest, widest=widest, widths=count, batch=8).sizes
     assert [s.width for s in sizes if s.batch == 8] == widths
     assert sizes[-1].batch == 64
-
-
-def test_ends_that_are_the_wrong_way_round_are_refused():
     with pytest.raises(BadParameterError, match="widest above the narrowest"):
-        experiment("cpu-or-gpu", narrowest=64, widest=64)
+        CpuOrGpu(narrowest=widest, widest=widest)
 
 
 def test_a_gpu_that_cannot_be_used_is_said_before_the_run(gpus, monkeypatch):
@@ -139,7 +130,8 @@ def test_never_and_always_are_verdicts_and_a_gpu_that_never_pays_is_hidden():
     assert "`narrowest` below 32" in always.next
     # Whoever types it types no comma.
     wide = [Size(width, 64) for width in (1024, 2048, 4096)]
-    assert "below 1024." in verdict(measured(steps(ONE, half, wide))).next
+    asked = {"narrowest": 1024, "widest": 4096, "widths": 3}
+    assert "below 1024." in verdict(measured(steps(ONE, half, wide)), **asked).next
     slower = tuple(2 * part for part in CPU)
     found = verdict(measured(steps(CPU, slower, pair=GPU_PAIR)))
     assert found.headline.startswith("Stay on the CPU")
@@ -171,34 +163,12 @@ def test_below_a_crossing_that_is_hardly_known_nothing_is_advised():
     )
 
 
-def test_noise_is_a_verdict():
+def test_noise_and_too_few_widths_leave_it_open():
     found = verdict(measured(steps(ONE, TWO), noise=0.8))
     assert found.headline == "Whether to train on both cores is not known yet."
-    assert found.sure == "not known yet"
-
-
-@pytest.mark.parametrize("few", [1, 2])
-def test_widths_that_show_no_shape_say_nothing(few):
-    found = verdict(measured(steps(ONE, TWO, SIZES[:few])))
-    assert "Fewer than three widths" in found.much
-
-
-def test_libraries_that_are_switched_off_are_warned_of():
-    (warning,) = verdict(measured(steps(ONE, TWO), notes={"held back": True})).warnings
-    assert "TF_ENABLE_ONEDNN_OPTS" in warning
-    assert verdict(measured(steps(ONE, TWO))).warnings == ()
-
-
-@pytest.mark.parametrize(("newer", "held_back"), [("avx2", False), ("avx_vnni", True)])
-def test_what_tensorflow_would_not_use_holds_nothing_back(
-    newer, held_back, gpus, monkeypatch
-):
-    here = Processor(instructions=("avx", newer))
-    monkeypatch.setattr(cpu_or_gpu, "processor", lambda *_: here)
-    monkeypatch.setattr(cpu_or_gpu, "without_gpus", lambda: None)
-    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
-    notes = {note.name: note.value for note in experiment("cpu-or-gpu").prepare()}
-    assert notes["held back"] == held_back
+    few = verdict(measured(steps(ONE, TWO, SIZES[:2])))
+    assert "Fewer than three widths" in few.much
+    assert found.sure == few.sure == "not known yet"
 
 
 def test_the_wire_is_told_as_a_share_of_the_step():

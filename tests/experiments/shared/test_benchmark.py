@@ -40,13 +40,8 @@ def test_flop_are_multiplications_and_arrays_far_larger_than_the_caches(tmp_path
     assert benchmark.array_bytes(tmp_path) == pytest.approx(expected, rel=0.2)
 
 
-@pytest.mark.skipif(work._code() is None, reason="another kind of processor")
-def test_the_clock_of_a_core_is_that_of_a_processor():
-    found = work.hertz()
-    assert found is None or 2e8 < found < 8e9
-
-
-def test_another_processor_has_no_chain(monkeypatch):
+def test_the_clock_of_a_core_is_that_of_a_processor_or_has_no_chain(monkeypatch):
+    assert work._code() is None or 2e8 < (work.hertz() or 1e9) < 8e9
     monkeypatch.setattr(work.platform, "machine", lambda: "aarch64")
     assert work.hertz() is None
 
@@ -94,13 +89,14 @@ def test_without_a_folder_a_file_is_made_once(tmp_path, monkeypatch, run):
     assert run(benchmark.make("")) == ([], (path,))
 
 
-@pytest.mark.parametrize(("came", "forgets"), [(3_000_000, True), (2_000_000, False)])
-def test_files_are_forgotten_if_all_comes_from_disk(folder, monkeypatch, came, forgets):
-    told = itertools.count(0, came)
+@pytest.mark.parametrize(
+    ("fetched", "forgets"),
+    [((0, 3_000_000), True), ((0, 2_000_000), False), ((None, None), False)],
+    ids=["all from the disk", "a part", "nobody can say"],
+)
+def test_files_are_forgotten_if_all_comes_from_disk(
+    folder, monkeypatch, fetched, forgets
+):
+    told = iter(fetched)
     monkeypatch.setattr(benchmark, "bytes_fetched", lambda: next(told))
     assert benchmark.forgets([str(folder / "inner/large")]) is forgets
-
-
-def test_where_nobody_can_say_nothing_is_claimed(folder, monkeypatch):
-    monkeypatch.setattr(benchmark, "bytes_fetched", lambda: None)
-    assert not benchmark.forgets([str(folder / "inner/large")])

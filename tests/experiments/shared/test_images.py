@@ -1,15 +1,13 @@
 import io
-import itertools
 import json
 import os
 from unittest.mock import Mock
 
-import keras
 import numpy as np
 import pytest
 from PIL import Image
 
-from perfkit.errors import BadFileError, BadParameterError, MissingPartError
+from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments.shared import cache
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import kept, look_at
@@ -78,16 +76,14 @@ def test_images_are_found_by_class_and_what_is_left_out_is_named(run, folder, tm
     assert why["dogs/gone.jpg"] == "unreadable"
     for name, (_, reason) in BAD.items():
         assert reason in (why[name], None)
-    told = images.describe()
-    assert told["skipped"] == len(BAD) + 1
-    assert told["found"] == len(GOOD) + len(BAD) + 1
-    assert set(told["skipped_names"]) == set(map(os.path.basename, why))
-    assert json.loads(json.dumps(told)) == told
+    facts = images.describe()
+    assert (facts["skipped"], facts["found"]) == (len(why), len(GOOD) + len(why))
+    assert set(facts["skipped_names"]) == set(map(os.path.basename, why))
+    assert json.loads(json.dumps(facts)) == facts
     # Without folders below, all are one class.
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    (alone / "a.jpg").write_bytes(GOOD["cats/plain.jpg"])
-    images = look(run, alone)
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone/a.jpg").write_bytes(GOOD["cats/plain.jpg"])
+    images = look(run, tmp_path / "alone")
     assert (images.classes, images.labels) == (("",), (0,))
 
 
@@ -103,16 +99,14 @@ def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
     images.describe()["skipped_names"][0].encode()
 
 
-def test_no_more_are_looked_at_than_asked_for(run, folder, monkeypatch):
+def test_no_more_are_looked_at_than_asked_for_and_always_the_same(
+    run, folder, monkeypatch, tmp_path
+):
     read = Mock(side_effect=cache.read_header)
     monkeypatch.setattr(cache, "read_header", read)
-    images = look(run, folder, count=2)
-    assert len(images.paths) == 2
-    assert read.call_count == 2 + sum(map(len, images.skipped.values()))
-
-
-def test_the_same_are_drawn_whatever_the_list(run, folder, monkeypatch, tmp_path):
     first = look(run, folder, count=4)
+    assert len(first.paths) == 4
+    assert read.call_count == 4 + sum(map(len, first.skipped.values()))
     monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "other"))
     assert look(run, folder, count=4) == first
     for path in (tmp_path / "other" / "lists").iterdir():
@@ -130,16 +124,18 @@ def test_a_second_look_decodes_nothing_unless_contents_change(run, folder, monke
     assert first.key != before
 
 
-@pytest.mark.parametrize("change", ["new file", "lost file", "other contents"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.with_name("more.jpg").write_bytes(path.read_bytes()),
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+    ],
+    ids=["new file", "lost file", "other contents"],
+)
 def test_a_change_in_the_folder_is_noticed(run, folder, change):
     first = look(run, folder)
-    path = folder / "cats/plain.jpg"
-    if change == "new file":
-        (folder / "cats/more.jpg").write_bytes(GOOD["cats/plain.jpg"])
-    elif change == "lost file":
-        path.unlink()
-    else:
-        path.write_bytes(b"")
+    change(folder / "cats/plain.jpg")
     assert names(folder, look(run, folder)) != names(folder, first)
 
 
@@ -162,12 +158,6 @@ def test_a_lost_list_is_said_in_a_sentence(tmp_path):
         kept(tmp_path, count=1, side=1)
 
 
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    return tmp_path
-
-
 def planes(jpeg):
     image = Image.open(io.BytesIO(jpeg)).convert("YCbCr")
     return np.moveaxis(np.asarray(image, float), -1, 0)
@@ -175,14 +165,11 @@ def planes(jpeg):
 
 def steepness(plane):
     """The exponent with which the amplitude of a picture falls with frequency."""
-    height, width = plane.shape
-    window = np.hanning(height)[:, None] * np.hanning(width)
+    window = np.outer(*map(np.hanning, plane.shape))
     amplitude = np.abs(np.fft.fft2((plane - plane.mean()) * window))
-    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))
-    rings = list(itertools.pairwise(np.geomspace(0.01, 0.4, 16)))
-    means = [amplitude[(frequency >= a) & (frequency < b)].mean() for a, b in rings]
-    middles = [np.sqrt(a * b) for a, b in rings]
-    return np.polyfit(np.log(middles), np.log(means), 1)[0]
+    frequency = np.hypot.outer(*map(np.fft.fftfreq, plane.shape))
+    seen = (frequency > 0.01) & (frequency < 0.4)
+    return np.polyfit(np.log(frequency[seen]), np.log(amplitude[seen]), 1)[0]
 
 
 def test_they_are_as_large_and_as_steep_and_have_edges_like_photographs():
@@ -202,13 +189,14 @@ def test_they_are_as_large_and_as_steep_and_have_edges_like_photographs():
 
 
 def test_a_seed_draws_the_same_picture_and_the_class_can_be_told_by_the_tint():
-    assert shared_images.jpeg(3, 1) == shared_images.jpeg(3, 1)
-    assert shared_images.jpeg(3, 1) != shared_images.jpeg(4, 1)
+    one, same, other = (shared_images.jpeg(seed, 1) for seed in (3, 3, 4))
+    assert one == same != other
     first, second = (planes(shared_images.jpeg(5, label)) for label in (0, 5))
     assert abs(first[1].mean() - second[1].mean()) > 10
 
 
-def test_photographs_are_drawn_into_a_folder_for_each_class(run, own):
+def test_photographs_are_drawn_into_a_folder_for_each_class(run, tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
     told, folder = run(shared_images.image_folder("photographs", 16))
     files = sorted(folder.rglob("*.jpg"))
     assert len(files) == 16
@@ -216,23 +204,3 @@ def test_photographs_are_drawn_into_a_folder_for_each_class(run, own):
     assert Image.open(files[0]).size == (500, 375)
     assert told[-1].value == "Drawing photographs, once (1.84 MB): 16 of 16"
     assert run(shared_images.image_folder("photographs", 16))[0] == []
-
-
-def test_all_of_cifar10_comes_from_keras_without_loss(run, own, monkeypatch):
-    every = np.random.default_rng(0).integers(0, 255, (10, 32, 32, 3), "uint8")
-    train = every, np.arange(10, dtype="uint8")[:, None] % 3
-    monkeypatch.setattr(keras.datasets.cifar10, "load_data", lambda: (train, None))
-    _, folder = run(shared_images.image_folder("cifar10", 1000))
-    assert len(list(folder.rglob("*.png"))) == len(every)
-    for index, pixels in enumerate(every):
-        path = folder / f"class-{index % 3}" / f"{index:05d}.png"
-        np.testing.assert_array_equal(np.asarray(Image.open(path)), pixels)
-
-
-def test_no_network_is_said_in_a_sentence(run, own, monkeypatch):
-    failed = Exception("URL fetch failure on https://somewhere: None -- [Errno -2]")
-    monkeypatch.setattr(keras.datasets.cifar10, "load_data", Mock(side_effect=failed))
-    why = r"\(URL fetch failure\); it needs the net"
-    with pytest.raises(MissingPartError, match=why):
-        run(shared_images.image_folder("cifar10", 10))
-    assert not list(own.iterdir())

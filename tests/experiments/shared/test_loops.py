@@ -109,7 +109,6 @@ def test_batches_come_again_in_the_same_order_as_often_as_the_job_has_steps():
 
 def test_feeds_are_ragged_or_change_their_sizes_as_they_say():
     assert sizes("ragged", 10) == [8, 8, 8, 8, 8, 8, 8, 4, 8, 8]
-    every = loops.changing_sizes(8)
-    assert sorted(every) == list(range(1, 16))
-    assert sum(every) / len(every) == 8
-    assert sizes("changing", 15) == every
+    changing = sizes("changing", 15)
+    assert sorted(changing) == list(range(1, 16))
+    assert changing[:5] == [8, 9, 7, 10, 6]

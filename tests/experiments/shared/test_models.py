@@ -11,9 +11,9 @@ from perfkit.experiments.shared.models import MODELS, endless, learnable
 @pytest.mark.parametrize("name", MODELS)
 def test_examples_fit_their_network_and_are_the_same_for_the_same_seed(name):
     model = MODELS[name]
-    seen, labels = learnable(model, 20, 3)
-    again, _ = learnable(model, 20, 3)
-    other, _ = learnable(model, 20, 4)
+    (seen, labels), (again, _), (other, _) = (
+        learnable(model, 20, seed) for seed in (3, 3, 4)
+    )
     assert seen.shape == (20, *model.shape)
     assert seen.dtype == np.float32
     assert set(labels) <= set(range(model.classes))

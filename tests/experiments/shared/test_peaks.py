@@ -1,3 +1,5 @@
+import functools
+
 import pytest
 
 from perfkit.experiments.shared import peaks
@@ -66,56 +68,62 @@ def test_the_higher_of_two_clocks_counts(tmp_path):
     policy = "sys/devices/system/cpu/cpufreq/policy0"
     grow(tmp_path, {f"{policy}/cpuinfo_max_freq": "4000000\n"})
     machine = described(tmp_path)
-    assert machine.clock == 4e9
-    assert machine.clock_from == "the highest clock that the system states"
+    words = "the highest clock that the system states"
+    assert (machine.clock, machine.clock_from) == (4e9, words)
 
 
-def test_bfloat16_has_a_limit_only_where_it_is_known():
-    plain = {"cores": 2.0, "clock": 2e9, "clock_from": "x"}
-    amx = Hardware(instructions=frozenset(["amx_bf16"]), **plain)
-    found = peaks.of_kind(amx, kind="bfloat16", one_core=False)
-    assert found.rate == pytest.approx(2 * 2 * 16 * 16 * 32 / 16 * 2e9)
-    zen = Hardware(instructions=frozenset(["avx512f", "avx512_bf16"]), **plain)
-    assert peaks.of_kind(zen, kind="bfloat16", one_core=False) is None
-    assert peaks.of_kind(zen, kind="float16", one_core=False) is None
-    assert peaks.of_kind(zen, kind="float32", one_core=False) is not None
+@pytest.mark.parametrize(
+    ("instruction", "kind", "tick"),
+    [
+        ("amx_bf16", "bfloat16", 2 * 16 * 16 * 32 / 16),
+        *(("avx512f", "bfloat16", None), ("avx512f", "float16", None)),
+        ("avx512f", "float32", 64),
+    ],
+)
+def test_other_numbers_have_a_limit_only_where_it_is_known(instruction, kind, tick):
+    machine = Hardware(instructions=frozenset([instruction]), cores=2.0, clock=2e9)
+    found = peaks.of_kind(machine, kind=kind, one_core=False)
+    assert (found and found.rate) == (tick and 2 * tick * 2e9)
 
 
 def card(name="A card", **more):
     return Hardware(gpu=Gpu(name=name, **more))
 
 
+def lanes(generation, **more):
+    return card(link=Link(generation_max=generation, width_max=16), **more)
+
+
+WIDE = {"memory_bus": 5120, "clocks": Clocks(memory_max=1.215e9)}
+OTHER = card(cores=1000, clocks=Clocks(sm_max=1.5e9))
+A100, T4 = card("NVIDIA A100-SXM4-40GB"), card("Tesla T4")
+
+
 @pytest.mark.parametrize(
-    ("generation", "gigabytes"), [(1, 4), (3, 15.8), (4, 31.5), (5, 63), (6, 121)]
+    ("machine", "peak", "rate"),
+    [
+        # What the standard says of sixteen lanes.
+        *((lanes(n), peaks.link, r) for n, r in ((1, 4e9), (3, 15.8e9), (4, 31.5e9))),
+        *((lanes(n), peaks.link, r) for n, r in ((5, 63e9), (6, 121e9), (9, None))),
+        *((machine, peaks.link, None) for machine in (card(), Hardware())),
+        # As the data sheet of an A100 with 40 GB has it: 1,555 GB/s.
+        (card(**WIDE), peaks.gpu_memory, 1555e9),
+        (card(memory_bus=5120), peaks.gpu_memory, None),
+        # Of a divided card the driver tells the bus of the whole.
+        (card(**WIDE, divided=True), peaks.gpu_memory, None),
+        (A100, "float32", 19.5e12),
+        (A100, "TF32", 156e12),
+        (A100, "bfloat16", 312e12),
+        (T4, "bfloat16", None),
+        (T4, "TF32", None),
+        (OTHER, "float32", 3e12),
+        (OTHER, "float16", None),
+        (OTHER, peaks.gpu_clock, 1.5e9),
+        (card(), peaks.gpu_clock, None),
+    ],
 )
-def test_sixteen_lanes_carry_what_the_standard_says(generation, gigabytes):
-    link = Link(generation=1, generation_max=generation, width_max=16)
-    found = peaks.link(card(link=link))
-    assert found.rate / 1e9 == pytest.approx(gigabytes, rel=0.005)
-
-
-def test_memory_and_link_are_as_fast_as_known_or_have_no_limit():
-    assert peaks.link(card()) is None
-    assert peaks.link(card(link=Link(generation_max=9, width_max=16))) is None
-    assert peaks.link(Hardware()) is None
-    # As the data sheet of an A100 with 40 GB has it: 1,555 GB/s.
-    found = peaks.gpu_memory(card(memory_bus=5120, clocks=Clocks(memory_max=1.215e9)))
-    assert found.rate / 1e9 == pytest.approx(1555, rel=0.001)
-    assert peaks.gpu_memory(card(memory_bus=5120)) is None
-    # Of a divided card the driver tells the bus of the whole.
-    clocks = Clocks(memory_max=1.215e9)
-    assert peaks.gpu_memory(card(memory_bus=5120, clocks=clocks, divided=True)) is None
-
-
-def test_products_on_a_gpu_have_the_rates_of_its_data_sheet_or_float32_only():
-    a100 = card("NVIDIA A100-SXM4-40GB")
-    rates = [peaks.on_gpu(a100, kind=k).rate / 1e12 for k in ("float32", "TF32")]
-    assert rates == [19.5, 156]
-    assert peaks.on_gpu(a100, kind="bfloat16").rate == 312e12
-    assert peaks.on_gpu(card("Tesla T4"), kind="bfloat16") is None
-    assert peaks.on_gpu(card("Tesla T4"), kind="TF32") is None
-    other = card(cores=1000, clocks=Clocks(sm_max=1.5e9))
-    assert peaks.on_gpu(other, kind="float32").rate == pytest.approx(3e12)
-    assert peaks.on_gpu(other, kind="float16") is None
-    assert peaks.gpu_clock(other).rate == 1.5e9
-    assert peaks.gpu_clock(card()) is None
+def test_a_card_is_as_fast_as_known_or_has_no_limit(machine, peak, rate):
+    if isinstance(peak, str):
+        peak = functools.partial(peaks.on_gpu, kind=peak)
+    found = peak(machine)
+    assert (found and found.rate) == (rate and pytest.approx(rate, rel=0.005))
