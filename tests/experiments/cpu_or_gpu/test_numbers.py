@@ -56,14 +56,11 @@ def test_the_intervals_hold_the_truth():
     assert held >= 0.9 * 120
 
 
-def test_three_sizes_are_not_fitted_and_no_cost_is_below_zero():
+def test_three_sizes_are_not_fitted_no_cost_is_below_zero_and_a_miss_is_told():
     fit = fitted(list(timed((0.0, 0.0, 1e-10), noise=0.05)))
     assert min(fit.launch.low, fit.per_byte.low, fit.per_flop.low) >= 0
     assert fit.launch.low == pytest.approx(0, abs=1e-5)
     assert fitted(list(timed(ONE, SIZES[:3]))) is None
-
-
-def test_a_size_that_is_off_is_told():
     known = list(timed(ONE))
     work, step = known[-2]
     around = [part * step.value for part in (2, 1.9, 2.1)]
