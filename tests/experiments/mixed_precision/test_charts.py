@@ -4,8 +4,9 @@ from perfkit import gallery
 from perfkit.experiments.mixed_precision import charts as own_charts
 from tests.charts.test_any_finding import ATTACK, check
 from tests.charts.test_kinds import marks, texts, words
+from tests.experiments.batches import tried
 from tests.experiments.mixed_precision.test_question import learnt, scaled
-from tests.findings.made import finding, trial
+from tests.findings.made import finding
 
 KINDS = ("losses", "loss scale")
 NOTES = ("curve", "loss scale", "memory")
@@ -37,10 +38,8 @@ def precise(**more):
         precise(extra=(*TRIED[:1], learnt(ATTACK, [2.0, 1.0]))),
         precise(extra=(scaled([1e-30, 1e30]),)),
         *(
-            precise(
-                extra=(*TRIED, trial(ATTACK, 10.0, 0, notes=dict.fromkeys(NOTES, n)))
-            )
-            for n in (ATTACK, -1, 10**29, [[1e29]], {"losses": [None]})
+            precise(extra=(*TRIED, tried(ATTACK, **dict.fromkeys(NOTES, note))))
+            for note in (ATTACK, -1, 10**29, [[1e29]], {"losses": [None]})
         ),
     ],
 )
