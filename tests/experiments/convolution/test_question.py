@@ -104,25 +104,23 @@ def test_the_winner_is_named_with_what_to_type_and_gives_the_same_answer(loud):
 
 @pytest.mark.parametrize("other", [50, 99.6])
 def test_a_baseline_that_nothing_beats_is_kept(other):
-    found = verdict({"conv2d": 100, "numpy taps": other, "conv2d bfloat16": 300})
+    besides = {"conv2d bfloat16": 300, "depthwise": 300}
+    found = verdict({"conv2d": 100, "numpy taps": other, **besides})
     assert found.winner == ""
     assert found.headline == (
         'Keep "conv2d": nothing that computes the same is shown to be faster.'
     )
-    # Shorter numbers are told beside the contest.
+    # Shorter numbers and other layers are told beside the contest.
     assert '"conv2d bfloat16" runs 3.0 times as fast' in found.next
-    assert '"conv2d bfloat16" is right to 2 or 3 digits' in " ".join(found.because)
+    text = " ".join(found.because)
+    assert '"conv2d bfloat16" is right to 2 or 3 digits' in text
+    assert '"depthwise" is another layer with 1.6 % of the arithmetic' in text
 
 
 def test_shorter_numbers_are_advised_only_where_they_were_faster():
     found = verdict({"conv2d": 90, "conv2d bfloat16": 50, "arithmetic limit": 100})
     assert found.next.startswith("It is compute-bound: less arithmetic")
     assert "bfloat16" not in found.next
-
-
-def test_a_layer_with_less_arithmetic_is_told_for_what_it_is():
-    text = because({"conv2d": 100, "depthwise": 300})
-    assert '"depthwise" is another layer with 1.6 % of the arithmetic' in text
 
 
 def shares(rates, name="conv2d", **more):

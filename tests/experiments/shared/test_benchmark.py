@@ -59,6 +59,9 @@ def test_the_largest_files_are_read_whole(folder, monkeypatch, run, most, names)
     monkeypatch.setattr(benchmark, "_OWN", most)
     _, found = run(benchmark.make(str(folder)))
     assert [path.rpartition("/")[2] for path in found] == names
+    (folder / "without a file").mkdir()
+    with pytest.raises(RunError, match="no file of 4 KB or more"):
+        run(benchmark.make(str(folder / "without a file")))
 
 
 def test_each_pass_counts_every_byte_and_forgets_before(folder):
@@ -69,11 +72,6 @@ def test_each_pass_counts_every_byte_and_forgets_before(folder):
     for start, end in itertools.pairwise(ends):
         ticks = [item.examples for item in told[start:end] if isinstance(item, Tick)]
         assert sum(ticks) == 3_005_000
-
-
-def test_a_folder_without_files_is_one_sentence(tmp_path, run):
-    with pytest.raises(RunError, match="no file of 4 KB or more"):
-        run(benchmark.make(str(tmp_path)))
 
 
 def test_without_a_folder_a_file_is_made_once(tmp_path, monkeypatch, run):

@@ -75,6 +75,9 @@ def test_two_may_make_the_same_and_what_a_killed_one_left_goes_after_a_day(run, 
 
 
 def test_too_little_room_before_or_meanwhile_is_said(run, monkeypatch, own):
+    # Other errors are not hidden.
+    with pytest.raises(OSError, match="the disk is broken"):
+        make(run, using=Mock(side_effect=OSError(errno.EIO, "the disk is broken")))
     full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
     with pytest.raises(MissingPartError, match="PERFKIT_CACHE to a folder on another"):
         make(run, using=full)
@@ -93,11 +96,6 @@ def test_a_place_that_cannot_be_written_is_said(run, monkeypatch, tmp_path, plac
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / place))
     with pytest.raises(MissingPartError, match="be written to: set PERFKIT_CACHE"):
         make(run)
-
-
-def test_other_errors_are_not_hidden(run):
-    with pytest.raises(OSError, match="the disk is broken"):
-        make(run, using=Mock(side_effect=OSError(errno.EIO, "the disk is broken")))
 
 
 def test_a_file_is_written_whole_or_not_at_all(own, monkeypatch):

@@ -151,11 +151,9 @@ def test_a_folder_of_nothing_to_use_is_said(run, tmp_path, name, contents, why):
     (tmp_path / name).write_bytes(contents)
     with pytest.raises(BadParameterError, match=why):
         look(run, tmp_path, side=81)
-
-
-def test_a_lost_list_is_said_in_a_sentence(tmp_path):
+    # No list is kept of it.
     with pytest.raises(BadFileError, match="run again to remake it"):
-        kept(tmp_path, count=1, side=1)
+        kept(tmp_path, count=100, side=81)
 
 
 def planes(jpeg):
