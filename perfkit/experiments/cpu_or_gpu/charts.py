@@ -9,13 +9,7 @@ from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.errors import BadParameterError
 from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers
-from perfkit.experiments.cpu_or_gpu.numbers import (
-    Crossing,
-    Curve,
-    Dot,
-    Point,
-    Result,
-)
+from perfkit.experiments.cpu_or_gpu.numbers import Crossing, Curve, Dot, Point, Result
 from perfkit.experiments.shared.words import brief
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, measurement

@@ -100,11 +100,16 @@ def _in_memory(images: Images) -> list[bytes]:
 def _fork(work: Work, decoder: Decoder) -> Callable[[], object]:
     parent = os.getpid()
     if child := os.fork():
-        return lambda: (os.kill(child, signal.SIGKILL), os.waitpid(child, 0))
+        return functools.partial(_end, child)
     try:
         work(decoder, lambda: os.getppid() == parent)
     finally:
         os._exit(1)
+
+
+def _end(child: int) -> None:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def _thread(work: Work, decoder: Decoder) -> Callable[[], object]:
