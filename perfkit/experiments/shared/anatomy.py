@@ -57,7 +57,7 @@ def plan(iterator: Any) -> dict[str, Any]:
         return {"missing": "Only a tf.data pipeline has a plan; this is plain Python."}
     read = getattr(tf.data.experimental, "get_model_proto", None)
     if read is None:
-        return {"missing": f"TensorFlow {tf.__version__} tells nobody its plan."}
+        return {"missing": f"TensorFlow {tf.version.VERSION} tells nobody its plan."}
     try:
         model = read(iterator)
     except (tf.errors.NotFoundError, tf.errors.UnimplementedError):

