@@ -242,6 +242,8 @@ CASES = {
         of(EAGER),
         of(but(EAGER, eager_s=0.0)),
         of(but(EAGER, seconds={"Python": 2.0, "computing": 1.0})),
+        # What Keras does around the steps of short epochs.
+        of(calling(EAGER, ("fit", 1, 6.0)), line(9, computing=4.0)),
     ],
     "tensors-read": [
         of(READS),

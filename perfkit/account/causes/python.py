@@ -6,6 +6,7 @@ from perfkit.account.causes.base import WORTH, Evidence, Seen, cause
 from perfkit.findings.account import COMPUTING, PYTHON
 
 _MOST = 0.35
+_KERAS = ("fit", "predict", "evaluate", "train_on_batch")
 _READS = ("numpy", "__float__", "__int__", "__bool__", "__array__", "item")
 _COPIES = (
     *("concatenate", "append", "vstack", "hstack", "stack", "array", "asarray"),
@@ -24,6 +25,10 @@ _FILES = ("load", "open", "imread", "read_csv", "read", "loadtxt", "decompress")
 )
 def _steps_are_eager(seen: Seen) -> Iterator[Evidence]:
     lines = [line for line in seen.account.lines if line.eager_s > line.total_s / 4]
+    # What Keras does around the steps of a short epoch is eager, too.
+    eager_s = sum(line.eager_s for line in seen.account.lines)
+    if eager_s < seen.account.kinds[COMPUTING] / 2:
+        lines = [line for line in lines if not line.called(*_KERAS)]
     share = seen.account.share(
         sum(o.seconds.get(COMPUTING, 0) + o.seconds.get(PYTHON, 0) for o in lines)
     )
@@ -80,11 +85,10 @@ _FILES_READ_AGAIN = cause(
     fix="NumPy or TensorFlow on whole arrays in place of the loop",
 )
 def _python_between_steps(seen: Seen) -> Iterator[Evidence]:
-    keras = ("fit", "predict", "evaluate", "train_on_batch")
     lines = [
         line
         for line in seen.account.lines
-        if line.kind == PYTHON and not line.called(*keras) and not line.parts
+        if line.kind == PYTHON and not line.called(*_KERAS) and not line.parts
     ]
     if lines and seen.share(*lines) >= _MOST:
         yield Evidence(
