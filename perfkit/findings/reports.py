@@ -487,7 +487,8 @@ def _limits(found: Diagnosis) -> Table:
         for one in found.comparisons
         if leaves_line_out(one.variant)
     ]
-    return Table("What can be had at most", ("", "as fast", "what ran"), tuple(rows))
+    headings = ("change", "as fast", "what ran")
+    return Table("What can be had at most", headings, tuple(rows))
 
 
 def _of_line(one: Comparison) -> str:
