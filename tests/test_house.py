@@ -204,6 +204,7 @@ GONE = re.compile(
             r"drawn for a ph" + r"one|perfkit-nar" + r"row\b",
             r"compatibility\.js" + r"on|shadowed-librar" + r"ies|stolen-ti" + r"me",
             r"diagnosis[./]hin" + r"ts\b|abstract interp" + r"reter",
+            r"feeding=b" + r"oth\b|PageExp" + r"orter\b",
         )
     )
 )

@@ -15,12 +15,6 @@ Platform = Literal["linux", "container", "wsl1", "wsl2", "macos", "windows", "ot
 Build = Literal["cuda", "rocm", "cpu", "metal", "none", "unknown"]
 Weight = Literal["fatal", "matters", "harmless", "unexplained"]
 
-# With one of these TensorFlow for Linux turns oneDNN on. Of Arm's processors it does so
-# on Neoverse V1 alone, which instructions do not tell from others.
-_ONEDNN = frozenset(
-    ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16")
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Processor:
@@ -44,11 +38,6 @@ class Processor:
     governor: str | None = None
     frequency_driver: str | None = None
     preference: str | None = None
-
-    @property
-    def uses_onednn(self) -> bool:
-        """Whether TensorFlow turns oneDNN on by itself, or may, where none is told."""
-        return self.instructions is None or not _ONEDNN.isdisjoint(self.instructions)
 
 
 @dataclass(frozen=True, kw_only=True)
