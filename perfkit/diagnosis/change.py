@@ -16,6 +16,7 @@ Judged = Kind | Literal["by gain"]
 
 # The cause of what leaves the work of a line out: never a cause of a diagnosis.
 LINE = "line"
+OVERHEAD = "step-overhead"
 
 
 def nothing(*_: object) -> None:
@@ -104,6 +105,14 @@ class Change:
         if self.kind != "by gain":
             return self.kind
         return "defect" if ratio >= self.defect_from else "opportunity"
+
+    def waits_for(self, cause: str) -> bool:
+        """Whether it waits for changes of a cause, which may be why it brings anything.
+
+        A larger batch is itself a cure for a dear way to each step, unless it is large
+        already.
+        """
+        return cause != OVERHEAD or self.combines or self.spares == cause
 
     def helps(self, compared: Comparison) -> bool:
         """Whether it is shown to be faster.

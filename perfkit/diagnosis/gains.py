@@ -17,7 +17,6 @@ from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.rounds import (
     AS_GIVEN,
     CLAIMED,
-    OVERHEAD,
     PLAIN,
     SHARES,
     explains,
@@ -99,7 +98,7 @@ def set_aside(
         and any(
             explains(c.ratio, compared.ratio, SHARES)
             for s, c in defects
-            if s.cause != OVERHEAD or s.cause == one.spares
+            if one.waits_for(s.cause)
         )
     )
 

@@ -171,8 +171,6 @@ _PLAINLY = 1.5
 # A gain that is worth a reason, and the share of another gain that one explains where
 # that changes what is learnt.
 PLAIN, SHARES = 1.15, 0.2
-# A larger batch is a remedy for it, too: so it waits only where it is large already.
-OVERHEAD = "step-overhead"
 # They slow a training many times, and hide all else.
 _PLAIN = ("eager", "retracing", "debugging")
 
@@ -447,10 +445,7 @@ class Rounds:
 
 
 def _waits(change: Change, wanted: Iterable[Change], measured: Measurement) -> bool:
-    """Whether an opportunity waits for what is wrong: all of it that it does not dwarf.
-
-    A larger batch waits for a dear way to each step only where it is no cure for that.
-    """
+    """Whether an opportunity waits for what is wrong, which it does not dwarf."""
     if change.kind != "opportunity":
         return False
     whole = _ratio(measured, change.name)
@@ -458,8 +453,7 @@ def _waits(change: Change, wanted: Iterable[Change], measured: Measurement) -> b
         not _rounds(measured, one.name)
         or explains(_ratio(measured, one.name), whole, SHARES)
         for one in wanted
-        if one.kind != "opportunity"
-        and (one.cause != OVERHEAD or change.combines or change.spares == OVERHEAD)
+        if one.kind != "opportunity" and change.waits_for(one.cause)
     )
 
 

@@ -101,6 +101,11 @@ class Line:
         return sum(self.seconds.values())
 
     @property
+    def is_eager(self) -> bool:
+        """Whether much of it is computed outside of any graph."""
+        return self.eager_s > self.total_s / 4
+
+    @property
     def kind(self) -> str:
         """What most of its seconds went into."""
         return max(self.seconds, key=self.seconds.__getitem__, default=PYTHON)

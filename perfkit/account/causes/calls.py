@@ -219,7 +219,7 @@ def _traced_again(seen: Seen) -> Iterator[Evidence]:
 )
 def _model_called_eagerly(seen: Seen) -> Iterator[Evidence]:
     for line, call in seen.calling("__call__", often=_OFTEN):
-        if line.eager_s > line.total_s / 4:
+        if line.is_eager:
             yield Evidence(
                 lines=(line,),
                 means=f"{seen.percent(line)} of the time goes into {call.count:,} "

@@ -24,7 +24,7 @@ _FILES = ("load", "open", "imread", "read_csv", "read", "loadtxt", "decompress")
     swap="eager",
 )
 def _steps_are_eager(seen: Seen) -> Iterator[Evidence]:
-    lines = [line for line in seen.account.lines if line.eager_s > line.total_s / 4]
+    lines = [line for line in seen.account.lines if line.is_eager]
     # What Keras does around the steps of a short epoch is eager, too.
     eager_s = sum(line.eager_s for line in seen.account.lines)
     if eager_s < seen.account.kinds[COMPUTING] / 2:

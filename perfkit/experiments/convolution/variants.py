@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit import units
+from perfkit.experiments.base import UNWRITTEN, raised
 from perfkit.experiments.convolution import work
 from perfkit.experiments.convolution.work import (
     FLOAT,
@@ -276,7 +277,7 @@ def mistake(method: Method, problem: Problem) -> str:
 def _mistake(method: Method, problem: Problem, seed: int) -> str:
     answer = method.call(problem, seed)()
     if answer is None:
-        return "gives back nothing: its function is still to be written"
+        return UNWRITTEN
     part = method.solves(problem)
     numbers = method.read(answer).astype(np.float64)
     right, size = _right(method.answer, problem, part, seed)
@@ -369,8 +370,7 @@ def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -
     except Exception as error:
         if type(error).__name__ == "UnimplementedError":
             return Tried(why_not="TensorFlow cannot compute that on this device")
-        first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
-        return Tried(why_not=f"raised {type(error).__name__}: {first}")
+        return Tried(why_not=raised(error, _MESSAGE))
     if why_not := why_not or _too_slow(seconds, longest_s):
         return Tried(why_not=why_not)
     return Tried(call_s=seconds, overhead=_overhead(method, problem, seconds))
