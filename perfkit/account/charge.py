@@ -17,7 +17,15 @@ from perfkit.account.collect import RAW
 from perfkit.account.graph import Charged, Graphs
 from perfkit.account.places import Kind, Place
 from perfkit.account.trace import Grid, Intervals, Window, is_python, read
-from perfkit.findings.account import COMPUTING, INPUT, PYTHON, SET_UP, THREAD, WAITING
+from perfkit.findings.account import (
+    COMPUTING,
+    COPYING,
+    INPUT,
+    PYTHON,
+    SET_UP,
+    THREAD,
+    WAITING,
+)
 from perfkit.profiling.course import traces
 
 # What samples of a kind are charged as; all others are Python.
@@ -156,8 +164,9 @@ class _Charging:
         of_steps = is_step[window.operations.which]
         steps = window.operations.where(of_steps)
         inputs = window.operations.where(~of_steps)
-        active = (steps, inputs, window.stages, window.waits, window.compiles)
-        busy = (steps, inputs, window.stages, window.compiles)
+        on_gpu = window.kernels, window.copies
+        active = (steps, inputs, window.stages, window.waits, window.compiles, *on_gpu)
+        busy = (steps, inputs, window.stages, window.compiles, *on_gpu)
         if not any(len(one.begin) for one in busy) and not self.threads:
             # Nothing ran: a graph was being optimized, or one operation lasts longer.
             return
@@ -184,8 +193,10 @@ class _Charging:
         ]
         here = grid.over(np.array(mine, float))
         data = grid.over(np.array([k == Kind.DATA for _, _, k, _ in labels], float))
-        step_n, input_n, stage_n, wait_n, compile_n = grid.active
-        busy = step_n > 0
+        step_n, input_n, stage_n, wait_n, compile_n, kernel_n, copy_n = grid.active
+        on_gpu = kernel_n > 0
+        copying = (copy_n > 0) & ~on_gpu
+        busy = (step_n > 0) | on_gpu | copying
         compiling = (compile_n > 0) & ~busy & (here > 0)
         # A wait that is longer than the window is not in it: a step does not stand
         # still for so long between two operations.
@@ -201,8 +212,15 @@ class _Charging:
         if python_s := float((here * lull) @ spans):
             self._share_python(shares, place, python_s, INPUT)
         shares[place, SET_UP] += float((here * compiling) @ spans)
+        if copied_s := float((here * copying) @ spans):
+            self._share_input(shares, place, copied_s, near=near)
+            if place and not near:
+                self.rows[place].parts[COPYING] += copied_s
+        launched = {*map(int, window.kernels.which)}
         for intervals, count, weight, kind in (
-            (steps, step_n, here * busy, COMPUTING),
+            (window.kernels, kernel_n, here * on_gpu, COMPUTING),
+            # Beside a kernel the processor only starts those to come.
+            (steps, step_n, here * busy * ~on_gpu * ~copying, COMPUTING),
             (inputs, input_n, here * waits * (input_n > 0), INPUT),
         ):
             spent = grid.spent(intervals, weight / np.maximum(count, 1))
@@ -218,6 +236,8 @@ class _Charging:
                     continue
                 to = owner.place or place
                 shares[to, COMPUTING] += seconds
+                if intervals is steps and int(number) in launched:
+                    self.starts[context][to] += seconds
                 if not near:
                     self._note_part(to, owner, name[1], seconds)
         of_stages = here * waits * (input_n == 0) * (stage_n > 0)
@@ -225,10 +245,15 @@ class _Charging:
         for number, seconds in zip(window.stages.which, spent, strict=True):
             to = self._place_of_stage(number)
             self._share_input(shares, to, float(seconds), near=near)
-        # What lies between two operations is starting the second one.
+        # What lies between two operations is starting the second one; with a GPU it
+        # lies between two steps, whose operations begin in any order.
         for following, gap_s in grid.before(steps, gaps * spans):
             to = place
-            if following >= 0 and not is_python(window.names[following][1]):
+            if (
+                following >= 0
+                and not launched
+                and not is_python(window.names[following][1])
+            ):
                 to = self._charged(window.names[following]).place or place
             shares[to, COMPUTING] += gap_s
             self.starts[context][to] += gap_s
@@ -293,6 +318,9 @@ class _Charging:
 
     def _note_work(self, window: Window, steps: Intervals, inputs: Intervals) -> None:
         counts = np.bincount(steps.which, minlength=len(window.names))
+        # One that nothing on the processor stands for, as XLA's, is an operation.
+        kernels = np.bincount(window.kernels.which, minlength=len(window.names))
+        counts = np.where(counts, counts, kernels)
         for number in np.flatnonzero(counts):
             name, type_, function, _ = window.names[number]
             owner = self._charged(window.names[number])

@@ -59,7 +59,9 @@ _TELLING = dict.fromkeys(
     "ops/iterator_ops.py get_next": Kind.DATA,
 }
 _TENSOR = ("framework/ops.py", "framework/tensor.py")
-# A tensor that is read waits for the device that computes it.
+# Whoever reads a tensor, or asks whether a step gave a result, as `fit` does, waits for
+# the device that computes it.
+_ASKED = "gen_optional_ops.py"
 _READS = frozenset({"numpy", "_numpy", "_numpy_internal", "__array__"})
 
 
@@ -92,6 +94,8 @@ class Places:
         if "/tensorflow/" not in file:
             return Kind.OTHER
         name = file.rpartition("/")[2]
+        if name == _ASKED:
+            return Kind.GRAPH
         if name.startswith("gen_"):
             return Kind.SET_UP if name == "gen_dataset_ops.py" else Kind.COMPUTING
         if file.endswith(_TENSOR) and code.co_name in _READS:
@@ -138,12 +142,20 @@ def _is_own(file: str) -> bool:
     real = os.path.realpath(file)
     if any(part in real for part in _INSTALLED) or real.startswith(_OURS):
         return False
-    if real.startswith(_STANDARD):
+    if real.startswith((*_STANDARD, *_targets(tuple(sys.path)))):
         return False
     # A virtual environment inside of a project is not the project's.
     prefixes = {os.path.realpath(p) + os.sep for p in (sys.prefix, sys.base_prefix)}
     inside = any(real.startswith(prefix) for prefix in prefixes if len(prefix) > 6)
     return not inside or os.sep + "lib" not in real
+
+
+@functools.cache
+def _targets(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Folders of a path that packages were installed into, whatever they are called."""
+    # The first one is the script's own folder, whatever else lies there.
+    folders = (Path(os.path.realpath(one)) for one in path[1:] if one)
+    return tuple(f"{one}{os.sep}" for one in folders if any(one.glob("*.dist-info")))
 
 
 # Kept apart by what they are: a layer and a loss may have the same name.

@@ -43,6 +43,8 @@ _NO_WORK = frozenset(
 _PYTHON = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 # Stages that hand on what other threads make: their own time is a wait.
 _HANDS_ON = re.compile(r"Prefetch|Parallel|MapAndBatch|Root|Model|Options|FiniteTake")
+# From the processor's memory to a GPU's.
+_COPY = "MemcpyH2D"
 # What XLA does before it can run anything: passes over a module, and their compilers.
 _COMPILES = re.compile(
     r"Compiler|::Compile|^(?:dce|algsimp|cse|simplification|constant_folding|fusion|"
@@ -152,7 +154,9 @@ class Window:
 
     Attributes:
         names: Of operations: name, type, function, and whether the input runs it.
-        operations: Intervals of these.
+        operations: Intervals of these on the processor; with a GPU it starts kernels.
+        kernels: Intervals of these on a GPU.
+        copies: To a GPU.
         stages: Of the numbers of stages, each where nothing below it is at work.
         waits: In which a step waits for its data.
         compiles: In which XLA compiles.
@@ -162,6 +166,8 @@ class Window:
 
     names: list[tuple[str, str, str, bool]]
     operations: Intervals
+    kernels: Intervals
+    copies: Intervals
     stages: Intervals
     waits: Intervals
     compiles: Intervals
@@ -173,6 +179,7 @@ class _Reading:
     stages: list[tuple[float, float, int]] = field(default_factory=list)
     waits: list[tuple[float, float, int]] = field(default_factory=list)
     compiles: list[tuple[float, float, int]] = field(default_factory=list)
+    copies: list[tuple[float, float, int]] = field(default_factory=list)
     counts: dict[tuple[int, str], int] = field(default_factory=lambda: defaultdict(int))
     captured: set[int] = field(default_factory=set)
     functions: dict[int, str] = field(default_factory=dict)
@@ -182,6 +189,8 @@ class _Reading:
     waiting: list[tuple[str, str, int, float, float, bool]] = field(
         default_factory=list
     )
+    # Name, type, begin, end.
+    kernels: list[tuple[str, str, float, float]] = field(default_factory=list)
 
 
 def read(path: Path, started: float) -> Window:
@@ -211,9 +220,20 @@ def read(path: Path, started: float) -> Window:
         captured = of_input or owner in reading.captured
         key = name, kind, reading.functions.get(owner, ""), captured
         operations.append((begin, end, names.setdefault(key, len(names))))
+    # A kernel is of the operation that started it.
+    started_by = {key[:2]: number for key, number in names.items()}
+    kernels = []
+    for name, kind, begin, end in reading.kernels:
+        if (name, kind) not in started_by:
+            started_by[name, kind] = names.setdefault(
+                (name, kind, "", False), len(names)
+            )
+        kernels.append((begin, end, started_by[name, kind]))
     return Window(
         list(names),
         Intervals.of(operations),
+        Intervals.of(kernels),
+        Intervals.of(reading.copies),
         Intervals.of(reading.stages),
         Intervals.of(reading.waits),
         Intervals.of(_joined(reading.compiles)),
@@ -417,18 +437,27 @@ def _text(event: Any, wanted: int, texts: dict[int, str]) -> str:
 
 
 def _device(plane: Any, zero: float, reading: _Reading) -> None:
-    """Kernels of a GPU, which carry the name of their operation."""
-    texts = _names(plane.stat_metadata)
-    wanted = next((number for number, text in texts.items() if text == "tf_op"), -1)
+    """Kernels and copies of a GPU.
+
+    A kernel carries the name of its operation, one that XLA made its instruction's.
+    """
+    events, texts = _names(plane.event_metadata), _names(plane.stat_metadata)
+    numbers = {text: number for number, text in texts.items()}
+    stats = [numbers.get(name, -1) for name in ("tf_op", "hlo_op", "hlo_module")]
     for line in plane.lines:
         if "stream" not in line.name.lower():
             continue
         base = _began(line, zero)
         for event in line.events:
-            name, _, kind = _text(event, wanted, texts).partition(":")
-            if name:
-                begin, end = _span(event, base)
-                reading.waiting.append((name, kind, 0, begin, end, False))
+            if events[event.metadata_id] == _COPY:
+                reading.copies.append((*_span(event, base), 0))
+                continue
+            operation, hlo, module = (_text(event, stat, texts) for stat in stats)
+            name, _, kind = operation.rpartition(":")
+            if hlo and module:
+                name, kind = reading.modules.get((module, hlo), hlo), "XLA"
+            name = name or kind or events[event.metadata_id]
+            reading.kernels.append((name, kind, *_span(event, base)))
 
 
 def is_python(kind: str) -> bool:

@@ -12,8 +12,8 @@ from perfkit.machine.record import Machine
 COMPUTING, INPUT, PYTHON, SET_UP, WAITING = KINDS = (
     *("computing", "input", "Python", "set-up", "waiting"),
 )
-# What a line is part of that runs in no graph, and not in the thread that trains.
-THREAD = "Python of another thread"
+# What a line is part of beside the parts of a model.
+THREAD, COPYING = "Python of another thread", "copying to the GPU"
 # A line that is named takes this share of what repeats at least.
 HOT = 0.08
 # So many are named.

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from perfkit import units
 from perfkit.findings.account import (
     COMPUTING,
+    COPYING,
+    INPUT,
     KINDS,
     MOST_HOT,
     Account,
@@ -192,6 +194,8 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         yield f"updates up to {line.elements:,} weights in each step"
     elif line.parts and not line.is_part("line") and line.kind == COMPUTING:
         yield plain(line.parts[0], 60)
+    elif line.kind == INPUT and COPYING in line.parts[:1]:
+        yield f"mostly {COPYING}"
     if line.beside_s > line.total_s and account.share(line.beside_s) > 0.1:
         yield f"another {units.seconds(line.beside_s)} of its work delayed no step"
 

@@ -70,6 +70,18 @@ def test_a_project_that_is_linked_into_packages_is_told_by_where_it_lies(tmp_pat
     assert Places().is_own(str(link / "model.py"))
 
 
+def test_packages_installed_into_a_folder_of_the_path_are_not_the_users(
+    tmp_path, monkeypatch
+):
+    target, project = tmp_path / "target", tmp_path / "project"
+    for folder in (target, project):
+        (folder / "keras-3.0.dist-info").mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [str(project), *sys.path, str(target)])
+    own = Places().is_own
+    assert not own(touched(target / "keras" / "layers.py"))
+    assert own(touched(project / "train.py"))
+
+
 def test_a_file_is_looked_at_once(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(places, "_is_own", lambda file: asked.append(file) or True)
@@ -99,6 +111,7 @@ LIBRARY = os.path.join(os.sep, "x", "site-packages", "tensorflow", "python")
         ("framework/ops.py", "shape", Kind.OTHER),
         ("ops/gen_math_ops.py", "mat_mul", Kind.COMPUTING),
         ("ops/gen_dataset_ops.py", "map_dataset", Kind.SET_UP),
+        ("ops/gen_optional_ops.py", "optional_has_value", Kind.GRAPH),
         ("ops/math_ops.py", "matmul", Kind.OTHER),
     ],
 )

@@ -1,13 +1,17 @@
 """What one card gave, an NVIDIA H200 in a virtual machine, read where there is none."""
 
 import re
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import perfkit
 from benchmarks.record import reworded
+from perfkit.account import charge
+from perfkit.account.trace import read
 from perfkit.findings import load
 from perfkit.machine.checks import checks
 from perfkit.machine.nvml import READINGS
@@ -111,3 +115,34 @@ def test_no_part_of_the_card_was_faster_than_theory_allows():
 def test_the_doctor_warns_of_nothing():
     machine = perfkit.load(PASSPORT).machine
     assert not [check for check in checks(machine) if check.status != "ok"]
+
+
+def lines_of_a_step(name, folder, monkeypatch):
+    """The account of two steps, and for how many seconds the card was busy in them."""
+    with tarfile.open(RECORDED / f"account-{name}.tar.xz") as recorded:
+        recorded.extractall(folder, filter="data")
+    monkeypatch.setattr(charge, "_ENOUGH_S", 0.001)
+    rows = charge.charge(str(folder))["rows"]
+    kernels = read(folder / "window" / "vm.xplane.pb", 0.0).kernels
+    order = np.argsort(kernels.begin)
+    begin, end = kernels.begin[order], kernels.end[order]
+    until = np.maximum.accumulate(np.concatenate([[0.0], end[:-1]]))
+    busy = np.maximum(0.0, end - np.maximum(begin, until)).sum()
+    return {tuple(row["place"]): row for row in rows}, busy
+
+
+@pytest.mark.parametrize("name", ["xla", "graph"])
+def test_all_seconds_of_the_card_are_on_lines(name, tmp_path, monkeypatch):
+    rows, busy = lines_of_a_step(name, tmp_path, monkeypatch)
+    computed = {
+        place: row["seconds"]["computing"] - row["starting_s"]
+        for place, row in rows.items()
+    }
+    assert sum(computed.values()) == pytest.approx(busy, rel=0.03)
+    # The second convolution, on pictures of full size, is the largest.
+    assert max(computed, key=computed.get) == ("net.py", 10)
+    of_nobody = computed[f"fit_{name}.py", 16]
+    assert of_nobody < 0.15 * busy
+    fed = rows[f"fit_{name}.py", 16]
+    assert "copying to the GPU" in fed["parts"]
+    assert fed["seconds"]["input"] > 0
