@@ -208,7 +208,8 @@ def in_text(board: Board) -> str:
 def in_html(board: Board) -> str:
     """Write a board as HTML that follows the notebook's theme."""
     doing, left = html.escape(board.doing), html.escape(board.left)
-    doing += f"<br>{html.escape(board.foreseen)}" * bool(board.foreseen)
+    if board.foreseen:
+        doing += f"<br>{html.escape(board.foreseen)}"
     rows = "".join(
         f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
         f"<td style='text-align:left'>{html.escape(rate)}</td></tr>"

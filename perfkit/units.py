@@ -24,6 +24,11 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{float(text):,.0f}" if "e" in text or abs(value) >= 1000 else text
 
 
+def count(number: float | str, noun: str) -> str:
+    """How many there are of a thing: ``"1 core"``, ``"2.5 cores"``."""
+    return f"{number} {noun}" if str(number) == "1" else f"{number} {noun}s"
+
+
 def seconds(value: float) -> str:
     """Write a duration given in seconds, as ``"12.3 ms"`` or ``"2 min 05 s"``."""
     if value < 0:

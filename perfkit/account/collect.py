@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.account.places import Place, Places
-from perfkit.account.sampler import EVERY_S, Key, Sampler
+from perfkit.account.sampler import EVERY_S, EVERY_TRACED_S, Key, Sampler
 from perfkit.account.watch import ENOUGH_UPDATES, Watch
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.epochs import stand_in
@@ -82,7 +82,7 @@ def _collect(
     began = told_at = time.perf_counter()
     stop = Path(folder, STOP)
     while running.is_alive():
-        time.sleep(EVERY_S)
+        time.sleep(EVERY_S if sampler.window is None else EVERY_TRACED_S)
         sampler.sample()
         now = time.perf_counter()
         spent = now - began - sampler.imports_s

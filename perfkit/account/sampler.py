@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from perfkit.account.places import Kind, Place, outwards, place_of
 from perfkit.account.watch import Watch
 
-EVERY_S = 0.005
+# Between two samples; there are more in a traced window, which is split by them.
+EVERY_S, EVERY_TRACED_S = 0.01, 0.005
 _WRAPPERS = frozenset({"error_handler", "wrapper", "wrapped", "call", "init"})
 _MOST_WRAPPERS = 8
 

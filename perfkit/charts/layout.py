@@ -107,7 +107,7 @@ class Layout:
             ],
             "ticks": [[self._percent(t), units.significant(t), t] for t in self.ticks],
             "axis": [*self.ends, self.is_log],
-            "unit": self.unit + " (logarithmic)" * self.is_log,
+            "unit": axis_label(self.unit, is_log=self.is_log),
         }
 
     def _row_for_page(self, row: Row) -> dict[str, Any]:
@@ -170,15 +170,20 @@ def layout(
     )
 
 
+def axis_label(unit: str, *, is_log: bool) -> str:
+    """The unit of an axis, and whether it is logarithmic."""
+    return f"{unit} (logarithmic)" if is_log else unit
+
+
 def _row(one: Standing, guess: Guess, so_far: float | None, *, own: bool) -> Row:
-    said = [
-        "your guess" * (guess.variant == one.variant),
-        "limit" * one.is_limit,
-        PLACES[one.place],
-        "baseline" * one.is_baseline,
-        one.problem,
-    ]
-    more = ", ".join(filter(None, said))
+    marks = {
+        "your guess": guess.variant == one.variant,
+        "limit": one.is_limit,
+        PLACES[one.place]: True,
+        "baseline": one.is_baseline,
+        one.problem: True,
+    }
+    more = ", ".join(mark for mark, holds in marks.items() if mark and holds)
     mark: Mark = "limit" if one.is_limit else one.place
     row = Row(name=one.variant, mark="baseline" if one.is_baseline else mark)
     name, timing = plain(one.variant, 60), one.timing
@@ -289,7 +294,7 @@ def taken(cores: Iterable[tuple[float, float]]) -> str:
     mean = sum(means[second] for second in longest) / len(longest)
     when = f"{longest[0]} to {longest[-1] + 1} s"
     many = units.significant(mean, 2)
-    return f"other programs took {many} core{'s' * (many != '1')}, {when}"
+    return f"other programs took {units.count(many, 'core')}, {when}"
 
 
 _MOST_TICKS = 8

@@ -13,6 +13,7 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, SMALL, WIDTH, Fig
 from perfkit.charts.layout import (
     Layout,
     Row,
+    axis_label,
     even_ticks,
     layout,
     limits,
@@ -84,7 +85,7 @@ def _rates_set_scale(axes: Axes, laid: Layout) -> None:
         axes.set_xscale("log")
     axes.set_xlim(laid.ends)
     curves.put(axes, list(laid.ticks), units.significant)
-    axes.set_xlabel(laid.unit + " (logarithmic)" * laid.is_log)
+    axes.set_xlabel(axis_label(laid.unit, is_log=laid.is_log))
 
 
 def _draw_bands(axes: Axes, laid: Layout) -> None:

@@ -268,5 +268,5 @@ def _in_words(finding: Finding, lanes: list[str]) -> str:
     said = [f"{len(finding.trials)} trials in {units.seconds(_span(finding))}"]
     for variant in lanes:
         count = sum(trial.variant == variant for trial in finding.trials)
-        said.append(f"{plain(variant, 60)}: {count} trial{'s' * (count != 1)}")
+        said.append(f"{plain(variant, 60)}: {units.count(count, 'trial')}")
     return ". ".join([*said, *load.in_words(finding)]) + "."

@@ -89,7 +89,7 @@ def warnings(account: Account) -> Iterator[str]:
     elif account.updates == 0 and account.lines:
         yield "No training was seen in this time: give it a larger budget."
     elif account.updates < _FEW_UPDATES and not account.ended:
-        steps = _count(account.updates, "step")
+        steps = units.count(account.updates, "step")
         yield f"Only {steps} ran in this time: the shares may still change."
     if account.untraced:
         yield account.untraced
@@ -118,7 +118,10 @@ def listing(account: Account) -> Listing:
     """The user's own lines with what each takes."""
     totals = (line.total_s for line in account.lines)
     rest = [seconds for seconds in totals if account.share(seconds) < _SHOWN]
-    lines, share = _count(len(rest), "line"), units.percent(account.share(sum(rest)))
+    lines, share = (
+        units.count(len(rest), "line"),
+        units.percent(account.share(sum(rest))),
+    )
     folded = f"{lines} with less than 1 %, {share} together" if rest else ""
     return Listing(tuple(_rows(account)), tuple(KINDS), folded)
 
@@ -147,7 +150,8 @@ def _rows(account: Account) -> Iterator[Row]:
     for (file, cell), known in places.items():
         texts = account.text.get(f"{file}#{cell}", {})
         around = (int(n) for n in texts if n.isdecimal() and len(n) < _DIGITS)
-        yield Row(heading=", ".join(filter(None, [file, f"cell {cell}" * bool(cell)])))
+        place = [file, f"cell {cell}" if cell else ""]
+        yield Row(heading=", ".join(filter(None, place)))
         for number in sorted({*known, *around}):
             line = known.get(number)
             if line is None:
@@ -166,10 +170,6 @@ def _rows(account: Account) -> Iterator[Row]:
             )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def remarks(account: Account, line: Line) -> Iterator[str]:
     """What was seen on a line, in a few words each."""
     for call in line.calls[:_MOST_CALLS]:
@@ -181,11 +181,12 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         each = units.seconds(one.seconds / one.count)
         name = _traced(line, one.name)
         why = f" ({plain(one.because[0], 120)})" if one.because else ""
-        yield f"{name} traced {_count(one.count, 'time')}, {each} each{why}"
+        yield f"{name} traced {units.count(one.count, 'time')}, {each} each{why}"
     if line.operations >= _MANY:
         starting = line.starting_s / line.total_s if line.total_s else 0.0
-        most = f", {units.percent(starting)} of it starting them" * (starting > 0.2)
-        yield f"{line.operations:,.0f} operations a step{most}"
+        started = f"{units.percent(starting)} of it starting them"
+        many = f"{line.operations:,.0f} operations a step"
+        yield f"{many}, {started}" if starting > 0.2 else many
     filters = [o for o in _of(account, line) if o.kind == "Filter" and o.given]
     given, out = sum(o.given for o in filters), sum(o.out for o in filters)
     if given > 1.5 * max(1, out):

@@ -34,8 +34,10 @@ def in_words(finding: Finding) -> Iterator[str]:
     for name in CPU:
         if known(finding, name):
             kept = mean_cores(finding, name)
-            meant = ", loads of this question among them," * _is_meant(finding, name)
-            yield f"{whose(finding, name)}{meant} kept {kept} busy on average"
+            programs = whose(finding, name)
+            if _is_meant(finding, name):
+                programs += ", loads of this question among them,"
+            yield f"{programs} kept {kept} busy on average"
     speeds = [value for _, value in known(finding, "core_speed")]
     if speeds:
         mostly, least = units.percent(statistics.median(speeds)), min(speeds)
@@ -127,7 +129,7 @@ def cores(finding: Finding) -> float:
 def mean_cores(finding: Finding, name: str) -> str:
     """How many cores it kept busy on average, in words."""
     kept = units.significant(_mean(finding, name), 2)
-    return f"{kept} core{'s' if kept != '1' else ''}"
+    return units.count(kept, "core")
 
 
 def _mean(finding: Finding, name: str) -> float:

@@ -409,10 +409,11 @@ def _to_change(found: Diagnosis) -> Table:
         (
             cause.do,
             cause.edits[0].where if cause.edits else "",
-            "at most " * cause.is_ceiling + cause.speedup.interval,
+            f"at most {gain}" if cause.is_ceiling else gain,
             found.how_sure(cause),
         )
         for cause in found.best[:3]
+        for gain in [cause.speedup.interval]
     ]
     alone = max((one.speedup.estimate for one in found.best), default=0.0)
     # What brings no more than one of them by itself is nothing to do.
@@ -451,7 +452,7 @@ def _besides(found: Diagnosis) -> Iterator[str]:
 def _causes(found: Diagnosis) -> Table:
     rows = tuple(
         (
-            f"{cause.cause}{': ' * bool(cause.change)}{cause.change}",
+            ": ".join(filter(None, [cause.cause, cause.change])),
             cause.kind,
             cause.evidence,
             cause.grade,
@@ -522,7 +523,7 @@ def _stage(of: Stage, most: Any) -> tuple[str, ...]:
         "" if of.share is None else units.percent(of.share),
         each,
         "" if of.parallelism is None else f"{of.parallelism:g}{by}",
-        "the most work, by TensorFlow's own clock" * (of.name == most),
+        "the most work, by TensorFlow's own clock" if of.name == most else "",
     )
 
 

@@ -263,7 +263,8 @@ def _row(path: Path) -> dict[str, Any]:
     finding = finding_of(found)
     return {
         "recorded": minute(finding.recorded),
-        "experiment": plain(finding.experiment) + " (recorded)" * finding.replayed,
+        "experiment": plain(finding.experiment)
+        + (" (recorded)" if finding.replayed else ""),
         "headline": plain(finding.verdict.headline),
         "winner": plain(finding.verdict.winner),
         "machine": plain(finding.machine.summary),

@@ -41,7 +41,9 @@ def plain_lines(text: str) -> str:
 def _printable(text: str) -> str:
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else " " * c.isspace() for c in text)
+    return "".join(
+        " " if c.isspace() else c for c in text if c.isprintable() or c.isspace()
+    )
 
 
 def _cut(text: str, longest: int) -> str:

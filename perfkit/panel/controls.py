@@ -194,7 +194,7 @@ def _number(accepts: Range, kind: type, value: Any, name: str) -> Any:
         (False, False): widgets.BoundedFloatText,
     }[narrow, whole]
     unit = f" ({accepts.unit})" if accepts.unit else ""
-    limits = f"{accepts.low:g} to {accepts.high:g}{' ' * bool(unit)}{accepts.unit}"
+    limits = f"{accepts.low:g} to {accepts.high:g} {accepts.unit}".rstrip()
     told = labelled(_name(name) + unit, f"{accepts.help}: {limits}")
     return made(value=value, continuous_update=False, **ends, **told)
 

@@ -134,7 +134,7 @@ def no_cache(facts: Facts) -> Iterator[Change | Untested]:
         # The maps that are typed come behind it, and may augment.
         behind = f"{behind} inside {inside}"
         kinds = [one["kind"] for one in stages]
-        shuffle = ".shuffle(n)" * ("shuffle" in kinds)
+        shuffle = ".shuffle(n)" if "shuffle" in kinds else ""
         fix = f"{inside}(..., batch_size=None), then .cache(){shuffle}.batch(b) right "
         fix += "behind it; what it makes to validate on needs a .batch(b), too"
     yield _defect(

@@ -118,10 +118,11 @@ def _costs(found: Result) -> Iterator[str]:
         ]
         if not speeds and not units.is_known(fit.launch.low, fit.launch.high):
             continue
+        costs = [between(fit.launch, units.seconds) + " before any work"]
+        costs += [" and ".join(speeds)] if speeds else []
         yield (
-            f"As fitted, a step on {quoted(device)} costs "
-            f"{between(fit.launch, units.seconds)} before any work"
-            f"{', then ' * bool(speeds)}{' and '.join(speeds)}; the fit misses a "
+            f"As fitted, a step on {quoted(device)} costs {', then '.join(costs)}; the "
+            f"fit misses a "
             f"measured step by {units.percent(fit.misses)} at most."
         )
         trusted = fit.launch.low > 0 and fit.misses <= _TRUSTED

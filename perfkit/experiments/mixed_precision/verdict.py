@@ -431,7 +431,8 @@ def _scale(measured: Measurement) -> Iterator[str]:
     seen = scale(measured.trials)
     if seen is None:
         return
-    steps = ", ".join(map(str, seen.skipped[:4])) + ", …" * (len(seen.skipped) > 4)
+    more = ["…"] if len(seen.skipped) > 4 else []
+    steps = ", ".join([*map(str, seen.skipped[:4]), *more])
     at = f" (at step {steps})" if seen.skipped else ""
     yield (
         f"The loss scale of float16, with {quoted(seen.model)} and doubled every "

@@ -306,7 +306,12 @@ def benchmarks() -> tuple[Benchmark, ...]:
     what = f"copying {units.size(array_bytes())}; bytes read and written count"
     return tuple(
         Benchmark(
-            *("memory", f"memory copy{', 1 core' * one_core}", "B", what),
+            *(
+                "memory",
+                "memory copy, 1 core" if one_core else "memory copy",
+                "B",
+                what,
+            ),
             functools.partial(copy, one_core=one_core),
             one_core=one_core,
             shown=(_copying if one_core else copying_parts,),
@@ -356,7 +361,7 @@ def product(
 def _product(
     name: str, kind: str, *, one_core: bool = False, numpy: bool = False
 ) -> Benchmark:
-    what = f"square matrices{' in NumPy' * numpy}, {kind}, "
+    what = f"square matrices{' in NumPy' if numpy else ''}, {kind}, "
     make = _of_numpy if numpy else _of_tensorflow
     return Benchmark(
         *("arrays" if numpy else "TensorFlow", name, "FLOP"),

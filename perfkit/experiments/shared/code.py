@@ -206,7 +206,8 @@ class _Source:
         called = again.body if isinstance(again, ast.Lambda) else again
         text = self._bytes[self._at(called) : self._end(called)].decode()
         indent = " " * (node.col_offset + 4)
-        return f"while True:\n{indent}{text}{'()' * (called is again)}"
+        call = f"{text}()" if called is again else text
+        return f"while True:\n{indent}{call}"
 
     def _line(self, node: Any) -> int:
         nodes = (node, *getattr(node, "decorator_list", ()))
