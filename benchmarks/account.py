@@ -1,7 +1,8 @@
 """Does an account put the seconds on the line at fault, and leave healthy ones alone?
 
 Run from a checkout:
-``python benchmarks/account.py FOLDER ... [--budget 30] [--only NAME] [--out FILE]``.
+``python benchmarks/account.py FOLDER ... [--budget 30] [--only NAME] [--out FILE]
+[--like FILE]``; with ``--like`` the shares are held against those of an earlier run.
 
 Each script of a folder (``NAME.py``, ``NAME.ipynb``, or ``NAME/train.py``) says in its
 first lines ``# lines: 41-47, helpers.py:12``: where a colleague would point, written
@@ -26,6 +27,8 @@ from perfkit.progress import Display
 from perfkit.runs import watch
 
 CASES = Path(__file__).parent / "cases"
+# Two accounts of one script may differ by so much.
+POINTS = 0.05
 WIDTHS = (34, 22, 7, 6, 6, 8, 9, 6)
 COLUMNS = (
     "training",
@@ -52,7 +55,10 @@ def main():
                 file.write(json.dumps(row) + "\n")
         rows.append(row)
         show(row)
-    return int(not all(print_total(*total) for total in totals(rows)))
+    held = [print_total(*total) for total in totals(rows)]
+    if options.like:
+        held.append(print_total(*alike(rows, read(options.like))))
+    return int(not all(held))
 
 
 def asked():
@@ -62,6 +68,7 @@ def asked():
     parser.add_argument("--only", action="append", metavar="NAME")
     parser.add_argument("--budget", type=float, default=30.0)
     parser.add_argument("--out", type=Path, help="JSON lines, kept and gone on from")
+    parser.add_argument("--like", type=Path, help="what --out of another run left")
     parser.add_argument("--save", type=Path, help="a folder for the accounts")
     return parser.parse_args()
 
@@ -216,6 +223,26 @@ def totals(rows):
     )
     yield "run at all", len(ran), len(rows), 1.0
     yield "at most 10 % elsewhere", len(few), len(ran), 0.9
+
+
+def alike(rows, earlier):
+    """Whether the largest five shares of each script are those of the earlier run."""
+    both = [
+        r for r in rows if r.get("lines") and earlier.get(r["name"], {}).get("lines")
+    ]
+    apart = {row["name"]: difference(row, earlier[row["name"]]) for row in both}
+    for name, points in apart.items():
+        if points > POINTS:
+            print(f"{name}: {points:.1%} apart")
+    near = sum(points <= POINTS for points in apart.values())
+    return "alike within 5 points", near, len(both), 1.0
+
+
+def difference(row, other):
+    """By how much the shares of the first five lines of two accounts differ at most."""
+    one, two = (dict(account["lines"]) for account in (row, other))
+    first = [*[*one][:5], *[*two][:5]]
+    return max(abs(one.get(line, 0.0) - two.get(line, 0.0)) for line in first)
 
 
 def print_total(name, count, of, least):

@@ -45,7 +45,16 @@ _MOST_TYPES = 12
 # What is told as it was collected.
 _AS_SEEN = (
     *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced"),
-    *("epochs", "ended", "error", "calls", "frozen", "signatures", "traces"),
+    *(
+        "epochs",
+        "ended",
+        "error",
+        "calls",
+        "frozen",
+        "signatures",
+        "traces",
+        "settings",
+    ),
 )
 
 

@@ -33,6 +33,8 @@ def with_account(found: Diagnosis, said: Verdict) -> Verdict:
         return replace(
             account.verdict, much=f"{account.verdict.much} {why}", because=said.because
         )
+    if not account.repeated_s:
+        return said
     # Leaving all of a group out is no change that anybody can keep.
     changes = (one for one in found.best if one.change and not one.is_ceiling)
     tips, measured = left(found, account), next(changes, None)

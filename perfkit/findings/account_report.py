@@ -51,6 +51,15 @@ def verdict(account: Account) -> Verdict:
             warnings=warns[:2],
             next="Give it a larger `budget`, or the script that trains.",
         )
+    if not account.repeated_s:
+        return Verdict(
+            headline="Nothing but the set-up of this script was seen.",
+            much=f"{units.seconds(account.once_s)} went into imports, reading data and "
+            "the first traces.",
+            sure="not known yet",
+            warnings=warns[:2],
+            next="Give it a larger `budget`.",
+        )
     if account.tips:
         tip, *others = account.tips
         return Verdict(

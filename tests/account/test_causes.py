@@ -26,7 +26,8 @@ def found(cause, made, **more):
     calls = [(made.lines[n], name, count) for n, name, count in more.get("calls", ())]
     backward = [(made.lines[n], count) for n, count in more.get("backward", ())]
     frozen = frozenset(more.get("frozen", ()))
-    seen = Seen(made, frozen, tuple(calls), tuple(backward))
+    settings = frozenset(more.get("settings", ()))
+    seen = Seen(made, frozen, tuple(calls), tuple(backward), settings)
     return [*BY_ID[cause].tips(seen)]
 
 
@@ -74,6 +75,8 @@ COPIES = line(python=3.0, calls=[("concatenate", 400, 3.0)])
 PANDAS = line(python=3.0, calls=[("iterrows", 400, 3.0)])
 FILES = line(python=3.0, calls=[("read_csv", 40, 3.0)])
 OWN = line(python=5.0)
+DATA_MODE = "tf.data.experimental.enable_debug_mode()"
+EAGER_MODE = "tf.config.run_functions_eagerly(True)"
 PYTHON_ROWS = line(input=4.0, parts=(THREAD,))
 AUGMENTS = line(20, input=4.0, code="image = tf.image.random_hue(image, 0.1)")
 RESIZES = line(24, input=0.5, code="image = tf.image.resize(image, [96, 96])")
@@ -96,6 +99,16 @@ def calling(made, *calls):
 
 # Each cause: where it applies, and a near one where it does not.
 CASES = {
+    "data-debug-mode": [
+        (of(PYTHON_ROWS), {"settings": [DATA_MODE]}),
+        of(PYTHON_ROWS),
+        (of(SLOW_INPUT), {"settings": [DATA_MODE]}),
+    ],
+    "functions-run-eagerly": [
+        (of(EAGER), {"settings": [EAGER_MODE]}),
+        of(EAGER),
+        (of(but(EAGER, eager_s=0.0)), {"settings": [EAGER_MODE]}),
+    ],
     "predict-per-row": [
         of(PREDICTS),
         # Few calls, long calls, calls that compute, calls nobody waits for.

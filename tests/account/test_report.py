@@ -53,6 +53,13 @@ def test_where_nothing_was_seen_that_is_the_answer():
     assert said.next
 
 
+def test_no_line_is_named_where_only_the_set_up_was_seen():
+    said = verdict(account(line(7), elsewhere_s=0.0, once_s=26.0))
+    assert said.headline == "Nothing but the set-up of this script was seen."
+    assert said.much.startswith("26 s went into imports")
+    assert said.sure == "not known yet"
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

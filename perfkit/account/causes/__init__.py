@@ -6,13 +6,13 @@ A record is a finder with ``@cause`` above it; those that explain more come firs
 from collections import Counter
 from typing import Any
 
-from perfkit.account.causes import calls, graphs, inputs, python
+from perfkit.account.causes import calls, debugging, graphs, inputs, python
 from perfkit.account.causes.base import Cause, Seen
 from perfkit.findings.account import Account, Tip
 
 CAUSES: tuple[Cause, ...] = tuple(
     record
-    for family in (calls, graphs, inputs, python)
+    for family in (debugging, calls, graphs, inputs, python)
     for record in vars(family).values()
     if isinstance(record, Cause)
 )
@@ -24,7 +24,8 @@ def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
 
     Args:
         account: Without tips.
-        charged: What ``charge`` gives besides: frozen layers, and calls of every line.
+        charged: What ``charge`` gives besides: frozen layers, calls of every line, and
+            settings that are on.
     """
     lines = {
         tuple(place): account.lines[number]
@@ -44,6 +45,7 @@ def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
         frozenset(charged.get("frozen", ())),
         calls,
         tuple((lines[place], n) for place, n in backward.items() if place in lines),
+        frozenset(charged.get("settings", ())),
     )
     tips: list[Tip] = []
     for cause in CAUSES:

@@ -83,12 +83,14 @@ class Seen:
         frozen: Names of layers whose weights are not trained.
         calls: Times a line called a public method, by line and name.
         backward: Times a line asked for gradients in one trace of a step.
+        settings: Of TensorFlow's that are on, as they are typed.
     """
 
     account: Account
     frozen: frozenset[str] = frozenset()
     calls: tuple[tuple[Line, str, int], ...] = ()
     backward: tuple[tuple[Line, int], ...] = ()
+    settings: frozenset[str] = frozenset()
 
     def share(self, *lines: Line) -> float:
         """Of what repeats, all these lines together."""
