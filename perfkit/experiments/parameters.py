@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from perfkit.experiments.base import Experiment
+    from _typeshed import DataclassInstance
 
 _T = TypeVar("_T")
 
@@ -123,7 +123,7 @@ class Parameter:
 NOT_ASKED = {"asked": False}
 
 
-def parameters_of(experiment: "type[Experiment]") -> tuple[Parameter, ...]:
+def parameters_of(experiment: "type[DataclassInstance]") -> tuple[Parameter, ...]:
     """List an experiment's parameters in the order its class names them."""
     hints = typing.get_type_hints(experiment, include_extras=True)
     parameters = []

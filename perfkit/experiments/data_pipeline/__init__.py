@@ -21,12 +21,10 @@ from perfkit.experiments import unknown
 from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.data_pipeline import work as consumers
 from perfkit.experiments.data_pipeline.variants import (
-    BASELINE,
     DECODE_LIMIT,
     GROUPS,
     SYNTHETIC,
     VARIANTS,
-    Method,
 )
 from perfkit.experiments.data_pipeline.verdict import (
     CHOICES,
@@ -35,7 +33,7 @@ from perfkit.experiments.data_pipeline.verdict import (
     contenders,
     judge,
 )
-from perfkit.experiments.data_pipeline.work import PARTS, Task, takes
+from perfkit.experiments.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
 from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.experiments.shared import benchmark, cache, decoding
 from perfkit.experiments.shared import images as shared_images
@@ -129,7 +127,7 @@ class DataPipeline(Experiment):
         yield Note("memory", limits.memory_granted(Path("/"), present))
         for form in dict.fromkeys(one.form for one in self._methods.values()):
             if form:
-                yield from consumers.make(found, form)
+                yield from shared_images.make_records(found, form)
         yield Note("progress", "Checking that all variants give the same images")
         task = Task(images=found, side=self.image_side, batch=4)
         methods = self._methods

@@ -4,93 +4,19 @@ Each is a function of plain TensorFlow: what it is made of is handed over by the
 of its arguments (``PARTS``), and its lines are what a reader is shown and advised.
 """
 
-import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from perfkit.experiments.data_pipeline import work
-from perfkit.experiments.data_pipeline.work import PARTS, Again, Task, takes
-from perfkit.experiments.shared import decoding
-from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.data_pipeline.work import BASELINE, Method
 from perfkit.experiments.shared.later import tf
 
-BASELINE = "naive map"
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
 _FILES = "prefetch"
-# Parts that a reader is shown where a pipeline takes them.
-_SHOWN: dict[str, Callable[..., Any]] = {
-    "decode": work.decode_of,
-    "square_of": work.square_of,
-}
-
-
-@dataclass(frozen=True)
-class Method:
-    """How a variant feeds images: by a function of parts, which is measured and shown.
-
-    Attributes:
-        changes: The one thing that it changes against another, in a sentence.
-        do: What choosing it means, as a sentence; "" where it is never advised.
-        in_model: What it leaves to the model: nothing, bytes that are to be scaled and
-            brightened, or mirroring and brightening as layers.
-        form: The TFRecord form it reads; "" for the files themselves.
-        decodes: How much of each image is decoded in every step.
-        keeps: Whether it keeps every image in memory.
-        excluded: Why it is never advised, however fast it is; "" where it may be.
-        own_random: Whether it draws its own random numbers, and no image is as others'.
-    """
-
-    name: str
-    changes: str
-    function: Callable[..., Any]
-    against: str = BASELINE
-    do: str = ""
-    in_model: Literal["", "bytes", "layers"] = ""
-    form: str = ""
-    decodes: Literal["whole", "square", "nothing"] = "whole"
-    keeps: bool = False
-    excluded: str = ""
-    own_random: bool = False
-
-    def build(self, task: Task) -> Any:
-        """Make the pipeline, which never ends, of the parts that its function takes."""
-        parts = {name: PARTS[name](task, self.form) for name in takes(self.function)}
-        made = self.function(**parts)
-        return Again(made) if inspect.isgeneratorfunction(made) else made
-
-    @functools.cached_property
-    def advice(self) -> str:
-        """The lines that make the pipeline, as a reader types them."""
-        shown = (part for name, part in _SHOWN.items() if name in takes(self.function))
-        return code_of(*shown, self.function, *_IN_MODEL.get(self.in_model, ()))
-
-    @functools.cached_property
-    def code(self) -> str:
-        """The same with the function that reads, decodes and augments an image."""
-        # A reader who is advised something has it already.
-        example = [work.example_of] if "example" in takes(self.function) else []
-        return "\n".join(filter(None, (code_of(*example), self.advice)))
-
-    def step(self, task: Task) -> Callable[[Any, Any], float]:
-        """Make the training step that it feeds."""
-        model = decoding.small_cnn(task.side, len(task.images.classes))
-        if self.in_model == "layers":
-            return decoding.step_of(decoding.augmenting(model))
-        if self.in_model == "bytes":
-            return decoding.step_of(model, decoding.from_bytes)
-        return decoding.step_of(model)
-
-
-_IN_MODEL: dict[str, tuple[Callable[..., Any], ...]] = {
-    "layers": (decoding.augmenting,),
-    "bytes": (decoding.from_bytes,),
-}
 VARIANTS = dict[str, Method]()
 
 

@@ -6,13 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perfkit import units
-from perfkit.experiments.data_pipeline.variants import (
-    BASELINE,
-    DECODE_LIMIT,
-    SYNTHETIC,
-    VARIANTS,
-    Method,
-)
+from perfkit.experiments.data_pipeline.variants import DECODE_LIMIT, SYNTHETIC, VARIANTS
+from perfkit.experiments.data_pipeline.work import BASELINE, Method
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
 from perfkit.findings.record import Finding, Verdict

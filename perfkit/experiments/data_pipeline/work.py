@@ -1,114 +1,28 @@
 """What pipelines are made of and feed, and whether all give the same images."""
 
-import contextlib
-import errno
 import functools
 import inspect
 import itertools
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.errors import BadFileError
 from perfkit.experiments.base import UNWRITTEN, mistake_of
-from perfkit.experiments.shared import anatomy, benchmark, cache, decoding
-from perfkit.experiments.shared.images import Images
+from perfkit.experiments.shared import anatomy, benchmark, decoding
+from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.images import Images, parse_record, record_files
 from perfkit.experiments.shared.later import tf
 from perfkit.machine.limits import free_bytes
 from perfkit.measure.measurement import OWN
 from perfkit.measure.tick import READY, Note, Pause, Tick, Yielded, every
 
-if TYPE_CHECKING:
-    from perfkit.experiments.data_pipeline.variants import Method
-
 Step = Callable[[Any, Any], object]
-
-# Form to the number of files.
-FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
-
-
-def make(images: Images, form: str) -> Generator[Note, None, Path]:
-    """Write a form of the images to the cache, once; it tells how far it is.
-
-    Raises:
-        MissingPartError: There is no room for it, or it may not be written.
-    """
-    write = functools.partial(_write, images=images, form=form)
-    size, what = _size(images, form), f"the TFRecord files ({form})"
-    return cache.make(_name(images, form), write, size=size, what=what)
-
-
-def made_files(images: Images, form: str) -> list[str]:
-    """The files of a form that ``make`` has made.
-
-    Raises:
-        BadFileError: They are gone, or the images have changed since.
-    """
-    folder = cache.folder() / _name(images, form)
-    files = sorted(str(path) for path in folder.glob("*.tfrecord"))
-    if len(files) != FORMS[form]:
-        raise BadFileError(
-            f"The TFRecord files ({form}) in {cache.folder()} are gone; run again to "
-            "remake them."
-        )
-    return files
-
-
-def parse(record: Any) -> dict[str, Any]:
-    """Read one record: image, label, and height and width, which only pixels need."""
-    number = tf.io.FixedLenFeature([], tf.int64)
-    text = tf.io.FixedLenFeature([], tf.string)
-    features = {"image": text, "label": number, "height": number, "width": number}
-    return dict(tf.io.parse_single_example(record, features))
-
-
-def _name(images: Images, form: str) -> str:
-    return f"records-{form}-{images.key}"
-
-
-def _size(images: Images, form: str) -> int:
-    return images.decoded if form == "raw" else sum(images.sizes)
-
-
-def _write(into: Path, images: Images, form: str) -> Iterator[Note]:
-    count = FORMS[form]
-    names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
-    size = units.size(_size(images, form))
-    what = f"Writing TFRecord files of {form}, once ({size})"
-    with contextlib.ExitStack() as stack:
-        writers = [stack.enter_context(tf.io.TFRecordWriter(name)) for name in names]
-        try:
-            for index in range(len(images.paths)):
-                writers[index % count].write(_record(images, index, form))
-                if index % 64 == 0:
-                    yield Note("progress", f"{what}: {index} of {len(images.paths)}")
-        except tf.errors.ResourceExhaustedError as error:
-            # TensorFlow's word for a full disk; elsewhere it means memory.
-            raise OSError(errno.ENOSPC, error.message) from error
-
-
-def _record(images: Images, index: int, form: str) -> bytes:
-    with open(images.paths[index], "rb") as file:
-        image = file.read()
-    if form == "raw":
-        image = tf.io.decode_jpeg(image, channels=3).numpy().tobytes()
-    height, width = images.shapes[index]
-    numbers = {"label": images.labels[index], "height": height, "width": width}
-    feature = {
-        name: tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
-        for name, value in numbers.items()
-    }
-    feature["image"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
-    example = tf.train.Example(features=tf.train.Features(feature=feature))
-    return bytes(example.SerializeToString())
-
 
 # The random numbers repeat after so many images or more.
 _ROWS = 4096
@@ -153,208 +67,6 @@ def columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
     """Path and label of each image."""
     paths = np.array([os.fsencode(path) for path in images.paths])
     return paths, np.array(images.labels, np.int64)
-
-
-# AUTOTUNE has made its first choices then.
-PLAN_S = 0.3
-
-
-def feed(method: "Method", task: Task, *, training: bool) -> Iterator[Yielded]:
-    """Train on the batches of a pipeline, or take them and do nothing with them.
-
-    What a step of a training waits for its batch is the part ``input``.
-    """
-    pipeline = method.build(task)
-    step = method.step(task) if training else lambda images, labels: None
-    _fill_cache(method, task, pipeline)
-    yield READY
-    yield from every(_steps(pipeline, task, step, timed=training))
-
-
-def synthetic(task: Task) -> Iterator[Yielded]:
-    """Train on one batch that is in memory already, over and over: the ceiling."""
-    step = decoding.step_of(decoding.small_cnn(task.side, len(task.images.classes)))
-    yield READY
-    yield from every(one_batch(step, task.batch, task.side))
-
-
-def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
-    """Make one batch, and a step on it over and over."""
-    images = tf.random.uniform([batch, side, side, 3])
-    labels = tf.zeros([batch], tf.int64)
-    while True:
-        step(images, labels)
-        yield Tick(batch, {"input": 0.0})
-
-
-def _steps(
-    pipeline: Iterable[Any], task: Task, step: Step, *, timed: bool
-) -> Iterator[Tick | Pause | Note]:
-    batches, is_planned = iter(pipeline), False
-    first, where = _first_batch(batches)
-    step(*first)
-    yield Tick(task.batch, {"input": 0.0} if timed else {})
-    started = time.perf_counter()
-    while True:
-        began = time.perf_counter()
-        images, labels = next(batches)
-        waited = time.perf_counter() - began
-        step(images, labels)
-        yield Tick(task.batch, {"input": waited} if timed else {})
-        if not is_planned and time.perf_counter() - started >= PLAN_S:
-            is_planned = True
-            # A note ends the tick that is open, so that what follows is not in it.
-            yield Note("where", where)
-            yield Note("plan", anatomy.plan(batches))
-            yield Pause("reading the plan")
-
-
-def _fill_cache(method: "Method", task: Task, pipeline: Iterable[Any]) -> None:
-    """Let a cache fill before the first step."""
-    # A pipeline of one's own may keep images without saying so.
-    if not method.keeps and method.name != OWN:
-        return
-    available = free_bytes()
-    if method.keeps and task.images.decoded > available:
-        raise MemoryError(
-            f"all images decoded take {units.size(task.images.decoded)}, and "
-            f"{units.size(available)} are free"
-        )
-    # One more image than there are: only then does the cache know that it is full.
-    batches = iter(pipeline)
-    for _ in range(len(task.images.paths) // task.batch + 1):
-        next(batches)
-
-
-def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
-    """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
-    found = tf.config.list_logical_devices("GPU")
-    gpus = [gpu.name.partition("device:")[2] for gpu in found]
-    for gpu in gpus:
-        tf.config.experimental.reset_memory_stats(gpu)
-    memory = tf.config.experimental.get_memory_info
-    before = sum(memory(gpu)["current"] for gpu in gpus)
-    batch = next(batches)
-    images = tf.nest.flatten(batch[0])[0]
-    device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
-    return batch, {
-        "batch": device.rpartition("device:")[2],
-        "gpus": len(gpus),
-        "gpu_bytes": sum(memory(gpu)["peak"] for gpu in gpus) - before,
-    }
-
-
-# Decoding a part of a JPEG leaves the colours of its outermost pixels to guesses, since
-# colours are stored at half the resolution; everything else is equal to rounding.
-_MEAN = 0.5 / 255
-_WORST = 0.25
-# A pipeline of one's own is tried on so many images, for so many epochs: a cache in the
-# wrong place shows in the second. It may give them a little earlier or later.
-_SEEN, _EPOCHS, _AHEAD = 8, 3, 16
-_OTHERS = (
-    "gives other images than the others, or in quite another order: each has to "
-    "be one of the files, augmented with its random numbers"
-)
-_UNEVEN = "gives some images more often than others"
-_FROZEN = (
-    "gives an image augmented as before, so epochs are alike: nothing behind the "
-    "augmentation may be cached"
-)
-
-
-def comparable(method: "Method") -> bool:
-    """Whether a variant uses the random numbers given, so that it can be compared."""
-    return method.in_model != "layers" and not method.own_random
-
-
-def differences(methods: "Iterable[Method]", task: Task) -> dict[str, str]:
-    """Say of each whose first batch is not as expected how it differs, by name."""
-    paths, _, drawn = schedule(task)
-    first = itertools.islice(zip(paths, drawn, strict=True), task.batch)
-    pairs = ((_pixels(path), numbers) for path, numbers in first)
-    # The first images as each has to give them, computed in NumPy.
-    wanted = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
-    differing = {
-        one.name: _difference(one, task, wanted) for one in methods if comparable(one)
-    }
-    return {name: difference for name, difference in differing.items() if difference}
-
-
-def why_not(method: "Method", task: Task) -> str:
-    """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
-    few = slice(_SEEN)
-    images = replace(
-        task.images, paths=task.images.paths[few], labels=task.images.labels[few]
-    )
-    task = replace(task, images=images)
-    return mistake_of(lambda: _mistake(method, task))
-
-
-def _mistake(method: "Method", task: Task) -> str:
-    """What is wrong with some epochs of a pipeline; its order is its own affair."""
-    pipeline = method.build(task)
-    if pipeline is None:
-        return UNWRITTEN
-    needed = -(-_EPOCHS * len(task.images.paths) // task.batch)
-    batches = list(itertools.islice(iter(pipeline), needed))
-    sizes = {int(np.size(labels)) for _, labels in batches}
-    if sizes and sizes != {task.batch}:
-        told = ", ".join(map(str, sorted(sizes)))
-        return f"gives batches of {told} images instead of {task.batch}"
-    if len(batches) < needed:
-        return "ends, where the others go on without an end: repeat it"
-    images = np.concatenate([np.asarray(images) for images, _ in batches])
-    labels = np.concatenate([np.asarray(labels) for _, labels in batches])
-    shape = (task.side, task.side, 3)
-    if images.shape[1:] != shape:
-        return f"gives images of shape {images.shape[1:]} instead of {shape}"
-    return _mixed_up(list(zip(images, labels, strict=True)), task)
-
-
-def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
-    """What is wrong with examples: each is one of the images, augmented once so."""
-    drawn, files = table(task), list(map(_pixels, task.images.paths))
-    used, seen = set[int](), [0] * len(files)
-    for place, (image, label) in enumerate(examples):
-        # One drawn a little earlier or later will do: which image it is for, too.
-        near = range(max(0, place - _AHEAD), place + _AHEAD + 1)
-        rows = sorted(near, key=lambda row: abs(row - place))
-        for row, one in itertools.product(rows, range(len(files))):
-            wanted = decoding.with_numpy(files[one], drawn[row], task.side)
-            if not _apart(np.abs(image - wanted)):
-                break
-        else:
-            return _OTHERS
-        if row in used:
-            return _FROZEN
-        if label != task.images.labels[one]:
-            return "gives its images other labels"
-        used.add(row)
-        seen[one] += 1
-    return "" if min(seen) >= _EPOCHS - 1 else _UNEVEN
-
-
-def _pixels(path: str) -> NDArray[np.uint8]:
-    pixels: NDArray[np.uint8] = tf.io.decode_jpeg(tf.io.read_file(path), 3).numpy()
-    return pixels
-
-
-def _difference(method: "Method", task: Task, wanted: NDArray[np.float32]) -> str:
-    batch = next(iter(method.build(task)))[0]
-    if method.in_model == "bytes":
-        batch = decoding.from_bytes(batch)
-    shape = np.shape(batch)
-    if shape[1:] != wanted.shape[1:]:
-        return f"its images have shape {shape[1:]} instead of {wanted.shape[1:]}"
-    return _apart(np.abs(np.asarray(batch) - wanted))
-
-
-def _apart(gaps: Any) -> str:
-    """Say how far pixels are off; "" for no further than rounding and decoding go."""
-    mean, worst = float(np.mean(gaps)), float(np.max(gaps))
-    if mean <= _MEAN and worst <= _WORST:
-        return ""
-    return f"its pixels differ by {mean:.3f} on average and {worst:.3f} at most, of 1"
 
 
 @dataclass(frozen=True)
@@ -431,8 +143,8 @@ PARTS: dict[str, Callable[[Task, str], Any]] = {
     "rows": lambda task, _: Again(
         functools.partial(itertools.cycle, [*zip(*schedule(task), strict=True)])
     ),
-    "records": lambda task, form: made_files(task.images, form),
-    "parse": lambda *_: parse,
+    "records": lambda task, form: record_files(task.images, form),
+    "parse": lambda *_: parse_record,
     "crop": lambda task, _: graph(_with_side(decoding.cut, task)),
     "square_of": lambda task, _: square_of(task.side),
     "mirror": lambda *_: graph(decoding.mirror),
@@ -455,3 +167,276 @@ def takes(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of the arguments that a function has to be given."""
     arguments = inspect.signature(function).parameters.values()
     return tuple(one.name for one in arguments if one.default is one.empty)
+
+
+BASELINE = "naive map"
+# Parts that a reader is shown where a pipeline takes them.
+_SHOWN: dict[str, Callable[..., Any]] = {
+    "decode": decode_of,
+    "square_of": square_of,
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a variant feeds images: by a function of parts, which is measured and shown.
+
+    Attributes:
+        changes: The one thing that it changes against another, in a sentence.
+        do: What choosing it means, as a sentence; "" where it is never advised.
+        in_model: What it leaves to the model: nothing, bytes that are to be scaled and
+            brightened, or mirroring and brightening as layers.
+        form: The TFRecord form it reads; "" for the files themselves.
+        decodes: How much of each image is decoded in every step.
+        keeps: Whether it keeps every image in memory.
+        excluded: Why it is never advised, however fast it is; "" where it may be.
+        own_random: Whether it draws its own random numbers, and no image is as others'.
+    """
+
+    name: str
+    changes: str
+    function: Callable[..., Any]
+    against: str = BASELINE
+    do: str = ""
+    in_model: Literal["", "bytes", "layers"] = ""
+    form: str = ""
+    decodes: Literal["whole", "square", "nothing"] = "whole"
+    keeps: bool = False
+    excluded: str = ""
+    own_random: bool = False
+
+    def build(self, task: Task) -> Any:
+        """Make the pipeline, which never ends, of the parts that its function takes."""
+        parts = {name: PARTS[name](task, self.form) for name in takes(self.function)}
+        made = self.function(**parts)
+        return Again(made) if inspect.isgeneratorfunction(made) else made
+
+    @functools.cached_property
+    def advice(self) -> str:
+        """The lines that make the pipeline, as a reader types them."""
+        shown = (part for name, part in _SHOWN.items() if name in takes(self.function))
+        return code_of(*shown, self.function, *_IN_MODEL.get(self.in_model, ()))
+
+    @functools.cached_property
+    def code(self) -> str:
+        """The same with the function that reads, decodes and augments an image."""
+        # A reader who is advised something has it already.
+        example = [example_of] if "example" in takes(self.function) else []
+        return "\n".join(filter(None, (code_of(*example), self.advice)))
+
+    def step(self, task: Task) -> Callable[[Any, Any], float]:
+        """Make the training step that it feeds."""
+        model = decoding.small_cnn(task.side, len(task.images.classes))
+        if self.in_model == "layers":
+            return decoding.step_of(decoding.augmenting(model))
+        if self.in_model == "bytes":
+            return decoding.step_of(model, decoding.from_bytes)
+        return decoding.step_of(model)
+
+
+_IN_MODEL: dict[str, tuple[Callable[..., Any], ...]] = {
+    "layers": (decoding.augmenting,),
+    "bytes": (decoding.from_bytes,),
+}
+
+
+# AUTOTUNE has made its first choices then.
+PLAN_S = 0.3
+
+
+def feed(method: Method, task: Task, *, training: bool) -> Iterator[Yielded]:
+    """Train on the batches of a pipeline, or take them and do nothing with them.
+
+    What a step of a training waits for its batch is the part ``input``.
+    """
+    pipeline = method.build(task)
+    step = method.step(task) if training else lambda images, labels: None
+    _fill_cache(method, task, pipeline)
+    yield READY
+    yield from every(_steps(pipeline, task, step, timed=training))
+
+
+def synthetic(task: Task) -> Iterator[Yielded]:
+    """Train on one batch that is in memory already, over and over: the ceiling."""
+    step = decoding.step_of(decoding.small_cnn(task.side, len(task.images.classes)))
+    yield READY
+    yield from every(one_batch(step, task.batch, task.side))
+
+
+def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
+    """Make one batch, and a step on it over and over."""
+    images = tf.random.uniform([batch, side, side, 3])
+    labels = tf.zeros([batch], tf.int64)
+    while True:
+        step(images, labels)
+        yield Tick(batch, {"input": 0.0})
+
+
+def _steps(
+    pipeline: Iterable[Any], task: Task, step: Step, *, timed: bool
+) -> Iterator[Tick | Pause | Note]:
+    batches, is_planned = iter(pipeline), False
+    first, where = _first_batch(batches)
+    step(*first)
+    yield Tick(task.batch, {"input": 0.0} if timed else {})
+    started = time.perf_counter()
+    while True:
+        began = time.perf_counter()
+        images, labels = next(batches)
+        waited = time.perf_counter() - began
+        step(images, labels)
+        yield Tick(task.batch, {"input": waited} if timed else {})
+        if not is_planned and time.perf_counter() - started >= PLAN_S:
+            is_planned = True
+            # A note ends the tick that is open, so that what follows is not in it.
+            yield Note("where", where)
+            yield Note("plan", anatomy.plan(batches))
+            yield Pause("reading the plan")
+
+
+def _fill_cache(method: Method, task: Task, pipeline: Iterable[Any]) -> None:
+    """Let a cache fill before the first step."""
+    # A pipeline of one's own may keep images without saying so.
+    if not method.keeps and method.name != OWN:
+        return
+    available = free_bytes()
+    if method.keeps and task.images.decoded > available:
+        raise MemoryError(
+            f"all images decoded take {units.size(task.images.decoded)}, and "
+            f"{units.size(available)} are free"
+        )
+    # One more image than there are: only then does the cache know that it is full.
+    batches = iter(pipeline)
+    for _ in range(len(task.images.paths) // task.batch + 1):
+        next(batches)
+
+
+def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
+    """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
+    found = tf.config.list_logical_devices("GPU")
+    gpus = [gpu.name.partition("device:")[2] for gpu in found]
+    for gpu in gpus:
+        tf.config.experimental.reset_memory_stats(gpu)
+    memory = tf.config.experimental.get_memory_info
+    before = sum(memory(gpu)["current"] for gpu in gpus)
+    batch = next(batches)
+    images = tf.nest.flatten(batch[0])[0]
+    device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
+    return batch, {
+        "batch": device.rpartition("device:")[2],
+        "gpus": len(gpus),
+        "gpu_bytes": sum(memory(gpu)["peak"] for gpu in gpus) - before,
+    }
+
+
+# Decoding a part of a JPEG leaves the colours of its outermost pixels to guesses, since
+# colours are stored at half the resolution; everything else is equal to rounding.
+_MEAN = 0.5 / 255
+_WORST = 0.25
+# A pipeline of one's own is tried on so many images, for so many epochs: a cache in the
+# wrong place shows in the second. It may give them a little earlier or later.
+_SEEN, _EPOCHS, _AHEAD = 8, 3, 16
+_OTHERS = (
+    "gives other images than the others, or in quite another order: each has to "
+    "be one of the files, augmented with its random numbers"
+)
+_UNEVEN = "gives some images more often than others"
+_FROZEN = (
+    "gives an image augmented as before, so epochs are alike: nothing behind the "
+    "augmentation may be cached"
+)
+
+
+def comparable(method: Method) -> bool:
+    """Whether a variant uses the random numbers given, so that it can be compared."""
+    return method.in_model != "layers" and not method.own_random
+
+
+def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
+    """Say of each whose first batch is not as expected how it differs, by name."""
+    paths, _, drawn = schedule(task)
+    first = itertools.islice(zip(paths, drawn, strict=True), task.batch)
+    pairs = ((_pixels(path), numbers) for path, numbers in first)
+    # The first images as each has to give them, computed in NumPy.
+    wanted = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
+    differing = {
+        one.name: _difference(one, task, wanted) for one in methods if comparable(one)
+    }
+    return {name: difference for name, difference in differing.items() if difference}
+
+
+def why_not(method: Method, task: Task) -> str:
+    """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
+    few = slice(_SEEN)
+    images = replace(
+        task.images, paths=task.images.paths[few], labels=task.images.labels[few]
+    )
+    task = replace(task, images=images)
+    return mistake_of(lambda: _mistake(method, task))
+
+
+def _mistake(method: Method, task: Task) -> str:
+    """What is wrong with some epochs of a pipeline; its order is its own affair."""
+    pipeline = method.build(task)
+    if pipeline is None:
+        return UNWRITTEN
+    needed = -(-_EPOCHS * len(task.images.paths) // task.batch)
+    batches = list(itertools.islice(iter(pipeline), needed))
+    sizes = {int(np.size(labels)) for _, labels in batches}
+    if sizes and sizes != {task.batch}:
+        told = ", ".join(map(str, sorted(sizes)))
+        return f"gives batches of {told} images instead of {task.batch}"
+    if len(batches) < needed:
+        return "ends, where the others go on without an end: repeat it"
+    images = np.concatenate([np.asarray(images) for images, _ in batches])
+    labels = np.concatenate([np.asarray(labels) for _, labels in batches])
+    shape = (task.side, task.side, 3)
+    if images.shape[1:] != shape:
+        return f"gives images of shape {images.shape[1:]} instead of {shape}"
+    return _mixed_up(list(zip(images, labels, strict=True)), task)
+
+
+def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
+    """What is wrong with examples: each is one of the images, augmented once so."""
+    drawn, files = table(task), list(map(_pixels, task.images.paths))
+    used, seen = set[int](), [0] * len(files)
+    for place, (image, label) in enumerate(examples):
+        # One drawn a little earlier or later will do: which image it is for, too.
+        near = range(max(0, place - _AHEAD), place + _AHEAD + 1)
+        rows = sorted(near, key=lambda row: abs(row - place))
+        for row, one in itertools.product(rows, range(len(files))):
+            wanted = decoding.with_numpy(files[one], drawn[row], task.side)
+            if not _apart(np.abs(image - wanted)):
+                break
+        else:
+            return _OTHERS
+        if row in used:
+            return _FROZEN
+        if label != task.images.labels[one]:
+            return "gives its images other labels"
+        used.add(row)
+        seen[one] += 1
+    return "" if min(seen) >= _EPOCHS - 1 else _UNEVEN
+
+
+def _pixels(path: str) -> NDArray[np.uint8]:
+    pixels: NDArray[np.uint8] = tf.io.decode_jpeg(tf.io.read_file(path), 3).numpy()
+    return pixels
+
+
+def _difference(method: Method, task: Task, wanted: NDArray[np.float32]) -> str:
+    batch = next(iter(method.build(task)))[0]
+    if method.in_model == "bytes":
+        batch = decoding.from_bytes(batch)
+    shape = np.shape(batch)
+    if shape[1:] != wanted.shape[1:]:
+        return f"its images have shape {shape[1:]} instead of {wanted.shape[1:]}"
+    return _apart(np.abs(np.asarray(batch) - wanted))
+
+
+def _apart(gaps: Any) -> str:
+    """Say how far pixels are off; "" for no further than rounding and decoding go."""
+    mean, worst = float(np.mean(gaps)), float(np.max(gaps))
+    if mean <= _MEAN and worst <= _WORST:
+        return ""
+    return f"its pixels differ by {mean:.3f} on average and {worst:.3f} at most, of 1"

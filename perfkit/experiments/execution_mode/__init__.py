@@ -75,7 +75,7 @@ class ExecutionMode(Experiment):
             refused[OWN] = why
         able = [one for name, one in methods.items() if name not in refused]
         able = [one for one in able if not one.missing()]
-        yield Note(REFUSED, refused | work.differences(able, job))
+        yield Note(REFUSED, refused | modes.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which mode is fastest, by how much, when it pays back, what to change."""

@@ -1,20 +1,15 @@
-"""The trainings that run a step in several ways, and whether they learn the same."""
+"""The trainings that run a step in several ways."""
 
-import collections
 import functools
 import importlib.util
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from perfkit.errors import installing
 from perfkit.experiments.shared import cache, loops
 from perfkit.experiments.shared.later import tf
 from perfkit.experiments.shared.loops import (
-    Feed,
     Job,
     Traces,
     looped,
@@ -25,10 +20,6 @@ from perfkit.experiments.shared.loops import (
 )
 from perfkit.measure.tick import READY, Note, Yielded, every
 
-if TYPE_CHECKING:
-    from perfkit.experiments.execution_mode.variants import Method
-
-Weights = NDArray[np.float64]
 # Of a model, an optimizer and a loss.
 MakeStep = Callable[[Any, Any, Any], Any]
 
@@ -220,52 +211,3 @@ def prepared(job: Job, network: Any, **options: Any) -> Traces:
 
     network.train_step = traced_step
     return traces
-
-
-STEPS = 8
-# XLA adds in another order, which was seen to make a thirtieth of this; one step more
-# or less would be an eighth of the way.
-_TOLERANCE = 0.01
-
-
-def differences(methods: "Iterable[Method]", job: Job) -> dict[str, str]:
-    """Say of each that does not learn what it should how it differs, by name."""
-    short = job.first(STEPS)
-    wanted = functools.cache(functools.partial(expected, short))
-    differing = {one.name: _difference(one, short, wanted(one.feed)) for one in methods}
-    return {name: difference for name, difference in differing.items() if difference}
-
-
-def expected(job: Job, feed: Feed) -> Weights:
-    """How far the weights move in ``job.steps`` steps of plain gradient descent."""
-    network, loss_of = job.network(), loops.loss_function()
-    start = _weights(network)
-    for features, labels in job.batches(feed):
-        with tf.GradientTape() as tape:
-            loss = loss_of(labels, network(features, training=True))
-        slopes = tape.gradient(loss, network.trainable_variables)
-        for weight, slope in zip(network.trainable_variables, slopes, strict=True):
-            weight.assign_sub(loops.LEARNING_RATE * slope)
-    return _weights(network) - start
-
-
-def _difference(method: "Method", job: Job, wanted: Weights) -> str:
-    network = job.network()
-    start = _weights(network)
-    try:
-        collections.deque(method.run(job, network), maxlen=0)
-    except tf.errors.OpError:
-        # What cannot run at all says so in its trial, and only there for sure.
-        return ""
-    moved = _weights(network) - start
-    apart = float(np.linalg.norm(moved - wanted) / np.linalg.norm(wanted))
-    if apart <= _TOLERANCE:
-        return ""
-    return (
-        f"does not learn what the others learn: after {job.steps} steps its weights "
-        f"are {100 * apart:.0f} % of the way from where they should be"
-    )
-
-
-def _weights(network: Any) -> Weights:
-    return np.concatenate([np.ravel(one) for one in network.get_weights()])

@@ -5,7 +5,9 @@ short or too small for the crop are counted, named and left out, so that no tria
 them. The list is kept in the cache, keyed by everything that it depends on.
 """
 
+import contextlib
 import dataclasses
+import errno
 import functools
 import hashlib
 import io
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments.shared import benchmark, cache
+from perfkit.experiments.shared.later import tf
 from perfkit.measure.tick import Note
 
 Field = NDArray[np.float32]
@@ -312,3 +315,83 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 def _digest(*of: Any) -> str:
     return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]
+
+
+# Each form of TFRecord files by the number of files.
+RECORD_FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
+
+
+def make_records(images: Images, form: str) -> Generator[Note, None, Path]:
+    """Write a form of the images to the cache, once; it tells how far it is.
+
+    Raises:
+        MissingPartError: There is no room for it, or it may not be written.
+    """
+    write = functools.partial(_write_records, images=images, form=form)
+    size, what = _record_bytes(images, form), f"the TFRecord files ({form})"
+    return cache.make(_folder_of_records(images, form), write, size=size, what=what)
+
+
+def record_files(images: Images, form: str) -> list[str]:
+    """The files of a form that ``make_records`` has made.
+
+    Raises:
+        BadFileError: They are gone, or the images have changed since.
+    """
+    folder = cache.folder() / _folder_of_records(images, form)
+    files = sorted(str(path) for path in folder.glob("*.tfrecord"))
+    if len(files) != RECORD_FORMS[form]:
+        raise BadFileError(
+            f"The TFRecord files ({form}) in {cache.folder()} are gone; run again to "
+            "remake them."
+        )
+    return files
+
+
+def parse_record(record: Any) -> dict[str, Any]:
+    """Read one record: image, label, and height and width, which only pixels need."""
+    number = tf.io.FixedLenFeature([], tf.int64)
+    text = tf.io.FixedLenFeature([], tf.string)
+    features = {"image": text, "label": number, "height": number, "width": number}
+    return dict(tf.io.parse_single_example(record, features))
+
+
+def _folder_of_records(images: Images, form: str) -> str:
+    return f"records-{form}-{images.key}"
+
+
+def _record_bytes(images: Images, form: str) -> int:
+    return images.decoded if form == "raw" else sum(images.sizes)
+
+
+def _write_records(into: Path, images: Images, form: str) -> Iterator[Note]:
+    count = RECORD_FORMS[form]
+    names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
+    size = units.size(_record_bytes(images, form))
+    what = f"Writing TFRecord files of {form}, once ({size})"
+    with contextlib.ExitStack() as stack:
+        writers = [stack.enter_context(tf.io.TFRecordWriter(name)) for name in names]
+        try:
+            for index in range(len(images.paths)):
+                writers[index % count].write(_record(images, index, form))
+                if index % 64 == 0:
+                    yield Note("progress", f"{what}: {index} of {len(images.paths)}")
+        except tf.errors.ResourceExhaustedError as error:
+            # TensorFlow's word for a full disk; elsewhere it means memory.
+            raise OSError(errno.ENOSPC, error.message) from error
+
+
+def _record(images: Images, index: int, form: str) -> bytes:
+    with open(images.paths[index], "rb") as file:
+        image = file.read()
+    if form == "raw":
+        image = tf.io.decode_jpeg(image, channels=3).numpy().tobytes()
+    height, width = images.shapes[index]
+    numbers = {"label": images.labels[index], "height": height, "width": width}
+    feature = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+        for name, value in numbers.items()
+    }
+    feature["image"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
+    example = tf.train.Example(features=tf.train.Features(feature=feature))
+    return bytes(example.SerializeToString())

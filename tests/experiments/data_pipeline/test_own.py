@@ -12,13 +12,8 @@ import tensorflow as tf
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments.data_pipeline import DataPipeline, pipeline_with, work
-from perfkit.experiments.data_pipeline.variants import (
-    PARTS,
-    VARIANTS,
-    Again,
-    Method,
-    takes,
-)
+from perfkit.experiments.data_pipeline.variants import VARIANTS
+from perfkit.experiments.data_pipeline.work import PARTS, Again, Method, takes
 from perfkit.experiments.shared import decoding
 from perfkit.measure.measurement import OWN
 

@@ -6,8 +6,8 @@ import pytest
 from PIL import Image
 
 from perfkit.experiments.data_pipeline import variants, work
-from perfkit.experiments.data_pipeline.variants import GROUPS, PARTS, VARIANTS, Again
-from perfkit.experiments.data_pipeline.work import schedule
+from perfkit.experiments.data_pipeline.variants import GROUPS, VARIANTS
+from perfkit.experiments.data_pipeline.work import PARTS, Again, schedule
 from perfkit.experiments.shared.images import look_at
 
 
@@ -86,7 +86,7 @@ def test_every_image_comes_once_each_time_round_with_its_label_in_another_order(
 
 
 def test_ways_say_what_they_change_and_groups_hold_what_they_stand_against():
-    limits = {variants.BASELINE, variants.SYNTHETIC, variants.DECODE_LIMIT}
+    limits = {work.BASELINE, variants.SYNTHETIC, variants.DECODE_LIMIT}
     for method in VARIANTS.values():
         assert method.changes.endswith(".")
         assert bool(method.do) is not bool(method.excluded)

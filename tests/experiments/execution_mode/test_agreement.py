@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode import ExecutionMode, execution_with, work
+from perfkit.experiments.execution_mode import ExecutionMode, execution_with, variants
 from perfkit.experiments.execution_mode.variants import VARIANTS, why_not
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.loops import Job
 from perfkit.measure.tick import REFUSED
 
 JOB = Job("tiny-dense", 8, epoch=10)
-SHORT = JOB.first(work.STEPS)
+SHORT = JOB.first(variants.STEPS)
 
 
 def typed(method, job):
     """How far the weights move that are trained by the lines a reader is shown."""
     network = job.network()
-    before = work._weights(network)
+    before = variants._weights(network)
     scope = {"tf": tf, "keras": keras, "model": network, "steps": job.steps}
     scope |= {"batches": job.batches(method.feed), "loss_of": loops.loss_function()}
     scope |= {"loss": scope["loss_of"], "epochs": 1, "folder": "."}
@@ -29,13 +29,13 @@ def typed(method, job):
     # Batches of other sizes are handed over, as endless as they are measured.
     code = [li for li in method.code.splitlines() if not li.startswith("batches = ")]
     exec("\n".join(code), scope)
-    return work._weights(network) - before
+    return variants._weights(network) - before
 
 
 @functools.cache
 def wanted(feed):
     """How far the weights should move."""
-    return work.expected(SHORT, feed)
+    return variants.expected(SHORT, feed)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def wanted(feed):
 def test_a_way_and_its_shown_lines_learn_what_a_plain_loop_learns(name, capsys):
     method = VARIANTS[name]
     far = wanted(method.feed)
-    assert work._difference(method, SHORT, far) == ""
+    assert variants._difference(method, SHORT, far) == ""
     if name != "histograms":
         apart = typed(method, SHORT) - far
         assert np.linalg.norm(apart) < 0.01 * np.linalg.norm(far)
@@ -113,4 +113,4 @@ def test_a_way_that_cannot_run_is_left_to_say_so_in_its_trial():
         yield
 
     guilty = dataclasses.replace(VARIANTS["eager loop"], run=broken)
-    assert work.differences([guilty], JOB) == {}
+    assert variants.differences([guilty], JOB) == {}

@@ -5,9 +5,10 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from PIL import Image
 
-from perfkit.errors import BadFileError, BadParameterError
+from perfkit.errors import BadFileError, BadParameterError, MissingPartError
 from perfkit.experiments.shared import cache
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import kept, look_at
@@ -202,3 +203,53 @@ def test_photographs_are_drawn_into_a_folder_for_each_class(run, tmp_path, monke
     assert Image.open(files[0]).size == (500, 375)
     assert told[-1].value == "Drawing photographs, once (1.84 MB): 16 of 16"
     assert run(shared_images.image_folder("photographs", 16))[0] == []
+
+
+def read(images, form):
+    records = tf.data.TFRecordDataset(shared_images.record_files(images, form))
+    parsed = [shared_images.parse_record(record) for record in records]
+    return [{name: value.numpy() for name, value in one.items()} for one in parsed]
+
+
+def test_records_hold_the_files_in_their_order_and_are_written_once(run, images):
+    run(shared_images.make_records(images, "jpeg"))
+    found = read(images, "jpeg")
+    assert [one["label"] for one in found] == list(images.labels)
+    for one, path in zip(found, images.paths, strict=True):
+        with open(path, "rb") as file:
+            assert one["image"] == file.read()
+    assert run(shared_images.make_records(images, "jpeg"))[0] == []
+
+
+def test_records_of_pixels_hold_what_files_decode_to_and_shards_share_them(run, images):
+    run(shared_images.make_records(images, "raw"))
+    for one, path in zip(read(images, "raw"), images.paths, strict=True):
+        pixels = np.frombuffer(one["image"], "uint8")
+        shape = (one["height"], one["width"], 3)
+        wanted = tf.io.decode_jpeg(tf.io.read_file(path)).numpy()
+        np.testing.assert_array_equal(pixels.reshape(shape), wanted)
+    run(shared_images.make_records(images, "shards"))
+    names = shared_images.record_files(images, "shards")
+    sizes = [sum(1 for _ in tf.data.TFRecordDataset(name)) for name in names]
+    assert sizes == [2, 2, 2, 2, 1, 1, 1, 1]
+
+
+def test_lost_files_are_said_in_a_sentence(images, monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    with pytest.raises(BadFileError, match="run again to remake them"):
+        shared_images.record_files(images, "jpeg")
+
+
+def test_a_disk_full_for_tensorflow_is_said_to_be(run, images, monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+
+    class Full(tf.io.TFRecordWriter):
+        def write(self, record):
+            raise tf.errors.ResourceExhaustedError(
+                None, None, f"{tmp_path}/x; No space left on device"
+            )
+
+    monkeypatch.setattr(tf.io, "TFRecordWriter", Full)
+    with pytest.raises(MissingPartError, match="No room for the TFRecord files"):
+        run(shared_images.make_records(images, "jpeg"))
+    assert os.listdir(tmp_path) == []
