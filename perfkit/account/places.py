@@ -1,8 +1,10 @@
-"""Lines of the user's: which frames are theirs, what they made, how they are named."""
+"""Lines of the user's: which frames are theirs, and what they made."""
 
+import dis
 import functools
 import importlib
 import inspect
+import itertools
 import os
 import sys
 import sysconfig
@@ -10,10 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
-
-from perfkit.diagnosis.maker import source_of
-from perfkit.diagnosis.script import Script
-from perfkit.diagnosis.source import UNREADABLE, cells_of, text_of
 
 # A file and a line in it, from 1.
 Place = tuple[str, int]
@@ -134,6 +132,26 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def repeated(frame: FrameType | None) -> bool:
+    """Whether code outside of perfkit that led here does so within a loop."""
+
+    def ours(frame: FrameType) -> bool:
+        return str(frame.f_globals.get("__name__")).startswith("perfkit.")
+
+    below = itertools.dropwhile(ours, outwards(frame))
+    return any(map(_in_loop, itertools.takewhile(lambda one: not ours(one), below)))
+
+
+def _in_loop(frame: FrameType) -> bool:
+    """Whether a jump leads from behind what a frame does now to before it."""
+    return any(
+        "JUMP" in one.opname
+        and isinstance(one.argval, int)
+        and one.argval <= frame.f_lasti < one.offset
+        for one in dis.get_instructions(frame.f_code)
+    )
+
+
 def _is_own(file: str) -> bool:
     if file.startswith("<") or "__autograph_generated_file" in file:
         return file.startswith("<ipython-input")
@@ -208,63 +226,3 @@ def _after_init(owner: Any, hear: Callable[[Any, FrameType], object]) -> None:
 
     init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     owner.__init__ = init
-
-
-class Names:
-    """How files and lines are called, and what stands there.
-
-    Args:
-        made: What ``perfkit.diagnosis.maker.maker`` has made of what was given.
-        with_text: Whether lines of the source may be read.
-
-    Attributes:
-        of_cell: What Python calls the cell that it stands in; "" for a file.
-    """
-
-    def __init__(self, made: Callable[[], Any], *, with_text: bool = True) -> None:
-        self._made, self._with_text = made, with_text
-        self._cells: dict[str, tuple[int, ...]] = {}
-        self._texts: dict[str, list[str]] = {}
-        path = getattr(made, "path", "")
-        self._root = os.path.dirname(path) if path else os.getcwd()
-        self.of_cell = ""
-        if not isinstance(made, Script) and not path:
-            code = getattr(made, "__code__", None)
-            file = getattr(code, "co_filename", "")
-            if file and not Path(file).is_file():
-                self.of_cell = file
-
-    def told(self, file: str, line: int) -> tuple[str, int, int]:
-        """File, cell and line as a reader knows them."""
-        if file == self.of_cell or "ipykernel" in file:
-            return "", 0, line
-        before = [start for start in self.cells_of(file) if start <= line]
-        name = os.path.relpath(file, self._root) if self._root else file
-        if name.startswith(".."):
-            name = os.path.basename(file)
-        if before:
-            return name, len(before), line - before[-1] + 1
-        return name, 0, line
-
-    def cells_of(self, file: str) -> tuple[int, ...]:
-        """Of a notebook: the lines in which its cells begin; none of any other file."""
-        if file not in self._cells:
-            try:
-                self._cells[file] = cells_of(file)
-            except UNREADABLE:
-                self._cells[file] = ()
-        return self._cells[file]
-
-    def code(self, file: str, line: int) -> str:
-        """What stands there; "" where that was left out, or cannot be read."""
-        if not self._with_text:
-            return ""
-        if file not in self._texts:
-            try:
-                of_cell = self.of_cell and file == self.of_cell
-                text = source_of(self._made).text if of_cell else text_of(file)
-                self._texts[file] = text.splitlines()
-            except UNREADABLE:
-                self._texts[file] = []
-        lines = self._texts[file]
-        return lines[line - 1] if 0 < line <= len(lines) else ""

@@ -15,9 +15,8 @@ from perfkit import __version__, units
 from perfkit.account import causes, collect
 from perfkit.account.charge import charge
 from perfkit.account.files import save
-from perfkit.account.places import Names
 from perfkit.diagnosis import failure
-from perfkit.diagnosis.maker import assigned, digest, name_of
+from perfkit.diagnosis.maker import LineNames, assigned, digest, name_of
 from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.account import Account, Call, Line, Retraced, Stage
 from perfkit.findings.account_report import verdict
@@ -170,7 +169,7 @@ class AccountSession:
         return told
 
     def _account(self, told: dict[str, Any], recorded: str) -> Account:
-        names = Names(self._maker, with_text=self._source)
+        names = LineNames(self._maker, with_text=self._source)
         lines, index = _lines(told, names)
         told["places"] = [*index]
         stages = tuple(
@@ -216,7 +215,7 @@ def _doing(told: dict[str, Any]) -> str:
 
 
 def _around(
-    shown: Iterable[Line], files: Iterable[str], names: Names
+    shown: Iterable[Line], files: Iterable[str], names: LineNames
 ) -> dict[str, dict[str, str]]:
     """Lines around those that are shown, by file and cell, then by number."""
     known = {names.told(file, 1)[0]: file for file in files}
@@ -235,7 +234,7 @@ def _around(
 
 
 def _lines(
-    told: dict[str, Any], names: Names
+    told: dict[str, Any], names: LineNames
 ) -> tuple[tuple[Line, ...], dict[tuple[Any, ...], int]]:
     """The most expensive lines, and the number of each by its place."""
     once = {(file, line): spent for file, line, spent in told["once"]}
@@ -246,7 +245,7 @@ def _lines(
 
 
 def _line(
-    row: dict[str, Any], names: Names, once: dict[Any, float], signatures: list[Any]
+    row: dict[str, Any], names: LineNames, once: dict[Any, float], signatures: list[Any]
 ) -> Line:
     place: tuple[str, int] = tuple(row["place"])
     file, cell, number = names.told(*place)

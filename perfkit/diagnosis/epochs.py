@@ -7,13 +7,12 @@ that comes again once in a real epoch. A validation is a pause of its own.
 """
 
 import contextlib
-import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.diagnosis.training import (
     Training,
@@ -25,13 +24,6 @@ from perfkit.diagnosis.training import (
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
-
-if TYPE_CHECKING:
-    from perfkit.diagnosis.change import Change
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.look import Turns
-    from perfkit.diagnosis.loop import Looping
-
 
 # What goes through a ``PyDataset`` for Keras, and is within an epoch.
 _WITHIN = set[Any]()
@@ -180,50 +172,6 @@ class Epochs:
     validated: float = 0
 
 
-# Steps of an epoch in a trial fill so many seconds, where real ones take longer.
-_EPOCH_S = 0.35
-_FEWEST = 4
-# Of steps that take longer than this fewer have to do.
-_LONG_S, _FEWEST_LONG = 0.4, 2
-_SHORTER = 1.5
-
-
-def _steps_in(step_s: float, at_a_time: int = 1) -> int:
-    fewest = _FEWEST if step_s < _LONG_S else _FEWEST_LONG
-    return max(fewest * at_a_time, round(_EPOCH_S / step_s))
-
-
-def epochs_for(facts: "Facts", changes: "Sequence[Change]" = ()) -> Epochs:
-    """How long the epochs of a trial are."""
-    if facts.loop:
-        # The one epoch of a loop that has no more never ends in a trial.
-        if facts.epochs == 1 or not facts.steps:
-            return Epochs(batch=facts.batch)
-        fitting = _steps_in(facts.step_s or _EPOCH_S)
-        if facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER:
-            return Epochs(batch=facts.batch, steps=facts.steps)
-        return Epochs(batch=facts.batch, steps=facts.steps, trial_steps=fitting)
-    times = next((one.batches for one in changes if one.batches != 1), 1)
-    at_a_time = max([facts.steps_per_execution, *(one.steps for one in changes)])
-    steps = math.ceil(facts.steps / times) if facts.steps else None
-    epochs = Epochs(
-        batch=round(facts.batch * times),
-        steps=steps,
-        examples=(facts.steps or 0) * facts.batch,
-        validation=facts.validation_steps,
-        validated=facts.validated,
-    )
-    if not steps:
-        return epochs
-    step_s = facts.step_s * times or _EPOCH_S
-    fitting = _steps_in(step_s, at_a_time)
-    if facts.pipeline.get("hidden cache") or fitting >= steps / _SHORTER:
-        # An epoch of few executions has no ticks but its own.
-        whole = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time
-        return replace(epochs, whole=whole)
-    return replace(epochs, trial_steps=fitting)
-
-
 @dataclass
 class Block:
     """A stretch of ``fit`` that may end and be followed by another.
@@ -259,47 +207,8 @@ class Block:
         )
 
 
-def fitted(
-    making: Callable[[], Training | None],
-    epochs: Epochs,
-    looping: "Looping | None" = None,
-    following: "Turns | None" = None,
-) -> Generator[Told]:
-    """Train with ``fit`` without an end, or with the loop that the maker runs.
-
-    Args:
-        making: Makes the training, in the thread that trains it: Keras keeps its
-            settings for each thread apart. Returns None where it ran a loop.
-        epochs: Of this training.
-        looping: Hears of the steps of a loop, if there can be one.
-        following: Ends the first ``fit`` and names those that follow, if any do.
-
-    Yields:
-        ``READY`` once the first epoch is over (the first step, where epochs have no
-        end), then ticks, and a pause at each end of an epoch.
-    """
-    turnstile = Turnstile()
-
-    def work() -> None:
-        stand_in()
-        tell_datasets()
-        training = looping.made(making, turnstile) if looping else making()
-        if training is None:
-            return
-        if following is None:
-            _train(Block.of(training, epochs), turnstile)
-            return
-        _train(Block.of(following.given(training), epochs, following.over), turnstile)
-        for block in following.blocks(turnstile.tell):
-            try:
-                _train(block, turnstile)
-            except Exception as error:
-                following.failed(error)
-
-    yield from turnstile.heard(work)
-
-
-def _train(block: Block, turnstile: Turnstile) -> None:
+def train(block: Block, turnstile: Turnstile) -> None:
+    """Train with ``fit`` until the block is over, or the data are used up."""
     counter = _Counter(turnstile, block)
     first, last = counter.callbacks()
     # How seldom it comes is part of what each validation is told to cost.

@@ -3,13 +3,15 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.failure import known
 from perfkit.diagnosis.loop import Looping
 from perfkit.diagnosis.script import is_held_in_loop
@@ -437,3 +439,47 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         **_of_data(training, batch),
         **seen,
     )
+
+
+# Steps of an epoch in a trial fill so many seconds, where real ones take longer.
+_EPOCH_S = 0.35
+_FEWEST = 4
+# Of steps that take longer than this fewer have to do.
+_LONG_S, _FEWEST_LONG = 0.4, 2
+_SHORTER = 1.5
+
+
+def _steps_in(step_s: float, at_a_time: int = 1) -> int:
+    fewest = _FEWEST if step_s < _LONG_S else _FEWEST_LONG
+    return max(fewest * at_a_time, round(_EPOCH_S / step_s))
+
+
+def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
+    """How long the epochs of a trial are."""
+    if facts.loop:
+        # The one epoch of a loop that has no more never ends in a trial.
+        if facts.epochs == 1 or not facts.steps:
+            return Epochs(batch=facts.batch)
+        fitting = _steps_in(facts.step_s or _EPOCH_S)
+        if facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER:
+            return Epochs(batch=facts.batch, steps=facts.steps)
+        return Epochs(batch=facts.batch, steps=facts.steps, trial_steps=fitting)
+    times = next((one.batches for one in changes if one.batches != 1), 1)
+    at_a_time = max([facts.steps_per_execution, *(one.steps for one in changes)])
+    steps = math.ceil(facts.steps / times) if facts.steps else None
+    epochs = Epochs(
+        batch=round(facts.batch * times),
+        steps=steps,
+        examples=(facts.steps or 0) * facts.batch,
+        validation=facts.validation_steps,
+        validated=facts.validated,
+    )
+    if not steps:
+        return epochs
+    step_s = facts.step_s * times or _EPOCH_S
+    fitting = _steps_in(step_s, at_a_time)
+    if facts.pipeline.get("hidden cache") or fitting >= steps / _SHORTER:
+        # An epoch of few executions has no ticks but its own.
+        whole = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time
+        return replace(epochs, whole=whole)
+    return replace(epochs, trial_steps=fitting)

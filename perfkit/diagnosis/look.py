@@ -23,10 +23,16 @@ from perfkit.diagnosis import changes, failure, settings
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes.lines import remember
 from perfkit.diagnosis.changes.lines import seen as seen_lines
-from perfkit.diagnosis.epochs import EPOCH_END, Block, Epochs, epochs_for, fitted
-from perfkit.diagnosis.facts import Facts, facts_of, facts_of_loop, some_epochs
+from perfkit.diagnosis.epochs import EPOCH_END, Block, Epochs, train
+from perfkit.diagnosis.facts import (
+    Facts,
+    epochs_for,
+    facts_of,
+    facts_of_loop,
+    some_epochs,
+)
 from perfkit.diagnosis.failure import known
-from perfkit.diagnosis.loop import LoopCalls, Looping
+from perfkit.diagnosis.loop import LoopCalls, Looping, fitted
 from perfkit.diagnosis.maker import contain, uncontained_in_words
 from perfkit.diagnosis.pipeline import remember_lines
 from perfkit.diagnosis.pipeline.facts import (
@@ -45,7 +51,7 @@ from perfkit.diagnosis.training import (
     handed_over,
     list_callbacks,
 )
-from perfkit.experiments.shared.loops import Told
+from perfkit.experiments.shared.loops import Told, Turnstile
 from perfkit.measure.launcher import read_early
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.one_process import OneProcess, failed, turn
@@ -125,7 +131,7 @@ def _looked(
         yield Note(UNCONTAINED, uncontained)
     began, loaded = time.perf_counter(), read_early(os.environ)
 
-    looping = Looping(epochs := Epochs(batch=1), calls=LoopCalls())
+    looping = Looping(Epochs(batch=1), calls=LoopCalls())
     traces = Tracing()
     traces.look()
     remember_lines(maker)
@@ -141,8 +147,9 @@ def _looked(
         seen.append(training)
         return training
 
+    screening = following.screen if following else None
     # With no end of an epoch the first step is told at once.
-    with contextlib.closing(fitted(making, epochs, looping, following)) as running:
+    with contextlib.closing(fitted(making, looping, screening)) as running:
         ticks = _some(running, traces)
         plan = known(live_plan, otherwise=_NO_PLAN)
         yield Note(ANATOMY, plan)
@@ -291,20 +298,6 @@ class Turns:
         now = time.perf_counter_ns()
         self._record = OneProcess(now, zero_ns=now, clock=time.perf_counter_ns)
 
-    # The first look, whose training stays as it was made.
-
-    def given(self, training: Training) -> Training:
-        """Keep the training, and how it was made."""
-        given = list_callbacks(training.arguments.get("callbacks"))
-        self._callbacks = [one for one in given if one is not None]
-        self._training = training
-        self._unused = _State.of(training.model, self._callbacks)
-        return self._copied()
-
-    def over(self) -> bool:
-        """Whether the first look is over."""
-        return self._facts is not None
-
     def go_on(self, facts: Facts, seconds: float) -> None:
         """End the first look, which saw these facts; turns have so many seconds."""
         self._facts = facts
@@ -321,10 +314,17 @@ class Turns:
             one.kind == "defect" and not one.in_place for one in applicable
         )
 
-    # The turns.
+    def screen(self, training: Training, epochs: Epochs, turnstile: Turnstile) -> None:
+        """Train as given until ``go_on``, then in turns until nothing is left to learn.
 
-    def blocks(self, tell: Callable[[Told], None]) -> Iterator[Block]:
-        """Name one turn after the other, until nothing is left to learn."""
+        The training stays as it was made.
+        """
+        callbacks = list_callbacks(training.arguments.get("callbacks"))
+        self._callbacks = [one for one in callbacks if one is not None]
+        self._training = training
+        self._unused = _State.of(training.model, self._callbacks)
+        block = Block.of(self._copied(), epochs, lambda: self._facts is not None)
+        train(block, turnstile)
         assert self._facts is not None
         every = tuple(self._changes.values())
         choosing = Screening(every, self._suspects, hurried=self._hurried)
@@ -333,7 +333,7 @@ class Turns:
         number = 0
         if self._facts.step_s < _LONG_S:
             # The first turn warms up what all variants share.
-            yield from self._turn(AS_GIVEN, number, tell)
+            self._turn(AS_GIVEN, number, turnstile)
         while time.perf_counter() < self._ends:
             names = choosing(self._measured(), self._failed)
             if not names:
@@ -344,36 +344,37 @@ class Turns:
             for name in order:
                 if time.perf_counter() > self._ends:
                     return
-                yield from self._turn(name, number, tell)
+                self._turn(name, number, turnstile)
 
-    def _turn(
-        self, name: str, number: int, tell: Callable[[Told], None]
-    ) -> Iterator[Block]:
+    def _turn(self, name: str, number: int, turnstile: Turnstile) -> None:
         # Pipelines of the turn before end when nothing holds them.
         gc.collect()
         self._now = name
-        tell(turn(name, number))
+        turnstile.tell(turn(name, number))
         try:
             variant = self._variants.get(name) or self._made(name)
         except Exception as error:
-            self.failed(error)
-            tell(failed(name, self._failed[name]))
+            self._keep_failure(error)
+            turnstile.tell(failed(name, self._failed[name]))
             return
         self._variants[name] = variant
         arguments = variant.block.training.arguments
         if variant.block.epochs.whole and not epochs_between(arguments):
-            tell(Note(WHOLE, True))
+            turnstile.tell(Note(WHOLE, True))
         model = variant.block.training.model
         variant.state.put(model, self._callbacks)
         variant.block.over = self._enough
         self._ready_s, self._ticks, self._seen = 0.0, 0, set()
-        yield variant.block
+        try:
+            train(variant.block, turnstile)
+        except Exception as error:
+            self._keep_failure(error)
         variant.state = _State.of(model, self._callbacks)
         variant.block.at_once = True
         if name in self._failed:
-            tell(failed(name, self._failed[name]))
+            turnstile.tell(failed(name, self._failed[name]))
 
-    def failed(self, error: Exception) -> None:
+    def _keep_failure(self, error: Exception) -> None:
         """Keep what a change raised; what the training raises itself ends it all."""
         if self._now in (AS_GIVEN, CONTROL):
             raise error
@@ -474,7 +475,7 @@ def contained(
 
     traces = Tracing()
     traces.look()
-    with contextlib.closing(fitted(making, epochs, looping)) as ticks:
+    with contextlib.closing(fitted(making, looping)) as ticks:
         yield from noted(ticks, traces, epochs.batch)
 
 

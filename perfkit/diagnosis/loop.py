@@ -7,7 +7,6 @@ over. What its steps call besides is heard: functions that compute gradients or 
 model without a ``tf.function`` around them, and iterators, which many make for each.
 """
 
-import dis
 import functools
 import itertools
 import statistics
@@ -15,14 +14,21 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from perfkit.account.places import outwards
+from perfkit.account.places import outwards, repeated
 from perfkit.diagnosis.change import Change
-from perfkit.diagnosis.epochs import EPOCH_END, Epochs
+from perfkit.diagnosis.epochs import (
+    EPOCH_END,
+    Block,
+    Epochs,
+    stand_in,
+    tell_datasets,
+    train,
+)
 from perfkit.diagnosis.steps import listening
 from perfkit.diagnosis.training import Training, kind_of
 from perfkit.errors import BadParameterError
@@ -419,21 +425,32 @@ class Looping:
         return self._changed[id(data)][1]
 
 
-def repeated(frame: FrameType | None) -> bool:
-    """Whether code outside of perfkit that led here does so within a loop."""
+def fitted(
+    making: Callable[[], Training | None],
+    looping: Looping,
+    screening: Callable[[Training, Epochs, Turnstile], object] | None = None,
+) -> Generator[Told]:
+    """Train without an end: with ``fit``, or with the loop that the maker runs.
 
-    def ours(frame: FrameType) -> bool:
-        return str(frame.f_globals.get("__name__")).startswith("perfkit.")
+    Args:
+        making: Makes the training, in the thread that trains it: Keras keeps its
+            settings for each thread apart. Returns None where it ran a loop.
+        looping: Hears of the steps of a loop, if there is one.
+        screening: Trains in turns, in place of one ``fit`` without an end.
 
-    below = itertools.dropwhile(ours, outwards(frame))
-    return any(map(_in_loop, itertools.takewhile(lambda one: not ours(one), below)))
+    Yields:
+        ``READY`` once the first epoch is over (the first step, where epochs have no
+        end), then ticks, and a pause at each end of an epoch.
+    """
+    turnstile = Turnstile()
 
+    def work() -> None:
+        stand_in()
+        tell_datasets()
+        training = looping.made(making, turnstile)
+        if training and screening:
+            screening(training, looping.epochs, turnstile)
+        elif training:
+            train(Block.of(training, looping.epochs), turnstile)
 
-def _in_loop(frame: FrameType) -> bool:
-    """Whether a jump leads from behind what a frame does now to before it."""
-    return any(
-        "JUMP" in one.opname
-        and isinstance(one.argval, int)
-        and one.argval <= frame.f_lasti < one.offset
-        for one in dis.get_instructions(frame.f_code)
-    )
+    yield from turnstile.heard(work)

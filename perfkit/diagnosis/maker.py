@@ -293,3 +293,63 @@ def _short(text: str) -> str:
     if len(text) > _LONGEST:
         raise OSError("It is too long to be read.")
     return text
+
+
+class LineNames:
+    """How files and lines are called, and what stands there.
+
+    Args:
+        made: What ``maker`` has made of what was given.
+        with_text: Whether lines of the source may be read.
+
+    Attributes:
+        of_cell: What Python calls the cell that it stands in; "" for a file.
+    """
+
+    def __init__(self, made: Callable[[], Any], *, with_text: bool = True) -> None:
+        self._made, self._with_text = made, with_text
+        self._cells: dict[str, tuple[int, ...]] = {}
+        self._texts: dict[str, list[str]] = {}
+        path = getattr(made, "path", "")
+        self._root = os.path.dirname(path) if path else os.getcwd()
+        self.of_cell = ""
+        if not path:
+            code = getattr(made, "__code__", None)
+            file = getattr(code, "co_filename", "")
+            if file and not Path(file).is_file():
+                self.of_cell = file
+
+    def told(self, file: str, line: int) -> tuple[str, int, int]:
+        """File, cell and line as a reader knows them."""
+        if file == self.of_cell or "ipykernel" in file:
+            return "", 0, line
+        before = [start for start in self.cells_of(file) if start <= line]
+        name = os.path.relpath(file, self._root) if self._root else file
+        if name.startswith(".."):
+            name = os.path.basename(file)
+        if before:
+            return name, len(before), line - before[-1] + 1
+        return name, 0, line
+
+    def cells_of(self, file: str) -> tuple[int, ...]:
+        """Of a notebook: the lines in which its cells begin; none of any other file."""
+        if file not in self._cells:
+            try:
+                self._cells[file] = source.cells_of(file)
+            except UNREADABLE:
+                self._cells[file] = ()
+        return self._cells[file]
+
+    def code(self, file: str, line: int) -> str:
+        """What stands there; "" where that was left out, or cannot be read."""
+        if not self._with_text:
+            return ""
+        if file not in self._texts:
+            try:
+                of_cell = self.of_cell and file == self.of_cell
+                text = source_of(self._made).text if of_cell else source.text_of(file)
+                self._texts[file] = text.splitlines()
+            except UNREADABLE:
+                self._texts[file] = []
+        lines = self._texts[file]
+        return lines[line - 1] if 0 < line <= len(lines) else ""

@@ -28,6 +28,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
+from perfkit.account.places import repeated
 from perfkit.diagnosis import source
 from perfkit.diagnosis.source import FITS, called, fit_calls, parse
 from perfkit.diagnosis.training import (
@@ -64,9 +65,6 @@ def hand_over(found: Any) -> None:
 
 def is_held_in_loop() -> bool:
     """Whether the script that was held last would come to that place again."""
-    # Imported here: a script is refused before what measures is loaded.
-    from perfkit.diagnosis.loop import repeated
-
     return any(repeated(one.gr_frame) for one in _held[-1:])
 
 

@@ -12,10 +12,9 @@ from perfkit import cli
 from perfkit.account import session as sessions
 from perfkit.account.collect import UNCONTAINED, collect
 from perfkit.account.files import parse, save
-from perfkit.account.places import Names
 from perfkit.account.session import AccountSession
 from perfkit.accounts import open_lines
-from perfkit.diagnosis.maker import digest, maker
+from perfkit.diagnosis.maker import LineNames, digest, maker
 from perfkit.diagnosis.script import whole_script
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.measure.tick import Note
@@ -126,7 +125,7 @@ def path(here):
 
 @pytest.fixture
 def names(path):
-    return Names(maker(path, read=whole_script))
+    return LineNames(maker(path, read=whole_script))
 
 
 def test_files_are_told_as_seen_from_the_folder_of_the_script(here, path, names):
@@ -137,7 +136,7 @@ def test_files_are_told_as_seen_from_the_folder_of_the_script(here, path, names)
     assert names.told(str(here.parent / "shared.py"), 7) == ("shared.py", 0, 7)
     assert names.code(str(path), 3) == "import numpy as np"
     assert names.code(str(path), 999) == names.code(str(helper), 1) == ""
-    without = Names(maker(path, read=whole_script), with_text=False)
+    without = LineNames(maker(path, read=whole_script), with_text=False)
     assert without.code(str(path), 3) == ""
 
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from perfkit.diagnosis.epochs import fitted
+from perfkit.diagnosis.loop import Looping, fitted
 from perfkit.diagnosis.training import handed_over
 from perfkit.measure.tick import Note, Pause
 from tests.findings.made import completed
@@ -59,7 +59,7 @@ def training(data, **arguments):
 def trial(making, epochs, clock, most=60):
     """What a trial of it measures, on this clock."""
     ticks, pauses, recurring, notes, last = [], {}, {}, {}, 0.0
-    told = fitted(making, epochs)
+    told = fitted(making, Looping(epochs))
     for what in itertools.islice(told, most):
         if isinstance(what, Note):
             notes[what.name] = what.value

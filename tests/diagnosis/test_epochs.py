@@ -4,8 +4,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.epochs import SHORTENED, UNKNOWN, Epochs, epochs_for
-from perfkit.diagnosis.facts import Facts, facts_of
+from perfkit.diagnosis.epochs import SHORTENED, UNKNOWN, Epochs
+from perfkit.diagnosis.facts import Facts, epochs_for, facts_of
 from perfkit.measure.steady import steady
 from tests.diagnosis.fits import BATCH, Costs, batches, training, trial
 

@@ -72,20 +72,20 @@ def two_steps(path, function):
     """Make a training and take two steps, in a process that knows only this."""
 
     def work():
-        from perfkit.diagnosis.epochs import Epochs, fitted
-        from perfkit.diagnosis.loop import Looping
+        from perfkit.diagnosis.epochs import Epochs
+        from perfkit.diagnosis.loop import Looping, fitted
         from perfkit.diagnosis.maker import InFile
         from perfkit.diagnosis.training import handed_over
         from perfkit.measure.tick import Note, Pause, Tick
 
         # The first step is told by a pause, those after it by ticks.
-        looping = Looping(epochs := Epochs(batch=1))
+        looping = Looping(Epochs(batch=1))
 
         def making():
             returned = InFile(path, function)()
             return None if looping.training else handed_over(returned)
 
-        ticks = fitted(making, epochs, looping)
+        ticks = fitted(making, looping)
         first, second = next(ticks), next(ticks)
         ticks.close()
         yield Note("steps", isinstance(first, Pause) + isinstance(second, Tick))

@@ -8,9 +8,10 @@ import keras
 import pytest
 
 from perfkit.diagnosis import rounds as diagnosis_rounds
-from perfkit.diagnosis.epochs import Epochs, fitted
+from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.look import Turns
+from perfkit.diagnosis.loop import Looping, fitted
 from perfkit.diagnosis.rounds import AS_GIVEN, Screening
 from perfkit.measure.one_process import FAILED
 from perfkit.measure.tick import READY, Note, Tick
@@ -24,7 +25,8 @@ STEPS = 6
 def turns_of(training, wanted, turns=None, step_s=0.001):
     """Run so many turns, none of which may fail: whose they were, what each told."""
     following, turns = Turns(), [] if turns is None else turns
-    making = fitted(lambda: training, Epochs(batch=fits.BATCH), None, following)
+    looping = Looping(Epochs(batch=fits.BATCH))
+    making = fitted(lambda: training, looping, following.screen)
     with contextlib.closing(making) as running:
         for number, told in enumerate(running):
             following.heard(told)
@@ -176,11 +178,11 @@ def test_no_batches_are_made_for_a_turn_that_is_over():
 def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_all():
     following = Turns()
     following._now = "XLA"
-    following.failed(ValueError("no such kernel"))
+    following._keep_failure(ValueError("no such kernel"))
     assert following._failed == {"XLA": "raised ValueError: no such kernel"}
     following._now = AS_GIVEN
     with pytest.raises(ValueError, match="the disk"):
-        following.failed(ValueError("the disk went away"))
+        following._keep_failure(ValueError("the disk went away"))
 
 
 # Whose turn it is.

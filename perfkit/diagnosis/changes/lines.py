@@ -9,10 +9,11 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from perfkit.account.places import Names, Place, Places, note_makers
+from perfkit.account.places import Place, Places, note_makers
 from perfkit.diagnosis.change import LINE, Change, Untested
 from perfkit.diagnosis.facts import Facts, open_shapes
 from perfkit.diagnosis.failure import known
+from perfkit.diagnosis.maker import LineNames
 from perfkit.diagnosis.training import Training, name_of_metric
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import without_line
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 # What of a training can be left out, as an account calls the parts of a line.
 _LAYER, _LOSS, _METRIC = _PARTS = ("layer", "loss", "metric")
 _MOST = 3
-# What holds the line of an object, as ``Names.told`` has it.
+# What holds the line of an object, as ``LineNames.told`` has it.
 _AT = "_perfkit_line"
 _UNREAD = "what it makes could not be read"
 _OPEN = "the shape of what its layer gives is not known before it runs"
@@ -49,7 +50,7 @@ def hot(account: "Account") -> tuple[dict[str, Any], ...]:
 
 def remember(maker: Callable[[], Any]) -> None:
     """Let what Keras makes in this process from now on remember the line that did."""
-    names = Names(maker)
+    names = LineNames(maker)
 
     def heard(made: Any, kind: str, place: Place | None) -> None:
         if place and kind in _PARTS:

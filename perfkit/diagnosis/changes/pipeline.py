@@ -9,8 +9,7 @@ from typing import Any
 from perfkit import units
 from perfkit.diagnosis.change import Change, Untested, of_data
 from perfkit.diagnosis.changes.resident import NAME as CEILING
-from perfkit.diagnosis.epochs import epochs_for
-from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.facts import Facts, epochs_for
 from perfkit.diagnosis.pipeline import (
     again,
     chain,

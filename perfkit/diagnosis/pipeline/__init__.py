@@ -8,7 +8,8 @@ and all before it count as the source, which nobody takes apart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from perfkit.account.places import Names, Place, Places, note_stages
+from perfkit.account.places import Place, Places, note_stages
+from perfkit.diagnosis.maker import LineNames
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
 # the class, ours for the kind, the method that makes one, and its arguments.
@@ -59,13 +60,13 @@ _SOURCES = {
 }
 
 
-# What holds the line that made a stage, as ``Names.told`` has it.
+# What holds the line that made a stage, as ``LineNames.told`` has it.
 _LINE = "_perfkit_line"
 
 
 def remember_lines(maker: Callable[[], Any]) -> None:
     """Let each stage that is made in this process from now on keep its line."""
-    names = Names(maker)
+    names = LineNames(maker)
 
     def keep(dataset: Any, place: Place) -> None:
         # All cells of a kernel are called alike, and only one of them is edited.

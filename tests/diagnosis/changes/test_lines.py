@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import pytest
 
-from perfkit.account.places import Names
 from perfkit.diagnosis import gains, look
 from perfkit.diagnosis.changes.lines import hot, leave_out, lines, remember, seen
 from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.maker import LineNames
 from perfkit.diagnosis.rounds import Screening, unmeasured
 from perfkit.diagnosis.session import DiagnosisSession
 from perfkit.diagnosis.training import handed_over
@@ -306,7 +306,7 @@ def test_what_keras_makes_remembers_its_line(tmp_path):
     remember(maker)
     exec(compile(script.read_text(), str(script), "exec"), made := {})
     assert vars(made["layer"])["_perfkit_line"] == ("train.py", 0, 3)
-    assert Names(maker).told(str(script), 3) == ("train.py", 0, 3)
+    assert LineNames(maker).told(str(script), 3) == ("train.py", 0, 3)
 
 
 def test_a_variant_is_called_after_its_line():

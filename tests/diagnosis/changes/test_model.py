@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from perfkit.diagnosis.change import Untested
 from perfkit.diagnosis.changes import model, resident
-from perfkit.diagnosis.epochs import Epochs, epochs_for
-from perfkit.diagnosis.facts import Facts, facts_of
+from perfkit.diagnosis.epochs import Epochs
+from perfkit.diagnosis.facts import Facts, epochs_for, facts_of
 from perfkit.diagnosis.loop import in_loop
 from perfkit.diagnosis.training import steps_of
 from perfkit.experiments.shared.precision import Hardware
