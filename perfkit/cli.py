@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.edits import Patch
     from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.profile import Profile
-    from perfkit.findings.report import Shown
+    from perfkit.findings.shown import Shown
     from perfkit.findings.store import Recorded
     from perfkit.progress import Display
     from perfkit.race.race import Proof

@@ -87,8 +87,7 @@ def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
             f"{kind!r} is no chart of this; there are {', '.join(known)}."
         )
     figure = known[kind].draw(finding)
-    of = finding.finding if isinstance(finding, Diagnosis) else finding
-    return stamped(figure, of.stamp) if of.replayed else figure
+    return stamped(figure, finding.stamp) if finding.replayed else figure
 
 
 def kinds(finding: Recorded | Profile) -> dict[str, str]:

@@ -43,6 +43,21 @@ def test_nothing_is_loaded_before_it_is_needed(statement, unloaded):
     assert not {*python(code, check=True).stdout.split()}.intersection(unloaded)
 
 
+def test_a_record_shows_itself_where_nobody_imported_what_shows_it():
+    code = (
+        "from perfkit.doctor.examination import Examination\n"
+        "from perfkit.findings.store import load\n"
+        "from perfkit.machines.record import recorded\n"
+        "passport, *_ = recorded().values()\n"
+        "print(passport, Examination(machine=passport.machine, checks=()), sep='\\n')\n"
+        "print(load('perfkit/replays/execution-mode.json'))"
+    )
+    shown = python(code, check=True).stdout
+    assert shown.startswith("Passport of ")
+    assert "0 checks are ok." in shown
+    assert "Asked: " in shown
+
+
 def test_the_module_docstring_teaches_in_at_most_fifteen_lines():
     lines = perfkit.__doc__.strip().splitlines()
     assert 10 <= len(lines) <= 15

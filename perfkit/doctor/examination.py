@@ -12,7 +12,7 @@ from perfkit.experiments import experiment
 from perfkit.experiments.parameters import Folder
 from perfkit.findings import store
 from perfkit.findings.record import Finding
-from perfkit.findings.report import Report, Shown
+from perfkit.findings.shown import Shown
 from perfkit.machine.checks import checks
 from perfkit.machine.checks.base import Check
 from perfkit.machine.collect import disk, machine
@@ -85,13 +85,6 @@ class Examination(Shown):
             }
         # What JSON has no number for is null.
         return json.dumps(decode(encode(document)), indent=1, allow_nan=False)
-
-    @property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        from perfkit.doctor.page import report
-
-        return report(self)
 
 
 MICROBENCHMARKS = "machine-ladder"

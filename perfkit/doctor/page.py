@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from perfkit import units
 from perfkit.doctor.examination import Examination
-from perfkit.findings.record import Verdict
-from perfkit.findings.report import TO_TYPE, Fold, Report, Table
+from perfkit.findings import shown
+from perfkit.findings.report import TO_TYPE, Fold, Report, Table, Verdict
 from perfkit.machine.checks import base
 from perfkit.machine.checks.base import Check, first_way
 from perfkit.machine.checks.hardware import limiting
@@ -128,6 +128,7 @@ _WEIGHTS = ("fatal", "matters", "unexplained")
 _LONGEST_WAY = 80
 
 
+@shown.report.register
 def report(of: Examination) -> Report:
     """What a person reads of an examination; what is wrong with it comes first."""
     said = [*map(_first, of.wrong[:1]), answer(of.machine, of.checks)]

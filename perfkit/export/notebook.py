@@ -318,7 +318,7 @@ def _read(folder: Path, name: str) -> Recorded | None:
 
 def _machines(findings: Sequence[Recorded], texts: Sequence[str]) -> Iterator[str]:
     """Each machine once, with the time of its run or how many runs there were."""
-    runs = [(machine_in_words(f), minute(f.recorded)) for f in findings]
+    runs = [(machine_in_words(f.machine), minute(f.recorded)) for f in findings]
     said = [found for text in texts for found in _MEASURED.findall(text)]
     told = dict.fromkeys((plain(on, 600), when) for on, when in said)
     times = dict[str, set[str]]()

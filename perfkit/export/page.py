@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-import perfkit
+from perfkit import __version__
 from perfkit.errors import BadFileError, BadParameterError, remedy
 from perfkit.findings import reports
 from perfkit.findings.account import Account
@@ -144,7 +144,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"version": perfkit.__version__, "style": Markup(STYLE)}
+    made.globals |= {"version": __version__, "style": Markup(STYLE)}
     return made
 
 

@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from perfkit.findings.record import Verdict, cell_in_words, stamp
-from perfkit.findings.report import Report, Saved
+from perfkit.findings.edit import place_in_words
+from perfkit.findings.report import Verdict
+from perfkit.findings.shown import Replayable
 from perfkit.machine.record import Machine
 
 # What a second went into. What no line explains is ``elsewhere``.
@@ -113,8 +114,7 @@ class Line:
     @property
     def where(self) -> str:
         """The place in words, such as ``"train.py, line 12"``."""
-        cell = cell_in_words(self.cell) or ("" if self.file else "cell")
-        return ", ".join(filter(None, [self.file, cell, f"line {self.line}"]))
+        return place_in_words(self.file, self.cell, f"line {self.line}")
 
     def called(self, *names: str) -> Call | None:
         """The most expensive call of one of these names; None for none."""
@@ -175,7 +175,7 @@ class Tip:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Account(Saved):
+class Account(Replayable):
     """Where the seconds of a script went, by line, in the time that it was looked at.
 
     Attributes:
@@ -230,11 +230,6 @@ class Account(Saved):
     replayed: bool = False
 
     @property
-    def stamp(self) -> str:
-        """Where and when a recording is from, in a sentence; "" for what was run."""
-        return stamp(self) if self.replayed else ""
-
-    @property
     def repeated_s(self) -> float:
         """Seconds of what repeats, which shares are of."""
         return sum(line.total_s for line in self.lines) + self.elsewhere_s
@@ -254,10 +249,3 @@ class Account(Saved):
     def kinds(self) -> dict[str, float]:
         """Seconds of what repeats, by kind."""
         return {k: sum(one.seconds.get(k, 0.0) for one in self.lines) for k in KINDS}
-
-    @property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        from perfkit.findings.account_report import report
-
-        return report(self)

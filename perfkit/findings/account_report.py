@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterator
 
 from perfkit import units
+from perfkit.findings import shown
 from perfkit.findings.account import (
     COMPUTING,
     COPYING,
@@ -15,8 +16,7 @@ from perfkit.findings.account import (
     Stage,
     Tip,
 )
-from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold, Listing, Report, Row, Table
+from perfkit.findings.report import Fold, Listing, Report, Row, Table, Verdict
 from perfkit.findings.text import minute, paragraphs, plain
 
 _TIPS, _LINES = "What people do about these lines", "Every line, in numbers"
@@ -106,6 +106,7 @@ def warnings(account: Account) -> Iterator[str]:
         yield account.uncontained
 
 
+@shown.report.register
 def report(account: Account) -> Report:
     """Lay an account out."""
     return Report(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perfkit import units
 from perfkit.findings.account import Account
 from perfkit.findings.record import Edit, Finding, Verdict
-from perfkit.findings.report import Report, Saved
+from perfkit.findings.shown import Replayable, table
 from perfkit.machine.record import Machine
 from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
 from perfkit.measure.trial import Trial
@@ -253,7 +253,7 @@ class Together:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Diagnosis(Saved):
+class Diagnosis(Replayable):
     """What slows one training on one machine, and what each change brings.
 
     Attributes:
@@ -399,13 +399,4 @@ class Diagnosis(Saved):
 
     def table(self) -> "DataFrame":
         """One row per change that was tried, claimed or not, the largest gain first."""
-        from perfkit.findings.tables import diagnosis_table as table
-
         return table(self)
-
-    @property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        from perfkit.findings.reports import of_diagnosis
-
-        return of_diagnosis(self)

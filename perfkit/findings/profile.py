@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
-from perfkit.findings.record import Verdict, stamp
-from perfkit.findings.report import Fold, Report, Shown, Table
+from perfkit.findings import shown
+from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.tables import frame
 from perfkit.findings.text import minute, plain
 from perfkit.machine.record import Machine
@@ -122,7 +122,7 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Profile(Shown):
+class Profile(shown.Replayable):
     """A few steps of one training on one machine, under the profiler.
 
     Attributes:
@@ -167,11 +167,6 @@ class Profile(Shown):
     trace_bytes: int = 0
     code: str = ""
     replayed: bool = False
-
-    @property
-    def stamp(self) -> str:
-        """Where and when a recording is from, in a sentence; "" for what was run."""
-        return stamp(self) if self.replayed else ""
 
     @property
     def traced_step_s(self) -> float:
@@ -245,11 +240,6 @@ class Profile(Shown):
         """One row per allocator; where there is none ``missing`` says why."""
         return _frame(Held, self.held)
 
-    @property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        return _report(self)
-
 
 def _frame(of: type[Any], rows: Sequence[Any]) -> "DataFrame":
     return frame([asdict(row) for row in rows], (field.name for field in fields(of)))
@@ -271,6 +261,7 @@ _MEANING = (
 _STAGES = "Stages of the input, beside the steps; they wait for each other in this time"
 
 
+@shown.report.register
 def _report(profile: Profile) -> Report:
     missing = {name: (why,) for name, why in profile.missing.items()}
     ops = len(profile.table) + profile.more_ops

@@ -6,11 +6,10 @@ a log, by ``in_html`` for a notebook and for a page. What a report holds may com
 file: here, and nowhere before, it is made printable and escaped.
 """
 
-from __future__ import annotations
-
 import functools
 import io
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -19,17 +18,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from markupsafe import Markup
 
 from perfkit import units
+from perfkit.findings.edit import Edit
 from perfkit.findings.text import as_sentence, plain, plain_lines, with_code
 from perfkit.machine.environment import is_named
+from perfkit.measure.statistics import Sure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from jinja2 import Template
     from rich.console import Console
     from rich.table import Table as RichTable
-
-    from perfkit.findings.record import Verdict
 
 # A sentence is never this long; what is comes from a broken or hostile file.
 _LONGEST = 2000
@@ -126,6 +123,40 @@ class Listing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the timings mean, in words: what to do, how much, how sure.
+
+    Attributes:
+        headline: One sentence: what to do, or what is so.
+        much: What that brings, in a sentence: one ratio, two absolute numbers.
+        sure: How sure that is.
+        interval: The 95 % interval of the ratio, as ``"1.5 to 2.0"``; "" for none.
+        edits: The code as it is, and as it should be.
+        warnings: What could change the reader's decision, at most two sentences.
+        because: The measured facts it rests on, a sentence each.
+        next: What to do after that, or what to measure now.
+        winner: The variant the headline names as fastest; "" where none is claimed.
+        folds: More of it, as sentences and tables that a reader may unfold.
+    """
+
+    headline: str
+    much: str = ""
+    sure: Sure = ""
+    interval: str = ""
+    edits: tuple[Edit, ...] = ()
+    warnings: tuple[str, ...] = ()
+    because: tuple[str, ...] = ()
+    next: str = ""
+    winner: str = ""
+    folds: tuple[Fold, ...] = ()
+
+    def _repr_html_(self) -> str:
+        why = Fold("How sure is this?", self.because)
+        stamp = getattr(self, "_stamp", "")
+        return in_html(Report(verdict=self, stamp=stamp, folds=(why,)))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """What a person reads of an answer.
 
@@ -184,30 +215,6 @@ def how_sure(verdict: Verdict) -> str:
     return ": ".join(filter(None, (verdict.sure, verdict.interval)))
 
 
-class Shown:
-    """What has a report and shows itself as one: in a log, in a notebook."""
-
-    @property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        raise NotImplementedError(f"{type(self).__name__} has no report")
-
-    def __repr__(self) -> str:
-        return in_text(self.report)
-
-    def _repr_html_(self) -> str:
-        return in_html(self.report)
-
-
-class Saved(Shown):
-    """What is kept in a file of its own, and knows where that lies."""
-
-    @property
-    def path(self) -> Path | None:
-        """Where it is saved; None while it is not."""
-        return getattr(self, "_path", None)
-
-
 class Say(Protocol):
     """Prints lines of text."""
 
@@ -215,7 +222,7 @@ class Say(Protocol):
         """Print it, an empty line if it is empty; ``whole`` breaks no line."""
 
 
-def sayer(console: Console) -> Say:
+def sayer(console: "Console") -> Say:
     """Give what prints text as it is, without markup or anything a terminal obeys."""
     from rich.text import Text
 
@@ -229,7 +236,7 @@ def sayer(console: Console) -> Say:
 
 
 def write(
-    report: Report, console: Console, *, whole: bool = False, saved: str = ""
+    report: Report, console: "Console", *, whole: bool = False, saved: str = ""
 ) -> None:
     """Write a report to a terminal or a file.
 
@@ -324,7 +331,7 @@ def _listed(listing: Listing | None, *, whole: bool) -> Iterator[tuple[str, bool
                 yield f"{'':>25}{plain(row.remark, 200)}", False
 
 
-def _rich(table: Table, most: int | None) -> RichTable:
+def _rich(table: Table, most: int | None) -> "RichTable":
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -389,7 +396,7 @@ def _laid_out(macro: str, **values: Any) -> str:
 
 
 @functools.cache
-def _template() -> Template:
+def _template() -> "Template":
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfkit import units
-from perfkit.findings import account_report, load
+from perfkit.findings import account_report, load, shown
 from perfkit.findings.diagnosis import (
     ARGUMENTS,
     TOGETHER,
@@ -18,8 +18,8 @@ from perfkit.findings.diagnosis import (
     leaves_line_out,
 )
 from perfkit.findings.reading import Stage, stages
-from perfkit.findings.record import Dated, Finding, Verdict
-from perfkit.findings.report import Fold, Report, Table
+from perfkit.findings.record import Finding
+from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.standing import (
     NOTE,
     Standing,
@@ -38,6 +38,7 @@ from perfkit.findings.text import (
     plain,
     without_marks,
 )
+from perfkit.machine.record import Machine
 from perfkit.measure.measurement import CONTROL, OWN
 from perfkit.measure.statistics import WORTH_KNOWING, Comparison
 from perfkit.measure.trial import ONE_PROCESS
@@ -64,6 +65,7 @@ _CLAIMS = (
 )
 
 
+@shown.report.register
 def of_finding(finding: Finding) -> Report:
     """What a person reads of a finding."""
     repeat, table = _repeat(finding), _variants(finding)
@@ -81,6 +83,7 @@ def of_finding(finding: Finding) -> Report:
     )
 
 
+@shown.report.register
 def of_diagnosis(found: Diagnosis) -> Report:
     """What a person reads of a diagnosis."""
     finding = found.finding
@@ -120,11 +123,11 @@ def _with_next(verdict: Verdict, finding: Finding, training: str = "") -> Verdic
     return replace(verdict, next=load.quieter(finding, training))
 
 
-def machine_in_words(found: Dated) -> str:
-    """The machine of a finding in a line, with what trained on it."""
-    library = found.machine.versions.get("tensorflow", "")
-    known = f", TensorFlow {plain(library, 40)}" if library else ""
-    return f"{plain(found.machine.summary)}{known}"
+def machine_in_words(machine: Machine) -> str:
+    """A machine in a line, with what trained on it."""
+    library = machine.versions.get("tensorflow", "")
+    trainer = f", TensorFlow {plain(library, 40)}" if library else ""
+    return f"{plain(machine.summary)}{trainer}"
 
 
 def facts(finding: Finding) -> Fold:
@@ -289,7 +292,8 @@ def _missing(finding: Finding, table: Table) -> Iterator[str]:
 def _foot(finding: Finding) -> Iterator[str]:
     if finding.guess:
         yield f"Your guess: {finding.guess}"
-    yield f"Measured on {machine_in_words(finding)}, {minute(finding.recorded)}."
+    when = minute(finding.recorded)
+    yield f"Measured on {machine_in_words(finding.machine)}, {when}."
 
 
 def _noise(finding: Finding) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.errors import need
+from perfkit.findings import shown
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import Standing, has_microbenchmarks, standings
@@ -36,6 +37,7 @@ COLUMNS = (
 _BENCHMARK = ("unit", "limit")
 
 
+@shown.table.register(Finding)
 def table(finding: Finding) -> "DataFrame":
     """One row per variant, the fastest first; rates in examples per second.
 
@@ -66,6 +68,7 @@ def _row(standing: Standing) -> dict[str, Any]:
 _OF_CAUSE = ("cause", "kind", "fix", "grade")
 
 
+@shown.table.register(Diagnosis)
 def diagnosis_table(found: Diagnosis) -> "DataFrame":
     """One row per change, the largest gain first; its cause is "" where unclaimed.
 

@@ -11,7 +11,7 @@ from perfkit.charts.canvas import BLUE, INK, RED, Figure
 from perfkit.charts.layout import limits, log_ticks
 from perfkit.findings.text import plain
 from perfkit.machines.classroom import Classroom, ClassRow
-from perfkit.machines.compare import Row, TwoMachines
+from perfkit.machines.compare import Row, TwoMachines, chart
 from perfkit.machines.report import speed_in_words
 
 _HEIGHT = 0.8
@@ -23,6 +23,7 @@ _FARTHEST = 1000.0
 _APART = 80
 
 
+@chart.register
 def speeds(two: TwoMachines) -> Figure:
     """Draw B's speed over A's with its interval; 1 is neither faster nor slower."""
     title, main = "How fast B is, against A", two.main.training if two.main else ""
@@ -61,6 +62,7 @@ def _draw_speed(axes: Axes, place: int, row: Row) -> None:
     axes.plot(at, place, mark, ms=8, color=colour, mfc=face, mew=1.6, clip_on=False)
 
 
+@chart.register
 def strips(room: Classroom) -> Figure:
     """Draw a dot for each machine in the row of each step and part."""
     title, shown = "Every machine against the median one", room.rows[:_MOST]

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfkit import units
-from perfkit.charts.canvas import Figure
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
-from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold, Report, Table
+from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.text import as_sentence, minute, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
@@ -162,13 +160,6 @@ class Classroom(Pictured):
         passport = self.passports[place]
         file = plain(passport.path.stem, _LONGEST) if passport.path else ""
         return file or plain(passport.label, _LONGEST) or f"machine {place + 1}"
-
-    @functools.cached_property
-    def chart(self) -> Figure:
-        """Every machine in every row, relative to the median machine."""
-        from perfkit.machines.charts import strips
-
-        return strips(self)
 
     @property
     def sources(self) -> tuple[Path, ...]:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Literal
 from perfkit import documents
 from perfkit.charts.canvas import Figure
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.export.page import laid_out, page_of, save
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.report import Report, Shown, in_html
+from perfkit.findings.report import in_html
+from perfkit.findings.shown import Shown, registered
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
 from perfkit.findings.training import UNEXPLAINED
@@ -95,6 +97,13 @@ class Row:
         return "A" if self.verdict == "faster" else ""
 
 
+@functools.singledispatch
+def chart(record: object) -> Figure:
+    """The picture of a record."""
+    figure: Figure = registered(chart, record)(record)
+    return figure
+
+
 class Pictured(Shown):
     """What has a report, a chart and a page."""
 
@@ -103,15 +112,13 @@ class Pictured(Shown):
         """The files it is made from, which no page may take the place of."""
         return ()
 
-    @property
+    @functools.cached_property
     def chart(self) -> Figure:
-        """Its picture."""
-        raise NotImplementedError(f"{type(self).__name__} has no chart")
+        """How fast the machines are, row by row."""
+        return chart(self)
 
     def page(self) -> str:
         """All of it as one HTML page that needs no network."""
-        from perfkit.export.page import laid_out, page_of
-
         return laid_out([page_of(self.report, [self.chart])])
 
     def export(self, path: str | Path) -> Path:
@@ -121,8 +128,6 @@ class Pictured(Shown):
             BadFileError: It cannot be written.
             BadParameterError: ``path`` is no place for a page.
         """
-        from perfkit.export.page import save
-
         return save(path, self.page, self.sources)
 
     def _repr_html_(self) -> str:
@@ -197,20 +202,6 @@ class TwoMachines(Pictured):
         # Without a claim, one step that may hide a difference leaves all of it open.
         words: tuple[Comparing, ...] = ("faster", "slower", "too noisy to say")
         return next((word for word in words if counts[word]), "no difference shown")
-
-    @functools.cached_property
-    def chart(self) -> Figure:
-        """B's speed over A's, step by step and part by part."""
-        from perfkit.machines.charts import speeds
-
-        return speeds(self)
-
-    @functools.cached_property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        from perfkit.machines.report import comparison_report
-
-        return comparison_report(self)
 
     def table(self) -> "DataFrame":
         """One row per step, part and microbenchmark."""

@@ -18,7 +18,7 @@ from perfkit.findings.reading import (
     faults_of_samples,
     in_order,
 )
-from perfkit.findings.report import Report, Saved
+from perfkit.findings.shown import Saved
 from perfkit.findings.text import plain
 from perfkit.findings.training import PARTS, Training
 from perfkit.machine.checks.base import Check
@@ -115,13 +115,6 @@ class Passport(Saved):
         """Whether anything was measured."""
         rates = [one.rate for one in self.microbenchmarks]
         return any((*rates, *(training.rate for training in self.trainings)))
-
-    @property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        from perfkit.machines.report import passport_report
-
-        return passport_report(self)
 
 
 # One takes 20 to 40 KB.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold, Report, Table
+from perfkit.findings import shown
+from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.text import as_sentence, minute, plain
 from perfkit.findings.training import (
@@ -25,6 +25,7 @@ _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the diffe
 _NO_PARTS = [""] * len(PARTS)
 
 
+@shown.report.register
 def passport_report(passport: Passport) -> Report:
     """What a person reads of a passport."""
     label, when = passport.label or "a machine", minute(passport.recorded)
@@ -40,7 +41,7 @@ def passport_report(passport: Passport) -> Report:
             headline=f"Passport of {label}, recorded {when}", much=too_short(passport)
         ),
         table=Table("Reference trainings", heads, tuple(trainings)),
-        besides=(machine_in_words(passport), *_remarks(passport), *passport.missed),
+        besides=(machine_in_words(passport.machine), *_remarks(passport)),
         folds=(Fold(table.title, tables=(table,)),),
     )
 
@@ -71,6 +72,7 @@ def _remarks(passport: Passport) -> Iterator[str]:
         )
     if passport.stopped:
         yield "It was stopped before it was whole."
+    yield from passport.missed
 
 
 def _rate(benchmark: BenchmarkRate) -> str:
@@ -128,6 +130,7 @@ def _contents(passport: Passport) -> Iterator[str]:
 # Two machines.
 
 
+@shown.report.register
 def comparison_report(two: TwoMachines) -> Report:
     """What a person reads of two machines."""
     trainings = dict.fromkeys(row.training for row in (two.main, *two.steps) if row)

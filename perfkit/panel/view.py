@@ -303,7 +303,7 @@ class Answering(RunView):
         The last sentence is left to the report that says it, and to screen readers.
         """
         ended = "Stopped." if found.stopped else "Finished."
-        how = finding_of(found).stamp or ended
+        how = found.stamp or ended
         told = " ".join(filter(None, (how, found.verdict.headline, unsaved)))
         self.say(told)
         if not unsaved:

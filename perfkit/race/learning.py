@@ -20,7 +20,8 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
 from perfkit.findings.reading import losses
 from perfkit.findings.record import Finding, Verdict
-from perfkit.findings.report import Report, Shown, Table
+from perfkit.findings.report import Report, Table
+from perfkit.findings.shown import Shown
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import Measurement

@@ -8,6 +8,7 @@ from rich.console import Console
 from perfkit.findings import report as reports
 from perfkit.findings.record import Edit, Verdict
 from perfkit.findings.report import Fold, Report, Table, in_html, in_text
+from perfkit.findings.shown import Shown
 from perfkit.findings.store import save
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.record import Busy, Load
@@ -277,6 +278,11 @@ def test_what_to_type_to_repeat_it_switches_off_what_was():
     assert "perfkit run data-pipeline --no-pinned --both --side=8 --budget=60" in said
     mine = finding(code={"serial": "f()", "yours": "mine()"}).report.repeat
     assert mine.startswith("Repeat it: run its cell again (")
+
+
+def test_what_nothing_shows_is_refused_by_name():
+    with pytest.raises(NotImplementedError, match="Shown has no report"):
+        repr(Shown())
 
 
 def test_what_is_cut_is_marked_whether_it_is_long_or_enormous():

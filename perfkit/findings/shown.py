@@ -1,0 +1,95 @@
+"""How a record is shown: by what is registered for its class, which it does not know.
+
+``report`` and ``table`` take any record. What makes them of one kind of record stands
+beside the other texts about that kind, and registers itself here.
+"""
+
+import functools
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.findings.report import Report, in_html, in_text
+from perfkit.findings.text import minute, plain
+from perfkit.machine.record import Machine
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# By package of the records, the modules that register. They are imported when a record
+# is first shown: a package that imported them itself would slow `import perfkit`.
+_PRESENTERS = {
+    "perfkit.findings": ("account_report", "reports", "tables"),
+    "perfkit.doctor": ("page",),
+    "perfkit.machines": ("report", "charts"),
+}
+
+
+def registered(show: Any, record: object) -> Any:
+    """What is registered with ``show`` for a record, its presenters being imported.
+
+    Raises:
+        NotImplementedError: Nothing is.
+    """
+    for base in type(record).__mro__:
+        package = base.__module__.rpartition(".")[0]
+        for name in _PRESENTERS.get(package, ()):
+            importlib.import_module(f"{package}.{name}")
+    function = show.dispatch(type(record))
+    if function is show.dispatch(object):
+        raise NotImplementedError(f"{type(record).__name__} has no {show.__name__}")
+    return function
+
+
+@functools.singledispatch
+def report(record: object) -> Report:
+    """What a person reads of a record."""
+    answer: Report = registered(report, record)(record)
+    return answer
+
+
+@functools.singledispatch
+def table(record: object) -> "DataFrame":
+    """The rows of a record."""
+    rows: DataFrame = registered(table, record)(record)
+    return rows
+
+
+class Shown:
+    """What has a report and shows itself as one: in a log, in a notebook."""
+
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        return report(self)
+
+    def __repr__(self) -> str:
+        return in_text(self.report)
+
+    def _repr_html_(self) -> str:
+        return in_html(self.report)
+
+
+class Saved(Shown):
+    """What is kept in a file of its own, and knows where that lies."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is saved; None while it is not."""
+        return getattr(self, "_path", None)
+
+
+class Replayable(Saved):
+    """What was measured on a machine, here or in a recording that is shown instead."""
+
+    recorded: str
+    machine: Machine
+    replayed: bool
+
+    @property
+    def stamp(self) -> str:
+        """Where and when a recording is from, in a sentence; "" for what was run."""
+        if not self.replayed:
+            return ""
+        when, where = minute(self.recorded), plain(self.machine.summary)
+        return f"Recorded on {when}, {where}; not run here."
