@@ -40,7 +40,6 @@ def stages(*kinds, line=0, given=0, out=0):
     return tuple(made)
 
 
-FIT = line(9, computing=5.0, calls=[("fit", 1, 5.0)], parts=("layer dense Dense",))
 SLOW_INPUT = line(20, input=4.0, stages=(0,))
 LITTLE_INPUT = line(20, input=1.0, stages=(0,))
 PREDICTS = line(set_up=3.0, computing=1.0, calls=[("predict", 300, 4.0)])

@@ -76,43 +76,6 @@ def test_a_grid_counts_what_is_active_and_adds_up_what_each_interval_spent(seed)
     assert samples == pytest.approx(np.array(expected, float))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_stretch_is_as_long_as_all_its_pieces(seed):
-    edges, one, _ = drawn(seed)
-    grid = Grid(edges, (one,))
-    idle = grid.active[0] == 0
-    told, at = grid.stretches(idle), 0
-    while at < len(idle):
-        end = at
-        while end < len(idle) and idle[end] == idle[at]:
-            end += 1
-        length = grid.spans[at:end].sum() if idle[at] else 0.0
-        assert told[at:end] == pytest.approx(length)
-        at = end
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_what_lies_before_an_interval_is_its_own(seed):
-    edges, one, _ = drawn(seed)
-    grid = Grid(edges, (one,))
-    told = dict(grid.before(one, grid.spans))
-    expected = {}
-    for begin, span in zip(grid._points[:-1], grid.spans, strict=True):
-        later = [
-            (b, n) for b, n in zip(one.begin, one.which, strict=True) if b >= begin
-        ]
-        number = min(later)[1] if later else None
-        expected[number] = expected.get(number, 0.0) + span
-    after = expected.pop(None, 0.0)
-    if not len(one.begin):
-        assert told == pytest.approx({-1: 1.0})
-        return
-    # What comes behind the last one has to go somewhere.
-    assert sum(told.values()) == pytest.approx(sum(expected.values()) + after)
-    for number, spent in expected.items():
-        assert told[number] >= spent - 1e-9
-
-
 # Samples alone.
 
 

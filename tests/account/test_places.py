@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import perfkit
-from perfkit.account import places
 from perfkit.account.places import Kind, Places, outwards, place_of
 
 
@@ -80,15 +79,6 @@ def test_packages_installed_into_a_folder_of_the_path_are_not_the_users(
     own = Places().is_own
     assert not own(touched(target / "keras" / "layers.py"))
     assert own(touched(project / "train.py"))
-
-
-def test_a_file_is_looked_at_once(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(places, "_is_own", lambda file: asked.append(file) or True)
-    known = Places()
-    assert known.is_own("train.py")
-    assert known.is_own("train.py")
-    assert asked == ["train.py"]
 
 
 LIBRARY = os.path.join(os.sep, "x", "site-packages", "tensorflow", "python")

@@ -145,19 +145,6 @@ def test_events_become_intervals(made, events, of, expected):
     assert sum(found.counts.values()) == stages
 
 
-def test_stages_in_three_levels_are_cut_at_their_own_children_only(made):
-    plane, window, _ = made
-    thread = plane.thread()
-    path = "Iterator::Batch"
-    for level, (begin, end) in enumerate([(0.0, 0.9), (0.1, 0.8), (0.2, 0.7)]):
-        thread.put(path, begin, end, name=f"perfkit:{level}")
-        path += "::Map"
-    lengths = dict.fromkeys(range(3), 0.0)
-    for begin, end, number in intervals(window().stages):
-        lengths[number] += end - begin
-    assert lengths == pytest.approx({0: 0.2, 1: 0.2, 2: 0.5})
-
-
 def test_elements_are_counted_by_the_way_they_took(made):
     plane, window, _ = made
     thread = plane.thread()

@@ -706,8 +706,3 @@ def test_the_command_writes_the_patch_alone_to_stdout(tmp_path, monkeypatch, cap
         "",
         "perfkit: There is no patch: no cause was found.\n",
     )
-
-
-def test_two_things_for_stdout_are_refused(capsys):
-    assert main(["diagnose", "train.py", "--diff", "--json", "-"]) == 2
-    assert "--diff and --json - both write to stdout" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from perfkit.diagnosis.steps import Steps, listening, steps
+from perfkit.diagnosis.steps import Steps, steps
 from tests.measure.scripted import Seconds
 
 
@@ -44,16 +44,6 @@ def test_epochs_over_the_same_mark_add_up():
 def test_before_any_step_it_says_so():
     assert repr(steps(iter(()))) == "perfkit.steps: no step was made yet."
     assert bool(steps([]))
-
-
-def test_whoever_listens_gives_the_batches():
-    class Doubling:
-        def batches(self, data):
-            return (2 * batch for batch in data)
-
-    with listening(Doubling()):
-        assert list(steps([1, 2])) == [2, 4]
-    assert list(steps([1, 2])) == [1, 2]
 
 
 def test_marking_steps_loads_no_numerical_library():

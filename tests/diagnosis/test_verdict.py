@@ -182,7 +182,6 @@ def test_a_warning_tells_of_memory_and_of_who_else_computed():
         ({}, {}, "sure"),
         ({"rounds": 1}, {}, "likely"),
         ({}, {"grade": "inferred"}, "likely"),
-        ({}, {"speedup": Gain(estimate=3.0, low=1.2, high=7.4)}, "not known yet"),
     ],
 )
 def test_how_sure_a_gain_is_comes_from_its_rounds_and_its_grade(changed, more, sure):
@@ -269,16 +268,9 @@ def test_what_is_lost_to_no_known_reason_is_never_called_nothing(size, change, k
             slows = "Its input slows" if known else "What watches this training slows"
             assert said.headline.startswith(slows)
             assert said.headline.endswith("; how to change that is not known yet.")
-
-
-@pytest.mark.parametrize("size", [*SMALL, *LARGE])
-def test_nothing_is_wrong_only_where_no_change_brings_much(size):
-    chance = cause("xla", "XLA", size, "opportunity")
-    said = verdict_of(diagnosis(causes=(chance,), ceiling=None)).headline
+    # Nor is a limit that no change explains.
+    said = verdict_of(diagnosis(causes=(), ceiling=gain(size))).headline
     assert said.startswith("Nothing is wrong") == (size in SMALL)
-    # A limit that no change explains is not forgotten for a small one.
-    limit = verdict_of(diagnosis(causes=(), ceiling=gain(size))).headline
-    assert limit.startswith("Nothing is wrong") == (size in SMALL)
 
 
 def test_the_slowest_stage_is_named_and_not_pointed_at():

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +11,6 @@ from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.experiments.session import Session
 from perfkit.findings import store
 from perfkit.measure import plan
-from perfkit.measure.alone import Alone
 from perfkit.measure.plan import Finished, Preparing, Ticked, TrialEnded
 from tests.experiments.toy import InAFolder, Loops, NoRoom, SlowToPrepare, Stuck
 
@@ -185,16 +183,3 @@ def test_a_run_waits_for_one_of_another_program_until_that_ends(tmp_path):
     assert said[-1] != said[0]
     assert isinstance(event, Finished)
     holder.communicate()
-
-
-def test_stop_works_while_a_run_waits_for_another(tmp_path):
-    other = Alone()
-    assert list(other.wait(threading.Event())) == []
-    session = Session(Loops(), folder=tmp_path)
-    session_events = session.events()
-    assert isinstance(next(session_events), Preparing)
-    session.stop()
-    *_, last = session_events
-    other.let_go()
-    assert isinstance(last, Finished)
-    assert session.finding is None

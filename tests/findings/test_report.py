@@ -195,22 +195,6 @@ def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path, monkeypatch)
     assert f"Saved as {path.name}" in repr(found)
 
 
-def test_nothing_of_a_verdict_becomes_markup_or_an_escape():
-    said = dict.fromkeys(("headline", "much", "interval", "next", "winner"), ATTACK)
-    edit = Edit(file=ATTACK, line=1, old=ATTACK, new=ATTACK)
-    verdict = Verdict(**said, edits=(edit,), warnings=(ATTACK,), because=(ATTACK,))
-    found = finding({"naive": 10.0, ATTACK: 20.0}, verdict=verdict)
-    alone = verdict._repr_html_()
-    for html in (found._repr_html_(), alone):
-        assert taken_apart(html).all("img") == []
-        assert "<img" not in html
-    whole = written(found, terminal=True, whole=True)
-    for shown in (found._repr_html_(), alone, repr(found), whole):
-        assert "\x1b" not in shown
-        assert "\u202e" not in shown
-    assert plain(ATTACK) in Page(alone).text
-
-
 def test_code_in_a_verdict_is_set_as_code_and_markup_of_a_console_is_text():
     verdict = Verdict(headline="h", because=("use `a < b`",), next="`x` <b>y</b>")
     html = replace(finding(), verdict=verdict)._repr_html_()

@@ -102,16 +102,6 @@ def test_a_server_that_stood_still_tells_what_it_did_not(host):
     trials.until_ticks(running)
 
 
-def test_closing_ends_all_that_was_started(host):
-    server = host()
-    running = start(server, workloads.count)
-    trials.until_ticks(running)
-    started = [psutil.Process(server._process.pid), psutil.Process(running.pid)]
-    started += started[0].children(recursive=True)
-    server.close()
-    assert trials.are_gone(started)
-
-
 def python(folder, answer="", code=0):
     """A program that answers like an interpreter that was asked what it is."""
     path = folder / "python"

@@ -78,13 +78,6 @@ def test_nobody_else_can_ask_the_launcher_for_a_process(start):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-@launcher_alone
-def test_a_trial_has_tensorflow_without_importing_it(start):
-    running = start(workloads.tensorflow)
-    trials.until_ticks(running)
-    assert running.outcome is None
-
-
 @pytest.mark.parametrize(
     ("work", "outcome", "words", "tail"),
     [

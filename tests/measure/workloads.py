@@ -24,16 +24,6 @@ def _counting(steps):
         yield 1
 
 
-def tensorflow():
-    """Run one TensorFlow operation a step."""
-    import tensorflow as tf
-
-    numbers = tf.constant([1.0, 2.0])
-    yield READY
-    while True:
-        yield int(tf.reduce_sum(numbers))
-
-
 def notes_and_pauses():
     yield READY
     yield 3

@@ -1,5 +1,3 @@
-import threading
-
 import pytest
 
 import perfkit
@@ -23,8 +21,6 @@ class House:
 
     def __init__(self, monkeypatch):
         self.asked, self.fails = [], None
-        # Set, it lasts until it is stopped.
-        self.lasts, self.told_all = False, threading.Event()
         self.found = diagnosis(causes=(SLOW_MAP, XLA))
         monkeypatch.setattr(diagnosis_panel, "open_diagnosis", self.open)
 
@@ -35,10 +31,7 @@ class House:
         return self.session
 
     def told(self):
-        yield from runs.events({AS_GIVEN: 100.0, "parallel map": 250.0})
-        self.told_all.set()
-        while self.lasts and not self.session.stopped.wait(0.01):
-            yield from ()
+        return runs.events({AS_GIVEN: 100.0, "parallel map": 250.0})
 
 
 @pytest.fixture
@@ -111,16 +104,6 @@ def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
     panel.view.apply.click()
     panel.wait()
     assert (panel.applied, panel.view.applied.value) == (None, "")
-
-
-def test_stop_ends_a_run_and_shows_what_was_found(house, panel):
-    house.lasts = True
-    panel.view.run.click()
-    assert house.told_all.wait(runs.LONG_S)
-    panel.view.stop.click()
-    settle(panel)
-    assert panel.diagnosis is house.found
-    assert not panel.view.run.disabled
 
 
 def test_what_the_training_raised_is_shown_with_its_own_lines(house, panel):

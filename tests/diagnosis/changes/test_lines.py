@@ -223,22 +223,6 @@ def test_lines_are_offered_and_of_the_others_is_said_why_not():
     assert Facts(**Facts(lines=known).as_note()) == Facts(lines=known)
 
 
-class Steps(keras.Model):
-    """A model with a graph of its own."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.hidden = at(keras.layers.Dense(3, name="hidden"))
-        self.last = keras.layers.Dense(1)
-        self.function = function
-
-    def call(self, values):
-        return self.last(self.hidden(values))
-
-    def train_step(self, data):
-        return super().train_step(data)
-
-
 def test_what_cannot_be_left_out_is_known_before_it_is_tried():
     import tensorflow as tf
 

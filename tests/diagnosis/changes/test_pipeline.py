@@ -240,14 +240,6 @@ def test_what_is_right_or_would_do_something_else_is_left_alone(offer, right):
     assert offered(offer, right) == []
 
 
-def test_maps_behind_what_does_not_commute_stay_where_they_are():
-    given = images().map(flat).map(shifted).batch(4)
-    (change,), made = applied(pipeline.per_example, given)
-    assert "halved" not in change.fix
-    assert kinds(made)[1:] == ["map", "batch", "map"]
-    assert values(made) == values(given)
-
-
 def test_a_shuffle_of_all_is_put_before_the_maps_that_fill_it():
     given = images().map(halved).map(shifted).prefetch(1).shuffle(12, seed=3).batch(4)
     (change,), made = applied(pipeline.late_shuffle, given)

@@ -83,21 +83,17 @@ def test_every_setter_has_a_name_that_this_tensorflow_has():
     assert [n for n in names if not callable(attrgetter(n)(roots))] == []
 
 
-def test_the_lines_to_delete_stand_in_the_fix():
-    lines = ["tf.debugging.enable_check_numerics()", "f()"]
-    found = named(model.left_off, settings={"debugging": lines})
-    assert found["without debugging"].kind == "defect"
-    assert found["without debugging"].fix == f"Delete `{lines[0]}` and `f()`."
+def test_the_lines_to_delete_stand_in_the_fix_and_may_explain_a_slow_input():
+    def left_off(*lines):
+        return named(model.left_off, settings={"debugging": lines})["without debugging"]
 
-
-def test_what_is_about_the_pipeline_alone_explains_a_slow_input():
-    def after(*lines):
-        (one,) = named(model.left_off, settings={"debugging": lines}).values()
-        return one.after
-
+    numbers = "tf.debugging.enable_check_numerics()"
     data = "tf.data.experimental.enable_debug_mode()"
-    assert after(data) == "without input"
-    assert after(data, "tf.debugging.enable_check_numerics()") == ""
+    change = left_off(data, numbers)
+    assert (change.kind, change.after) == ("defect", "")
+    assert change.fix == f"Delete `{data}` and `{numbers}`."
+    # One that is about the pipeline alone.
+    assert left_off(data).after == "without input"
 
 
 def test_eager_functions_are_left_off_in_a_loop_alone():

@@ -201,14 +201,6 @@ def test_few_operations_draw_and_none_that_computes():
     assert not any(map(_draws, (*computing, "CropAndResize")))
 
 
-def test_what_only_computes_is_neither_random_nor_python():
-    found = last(numbers().map(lambda x: tf.sqrt(tf.cast(x, tf.float32))))
-    assert not found["random"]
-    assert not found["stateful"]
-    assert found["python"] == ()
-    assert found["works"]
-
-
 @pytest.mark.parametrize(
     ("function", "way"),
     [

@@ -1,10 +1,7 @@
 import itertools
 from dataclasses import replace
 
-import pytest
-
 from perfkit import gallery
-from perfkit.charts.roofline import spread
 from perfkit.experiments.execution_mode import charts as own_charts
 from perfkit.findings.record import Verdict
 from tests.charts.test_any_finding import check
@@ -54,10 +51,3 @@ def test_without_a_batch_an_example_is_a_step_and_one_variant_crosses_nothing():
     assert "then 62.5 µs a step" in figure.alt
     for made in (finding({}, rounds=0), finding({"naive": 1000.0})):
         assert "No two variants were timed." in check(own_charts.break_even(made)).alt
-
-
-@pytest.mark.parametrize("wanted", [[0.0, 0.01, 0.02], [0.97, 0.99, 1.0], [0.1]])
-def test_labels_stay_apart_in_order_and_in_the_picture(wanted):
-    placed = spread(wanted, 0.06)
-    assert all(b - a >= 0.06 - 1e-9 for a, b in itertools.pairwise(placed))
-    assert placed[-1] <= 1
