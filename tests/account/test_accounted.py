@@ -68,13 +68,6 @@ def test_a_change_of_steps_counts_as_little_as_steps_do_of_the_script():
     assert said(made=made).headline.startswith("Let the maps")
 
 
-def test_where_no_change_helps_the_tip_leads():
-    found = said(TIP, replace(TIP, do="Save less often", share=0.1), causes=())
-    assert found.headline == "Do it for the whole batch at once."
-    assert found.next == "Profiled, not tested: Save less often (10 %)."
-    assert "A/B" not in found.next
-
-
 def test_a_ceiling_that_shows_nothing_refutes_a_tip_about_what_it_leaves_out():
     rates = compared("without input", 1.0)
     made = accounted(INPUT)

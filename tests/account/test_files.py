@@ -10,7 +10,7 @@ from perfkit import cli
 from perfkit.account.files import parse, save, to_json
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
-from tests.account.accounts import account, line, whole
+from tests.account.accounts import whole
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings.made import finding
 
@@ -115,9 +115,3 @@ def test_numbers_of_lines_around_that_are_none_are_left_out():
     made["text"] = {"train.py#0": {"9" * 5000: "x", "-1": "y", "²": "z", "11": "# It"}}
     html = parse(json.dumps(made).encode(), "x")._repr_html_()
     assert "# It" in html
-
-
-def test_an_account_of_no_lines_is_shown():
-    for made in (account(), account(line())):
-        assert parse(to_json(made).encode(), "x") == made
-        assert made._repr_html_()

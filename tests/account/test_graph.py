@@ -120,10 +120,6 @@ def test_an_operation_is_somebodys_by_its_name(graphs, name, owner):
     assert whose(graphs, name) == owner
 
 
-def test_without_graphs_nobody_is_known():
-    assert whose(Graphs({}, {}, frozenset()), "gradient_tape/x/y") == NOBODYS
-
-
 def test_scopes_that_were_all_entered_twice_are_read_without_their_numbers():
     made = MADE | {("layer", "model"): (MINE, 5)}
     twice = {"model_1/dense_1/MatMul": in_fit(), "model_1/dense_1_1/MatMul": in_fit()}

@@ -8,7 +8,6 @@ from nbformat.v4 import new_code_cell, new_notebook
 import perfkit
 from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import InFile
-from perfkit.errors import RunError
 
 
 def caught(call):
@@ -63,14 +62,6 @@ def test_lines_of_a_notebooks_file_are_those_of_its_cells(tmp_path):
         "    z = x / 0",
         f'  File "{tmp_path / "no.ipynb"}", line 1, in f',
     ]
-
-
-def test_a_notebook_shows_the_sentence_and_then_the_users_lines():
-    error = RunError("The training raised ZeroDivisionError: division by zero")
-    error.add_note("Traceback (most recent call last):\n  ...")
-    shown = error._render_traceback_()
-    assert shown[0].startswith("RunError: The training raised")
-    assert shown[1].startswith("Traceback")
 
 
 def test_an_endless_message_is_cut_and_its_end_stays():

@@ -2,12 +2,10 @@
 
 import contextlib
 import threading
-from unittest.mock import Mock
 
 import keras
 import pytest
 
-from perfkit.diagnosis import rounds as diagnosis_rounds
 from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.look import Turns
@@ -193,15 +191,6 @@ def test_a_group_that_brings_nothing_is_not_split():
     later = {name for _ in range(4) for name in choosing(found)}
     assert LOGGER.name in later
     assert not later & {MAP.name, CACHE.name}
-
-
-def test_one_unlucky_turn_ends_no_change(monkeypatch):
-    choosing = Screening((MAP, XLA))
-    choosing._turns[MAP.name] = 1
-    for high, again in ((1.69, True), (0.9, False)):
-        one = Mock(ratio=0.84, low=0.42, high=high)
-        monkeypatch.setattr(diagnosis_rounds, "_given", Mock(return_value=one))
-        assert choosing._wanted(MAP, measured(rounds=0)) is again
 
 
 def test_a_turn_that_showed_nothing_lets_what_has_had_none_go_first():

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 import perfkit
@@ -7,23 +5,15 @@ from perfkit import cli
 from perfkit.diagnoses import open_diagnosis
 from perfkit.diagnosis.maker import digest
 from perfkit.errors import MissingPartError
-from perfkit.export import export
 from perfkit.findings import store
-from perfkit.findings.report import in_text
-from perfkit.gallery import chart, kinds
 from perfkit.panel import worker
 from tests.diagnosis.diagnosed import diagnosis
-from tests.export.pages import assert_stamped
 
 STAMP = "Recorded on 2025-03-14 09:26, Intel Xeon Platinum 8481C, 2 of 8 cores"
 
 
 def make_training():
     raise AssertionError("where a recording is shown nothing is run")
-
-
-def another():
-    raise AssertionError("nor is this")
 
 
 @pytest.fixture
@@ -46,27 +36,6 @@ def test_a_recording_is_given_in_place_of_a_diagnosis_and_says_so(folder, tmp_pa
     assert shown.guess == ""
     assert store.load(shown.path) == shown
     assert shown.path.parent == tmp_path
-
-
-def test_all_that_is_shown_of_a_recorded_diagnosis_is_stamped(tmp_path):
-    shown = replace(diagnosis(), replayed=True)
-    assert repr(shown).startswith(STAMP)
-    assert STAMP in shown._repr_html_()
-    assert STAMP in in_text(shown.report)
-    # The page has all charts but this one.
-    assert STAMP in chart(shown, "ratios").alt
-    page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
-    assert "waterfall" in kinds(shown)
-    assert_stamped(page, STAMP, charts=len(kinds(shown).keys() - {"ratios"}))
-    assert STAMP not in repr(diagnosis()) + chart(diagnosis()).svg
-
-
-def test_other_code_is_another_training(folder):
-    with pytest.raises(MissingPartError) as caught:
-        perfkit.diagnose(another, replay=folder)
-    assert str(caught.value).startswith(
-        "recordings holds no diagnosis of another as it is written here: record one"
-    )
 
 
 def test_comments_and_layout_are_no_other_code_and_a_word_is(tmp_path):

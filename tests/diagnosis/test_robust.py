@@ -150,7 +150,6 @@ TRAINED = [
     ("arrays", 32, 6, odd.weighs_its_classes),
     ("arrays", 16, 16, odd.gives_y_by_name),
     ("tf.data", 16, 16, odd.trains_in_a_strategy),
-    ("tf.data", 16, 16, odd.trains_on_one_device),
     ("tf.data", 16, 16, odd.sets_up_its_machine),
 ]
 

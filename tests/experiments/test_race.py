@@ -81,23 +81,16 @@ def test_a_run_may_end_where_the_gain_is_surely_worth_it(rates, noise, clear):
     assert Race(measured(rates, noise=noise), CHOICES, "images").is_clear == clear
 
 
-def wins(truth, early, seed):
-    """Whether "new" is said to win, and after how many seconds."""
-
-    choices = {name: Choice(name, name) for name in ("base", "new")}
+def wins(truth, seed):
+    """Whether "new" is said to win, and the seconds of a run that ends with that."""
 
     def race(found):
-        return Race(found, choices, "images", against="base")
+        return Race(found, CHOICES, "images")
 
-    def answered(found):
-        return race(found).is_clear
-
-    scripts = {
-        "base": Script(spread=0.08, jitter=0.2),
-        "new": Script(0.03 / truth, spread=0.08, jitter=0.2),
-    }
-    more = {"answered": answered} if early else {}
-    run, _ = play(scripts, budget=60, seed=seed, weather=Weather(seed, 0.4), **more)
+    usual = {"spread": 0.08, "jitter": 0.2}
+    scripts = {"old": Script(**usual), "new": Script(0.03 / truth, **usual)}
+    more = {"baseline": "old", "budget": 60, "weather": Weather(seed, 0.4)}
+    run, _ = play(scripts, seed=seed, answered=lambda m: race(m).is_clear, **more)
     events = list(run.events())
     *_, last = (event for event in events if isinstance(event, Progress))
     return race(events[-1].measurement).winner == "new", last.spent
@@ -105,8 +98,8 @@ def wins(truth, early, seed):
 
 def test_an_early_end_makes_nothing_up_and_saves_time(monkeypatch):
     monkeypatch.setattr("perfkit.measure.rounds.Run._room_for_another", lambda *_: True)
-    same = [wins(1.0, True, seed)[0] for seed in range(10)]
-    faster = [wins(1.6, True, seed) for seed in range(10)]
+    same = [wins(1.0, seed)[0] for seed in range(10)]
+    faster = [wins(1.6, seed) for seed in range(10)]
     assert sum(same) <= 1
     assert sum(won for won, _ in faster) >= 9
     assert statistics.median(spent for _, spent in faster) < 30

@@ -56,9 +56,10 @@ def test_what_has_no_recording_is_said_with_what_there_is(folder, tmp_path):
         'size=20000: ask for that, or measure it here, with `replay=""` or without '
         "PERFKIT_REPLAY."
     )
-    # A notebook shows that, and no traceback.
+    # A notebook shows that and what was noted, and no traceback.
+    caught.value.add_note("There.")
     shown = caught.value._render_traceback_()
-    assert shown == [f"MissingPartError: {caught.value}"]
+    assert shown == [f"MissingPartError: {caught.value}", "There."]
     store.save(finding(), tmp_path / "other")
     with pytest.raises(MissingPartError, match="of loops, but of data-pipeline: rec"):
         recording(Loops(), tmp_path / "other")

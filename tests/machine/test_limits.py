@@ -49,8 +49,3 @@ def test_groups_and_affinity_limit_what_may_be_used(
     assert (limits.quota(tmp_path), limits.affinity(tmp_path)) == (quota, affinity)
     assert limits.cores_granted(tmp_path, 8) == min(quota or 8, affinity or 8)
     assert limits.memory_granted(tmp_path, ALL) == memory
-
-
-def test_a_system_without_proc_is_not_limited(tmp_path):
-    assert limits.cores_granted(tmp_path, 4) == 4
-    assert limits.memory_granted(tmp_path, 10) == 10

@@ -87,18 +87,6 @@ def test_what_is_random_in_pauses_is_shared_by_all_variants_alike():
     assert added(Usual({"one": [once]}), "one", once) == pytest.approx(0.3)
 
 
-def test_the_mean_is_right_for_few_pauses():
-    draw = random.Random(1)
-    found = []
-    for _ in range(400):
-        seconds = [[0.1 + draw.expovariate(20) for _ in range(3)] for _ in "abcd"]
-        groups = {n: [pausing(*s)] for n, s in zip("abcd", seconds, strict=True)}
-        (first,) = groups["a"]
-        found.append(added(Usual(groups), "a", first))
-    # Of three each, the shortest is taken for a little shorter than it is.
-    assert 0.15 < statistics.fmean(found) < 0.15 + 0.05 / 3
-
-
 @pytest.mark.parametrize(
     ("calm", "slow", "more"),
     [

@@ -142,20 +142,6 @@ def test_a_machine_that_is_known_is_more_readily_believed():
     assert held <= 0.99
 
 
-def test_a_training_that_varies_more_than_any_before_it_is_not_judged_by_those():
-    before = [statistics.seen(Machine(rounds=3).run()) for _ in range(30)]
-    wild, known = Machine(rounds=3, variants=1, processes=0.3), Spread.learnt(before)
-    found = []
-    for _ in range(200):
-        control, change = wild.run()
-        usual = statistics.usual(known, [control, change])
-        floor = statistics.noise_floor(control, usual)
-        found.append(statistics.comparison(change, usual, floor))
-    held, copies, _ = shares(found)
-    assert held >= 0.9
-    assert copies <= 0.05
-
-
 def test_the_scale_and_how_sure_it_is_are_found_again():
     draw = np.random.default_rng(0)
 

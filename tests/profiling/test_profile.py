@@ -19,7 +19,6 @@ from perfkit.profiling.course import STEPPED, stepped
 from perfkit.profiling.traces import gathered
 from tests.findings.made import MACHINE
 from tests.profiling import profiled, trainings
-from tests.profiling.profiled import HELD, KERNEL
 
 HERE = Path(trainings.__file__)
 
@@ -189,14 +188,6 @@ def test_the_command_line_shows_a_profile_and_writes_it(scripted, tmp_path, caps
     assert perfkit.load(path).training == "trainings.py:short_epochs"
     assert cli.main(["profile", f"{HERE}:short_epochs", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == "profile"
-
-
-# As a file: the same again, or a sentence.
-
-
-def test_what_is_saved_is_read_again_as_it_was(tmp_path):
-    made = profiled.profile(launched=(KERNEL,), held=(HELD,), missing={})
-    assert perfkit.load(profile.save(made, tmp_path / "new" / "steps.json")) == made
 
 
 def changed(**changes):

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import random
 import re
 from dataclasses import replace
 
@@ -178,16 +177,6 @@ def test_losses_are_another_job_where_they_lie_further_apart_than_they_waver():
     # Exactly the same each time, and a little apart: rounding adds up.
     assert learns(FLAT, times(FLAT, 1.01)) == []
     assert len(learns(FLAT, times(FLAT, 1.1))) == 1
-
-
-@pytest.mark.parametrize("rounds", [1, 12])
-def test_batches_in_another_order_are_seldom_taken_for_another_job(rounds):
-    draw, claims = random.Random(1), 0
-    for _ in range(200):
-        # Each side has an order of its own, the same in every round.
-        one, other = ([(n, draw.gauss(1.0, 0.3)) for n in range(1, 6)] for _ in "ab")
-        claims += bool(learns(one, other, rounds))
-    assert claims <= 6
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

@@ -44,7 +44,6 @@ def unordered():
 
 
 PIPELINES = {
-    "map, batch": lambda: numbers().map(doubled).batch(4),
     "parallel map": lambda: numbers().map(
         doubled, num_parallel_calls=2, deterministic=True
     ),

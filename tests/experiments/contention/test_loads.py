@@ -145,15 +145,6 @@ def test_a_load_ends_with_its_trial(trial, frozen):
     assert are_gone(burners)
 
 
-def test_a_trial_whose_load_was_killed_ends_with_a_sentence(trial):
-    running, burners = trial
-    burners[0].kill()
-    while running.outcome is None:
-        running.poll(0.1)
-    assert running.outcome == "crashed"
-    assert "ended before it did" in running.message
-
-
 def test_the_monitor_counts_a_load_as_other_programs(trial):
     running, _ = trial
     monitor = Monitor()

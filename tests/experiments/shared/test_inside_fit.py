@@ -1,7 +1,5 @@
 import itertools
-import statistics
 import threading
-import time
 from unittest.mock import create_autospec
 
 import keras
@@ -121,50 +119,3 @@ def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeyp
     }
     assert [what for what, is_so in changed.items() if is_so] == [name]
     assert bool(capsys.readouterr().out) is (name == "progress bar")
-
-
-# CPU time, and both sides in short turns: what else runs here falls on them alike.
-PAIRS = 24
-STEPS = 800
-# A fit that has just begun is slower; one out of which ticks come began long ago.
-BEGINNING = 400
-
-
-def worked(ticks, steps):
-    """CPU seconds per step while at least so many steps are made through ticks."""
-    began, done = time.process_time(), 0
-    while done < 8 * steps:
-        tick = next(ticks)
-        done += tick.examples if isinstance(tick, Tick) else 0
-    return (time.process_time() - began) * 8 / done
-
-
-def fitted(network):
-    """CPU seconds per step of a plain ``fit``, without its beginning and its end."""
-    stamps = []
-
-    # Reading that clock at every step would be a good part of a step.
-    def stamp(batch, logs):
-        if batch + 1 in (BEGINNING, BEGINNING + STEPS):
-            stamps.append(time.process_time())
-
-    stamping = keras.callbacks.LambdaCallback(on_train_batch_end=stamp)
-    fitting(network, BEGINNING + STEPS)(stamping)
-    began, ended = stamps
-    return (ended - began) / STEPS
-
-
-@pytest.mark.slow
-def test_ticks_out_of_fit_cost_it_less_than_a_twentieth():
-    bare = compiled()
-    ticks = loops.ticks(fitting(compiled(), 10**9), examples=8)
-    sides = [lambda: worked(ticks, STEPS), lambda: fitted(bare)]
-    ratios = []
-    for number in range(PAIRS + 1):
-        # Who goes first changes from pair to pair.
-        order = 1 if number % 2 else -1
-        first, second = (side() for side in sides[::order])
-        ratios.append((first / second) ** order)
-    ticks.close()
-    # The first pair warms both up.
-    assert statistics.median(ratios[1:]) == pytest.approx(1, abs=0.05)
