@@ -12,17 +12,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.scaling import verdict, work
-from perfkit.experiments.scaling.verdict import FED, OWN, STRATEGY, name_of
-from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind, Job
+from perfkit.experiments.scaling import work
+from perfkit.experiments.scaling.work import FED, GPU, OWN, STRATEGY, name_of
 from perfkit.experiments.shared import benchmark
 from perfkit.experiments.shared.models import MODELS
-from perfkit.findings.record import Verdict
+from perfkit.experiments.shared.words import failures, rates_behind
+from perfkit.findings.record import Edit, Verdict
 from perfkit.machine.nvml import gpus_here
 from perfkit.measure.measurement import Measurement, Variant
+from perfkit.measure.statistics import Comparison
 from perfkit.measure.tick import REFUSED, Note, Yielded
 
 _CHANGES = {
@@ -31,6 +33,30 @@ _CHANGES = {
     OWN: "Gradients are not summed.",
     FED: "Examples are decoded from JPEGs.",
 }
+SHARED = (
+    "Logical devices share this processor: this does not show what more GPUs bring."
+)
+# No machine is as fast or has as many, but a file may hold anything.
+_MAX_RATE, _MOST_DEVICES = 1e15, 1000
+_UNKNOWN = "Whether {} are faster than one is not known yet."
+_LIKELIEST = ("faster", "too noisy to say", "no difference shown", "slower")
+
+
+def kind_of(measured: Measurement) -> work.DeviceKind:
+    """Which devices a run compares; logical ones where no variant has a GPU."""
+    names = {variant.name for variant in measured.variants}
+    return GPU if name_of(GPU, 1) in names else work.LOGICAL
+
+
+def speed_ups(measured: Measurement) -> dict[int, Comparison]:
+    """Compare several devices with one that has no strategy, by their number."""
+    kind, gains = kind_of(measured), dict[int, Comparison]()
+    timed = {t.variant for t in measured.timings if t.rate < _MAX_RATE}
+    for count in range(2, _MOST_DEVICES):
+        name, one = name_of(kind, count), name_of(kind, 1)
+        if {name, one} <= timed and (speed_up := measured.compare(name, one)):
+            gains[count] = speed_up
+    return gains
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +74,7 @@ class Scaling(Experiment):
         int, Range(0, 16, help="At most; 0 for all GPUs, or a few logical ones")
     ] = 0
     batch: Annotated[
-        int,
-        Range(
-            1, verdict.LARGEST_BATCH, unit="examples", help="Of each device, or of all"
-        ),
+        int, Range(1, 65_536, unit="examples", help="Of each device, or of all")
     ] = 32
     scaling: Annotated[
         str,
@@ -88,65 +111,124 @@ class Scaling(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Each number of devices as it is, fed, and without the sum of gradients."""
-        variants = [
-            self._variant(count, how)
-            for count in self._counts
-            for how in ("", STRATEGY if count == 1 else OWN, FED)
-        ]
-        return {variant.name: variant for variant in variants}
+        variants = dict[str, Variant]()
+        for count in self._counts:
+            job, plain = self._job(count), name_of(self._kind, count)
+            for how in ("", STRATEGY if count == 1 else OWN, FED):
+                name = name_of(self._kind, count, how)
+                variants[name] = Variant(
+                    name,
+                    functools.partial(work.train, job, how, self.image_side),
+                    _CHANGES[how],
+                    plain if how else self.baseline,
+                    code=work.code_of_training(job, how),
+                )
+        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse numbers of devices that learn something else than one does."""
         refused = dict[str, str]()
         for count in self._counts[1:]:
             yield Note("progress", f"Checking what {self._kind}s learn: {count}")
-            if count <= self._available:
-                reason = work.why_not_equal(self._job(count))
-                names = [name_of(self._kind, count, how) for how in ("", OWN, FED)]
-                refused |= dict.fromkeys(names if reason else (), reason)
+            if reason := work.why_not_equal(self._job(count)):
+                names = (name_of(self._kind, count, how) for how in ("", OWN, FED))
+                refused |= dict.fromkeys(names, reason)
         yield Note(REFUSED, refused)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
-        return verdict.judge(measured, self.scaling, self.batch)
+        kind, gains = kind_of(measured), speed_ups(measured)
+        warnings, because = () if kind == GPU else (SHARED,), failures(measured)
+        if not gains:
+            return Verdict(
+                headline=_UNKNOWN.format(f"several {kind}s"),
+                much="Fewer than two numbers of them were timed.",
+                sure="not known yet",
+                warnings=warnings,
+                because=because,
+                next="Look at how the trials ended, or give the run more seconds.",
+            )
+        counts = {speed_up.variant: count for count, speed_up in gains.items()}
+        fastest = [counts[t.variant] for t in measured.fastest(tuple(counts))]
+        # The fewest devices that are as fast as any; of those that are not one.
+        best = min(
+            fastest, key=lambda count: (_LIKELIEST.index(gains[count].verdict), count)
+        )
+        gain, most = gains[best], max(gains)
+        is_advised = kind == GPU and gain.verdict == "faster"
+        if is_advised and self.scaling == "weak":
+            warnings = (
+                "Here each had a whole batch: `fit` shares one out, so give it "
+                f"{best} times as many examples, and watch the validation loss.",
+            )
+        much = f"They train {gain.as_fast_as} one{rates_behind(measured, gain)}."
+        costs = _explain_sum(measured, gains[most].variant, self._job(most).batch)
+        return Verdict(
+            headline=_headline(gain, kind),
+            much=much if gain.ends else "",
+            sure=gain.sure,
+            interval=gain.ends,
+            edits=(_edit_for(best),) if is_advised else (),
+            warnings=warnings,
+            because=(*costs, *because),
+            next=_next_step(measured, kind, gain.variant),
+            winner=gain.variant if is_advised else "",
+        )
 
     @property
-    def _kind(self) -> DeviceKind:
-        return GPU if self.on == "here" and len(gpus_here()[0]) > 1 else LOGICAL
-
-    @property
-    def _available(self) -> int:
-        """How many devices of the kind there are; as many logical ones as asked for."""
-        if self._kind == GPU:
-            return len(gpus_here()[0])
-        # Two logical devices show the method; more than four show nothing more of it.
-        return self.devices or min(max(benchmark.granted(), 2), 4)
+    def _kind(self) -> work.DeviceKind:
+        return GPU if self.on == "here" and len(gpus_here()[0]) > 1 else work.LOGICAL
 
     @property
     def _counts(self) -> tuple[int, ...]:
         """How many devices to try: 1, 2, 4, 8 and so on, and the most."""
-        most = self.devices or self._available
+        # Two logical devices show the method; more than four show nothing more of it.
+        parts = min(max(benchmark.granted(), 2), 4)
+        most = self.devices or (len(gpus_here()[0]) if self._kind == GPU else parts)
         return tuple(sorted({most, *(1 << n for n in range(most.bit_length()))}))
 
-    def _job(self, count: int) -> Job:
+    def _job(self, count: int) -> work.Job:
         batch = self.batch if self.scaling == "strong" else count * self.batch
-        return Job(model=self.model, kind=self._kind, count=count, batch=batch)
+        return work.Job(model=self.model, kind=self._kind, count=count, batch=batch)
 
-    def _variant(self, count: int, how: str) -> Variant:
-        training = functools.partial(
-            work.train,
-            self._job(count),
-            with_strategy=count > 1 or how == STRATEGY,
-            side=self.image_side if how == FED else 0,
-            summed=how != OWN,
-        )
-        against = name_of(self._kind, count) if how else self.baseline
-        missing = f"{self._available} GPUs are all there is"
-        return Variant(
-            name_of(self._kind, count, how),
-            training,
-            _CHANGES[how],
-            against,
-            missing if count > self._available else "",
-            code=work.code_of_training(**training.keywords),
-        )
+
+def _headline(speed_up: Comparison, kind: work.DeviceKind) -> str:
+    devices = speed_up.variant
+    if speed_up.sure == "not known yet":
+        return _UNKNOWN.format(devices)
+    if speed_up.verdict == "faster":
+        idle = "One device left cores idle: try a larger batch without a strategy."
+        return f"Train on {devices}." if kind == GPU else idle
+    where = "on one GPU" if kind == GPU else "without a strategy on this processor"
+    judged = "slower" if speed_up.verdict == "slower" else "not shown to be faster"
+    return f"Train {where}: {devices} are {judged}."
+
+
+def _edit_for(count: int) -> Edit:
+    """The lines that train on the first so many GPUs, of however many there are."""
+    places = ", ".join(f'"GPU:{number}"' for number in range(count))
+    strategy = f"strategy = tf.distribute.MirroredStrategy([{places}])"
+    scope = "with strategy.scope():\n    model = build()"
+    return Edit(old="model = build()", new=f"{strategy}\n{scope}")
+
+
+def _next_step(measured: Measurement, kind: work.DeviceKind, devices: str) -> str:
+    if kind != GPU:
+        return "Run this on a machine with several GPUs before you pay for them."
+    fed = measured.compare(f"{devices}, {FED}", devices)
+    advice = (
+        "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
+        "`perfkit run data-pipeline` says how."
+    )
+    return advice if fed and fed.verdict == "slower" else ""
+
+
+def _explain_sum(measured: Measurement, devices: str, examples: int) -> Iterator[str]:
+    """The difference of a step with and without it, as a share of that with it."""
+    own = measured.compare(devices, f"{devices}, {OWN}")
+    timing = measured.timing(devices)
+    if own and timing:
+        share = units.between(1 - own.ratio, 1 - own.high, 1 - own.low, units.percent)
+        takes = f"takes {share} of" if own.high < 1 else "is not shown to take any of"
+        step = units.seconds(timing.seconds(examples).value)
+        yield f"Summing the gradients of {devices} {takes} a step of {step}."

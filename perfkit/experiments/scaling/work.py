@@ -19,16 +19,24 @@ from perfkit.errors import RunError
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
-from perfkit.experiments.shared.later import keras, tf
+from perfkit.experiments.shared.later import tf
 from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.putting_together import smooth_jpeg
 from perfkit.measure.tick import READY, Yielded, every
 
-Step = Callable[[Any, Any], None]
 DeviceKind = Literal["GPU", "logical device"]
 GPU: DeviceKind = "GPU"
 LOGICAL: DeviceKind = "logical device"
+# How a training differs from the plain one on so many devices, which has "".
+STRATEGY, OWN, FED = "strategy", "own gradients", "fed"
 # Different pictures in memory; a training goes through them again and again.
 _PICTURES = 64
+
+
+def name_of(kind: DeviceKind, count: int, how: str = "") -> str:
+    """The name of a variant, such as ``"4 GPUs, fed"``."""
+    devices = f"{count} {kind}" if count == 1 else f"{count} {kind}s"
+    return f"{devices}, {how}" if how else devices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +57,9 @@ def claim_devices(job: Job) -> tuple[str, ...]:
         gpus = tf.config.list_physical_devices("GPU")
         if len(gpus) < job.count:
             raise RunError(
-                f"TensorFlow can use {len(gpus)} of {job.count} GPUs here; `perfkit "
-                "doctor` says why, and `on=logical` shows the method without them."
+                f"TensorFlow can use {len(gpus)} of {job.count} GPUs here; give fewer "
+                "devices, or `on=logical`, which shows the method without them. If "
+                "there are more, `perfkit doctor` says why."
             )
         tf.config.set_visible_devices(gpus[: job.count], "GPU")
     else:
@@ -62,23 +71,17 @@ def claim_devices(job: Job) -> tuple[str, ...]:
     return tuple(f"{device}:{number}" for number in range(job.count))
 
 
-def train(
-    job: Job, *, with_strategy: bool, side: int, summed: bool
-) -> Iterator[Yielded]:
-    """Train on a batch that stays on its devices, or on JPEGs of ``side`` if not 0.
-
-    Unless gradients are ``summed``, each device learns from its own alone.
-    """
-    places = claim_devices(job)
-    strategy = mirrored(places) if with_strategy else tf.distribute.get_strategy()
+def train(job: Job, how: str, side: int) -> Iterator[Yielded]:
+    """Train on a batch that stays on its devices, or ``FED`` JPEGs of ``side`` px."""
+    places, is_mirrored = claim_devices(job), job.count > 1 or how == STRATEGY
+    strategy = mirrored(places) if is_mirrored else tf.distribute.get_strategy()
     with strategy.scope():
         network = job.network()
-    step = plain(job, network)
-    if with_strategy:
-        step = shared_out(strategy, on_each_device(job, network, summed=summed))
-    if side:
-        batches = strategy.experimental_distribute_dataset(decoded(job, side))
-        iterator = iter(batches)
+    step = plain(network)
+    if is_mirrored:
+        step = shared_out(network, strategy, summed=how != OWN)
+    if how == FED:
+        iterator = iter(strategy.experimental_distribute_dataset(decoded(job, side)))
         call = loops.compiled(lambda: step(*next(iterator)), autograph=False)
     else:
         batch = batch_at_hand(job, strategy)
@@ -89,14 +92,13 @@ def train(
     yield from every(steps, sync=loops.wait)
 
 
-def code_of_training(*, with_strategy: bool, side: int, summed: bool) -> str:
+def code_of_training(job: Job, how: str) -> str:
     """The lines of a training, as a reader types them; see ``train``."""
-    on_each = functools.partial(on_each_device, summed=summed)
+    step: list[Callable[..., Any]] = [plain]
+    if job.count > 1 or how == STRATEGY:
+        step = [mirrored, functools.partial(shared_out, summed=how != OWN)]
     graph = functools.partial(loops.compiled, autograph=False)
-    step: tuple[Callable[..., Any], ...] = (plain,)
-    if with_strategy:
-        step = (mirrored, on_each, shared_out)
-    return code_of(*([fed] if side else []), *step, graph)
+    return code_of(*([fed] if how == FED else []), *step, graph)
 
 
 def mirrored(places: tuple[str, ...]) -> Any:
@@ -105,46 +107,38 @@ def mirrored(places: tuple[str, ...]) -> Any:
     return strategy
 
 
-def plain(job: Job, network: Any) -> Step:
+def plain(network: Any) -> Callable[..., None]:
     """Give the step of one device, without a strategy."""
 
     def step(features: Any, labels: Any) -> None:
-        slopes = gradients(job, network, features, labels)
+        slopes = gradients(network, features, labels)
         for weight, slope in zip(variables(network), slopes, strict=True):
-            _descend(weight, slope)
+            descend(weight, slope)
 
     return step
 
 
-def on_each_device(job: Job, network: Any, *, summed: bool) -> Step:
-    """Give what a device does in a step: learn from all gradients, or from its own."""
+def shared_out(network: Any, strategy: Any, *, summed: bool) -> Callable[..., None]:
+    """Give the step of all devices, which learn from all gradients or their own."""
 
-    def on_each(features: Any, labels: Any) -> None:
-        slopes = gradients(job, network, features, labels)
-        context = tf.distribute.get_replica_context()
+    def step(*batch: Any) -> None:
+        slopes = strategy.run(lambda *part: gradients(network, *part), batch)
+        weights = variables(network)
         if summed:
-            slopes = context.all_reduce(tf.distribute.ReduceOp.SUM, slopes)
-        context.merge_call(_descend_on_all, args=(variables(network), slopes))
-
-    return on_each
-
-
-def shared_out(strategy: Any, on_each: Any) -> Step:
-    """Give the step that all devices do their part of."""
-
-    def step(features: Any, labels: Any) -> None:
-        strategy.run(on_each, args=(features, labels))
+            pairs = list(zip(slopes, weights, strict=True))
+            slopes = strategy.extended.batch_reduce_to("SUM", pairs)
+        for weight, slope in zip(weights, slopes, strict=True):
+            strategy.extended.update(weight, descend, args=(slope,), group=False)
 
     return step
 
 
-def gradients(job: Job, network: Any, features: Any, labels: Any) -> Any:
+def gradients(network: Any, features: Any, labels: Any) -> Any:
     """A device's part of the gradient of the mean loss over the whole batch."""
-    loss_of = keras.losses.SparseCategoricalCrossentropy(
-        from_logits=True, reduction="sum"
-    )
+    devices = tf.distribute.get_strategy().num_replicas_in_sync
     with tf.GradientTape() as tape:
-        loss = loss_of(labels, network(features, training=True)) / job.batch
+        logits = network(features, training=True)
+        loss = loops.loss_function()(labels, logits) / devices
     return tape.gradient(loss, variables(network))
 
 
@@ -153,12 +147,8 @@ def variables(network: Any) -> list[Any]:
     return [weight.value for weight in network.trainable_variables]
 
 
-def _descend_on_all(strategy: Any, weights: list[Any], slopes: list[Any]) -> None:
-    for weight, slope in zip(weights, slopes, strict=True):
-        strategy.extended.update(weight, _descend, args=(slope,), group=False)
-
-
-def _descend(weight: Any, slope: Any) -> None:
+def descend(weight: Any, slope: Any) -> None:
+    """Change a weight by gradient descent."""
     weight.assign_sub(loops.LEARNING_RATE * slope)
 
 
@@ -178,19 +168,13 @@ def decoded(job: Job, side: int) -> Any:
     """Batches for all devices together, without an end, each example from a JPEG."""
     shape = MODELS[job.model].shape
 
-    def example(picture: Any, label: Any) -> tuple[Any, Any]:
+    def decode(picture: Any, label: Any) -> tuple[Any, Any]:
         pixels = tf.reshape(tf.io.decode_jpeg(picture, channels=3), [-1])
         numbers = tf.cast(pixels[: math.prod(shape)], tf.float32) / 255.0
         return tf.reshape(numbers, shape), label
 
-    # Smooth noise is about as expensive to decode as photographs.
-    draw = np.random.default_rng(0)
-    rough = draw.integers(256, size=(_PICTURES, side // 8, side // 8, 3))
-    with tf.device("CPU:0"):
-        smooth = tf.cast(tf.image.resize(rough, (side, side)), tf.uint8)
-        jpegs = [tf.io.encode_jpeg(each, quality=90).numpy() for each in smooth]
-    graph = tf.autograph.experimental.do_not_convert(example)
-    return fed(jpegs, job.examples(_PICTURES)[1], graph, job.batch)
+    pictures = [smooth_jpeg(seed, side) for seed in range(_PICTURES)]
+    return fed(pictures, job.examples(_PICTURES)[1], decode, job.batch)
 
 
 def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
@@ -250,10 +234,10 @@ def deviation(job: Job, *, summed: bool = True) -> float:
     with strategy.scope():
         network = job.network()
     start = _weights(network)
-    step = shared_out(strategy, on_each_device(job, network, summed=summed))
+    step = shared_out(network, strategy, summed=summed)
     loops.compiled(step, autograph=False)(*batch_at_hand(job, strategy))
     single = job.network()
-    plain(job, single)(*batch_at_hand(job, tf.distribute.get_strategy()))
+    plain(single)(*batch_at_hand(job, tf.distribute.get_strategy()))
     end = _weights(single)
     ends = (_weights(network, number) for number in range(job.count))
     worst = max(float(np.linalg.norm(weights - end)) for weights in ends)
@@ -262,6 +246,5 @@ def deviation(job: Job, *, summed: bool = True) -> float:
 
 def _weights(network: Any, device: int = 0) -> Any:
     """All weights that learn, as they are on one of the devices."""
-    on_each = (getattr(one, "values", (one,)) for one in variables(network))
-    parts = [np.ravel(values[device].numpy()) for values in on_each]
-    return np.concatenate(parts).astype(np.float64)
+    mirrors = (getattr(weight, "values", (weight,)) for weight in variables(network))
+    return np.concatenate([np.ravel(values[device].numpy()) for values in mirrors])

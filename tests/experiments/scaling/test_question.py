@@ -1,28 +1,65 @@
+"""The variants, the verdict and the chart of runs whose costs are known."""
+
 import itertools
 import re
 
 import pytest
 
 import perfkit
+from perfkit import gallery
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.scaling import Scaling
-from perfkit.experiments.scaling.verdict import SHARED, name_of, result
-from perfkit.experiments.scaling.work import GPU, LOGICAL
+from perfkit.experiments.scaling import SHARED, Scaling, speed_ups
+from perfkit.experiments.scaling.work import FED, GPU, LOGICAL, OWN, STRATEGY, name_of
+from perfkit.findings import store
 from perfkit.measure.tick import REFUSED, Pause, Tick
-from tests.experiments import scalings
+from tests.charts.test_any_finding import check
+from tests.experiments.batches import timed_steps
 from tests.experiments.races import sayings
-from tests.experiments.scalings import STEP, SUM_S, measured, steps
+from tests.findings.made import finding, of_run
 
 SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
-WHOLE = STEP + scalings.STRATEGY_S + SUM_S
+SHARE = 32
+# Seconds: of a step's arithmetic on one device, of the strategy, of summing the
+# gradients of two devices or more, and what input adds to a step of one device.
+STEP, STRATEGY_S, SUM_S, INPUT_S = 0.010, 0.0005, 0.004, 0.001
+WHOLE = STEP + STRATEGY_S + SUM_S
+
+verdict, because = sayings("scaling")
 
 
-verdict, said = sayings("scaling")
+def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
+    """Examples and seconds of a step by variant; input has to come n times as fast."""
+    timed = {}
+    for count in counts:
+        batch, alone = count * SHARE, STEP + (STRATEGY_S if count > 1 else 0.0)
+        whole = alone + (summing if count > 1 else 0.0)
+        timed[name_of(kind, count)] = batch, whole
+        timed[name_of(kind, count, FED)] = batch, whole + (count - 1) * feeding
+        if count == 1:
+            timed[name_of(kind, count, STRATEGY)] = batch, STEP + STRATEGY_S
+        else:
+            timed[name_of(kind, count, OWN)] = batch, alone
+    return timed
 
 
-def variants_of(**asked):
-    return experiment("scaling", **asked).make_variants()
+def measured(timed, **more):
+    """A run of such steps; the rest is as of ``batches.timed_steps``."""
+    baseline = next(iter(timed))
+
+    def against(name):
+        before, _, way = name.partition(",")
+        return "" if name == baseline else before if way else baseline
+
+    return timed_steps(timed, against, **more)
+
+
+def recorded(run):
+    return of_run(run, experiment="scaling")
+
+
+def variants_of(**parameters):
+    return experiment("scaling", **parameters).make_variants()
 
 
 @pytest.mark.parametrize("present", [0, 1])
@@ -37,7 +74,6 @@ def test_without_several_gpus_devices_are_logical_and_every_name_says_so(gpus, p
         ("2 logical devices, own gradients", "2 logical devices"),
         ("2 logical devices, fed", "2 logical devices"),
     ]
-    assert not any(one.unavailable for one in variants.values())
 
 
 @pytest.mark.parametrize(
@@ -57,112 +93,133 @@ def test_numbers_of_devices_double_up_to_all_gpus_or_a_few_logical_ones(
     assert next(iter(variants_of(on="logical"))) == "1 logical device"
 
 
-def test_more_gpus_than_there_are_are_not_run_and_say_how_many_there_are(gpus):
-    gpus(2)
-    variants = variants_of(devices=4)
-    missing = {name for name, one in variants.items() if one.unavailable}
-    assert missing == {"4 GPUs", "4 GPUs, own gradients", "4 GPUs, fed"}
-    assert variants["4 GPUs"].unavailable == "2 GPUs are all there is"
-
-
 @pytest.mark.parametrize(
-    ("asked", "batches"),
-    [({"scaling": "weak"}, [8, 16, 32]), ({"scaling": "strong"}, [8, 8, 8])],
+    ("scaling", "batches"), [("weak", [8, 16, 32]), ("strong", [8, 8, 8])]
 )
-def test_devices_have_a_batch_each_or_share_one(gpus, asked, batches):
-    variants = variants_of(batch=8, **asked)
+def test_devices_have_a_batch_each_or_share_one(gpus, scaling, batches):
+    variants = variants_of(batch=8, scaling=scaling)
     jobs = [variants[name].work.args[0] for name in variants if name.endswith("fed")]
     assert [job.batch for job in jobs] == batches
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("parameters", "why"),
     [
         ({"devices": 1}, "devices is 1; give 2 or more"),
         ({"batch": 6, "scaling": "strong"}, "4 devices are to share it evenly"),
     ],
 )
-def test_what_cannot_be_shared_out_is_refused(gpus, asked, why):
+def test_what_cannot_be_shared_out_is_refused(gpus, parameters, why):
     with pytest.raises(BadParameterError, match=why):
-        experiment("scaling", **asked)
+        experiment("scaling", **parameters)
 
 
-def test_efficiency_is_speed_up_over_one_device_by_their_number():
-    for point in result(measured(steps())).several:
-        # Each device makes its share in WHOLE seconds, where one alone takes STEP.
-        assert point.efficiency.value == pytest.approx(STEP / WHOLE, rel=0.02)
-        assert point.speed_up.ratio == pytest.approx(
-            point.count * STEP / WHOLE, rel=0.02
-        )
-        assert point.efficiency.low < point.efficiency.value < point.efficiency.high
-    timed = steps()
-    del timed["1 GPU"]
-    assert result(measured(timed)).several == ()
-
-
-def test_gpus_are_told_with_one_ratio_two_rates_and_what_to_type():
-    found = verdict(measured(steps()))
-    assert found.headline == "Train on 4 GPUs."
+def test_several_gpus_have_one_ratio_two_rates_and_code_to_type():
+    run = measured(steps())
+    # Each device makes its share in WHOLE seconds, where one alone takes STEP.
+    assert {count: gain.ratio for count, gain in speed_ups(run).items()} == {
+        count: pytest.approx(count * STEP / WHOLE, rel=0.02) for count in (2, 4)
+    }
+    advice = verdict(run)
+    assert advice.headline == "Train on 4 GPUs."
     # 4 x 10 / 14.5: 128 examples in 14.5 ms against 32 in 10.
-    assert " train 2.8 times as fast as one: 8," in found.much
-    assert " instead of 3," in found.much
-    assert (found.sure, found.winner) == ("sure", "4 GPUs")
-    (warning,) = found.warnings
+    assert " train 2.8 times as fast as one: 8," in advice.much
+    assert " instead of 3," in advice.much
+    assert (advice.sure, advice.winner) == ("sure", "4 GPUs")
+    (warning,) = advice.warnings
     assert "give it 4 times as many examples" in warning
+    assert verdict(run, scaling="strong", batch=128).warnings == ()
     places = '["GPU:0", "GPU:1", "GPU:2", "GPU:3"]'
-    assert f"MirroredStrategy({places})" in found.edits[0].new
-    assert "--batch 128`" in found.next
-    found = experiment("scaling", batch=65_536).verdict(measured(steps()))
-    assert found.next == ""
-    found = verdict(measured(steps(summing=0.1)))
-    assert found.headline == "Train on one GPU: 4 GPUs are slower."
-    assert " 0.36 times as fast" in found.much
-    assert (found.winner, found.edits) == ("", ())
+    assert f"MirroredStrategy({places})" in advice.edits[0].new
+    assert "make the input faster before you add GPUs: `perfkit run" in advice.next
 
 
-def test_of_several_numbers_the_fastest_is_advised_and_of_equals_the_fewest():
-    timed = {"1 GPU": (32, 0.010), "2 GPUs": (64, 0.011), "4 GPUs": (128, 0.013)}
-    slow = {"8 GPUs": (256, 0.120)}
-    assert verdict(measured(timed | slow)).headline == "Train on 4 GPUs."
-    equal = {"2 GPUs": (64, 0.0065)}
-    assert verdict(measured(timed | equal | slow)).headline == "Train on 2 GPUs."
+QUICK = {"summing": 0.0, "feeding": 0.0}
+NUMBERS = {"1 GPU": (32, 0.010), "2 GPUs": (64, 0.011), "4 GPUs": (128, 0.013)}
+AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
+
+
+@pytest.mark.parametrize(
+    ("timed", "headline", "winner", "next"),
+    [
+        (steps(summing=0.1, feeding=0.0),
+         "Train on one GPU: 4 GPUs are slower.", "", ""),
+        (steps(**QUICK), "Train on 4 GPUs.", "4 GPUs", ""),
+        (NUMBERS | SLOW, "Train on 4 GPUs.", "4 GPUs", ""),
+        (NUMBERS | AS_FAST_AS_FOUR | SLOW, "Train on 2 GPUs.", "2 GPUs", ""),
+        (steps(kind=LOGICAL, **QUICK), "One device left cores idle: try a larger batch "
+         "without a strategy.", "", "Run this on a machine with several GPUs before "
+         "you pay for them."),
+        (steps((1,)), "Whether several GPUs are faster than one is not known yet.",
+         "", "Look at how the trials ended, or give the run more seconds."),
+        (steps() | {"1 GPU": (32, 1e-20)},
+         "Whether several GPUs are faster than one is not known yet.",
+         "", "Look at how the trials ended, or give the run more seconds."),
+    ],
+    ids=["slower", "nothing holds it up", "fastest", "fewest of equals", "idle cores",
+         "one number", "a rate that no machine has"],
+)  # fmt: skip
+def test_what_to_do_follows_from_what_devices_bring(timed, headline, winner, next):
+    advice = verdict(measured(timed))
+    assert (advice.headline, advice.winner) == (headline, winner)
+    assert advice.next == next
+    assert bool(advice.edits) == bool(winner)
 
 
 @pytest.mark.parametrize("noise", [0.002, 0.9])
 @pytest.mark.parametrize("counts", [(1, 2, 4), (1,)])
 def test_logical_devices_are_never_told_without_saying_so(noise, counts):
-    run = measured(steps(counts, kind=LOGICAL), noise=noise)
-    found = verdict(run)
-    assert found.warnings == (SHARED,)
-    assert "GPUs" not in found.headline + found.much
+    advice = verdict(measured(steps(counts, kind=LOGICAL), noise=noise))
+    assert advice.warnings == (SHARED,)
+    assert "GPUs" not in advice.headline + advice.much
 
 
 @pytest.mark.parametrize("kind", [GPU, LOGICAL])
 def test_noise_is_a_verdict(kind):
-    found = verdict(measured(steps(kind=kind, summing=0.029), noise=0.9))
-    assert found.sure == "not known yet"
-    assert found.headline.endswith("are faster than one is not known yet.")
-    assert "times" not in found.much
+    advice = verdict(measured(steps(kind=kind, summing=0.029), noise=0.9))
+    assert advice.sure == "not known yet"
+    assert advice.headline.endswith("are faster than one is not known yet.")
+    assert "times" not in advice.much
 
 
 def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
     # 4 ms of 14.5.
     words = r"Summing the gradients of 4 GPUs takes 28 % \(2\d % to \d\d %\) of a step"
-    assert re.search(words + r" of 14\.[456] ms\.", said(measured(steps())))
-    hidden = said(measured(steps(summing=0.0), noise=0.2))
+    assert re.search(words + r" of 14\.[456] ms\.", because(measured(steps())))
+    hidden = because(measured(steps(summing=0.0), noise=0.2))
     assert "is not shown to take any of a step" in hidden
 
 
-def test_what_is_to_be_done_next_follows_from_what_devices_bring():
-    found = verdict(measured(steps(feeding=0.01)))
-    # How sure that is, is said of the headline alone.
-    assert found.headline == "Train on 4 GPUs."
-    assert "make the input faster before you add GPUs: `perfkit run" in found.next
-    quick = steps(summing=0.0, feeding=0.0)
-    assert verdict(measured(quick)).next == ""
-    found = verdict(measured(steps(summing=0.0, feeding=0.0, kind=LOGICAL)))
-    assert found.headline.startswith("One device left cores idle")
-    assert found.next.startswith("Run this on a machine with several GPUs")
+def test_the_chart_comes_first_and_tells_rate_and_efficiency_of_every_number(tmp_path):
+    several = recorded(measured(steps()))
+    assert next(iter(gallery.kinds(several))) == "scaling"
+    figure = check(gallery.chart(several, "scaling"))
+    assert "what several GPUs bring" in figure.alt
+    # 32 examples in 10 ms, and 128 in 14.5 ms.
+    assert re.search(r"1 GPU: 3,[12]\d0 examples/s \(3,", figure.alt)
+    assert re.search(r"4 GPUs: 8,[789]\d0 examples/s \(8,", figure.alt)
+    assert "Efficiency of 4 GPUs: 69 % (" in figure.alt
+    assert ">ideal<" in figure.svg
+    assert ">69 %<" in figure.svg
+    assert SHARED not in figure.alt
+    path = store.save(recorded(measured(steps(kind=LOGICAL))), tmp_path)
+    figure = check(gallery.chart(store.load(path), "scaling"))
+    assert SHARED in figure.alt
+    assert "what more GPUs" in figure.svg
+
+
+@pytest.mark.parametrize(("rounds", "noise"), [(1, 0.002), (1, 0.9), (4, 0.9)])
+def test_however_noisy_it_is_a_picture(rounds, noise):
+    run = measured(steps(), rounds=rounds, noise=noise)
+    check(gallery.chart(recorded(run), "scaling"))
+
+
+@pytest.mark.parametrize(
+    "little", [finding(experiment="scaling"), recorded(measured(steps((1,))))]
+)
+def test_too_little_is_a_picture_that_says_so(little):
+    assert "scaling" not in gallery.kinds(little)
+    assert "Fewer than two" in check(gallery.chart(little, "scaling")).alt
 
 
 @pytest.mark.parametrize("name", list(SMALL.make_variants()))
