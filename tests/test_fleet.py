@@ -9,71 +9,62 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import ANY, Mock
 
 import distributed
 import pytest
 
 from perfkit import cli, fleet
-from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.errors import MissingPartError, RunError
 from perfkit.findings import store
 from tests.findings import made
 
 ROOT = Path(__file__).parents[1]
 ON_HOSTS = f"{ROOT}{os.pathsep}{ROOT / 'tests/guilty/on_hosts'}"
 FINDING = store.to_json(made.finding()).encode()
-LONG_S = 60
+LONG_S, WORKER = 60, "tcp://a:1"
 
 
 def host_run(path, result=b"", **future):
     """A run whose future holds a result, or raises it."""
-    raises = {
-        "side_effect" if isinstance(result, Exception) else "return_value": result
-    }
-    known = {"done": lambda: True, "status": "finished", "result": Mock(**raises)}
-    future = SimpleNamespace(**known | future)
-    return fleet.HostRun(host="a", worker="tcp://a:1", future=future, path=path)
+    ended = {"done": lambda: True, "status": "finished", **future}
+    future = SimpleNamespace(result=Mock(side_effect=[result]), **ended)
+    return fleet.HostRun(host="a", worker=WORKER, future=future, path=path)
 
 
 def test_a_file_that_came_home_is_saved_and_its_headline_shown(tmp_path):
     run = host_run(tmp_path / "machine-1.json", FINDING)
-    run.update(["tcp://a:1"], is_late=False)
+    run.update([WORKER], is_late=False)
     assert run.path.read_bytes() == FINDING
     assert str(run) == f"a: {run.path}: prefetched is the fastest way here."
-    failed = host_run(tmp_path / "machine-2.json", RunError("no"))
-    failed.update([], is_late=False)
+    failed = host_run(tmp_path / "machine-2.json")
     step = fleet.next_step([run, failed], "passport", tmp_path)
     assert step.startswith("1 of 2 hosts sent a file; compare them with `perfkit class")
     assert "`perfkit export" in fleet.next_step([run], "run", tmp_path)
     assert fleet.next_step([failed], "run", tmp_path) == "0 of 1 hosts sent a file."
 
 
-HERE = ["tcp://a:1"]
+NO_PERFKIT = "no perfkit, or an older one; install perfkit"
 PENDING = {"done": lambda: False}
-GONE = ModuleNotFoundError("No module named 'perfkit.fleet'")
-OLDER = AttributeError("module 'perfkit.fleet' has no attribute 'measure_here'")
 
 
 @pytest.mark.parametrize(
-    ("run", "workers", "is_late", "reason"),
+    ("run", "worker", "is_late", "reason"),
     [
-        ({"result": RunError("it has perfkit 0.2")}, HERE, False, "has perfkit 0.2"),
-        ({"result": GONE}, HERE, False, "no perfkit, or an older one; install perfkit"),
-        ({"result": OLDER}, HERE, False, "no perfkit, or an older one; install"),
-        ({"result": ValueError("\x1b[2J odd")}, HERE, False,
-         "its worker failed (ValueError: [2J odd"),
-        ({"result": b'{"kind": "holiday"}'}, HERE, False, "what it sent is not"),
-        ({"result": None}, HERE, False, "its worker failed (TypeError"),
-        ({"status": "cancelled"}, HERE, False, "the scheduler was lost"),
-        (PENDING, ["tcp://b:1"], False, "its worker left the cluster"),
-        (PENDING, HERE, True, "nothing came home in time"),
+        ({"result": RunError("it has perfkit 0.2")}, WORKER, False, "has perfkit 0.2"),
+        ({"result": ModuleNotFoundError("no 'perfkit'")}, WORKER, False, NO_PERFKIT),
+        ({"result": AttributeError("perfkit has no fleet")}, WORKER, False, NO_PERFKIT),
+        ({"result": ValueError("\x1b[2J odd")}, WORKER, False, "(ValueError: [2J odd"),
+        ({"result": b'{"kind": "holiday"}'}, WORKER, False, "what it sent is not"),
+        ({"result": None}, WORKER, False, "its worker failed (TypeError"),
+        ({"status": "cancelled"}, WORKER, False, "the scheduler was lost"),
+        (PENDING, "tcp://b:1", False, "its worker left the cluster"),
+        (PENDING, WORKER, True, "nothing came home in time"),
     ],
-)  # fmt: skip
-def test_a_host_that_sends_no_file_has_the_reason(
-    tmp_path, run, workers, is_late, reason
-):
+)
+def test_a_host_without_a_file_has_the_reason(tmp_path, run, worker, is_late, reason):
     run = host_run(tmp_path / "machine-1.json", **run)
-    run.update(workers, is_late=is_late)
+    run.update([worker], is_late=is_late)
     assert not run.is_saved
     assert str(run).startswith("a: failed: ")
     assert reason in str(run)
@@ -99,9 +90,10 @@ def test_what_is_missing_here_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingPartError, match="pip install distributed"):
         fleet.measure(address, ["passport"], tmp_path, print)
-    (tmp_path / "a.json").touch()
-    with pytest.raises(BadParameterError, match="give a new folder"):
-        fleet.new_folder(str(tmp_path))
+
+
+MINE, KILLED = fleet.__version__, "its run was ended by signal 9"
+OTHER = f"it has perfkit {MINE}; install perfkit 9.9 there"
 
 
 @pytest.fixture
@@ -116,41 +108,34 @@ def worker(monkeypatch):
     return task
 
 
-def test_a_run_has_the_host_s_own_variables_and_its_file_is_returned(
-    worker, monkeypatch
-):
+def test_a_run_has_its_host_s_variables_and_its_file_comes_back(worker, monkeypatch):
     # Dask sets the first to 1 and leaves a number that it did not set.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "4")
     code = "import json, os; json.dump(dict(os.environ), open('machine-1.json', 'w'))"
-    variables = json.loads(fleet.measure_here(fleet.__version__, [code]))
+    variables = json.loads(fleet.measure_here(MINE, [code]))
     assert "OMP_NUM_THREADS" not in variables
     assert variables["MKL_NUM_THREADS"] == "4"
 
 
 @pytest.mark.fault("fleet", "SIGKILL", sees="By which signal its run was ended.")
 @pytest.mark.parametrize(
-    ("code", "reason"),
+    ("version", "state", "code", "reason"),
     [
-        ("import os; os.kill(os.getpid(), 9)", "its run was ended by signal 9"),
-        ("import sys; sys.exit('W0\\nperfkit: No.')", "No."),
-        ("raise SystemExit(1)", "its run ended with code 1"),
+        (MINE, "executing", "import os; os.kill(os.getpid(), 9)", KILLED),
+        (MINE, "executing", "import sys; sys.exit('W0\\nperfkit: No.')", "No."),
+        (MINE, "executing", "raise SystemExit(1)", "its run ended with code 1"),
+        (MINE, "cancelled", f"import time; time.sleep({LONG_S})", KILLED),
+        ("9.9", "executing", "raise SystemExit", OTHER),
     ],
+    ids=["killed", "refused", "silent", "nobody waits", "another version"],
 )
-def test_a_run_without_a_file_has_the_reason(worker, code, reason):
+def test_a_run_without_a_file_has_the_reason(worker, version, state, code, reason):
+    worker.state, began = state, time.monotonic()
     with pytest.raises(RunError) as caught:
-        fleet.measure_here(fleet.__version__, [code])
+        fleet.measure_here(version, [code])
     assert str(caught.value) == reason
-
-
-def test_a_run_that_nobody_waits_for_is_ended_and_another_version_not_begun(worker):
-    worker.state = "cancelled"
-    began = time.monotonic()
-    with pytest.raises(RunError):
-        fleet.measure_here(fleet.__version__, [f"import time; time.sleep({LONG_S})"])
     assert time.monotonic() - began < LONG_S / 2
-    with pytest.raises(RunError, match=r"install perfkit 9\.9 there"):
-        fleet.measure_here("9.9", ["raise SystemExit"])
 
 
 def test_the_command_passes_on_what_was_typed(napping, here, monkeypatch, capsys):
@@ -159,9 +144,8 @@ def test_the_command_passes_on_what_was_typed(napping, here, monkeypatch, capsys
     monkeypatch.setattr(fleet, "measure", measure)
     line = "fleet tcp://a:1 run napping --nap-ms 2 --no-dreams --budget 9 --out new"
     assert cli.main(line.split()) == 0
-    address, command, folder, _, budget = measure.call_args.args
-    assert (address, folder, budget) == ("tcp://a:1", Path("new"), 9.0)
-    assert command == ["run", "napping", "--nap-ms=2.0", "--no-dreams", "--budget=9"]
+    command = ["run", "napping", "--nap-ms=2.0", "--no-dreams", "--budget=9"]
+    measure.assert_called_once_with("tcp://a:1", command, Path("new"), ANY, 9.0)
     assert "1 of 1 hosts sent a file" in capsys.readouterr().out
     run.is_saved = False
     assert cli.main(["fleet", "tcp://a:1", "passport"]) == 1
@@ -170,31 +154,29 @@ def test_the_command_passes_on_what_was_typed(napping, here, monkeypatch, capsys
     assert cli.main(line.split()) == 130
 
 
+def start(folder, *command):
+    """Start a module of Python as on a host with a folder of its own."""
+    # Runs wait for a lock in the folder for temporary files.
+    variables = {"PYTHONPATH": ON_HOSTS, "TMPDIR": str(folder)}
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+    line = [sys.executable, "-m", *command]
+    return subprocess.Popen(line, cwd=folder, env=os.environ | variables, **pipes)
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """A real scheduler, and the processes of a worker on each of three hosts."""
-    folder = tmp_path_factory.mktemp("hosts")
-    file = folder / "scheduler.json"
-    shared = ["--scheduler-file", str(file), "--no-dashboard", "--host"]
-    lines = {"scheduler": ["scheduler", "--port", "0", *shared, "127.0.0.1"]}
+    folder = tmp_path_factory.mktemp("scheduler")
+    file = str(folder / "scheduler.json")
+    shared = ["--scheduler-file", file, "--no-dashboard", "--host"]
+    scheduler = ["dask", "scheduler", "--port", "0", *shared, "127.0.0.1"]
+    processes = {"scheduler": start(folder, *scheduler)}
+    worker = ["dask", "worker", "--no-nanny", "--nthreads", "1", *shared]
     for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
-        lines[host] = ["worker", "--no-nanny", "--nthreads", "1", *shared, host]
-    processes = {}
-    for host, line in lines.items():
-        # Each host has a lock of its own for measuring.
-        (folder / host).mkdir()
-        variables = {"PYTHONPATH": ON_HOSTS, "TMPDIR": str(folder / host)}
-        processes[host] = subprocess.Popen(
-            [sys.executable, "-m", "dask", *line],
-            cwd=folder / host,
-            env=os.environ | variables,
-            stderr=subprocess.DEVNULL,
-        )
-    while not file.exists():
-        time.sleep(0.1)
-    address = json.loads(file.read_text())["address"]
-    with distributed.Client(address, set_as_default=False) as client:
+        processes[host] = start(tmp_path_factory.mktemp(host), *worker, host)
+    with distributed.Client(scheduler_file=file, set_as_default=False) as client:
         client.wait_for_workers(3, timeout=LONG_S)
+        address = client.scheduler_info()["address"]
     yield SimpleNamespace(address=address, processes=processes)
     for process in processes.values():
         process.kill()
@@ -203,13 +185,8 @@ def cluster(tmp_path_factory):
 
 @pytest.mark.fault("fleet", "kernel killed", sees="Nothing: the runs end as well.")
 def test_where_who_asks_is_killed_the_runs_end(cluster, tmp_path):
-    line = f"fleet {cluster.address} run napping --dreams --bed {tmp_path}"
-    asking = subprocess.Popen(
-        [sys.executable, "-m", "perfkit", *line.split(), "--budget", str(LONG_S)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": ON_HOSTS},
-        stdout=subprocess.DEVNULL,
-    )
+    line = f"fleet {cluster.address} run napping --dreams --budget {LONG_S} --bed"
+    asking = start(tmp_path, "perfkit", *line.split(), str(tmp_path))
     asleep, end = tmp_path / "asleep", time.monotonic() + LONG_S
     while not asleep.exists() and time.monotonic() < end:
         time.sleep(0.1)
@@ -229,19 +206,15 @@ def test_of_one_killed_and_one_that_stands_still_the_other_comes_home(
     cluster, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(fleet, "_BEYOND_BUDGET_S", 30.0)
-    lines = []
 
-    def say(line):
-        if not lines:
-            cluster.processes["127.0.0.2"].send_signal(signal.SIGKILL)
-            cluster.processes["127.0.0.3"].send_signal(signal.SIGSTOP)
-        lines.append(line)
+    def strike(line):
+        cluster.processes["127.0.0.2"].send_signal(signal.SIGKILL)
+        cluster.processes["127.0.0.3"].send_signal(signal.SIGSTOP)
 
+    say = Mock(side_effect=strike)
     command = ["run", "napping", "--budget=2"]
     runs = fleet.measure(cluster.address, command, tmp_path / "new", say, 2.0)
-    assert [run.host for run in runs] == [f"127.0.0.{n}" for n in (1, 2, 3)]
-    assert [run.is_saved for run in runs] == [True, False, False]
     assert store.load_finding(runs[0].path).timings
-    assert "left the cluster" in runs[1].summary
-    assert "nothing came home in time" in runs[2].summary
-    assert len(lines) == 4
+    assert str(runs[1]).startswith("127.0.0.2: failed: its worker left the cluster")
+    assert str(runs[2]).startswith("127.0.0.3: failed: nothing came home in time")
+    assert say.call_count == 4
