@@ -66,7 +66,7 @@ def variants_of(**parameters):
 def test_without_several_gpus_devices_are_logical_and_every_name_says_so(gpus, present):
     gpus(present)
     variants = variants_of(devices=2)
-    assert [(one.name, one.against) for one in variants.values()] == [
+    assert [(variant.name, variant.against) for variant in variants.values()] == [
         ("1 logical device", "1 logical device"),
         ("1 logical device, strategy", "1 logical device"),
         ("1 logical device, fed", "1 logical device"),
@@ -233,11 +233,13 @@ def test_every_variant_trains(name):
 
 
 def test_preparing_refuses_what_learns_otherwise(gpus):
-    notes = perfkit.fresh(lambda tf: {n.name: n.value for n in SMALL.prepare()})
-    assert notes[REFUSED] == {}
-    asked = Scaling(devices=2, model="small-resnet", batch=4)
-    notes = perfkit.fresh(lambda tf: {n.name: n.value for n in asked.prepare()})
-    refused = notes[REFUSED]
+    def prepare(question):
+        notes = {note.name: note.value for note in question.prepare()}
+        return notes[REFUSED]
+
+    assert perfkit.fresh(lambda tf: prepare(SMALL)) == {}
+    normal = Scaling(devices=2, model="small-resnet", batch=4)
+    refused = perfkit.fresh(lambda tf: prepare(normal))
     ways = ("", ", own gradients", ", fed")
     assert set(refused) == {f"2 logical devices{way}" for way in ways}
     reason = refused["2 logical devices"]
