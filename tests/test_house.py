@@ -200,23 +200,6 @@ def test_an_import_against_the_order_is_seen_however_it_is_written(source, wrong
     assert wrong_imports(source, "measure", "perfkit.measure") == wrong
 
 
-# Modules that still import each other; these go, and none comes.
-KNOWN_CIRCLES = {
-    f"perfkit.{package}.{name}"
-    for package, names in {
-        "account": "places",
-        "diagnosis": "changes epochs facts look loop maker pipeline rounds script "
-        "tracing",
-        "diagnosis.changes": "lines model observers padding pipeline resident",
-        "diagnosis.pipeline": "facts memory",
-        "experiments": "base parameters",
-        "experiments.data_pipeline": "variants work",
-        "experiments.execution_mode": "variants work",
-    }.items()
-    for name in names.split()
-}
-
-
 def circle(modules):
     """The first circle in which modules import each other; empty for none.
 
@@ -226,8 +209,7 @@ def circle(modules):
     graph = graphlib.TopologicalSorter()
     for name, (package, source) in modules.items():
         for other in modules.keys() & {*imports(source, package)} - {name}:
-            if not {name, other} <= KNOWN_CIRCLES:
-                graph.add(name, other)
+            graph.add(name, other)
     try:
         graph.prepare()
     except graphlib.CycleError as error:
