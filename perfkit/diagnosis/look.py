@@ -21,8 +21,7 @@ from typing import Any
 
 from perfkit.diagnosis import changes, failure, settings
 from perfkit.diagnosis.change import Change
-from perfkit.diagnosis.changes.lines import remember
-from perfkit.diagnosis.changes.lines import seen as seen_lines
+from perfkit.diagnosis.changes.lines import remember, with_obstacles
 from perfkit.diagnosis.epochs import EPOCH_END, Block, Epochs, train
 from perfkit.diagnosis.facts import (
     Facts,
@@ -171,7 +170,7 @@ def _looked(
             yield Note(ANATOMY, known(driven_plan, training.data, otherwise=plan))
         data = pipeline_facts(training) | {"plan": kinds(plan)}
         facts = facts_of(
-            training, pipeline=data, lines=seen_lines(training, lines), **timed
+            training, pipeline=data, lines=with_obstacles(training, lines), **timed
         )
         yield Note(FACTS, facts.as_note())
         # What one variant's turn has traced would not be traced anew in another's.

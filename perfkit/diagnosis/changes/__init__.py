@@ -40,8 +40,8 @@ _KINDS: tuple[Callable[[Facts], Iterator[Change | Untested]], ...] = (
 
 
 def applicable(facts: Facts) -> tuple[tuple[Change, ...], dict[str, str]]:
-    """Say which changes apply, and of each cause that was left out why."""
-    yielded = (one for kind in _KINDS for one in kind(facts))
-    found = list(resident.without_fit(yielded, facts))
-    changes = tuple(one for one in found if isinstance(one, Change))
-    return changes, {one.cause: one.why for one in found if isinstance(one, Untested)}
+    """Return the changes that apply, and why each other cause is left out."""
+    yielded = (candidate for kind in _KINDS for candidate in kind(facts))
+    candidates = list(resident.without_fit(yielded, facts))
+    changes = tuple(c for c in candidates if isinstance(c, Change))
+    return changes, {c.cause: c.why for c in candidates if isinstance(c, Untested)}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # What of a training can be left out, as an account calls the parts of a line.
 _LAYER, _LOSS, _METRIC = _PARTS = ("layer", "loss", "metric")
 _MOST = 3
-# What holds the line of an object, as ``LineNames.told`` has it.
+# The attribute with the line that made an object, from ``LineNames.told``.
 _AT = "_perfkit_line"
 _UNREAD = "what it makes could not be read"
 _OPEN = "the shape of what its layer gives is not known before it runs"
@@ -37,53 +37,53 @@ def hot(account: "Account") -> tuple[dict[str, Any], ...]:
         Of each the ``"name"`` of its variant, its ``"file"``, ``"cell"`` and ``"line"``
         as in the account, and its ``"parts"``; for ``Facts.lines``.
     """
-    found = (one for one in account.hot if any(map(one.is_part, _PARTS)))
+    eligible = (line for line in account.hot if any(map(line.is_part, _PARTS)))
     return tuple(
         {
-            "name": without_line(account.training, one.file, one.line, one.cell),
-            **{"file": one.file, "cell": one.cell, "line": one.line},
-            "parts": [*one.parts],
+            "name": without_line(account.training, line.file, line.line, line.cell),
+            **{"file": line.file, "cell": line.cell, "line": line.line},
+            "parts": [*line.parts],
         }
-        for one in [*found][:_MOST]
+        for line in [*eligible][:_MOST]
     )
 
 
 def remember(maker: Callable[[], Any]) -> None:
-    """Let what Keras makes in this process from now on remember the line that did."""
+    """Note the line that makes each part of a model of Keras in this process."""
     names = LineNames(maker)
 
-    def heard(made: Any, kind: str, place: Place | None) -> None:
+    def keep_line(part: Any, kind: str, place: Place | None) -> None:
         if place and kind in _PARTS:
-            # Keras would watch an attribute, and copies have to have it, too.
-            vars(made)[_AT] = names.told(*place)
+            # Past setattr, because Keras would track the attribute; copies keep it.
+            vars(part)[_AT] = names.told(*place)
 
-    note_makers(Places(), heard)
+    note_makers(Places(), keep_line)
 
 
-def seen(
+def with_obstacles(
     training: Training, lines: Iterable[Mapping[str, Any]]
 ) -> tuple[dict[str, Any], ...]:
-    """The same lines, each with ``"why"`` it cannot be left out; "" where it can."""
+    """Add to each line ``"why"`` it cannot be left out; "" where it can."""
     return tuple(
-        {**one, "why": known(_obstacle, training, one, otherwise=_UNREAD)}
-        for one in [*lines][:_MOST]
+        {**line, "why": known(_obstacle, training, line, otherwise=_UNREAD)}
+        for line in [*lines][:_MOST]
     )
 
 
 def lines(facts: Facts) -> Iterator[Change | Untested]:
-    """The work of each hot line is left out."""
-    for one in facts.lines:
-        where = str(one["name"]).removeprefix("without ")
-        if one["why"]:
-            yield Untested(where, one["why"])
+    """Leave out the work of each hot line."""
+    for line in facts.lines:
+        where = str(line["name"]).removeprefix("without ")
+        if line["why"]:
+            yield Untested(where, line["why"])
             continue
         yield Change(
-            name=one["name"],
+            name=line["name"],
             cause=LINE,
             kind="opportunity",
-            changes=f"{_INSTEAD[_kind(one)]} ({where}).",
+            changes=f"{_INSTEAD[_kind(line)]} ({where}).",
             fix=f"Let {where} do less.",
-            apply=functools.partial(leave_out, line=one),
+            apply=functools.partial(leave_out, line=line),
             ceiling=True,
         )
 
@@ -106,14 +106,14 @@ def leave_out(training: Training, *, line: Mapping[str, Any]) -> None:
         vars(model)["_compile_loss"] = _like(model._compile_loss, call=_mean())
     elif kind == _METRIC:
         compiled = model._compile_metrics
-        kept = [m for m in compiled._user_metrics if not _is_metric_of(m, line)]
-        left = _like(compiled, _user_metrics=kept, built=False) if kept else None
-        vars(model)["_compile_metrics"] = left
+        metrics = [m for m in compiled._user_metrics if not _is_metric_of(m, line)]
+        copy = _like(compiled, _user_metrics=metrics, built=False) if metrics else None
+        vars(model)["_compile_metrics"] = copy
     else:
-        found = _layers(model, line)
-        if not found:
+        layers = _layers(model, line)
+        if not layers:
             raise BadParameterError("no layer of the model is made in that line")
-        for layer in found:
+        for layer in layers:
             vars(layer)["call"] = _stub(layer)
     training.trace_anew()
 
@@ -123,13 +123,13 @@ def _kind(line: Mapping[str, Any]) -> str:
 
 
 def _names(line: Mapping[str, Any]) -> set[str]:
-    """What is called so in the graph: ``"layer dense Dense"`` is ``dense``."""
+    """Return the names in the graph: ``dense`` of ``"layer dense Dense"``."""
     parts = (str(part).split(" ") for part in line["parts"])
-    return {name for kind, *rest in parts for name in rest[:1] if kind == _kind(line)}
+    return {name for kind, *words in parts for name in words[:1] if kind == _kind(line)}
 
 
-def _is_of(made: Any, line: Mapping[str, Any]) -> bool:
-    at = getattr(made, "__dict__", {}).get(_AT)
+def _is_of(part: Any, line: Mapping[str, Any]) -> bool:
+    at = getattr(part, "__dict__", {}).get(_AT)
     return bool(at == (line["file"], line["cell"], line["line"]))
 
 
@@ -138,19 +138,19 @@ def _is_metric_of(metric: Any, line: Mapping[str, Any]) -> bool:
 
 
 def _layers(model: Any, line: Mapping[str, Any]) -> list[Any]:
-    """The outermost layers that a line made, or else calls."""
-    every = model._flatten_layers(include_self=False)
-    found = [layer for layer in every if _is_of(layer, line)]
-    if not found:
-        # It stands in a layer of the user's own, of which Keras's can be left out.
-        found = [
+    """Return the outermost layers that a line made, or else those that it calls."""
+    layers = model._flatten_layers(include_self=False)
+    matches = [layer for layer in layers if _is_of(layer, line)]
+    if not matches:
+        # The line is in a layer of the user's own, whose inner layers of Keras can go.
+        matches = [
             layer
-            for layer in every
+            for layer in layers
             if layer.name in _names(line)
             and type(layer).__module__.partition(".")[0] == "keras"
         ]
-    inner = {id(one) for layer in found for one in _within(layer)}
-    return [layer for layer in found if id(layer) not in inner]
+    inner = {id(child) for layer in matches for child in _within(layer)}
+    return [layer for layer in matches if id(layer) not in inner]
 
 
 def _within(layer: Any) -> list[Any]:
@@ -162,97 +162,96 @@ def _obstacle(training: Training, line: Mapping[str, Any]) -> str:
     import keras
 
     model, kind = training.model, _kind(line)
-    given: Any
     if kind == _LOSS:
-        given = getattr(model._compile_loss, "_user_loss", None)
-        alone = given is not None and len(keras.tree.flatten(given)) == 1
+        loss: Any = getattr(model._compile_loss, "_user_loss", None)
+        alone = loss is not None and len(keras.tree.flatten(loss)) == 1
         return "" if alone else "its loss is one of several, or none of compile()"
     if kind == _METRIC:
-        given = getattr(model._compile_metrics, "_user_metrics", None)
+        metrics: Any = getattr(model._compile_metrics, "_user_metrics", None)
         several = len(getattr(model, "outputs", None) or [None]) > 1
-        if several or any(isinstance(m, list | tuple | dict) for m in (given or [{}])):
+        if several or any(isinstance(m, list | tuple | dict) for m in metrics or [{}]):
             return "its metrics are those of several outputs"
-        listed = any(_is_metric_of(metric, line) for metric in given)
+        listed = any(_is_metric_of(metric, line) for metric in metrics)
         return "" if listed else "which metric of compile() it is was not found"
     return _of_layers(training, _layers(model, line), line)
 
 
-def _of_layers(training: Training, found: list[Any], line: Mapping[str, Any]) -> str:
+def _of_layers(training: Training, layers: list[Any], line: Mapping[str, Any]) -> str:
     import tensorflow as tf
 
     model, traced = training.model, tf.types.experimental.PolymorphicFunction
-    inside = [one for layer in found for one in (layer, *_within(layer))]
-    if not found:
+    inside = [child for layer in layers for child in (layer, *_within(layer))]
+    if not layers:
         return "it is a part of a layer, and only a whole one can be left out"
-    others = any(_AT in vars(one) and not _is_of(one, line) for one in inside)
-    if others and _is_of(found[0], line):
+    is_shared = any(_AT in vars(layer) and not _is_of(layer, line) for layer in inside)
+    if is_shared and _is_of(layers[0], line):
         return "its layer holds layers that other lines make"
-    ours = {id(one) for one in inside}
-    weights = {id(w) for layer in found for w in layer.trainable_variables}
+    ours = {id(layer) for layer in inside}
+    weights = {id(w) for layer in layers for w in layer.trainable_variables}
     if all(id(w) in weights for w in model.trainable_variables):
         return "nothing is learnt without its layer"
-    around = [model, *(one for one in _within(model) if id(one) not in ours)]
-    holders = [one for one in around if ours & {id(inner) for inner in _within(one)}]
-    calls = [model.train_step, *(one.call for one in holders)]
-    if any(isinstance(one, traced) for one in calls):
+    around = [model, *(layer for layer in _within(model) if id(layer) not in ours)]
+    holders = [part for part in around if ours & {id(inner) for inner in _within(part)}]
+    calls = [model.train_step, *(holder.call for holder in holders)]
+    if any(isinstance(call, traced) for call in calls):
         return "its layer is called in a tf.function, which keeps what it traced"
-    if open_shapes(training) and any(map(_is_open, found)):
+    if open_shapes(training) and any(map(_is_open, layers)):
         return _OPEN
     return ""
 
 
 def _is_open(layer: Any) -> bool:
-    """Whether a layer gives more of unknown size than the length of the batch."""
+    """Whether an output of a layer has an unknown size besides the batch."""
     import tensorflow as tf
 
-    given: list[Any] = known(lambda: tf.nest.flatten(layer.output), otherwise=[])
-    return any(None in tuple(one.shape)[1:] for one in given)
+    outputs: list[Any] = known(lambda: tf.nest.flatten(layer.output), otherwise=[])
+    return any(None in tuple(output.shape)[1:] for output in outputs)
 
 
-def _like(made: Any, **other: Any) -> Any:
-    """The same object but for some of its attributes; Keras copies through a file."""
-    copied = object.__new__(type(made))
-    vars(copied).update(vars(made) | other)
+def _like(original: Any, **attributes: Any) -> Any:
+    """Copy an object with other attributes; Keras would copy it through a file."""
+    copied = object.__new__(type(original))
+    vars(copied).update(vars(original) | attributes)
     return copied
 
 
 def _mean() -> Callable[..., Any]:
-    """A loss that hardly computes, and that all outputs have gradients of."""
+    """Return a loss that computes little and gives every output a gradient."""
     import tensorflow as tf
 
-    # A constant would let the first gradients be worked out beforehand.
-    one = tf.Variable(1.0, trainable=False)
+    # A variable, because TensorFlow would fold a constant into the gradients.
+    factor = tf.Variable(1.0, trainable=False)
 
     def call(y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         means = (
             tf.reduce_mean(tf.cast(part, tf.float32))
             for part in tf.nest.flatten(y_pred)
         )
-        return one * tf.add_n([*means])
+        return factor * tf.add_n([*means])
 
     return call
 
 
 def _stub(layer: Any) -> Callable[..., Any]:
-    """What gives the same as a layer in shape, and computes nothing of it."""
+    """Return a call that gives zeros in the shapes of a layer's outputs."""
     import tensorflow as tf
 
     real, shapes = layer.call, dict[str, Any]()
-    # A product with a constant that is 0 would be folded, and gradients with it.
+    # A variable, because TensorFlow would fold a product with a constant 0.
     zero = tf.Variable(0.0, trainable=False)
 
     @functools.wraps(real)
-    def call(*args: Any, **named: Any) -> Any:
-        given = [one for one in tf.nest.flatten((args, named)) if tf.is_tensor(one)]
-        key = str([(one.shape, one.dtype) for one in given])
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tensors = [t for t in tf.nest.flatten((args, kwargs)) if tf.is_tensor(t)]
+        key = str([(t.shape, t.dtype) for t in tensors])
         if key not in shapes:
-            shapes[key] = _shapes(layer, lambda: real(*args, **named))
+            shapes[key] = _shapes(layer, lambda: real(*args, **kwargs))
         value = tf.identity(zero)
-        for one in given:
-            if one.dtype.is_floating and isinstance(one, tf.Tensor):
-                # A sum of all would overflow in float16.
-                value += zero * tf.cast(tf.reshape(one, [-1])[0], tf.float32)
-        batch = tf.shape(given[0])[0] if given[0].shape.rank else 1
+        for tensor in tensors:
+            if tensor.dtype.is_floating and isinstance(tensor, tf.Tensor):
+                # One number is enough; a sum of all would overflow in float16.
+                value += zero * tf.cast(tf.reshape(tensor, [-1])[0], tf.float32)
+        batch = tf.shape(tensors[0])[0] if tensors[0].shape.rank else 1
         return tf.nest.map_structure(
             lambda spec: spec and _filled(spec, value, batch), shapes[key]
         )
@@ -261,17 +260,17 @@ def _stub(layer: Any) -> Callable[..., Any]:
 
 
 def _shapes(layer: Any, call: Callable[[], Any]) -> Any:
-    """Shapes and types of what a layer gives, from a graph that nobody runs."""
+    """Return shapes and types of a layer's outputs, from a graph that never runs."""
     import tensorflow as tf
 
     with tf.__internal__.FuncGraph("perfkit").as_default():
         specs = tf.nest.map_structure(
-            lambda one: (
-                tf.TensorSpec(one.shape, one.dtype) if tf.is_tensor(one) else None
+            lambda part: (
+                tf.TensorSpec(part.shape, part.dtype) if tf.is_tensor(part) else None
             ),
             call(),
         )
-    # What it added to the loss lies in that graph.
+    # The losses that it added belong to that graph.
     layer._clear_losses()
     return specs
 

@@ -41,7 +41,7 @@ _UNCOUNTED = (
 
 
 def execution(facts: Facts) -> Iterator[Change | Untested]:
-    """What ``compile`` offers and the training does not use."""
+    """Use what ``compile`` offers and the training does not use."""
     if facts.loop:
         return
     if facts.eager:
@@ -57,29 +57,29 @@ def execution(facts: Facts) -> Iterator[Change | Untested]:
         yield Untested("xla", "an eager step cannot be compiled")
         yield Untested("step-overhead", "an eager step runs one at a time")
         return
-    many, now = min(_MANY, facts.steps or _MANY), facts.steps_per_execution
+    many, current = min(_MANY, facts.steps or _MANY), facts.steps_per_execution
     while facts.endless and (facts.steps or 0) % many:
         # What goes on has no last execution with fewer steps: an epoch would have more.
         many -= 1
     if facts.step_s > _LONG_S:
         step = units.seconds(facts.step_s)
-        why = f"of a step of {step} the way back to Python is next to nothing"
-        yield Untested("step-overhead", why)
+        reason = f"of a step of {step} the way back to Python is next to nothing"
+        yield Untested("step-overhead", reason)
     elif facts.endless and many == 1:
-        why = f"{facts.steps} steps of an epoch cannot be made several at a time"
-        yield Untested("step-overhead", f"{why} without a rest")
-    elif now < many and not facts.counted:
+        reason = f"{facts.steps} steps of an epoch cannot be made several at a time"
+        yield Untested("step-overhead", f"{reason} without a rest")
+    elif current < many and not facts.counted:
         yield Untested("step-overhead", _UNCOUNTED)
-    elif now < many:
-        seen, seldom = "", ""
+    elif current < many:
+        note, seldom = "", ""
         if facts.callbacks:
-            seen = "; callbacks still see every step"
+            note = "; callbacks still see every step"
             seldom = f"; callbacks are then called once in {many} steps"
         yield Change(
             name=f"{many} steps at a time",
             cause="step-overhead",
             kind="by gain",
-            changes=f"Back to Python after {many} steps instead of {now}{seen}.",
+            changes=f"Back to Python after {many} steps instead of {current}{note}.",
             fix=f"model.compile(..., steps_per_execution={many}){seldom}",
             apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
             steps=many,
@@ -129,14 +129,14 @@ _USUAL = 16
 
 
 def batch(facts: Facts) -> Iterator[Change | Untested]:
-    """Larger batches, as long as the data fill one."""
+    """Make batches larger, as long as the data fill one."""
     if facts.loop:
         return
-    most = facts.steps or max(_TIMES)
-    fitting = [times for times in _TIMES if times <= most]
+    largest = facts.steps or max(_TIMES)
+    fitting = [times for times in _TIMES if times <= largest]
     if not fitting:
         yield Untested("small-batch", "a batch holds all the data already")
-    kept = "; callbacks see as many batches as before" if facts.callbacks else ""
+    note = "; callbacks see as many batches as before" if facts.callbacks else ""
     if not facts.counted and facts.steps_per_execution > 1:
         yield Untested("small-batch", _UNCOUNTED)
         return
@@ -146,7 +146,7 @@ def batch(facts: Facts) -> Iterator[Change | Untested]:
             name=f"batch ×{times}",
             cause="small-batch",
             kind="opportunity",
-            changes=f"{times} times as many examples in a batch{size}{kept}.",
+            changes=f"{times} times as many examples in a batch{size}{note}.",
             fix=f"A batch {times} times as large{size}. This changes the optimisation: "
             "tune the learning rate anew, and watch the validation loss.",
             apply=functools.partial(enlarge, times=times),
@@ -185,8 +185,8 @@ def enlarge(training: Training, *, times: float) -> None:
 
         def joined() -> Iterator[Any]:
             batches = iter(data())
-            while held := list(itertools.islice(batches, round(times))):
-                yield merged(held)
+            while group := list(itertools.islice(batches, round(times))):
+                yield merged(group)
 
         training.data = joined
 
@@ -254,7 +254,7 @@ def precisions(
         name: expected(Precision(name, "", policy=name), machine)
         for name in (BFLOAT16, FLOAT16)
     }
-    trying = [n for n, found in expectations.items() if found.expect in _WORTH_TRYING]
+    trying = [n for n in expectations if expectations[n].expect in _WORTH_TRYING]
     for policy in trying:
         yield Change(
             name=policy,
@@ -277,22 +277,22 @@ _SEEN = 32
 
 
 def retracing(facts: Facts) -> Iterator[Change | Untested]:
-    """What stops tracing anew, where the look has seen it; and XLA's compiling anew."""
+    """Stop tracing anew, where the look has noted it, and compiling anew by XLA."""
     # One batch, again and again, has one shape: the ceiling without input holds that.
     # In a loop nothing takes turns, and what was seen need not wait for a ceiling.
     after = CEILING if facts.reshaped and not facts.loop else ""
-    # Keras sees to the signatures of its own.
-    own = {n: known for n, known in facts.retraced.items() if not known.get("library")}
-    if own:
-        first, known = next(iter(own.items()))
-        named = " and ".join(f"`{name}`" for name in list(own)[:2])
+    # Keras manages the signatures of its own functions.
+    traces = {n: t for n, t in facts.retraced.items() if not t.get("library")}
+    if traces:
+        first, trace = next(iter(traces.items()))
+        listed = " and ".join(f"`{name}`" for name in list(traces)[:2])
         yield Change(
             name="fixed signature",
             cause="retracing",
             kind="defect",
-            changes=f"{named} keeps its signature: {_what(known)}.",
-            fix=_fix(first, known),
-            before=functools.partial(tracing.fix, own),
+            changes=f"{listed} keeps its signature: {_describe_changes(trace)}.",
+            fix=_fix(first, trace),
+            before=functools.partial(tracing.fix, traces),
             after=after,
         )
     if facts.open_shapes and (facts.xla or facts.reshaped):
@@ -316,14 +316,14 @@ def one_shape(training: Training) -> None:
     flat = [tf.nest.flatten(batch) for batch in batches]
     largest: list[tuple[int, ...]] = []
     for column in zip(*flat, strict=True):
-        # The number of examples stays: a smaller last batch is no padding.
-        rest = (tuple(part.shape)[1:] for part in column)
-        largest.append(tuple(map(max, zip(*rest, strict=True))))
+        # Without the batch axis: a smaller last batch stays smaller.
+        shapes = (tuple(part.shape)[1:] for part in column)
+        largest.append(tuple(map(max, zip(*shapes, strict=True))))
 
     def shaped(*batch: Any) -> Any:
         parts = tf.nest.flatten(batch)
-        same = [_to_shape(p, s) for p, s in zip(parts, largest, strict=True)]
-        packed = tf.nest.pack_sequence_as(batch, same)
+        resized = [_to_shape(p, s) for p, s in zip(parts, largest, strict=True)]
+        packed = tf.nest.pack_sequence_as(batch, resized)
         return packed if len(packed) > 1 else packed[0]
 
     training.data = training.data.map(shaped, num_parallel_calls=1)
@@ -336,28 +336,28 @@ def _to_shape(part: Any, sizes: tuple[int, ...]) -> Any:
         return part
     cut = part[(slice(None), *(slice(size) for size in sizes))]
     missing = [s - n for s, n in zip(sizes, tf.unstack(tf.shape(cut))[1:], strict=True)]
-    padded = tf.pad(cut, [[0, 0], *([0, more] for more in missing)])
+    padded = tf.pad(cut, [[0, 0], *([0, count] for count in missing)])
     return tf.ensure_shape(padded, (None, *sizes))
 
 
-def _what(known: Mapping[str, Any]) -> str:
+def _describe_changes(trace: Mapping[str, Any]) -> str:
     ways = {
         "value": "numbers of Python become tensors",
         "shape": "shapes that change are left open",
         "dtype": "each dtype is traced once",
     }
-    done = [ways[what] for what in dict.fromkeys(known["changed"].values())]
-    return ", ".join([*done, *(["it is made once"] if known["made_anew"] else [])])
+    clauses = [ways[kind] for kind in dict.fromkeys(trace["changed"].values())]
+    return ", ".join([*clauses, *(["it is made once"] if trace["made_anew"] else [])])
 
 
-def _fix(name: str, known: Mapping[str, Any]) -> str:
-    if known["made_anew"]:
+def _fix(name: str, trace: Mapping[str, Any]) -> str:
+    if trace["made_anew"]:
         return f"Call tf.function once for `{name}`, outside of the loop."
-    numbers = [a for a, what in known["changed"].items() if what == "value"]
-    because = f" ({known['because'][0]})" if known["because"] else ""
+    numbers = [a for a, kind in trace["changed"].items() if kind == "value"]
+    because = f" ({trace['because'][0]})" if trace["because"] else ""
     if numbers:
-        given = ", ".join(f"{a}=tf.constant({a})" for a in numbers)
-        return f"Call `{name}` with {given}: each new number is traced{because}."
+        arguments = ", ".join(f"{a}=tf.constant({a})" for a in numbers)
+        return f"Call `{name}` with {arguments}: each new number is traced{because}."
     return (
         f"@tf.function(reduce_retracing=True) on `{name}`, or batches of one "
         f"shape{because}."
@@ -385,12 +385,12 @@ _POOL = "threading.private_threadpool_size"
 
 
 def left_off(facts: Facts) -> Iterator[Change]:
-    """Every setting that is on and slows, those of a cause together."""
+    """Leave off the settings that slow the training, those of a cause together."""
     size = facts.pipeline.get("threads")
     for cause, (name, changes) in _SETTINGS.items():
         # An option of the pipeline has the same effect; it is told as it is typed.
-        own = [f"options.{_POOL} = {size}"] if size and cause == "threads" else []
-        lines = [*facts.settings.get(cause, ()), *own]
+        options = [f"options.{_POOL} = {size}"] if size and cause == "threads" else []
+        lines = [*facts.settings.get(cause, ()), *options]
         if not lines or (cause == "eager" and not facts.loop):
             continue
         listed = " and ".join(f"`{line}`" for line in lines)
@@ -401,7 +401,7 @@ def left_off(facts: Facts) -> Iterator[Change]:
             changes=changes.format(listed),
             fix=f"Delete {listed}.",
             # 0 stands for as many as there are cores.
-            apply=with_option(_POOL, 0) if own else nothing,
+            apply=with_option(_POOL, 0) if options else nothing,
             before=functools.partial(settings.leave_off, cause),
             after=CEILING if all(o.startswith(_OF_INPUT) for o in lines) else "",
         )

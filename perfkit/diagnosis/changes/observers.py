@@ -80,16 +80,16 @@ def group(facts: Facts) -> str:
 def _without(facts: Facts, index: int, after: str) -> Change:
     name = facts.callbacks[index]
     before = facts.callbacks[:index].count(name)
-    which = f"{name} ({before + 1})" if before else name
+    label = f"{name} ({before + 1})" if before else name
     if steering := name in facts.steering:
-        fix = f"Let {which} do less, or call it more seldom."
+        fix = f"Let {label} do less, or call it more seldom."
     else:
         less = _REMEDY.get(name, "once an epoch instead of once a batch")
-        fix = f"Leave {which} out of callbacks=[...], or let it do less: {less}."
+        fix = f"Leave {label} out of callbacks=[...], or let it do less: {less}."
     return _watcher(
-        name=f"without {which}",
+        name=f"without {label}",
         defect_from=_CALLBACK_DEFECT,
-        changes=f"The callback {which} is left out.",
+        changes=f"The callback {label} is left out.",
         fix=fix,
         apply=functools.partial(without_callback, index=index),
         after=after,
@@ -111,9 +111,9 @@ _REMEDY = {
 
 def without_callback(training: Training, *, index: int) -> None:
     """Leave one callback out; the others keep their places."""
-    kept = list(training.arguments["callbacks"])
-    kept[index] = None
-    training.arguments["callbacks"] = kept
+    callbacks = list(training.arguments["callbacks"])
+    callbacks[index] = None
+    training.arguments["callbacks"] = callbacks
 
 
 def without_observers(training: Training) -> None:
@@ -153,9 +153,9 @@ def epochs(facts: Facts) -> Iterator[Change | Untested]:
         return
     if facts.validation:
         yield from _validation(facts)
-    why = _no_endless(facts)
-    if why:
-        yield Untested(_BOUNDARY, why)
+    reason = _no_endless(facts)
+    if reason:
+        yield Untested(_BOUNDARY, reason)
         return
     at_its_end = functools.partial(
         Change,
@@ -189,9 +189,9 @@ def _validation(facts: Facts) -> Iterator[Change]:
     rarer = seldom > facts.validated
     caution = ""
     if facts.following and rarer:
-        named = " and ".join(f"`{name}`" for name in dict.fromkeys(facts.following))
+        listed = " and ".join(f"`{name}`" for name in dict.fromkeys(facts.following))
         times = f"{seldom / facts.validated:g}"
-        caution = f"{named}: a patience counts validations, so divide it by {times}; "
+        caution = f"{listed}: a patience counts validations, so divide it by {times}; "
         caution += "the best epoch is then looked for among those that are validated."
     # It is legitimate work, as long as most of an epoch is training.
     less = functools.partial(

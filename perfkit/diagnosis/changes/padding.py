@@ -19,7 +19,7 @@ from perfkit.diagnosis.training import (
 from perfkit.errors import BadParameterError
 
 _CAUSE, _BUCKETS = "padding", "buckets of similar length"
-# So many batches tell where lengths are parted, into so many buckets.
+# So many batches decide where lengths are split, into so many buckets.
 _SEEN, _PARTS = 8, 4
 _SHUFFLED = 10_000
 _BUCKETS_FIX = (
@@ -31,12 +31,12 @@ _less = functools.partial(Change, cause=_CAUSE, kind="by gain", combines=False)
 
 
 def changes(facts: Facts) -> Iterator[Change | Untested]:
-    """Batches that are padded no further than their longest, and such of one length."""
-    pads = any(one["kind"] == PADS for one in facts.stages)
+    """Pad batches no further than their longest example, or by similar length."""
+    pads = any(stage["kind"] == PADS for stage in facts.stages)
     if facts.padded:
         if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
-            why = "its padded texts come from where they cannot be cut"
-            yield Untested(_CAUSE, why)
+            reason = "its padded texts come from where they cannot be cut"
+            yield Untested(_CAUSE, reason)
             return
         yield _less(
             name="cut to the longest",
@@ -44,13 +44,13 @@ def changes(facts: Facts) -> Iterator[Change | Untested]:
             fix="keras.utils.pad_sequences for each batch instead of for all texts at "
             "once, or tf.data and padded_batch(...). Without a mask the model then "
             "sees less padding: watch the validation loss.",
-            apply=functools.partial(cut_to_longest, known=facts.padded),
+            apply=functools.partial(cut_to_longest, padding=facts.padded),
         )
         yield _less(
             name=_BUCKETS,
             changes="A batch holds texts of similar length, cut to its longest.",
             fix=_BUCKETS_FIX.format("of texts that are not padded"),
-            apply=functools.partial(cut_by_length, known=facts.padded),
+            apply=functools.partial(cut_by_length, padding=facts.padded),
         )
     elif pads:
         if facts.pipeline.get("padded too far"):
@@ -65,8 +65,8 @@ def changes(facts: Facts) -> Iterator[Change | Untested]:
                 apply=of_data(to_longest),
             )
         if facts.pipeline["cached"]:
-            why = "a cache in front of buckets is not filled beforehand"
-            yield Untested(_CAUSE, why)
+            reason = "a cache in front of buckets is not filled beforehand"
+            yield Untested(_CAUSE, reason)
             return
         yield _less(
             name=_BUCKETS,
@@ -80,8 +80,8 @@ def to_longest(dataset: Any) -> Any:
     """The pipeline with each batch padded to the longest of its examples."""
     return rebuilt(
         dataset,
-        lambda place, one, before: (
-            again(one, before, padded_shapes=None) if kind(one) == PADS else None
+        lambda place, stage, before: (
+            again(stage, before, padded_shapes=None) if kind(stage) == PADS else None
         ),
     )
 
@@ -89,22 +89,22 @@ def to_longest(dataset: Any) -> Any:
 def in_buckets(dataset: Any) -> Any:
     """The pipeline with batches of examples of similar length."""
 
-    def bucketed(place: int, one: Any, before: Any) -> Any:
-        if kind(one) != PADS:
+    def bucketed(place: int, stage: Any, before: Any) -> Any:
+        if kind(stage) != PADS:
             return None
         length = functools.partial(_length, before.element_spec)
         return _by_length(
             before,
             length,
-            int(one._batch_size),
-            padding_values=one._padding_values,
-            drop_remainder=bool(one._drop_remainder),
+            int(stage._batch_size),
+            padding_values=stage._padding_values,
+            drop_remainder=bool(stage._drop_remainder),
         )
 
     return rebuilt(dataset, bucketed)
 
 
-def _by_length(data: Any, length: Callable[..., Any], size: int, **more: Any) -> Any:
+def _by_length(data: Any, length: Callable[..., Any], size: int, **options: Any) -> Any:
     """Batches of so many examples of similar length.
 
     Raises:
@@ -115,13 +115,13 @@ def _by_length(data: Any, length: Callable[..., Any], size: int, **more: Any) ->
         length,
         bucket_boundaries=boundaries,
         bucket_batch_sizes=[size] * (len(boundaries) + 1),
-        **more,
+        **options,
     )
 
 
-def _boundaries_of(every: Any, size: int) -> list[int]:
-    """Where the lengths of examples, a dataset, are parted into buckets."""
-    lengths = [int(n) for n in every.take(_SEEN * size)]
+def _boundaries_of(dataset: Any, size: int) -> list[int]:
+    """Return the lengths at which a dataset of lengths is split into buckets."""
+    lengths = [int(n) for n in dataset.take(_SEEN * size)]
     parted = np.unique(np.quantile(lengths, np.arange(1, _PARTS) / _PARTS))
     boundaries = sorted({int(edge) + 1 for edge in parted if edge < max(lengths)})
     if not boundaries:
@@ -130,40 +130,40 @@ def _boundaries_of(every: Any, size: int) -> list[int]:
 
 
 def _length(spec: Any, *element: Any) -> Any:
-    """The largest of an element's sizes that its kind leaves open."""
+    """Return the largest of an element's sizes that its spec leaves open."""
     import tensorflow as tf
 
     parts = zip(tf.nest.flatten(element), tf.nest.flatten(spec), strict=True)
     sizes = [
         tf.shape(part)[axis]
-        for part, known in parts
-        for axis, side in enumerate(known.shape)
+        for part, part_spec in parts
+        for axis, side in enumerate(part_spec.shape)
         if side is None
     ]
     return tf.reduce_max(tf.stack(sizes)) if sizes else tf.constant(0)
 
 
-def cut_to_longest(training: Training, *, known: dict[str, Any]) -> None:
+def cut_to_longest(training: Training, *, padding: dict[str, Any]) -> None:
     """Cut each batch to the longest of its texts."""
     batches, _ = _batches(training)
-    training.replace_data(_cut(batches, known))
+    training.replace_data(_cut(batches, padding))
 
 
-def cut_by_length(training: Training, *, known: dict[str, Any]) -> None:
+def cut_by_length(training: Training, *, padding: dict[str, Any]) -> None:
     """Put texts of similar length into a batch, and cut it to the longest of them."""
     import tensorflow as tf
 
     def length(*text: Any) -> Any:
-        row = tf.nest.flatten(text)[known["part"]]
-        return _length_of_row(row, known["front"])
+        row = tf.nest.flatten(text)[padding["part"]]
+        return _length_of_row(row, padding["front"])
 
     batches, size = _batches(training)
     texts = _by_length(batches.unbatch(), length, size, no_padding=True)
-    training.replace_data(_cut(texts, known))
+    training.replace_data(_cut(texts, padding))
 
 
 def _batches(training: Training) -> tuple[Any, int]:
-    """The batches of a training that are not validated on, and examples of each."""
+    """Return the batches that are trained on, and the number of examples in each."""
     import tensorflow as tf
 
     if training.kind == "tf.data":
@@ -176,15 +176,16 @@ def _batches(training: Training) -> tuple[Any, int]:
     return examples.shuffle(_SHUFFLED).batch(size), size
 
 
-def _cut(dataset: Any, known: dict[str, Any]) -> Any:
+def _cut(dataset: Any, padding: dict[str, Any]) -> Any:
     """The batches, each cut to the longest of its texts."""
     import tensorflow as tf
 
     def cut(*batch: Any) -> Any:
         parts = tf.nest.flatten(batch)
-        rows = parts[known["part"]]
-        length = _length_of_row(rows, known["front"])
-        parts[known["part"]] = rows[:, -length:] if known["front"] else rows[:, :length]
+        rows = parts[padding["part"]]
+        front = padding["front"]
+        length = _length_of_row(rows, front)
+        parts[padding["part"]] = rows[:, -length:] if front else rows[:, :length]
         return tf.nest.pack_sequence_as(batch, parts)
 
     return dataset.map(cut, num_parallel_calls=tf.data.AUTOTUNE).prefetch(1)

@@ -25,8 +25,8 @@ from perfkit.diagnosis.pipeline.memory import (
     Worth,
     cache_point,
     from_memory,
-    kept,
-    kept_after,
+    keep_after,
+    keep_first,
     per_step,
 )
 from perfkit.diagnosis.settings import cores
@@ -41,9 +41,9 @@ _FEWEST, _MOST = 4, 256
 def worth_of(facts: Facts) -> Worth:
     """As many steps as an epoch of a trial has."""
     epochs = epochs_for(facts)
-    known = epochs.trial_steps or epochs.steps
-    if known:
-        return Worth(known, facts.steps)
+    steps = epochs.trial_steps or epochs.steps
+    if steps:
+        return Worth(steps, facts.steps)
     seconds = facts.step_s or _WORTH_S
     return Worth(min(_MOST, max(_FEWEST, round(_WORTH_S / seconds))))
 
@@ -60,32 +60,32 @@ _defect = functools.partial(Change, kind="defect", after=CEILING)
 
 
 def untold(facts: Facts) -> Iterator[Untested]:
-    """All that hangs on stages, where TensorFlow does not tell of them."""
-    why = facts.pipeline.get("missing")
-    if why:
+    """Return the causes in stages as untested if TensorFlow does not describe them."""
+    reason = facts.pipeline.get("missing")
+    if reason:
         for cause in _CAUSES:
-            yield Untested(cause, why)
+            yield Untested(cause, reason)
 
 
 def serial_map(facts: Facts) -> Iterator[Change | Untested]:
-    """Every map and interleave that does one element at a time, parallel."""
-    serial = [one for one in facts.stages if is_serial(one)]
+    """Make every map and interleave parallel that does one element at a time."""
+    serial = [stage for stage in facts.stages if is_serial(stage)]
     if not serial:
         return
-    # TensorFlow does the same by itself where it is sure that nobody can tell.
-    left = [one for one in serial if one["stateful"] or one["kind"] == "interleave"]
-    if facts.pipeline["rewrites"] and not left:
+    # TensorFlow makes the other maps parallel by itself.
+    remaining = [s for s in serial if s["stateful"] or s["kind"] == "interleave"]
+    if facts.pipeline["rewrites"] and not remaining:
         yield Untested("serial-map", "TensorFlow makes these maps parallel by itself")
         return
-    kinds = [one["kind"] for one in serial]
-    each = sorted(set(kinds))
-    counted = " and ".join(f"{kinds.count(kind)} {kind}" for kind in each)
+    kinds = [stage["kind"] for stage in serial]
+    distinct = sorted(set(kinds))
+    counts = " and ".join(f"{kinds.count(kind)} {kind}" for kind in distinct)
     calls = "(..., num_parallel_calls=tf.data.AUTOTUNE)"
     yield _defect(
         name="parallel maps",
         cause="serial-map",
-        changes=f"{counted} stage work on several elements at a time.",
-        fix=" and ".join(f".{kind}{calls}" for kind in each),
+        changes=f"{counts} stage work on several elements at a time.",
+        fix=" and ".join(f".{kind}{calls}" for kind in distinct),
         apply=in_parallel,
     )
 
@@ -109,7 +109,7 @@ def no_prefetch(facts: Facts) -> Iterator[Change | Untested]:
 
 
 def no_cache(facts: Facts) -> Iterator[Change | Untested]:
-    """What is the same in each epoch, made once."""
+    """Cache what is the same in each epoch."""
     pipeline, stages = facts.pipeline, facts.stages
     if not stages:
         return
@@ -126,13 +126,13 @@ def no_cache(facts: Facts) -> Iterator[Change | Untested]:
         yield Untested("no-cache", f"its elements would take about {size}, {free}")
         return
     behind = stages[place["after"]]["kind"]
-    moved = " and ".join(stages[one]["kind"] for one in place["moved"])
+    moved = " and ".join(stages[index]["kind"] for index in place["moved"])
     order = f", with the {moved} behind it" if moved else ""
     fix = f".cache() behind the {behind}{order}"
     if inside := place.get("inside"):
         # The maps that are typed come behind it, and may augment.
         behind = f"{behind} inside {inside}"
-        kinds = [one["kind"] for one in stages]
+        kinds = [stage["kind"] for stage in stages]
         shuffle = ".shuffle(n)" if "shuffle" in kinds else ""
         fix = f"{inside}(..., batch_size=None), then .cache(){shuffle}.batch(b) right "
         fix += "behind it; what it makes to validate on needs a .batch(b), too"
@@ -165,20 +165,20 @@ def host_to_device(facts: Facts) -> Iterator[Change | Untested]:
 def in_parallel(training: Training) -> None:
     """Let all maps and interleaves work on as many elements as AUTOTUNE likes."""
 
-    def change(place: int, one: Any, before: Any) -> Any:
-        if not is_serial(stage(one)):
+    def change(place: int, dataset: Any, before: Any) -> Any:
+        if not is_serial(stage(dataset)):
             return None
-        return again(one, before, num_parallel_calls=_AUTOTUNE)
+        return again(dataset, before, num_parallel_calls=_AUTOTUNE)
 
     training.data = rebuilt(training.data, change)
 
 
 def cached(training: Training, *, worth: Worth) -> None:
-    """Keep what is the same in each epoch, as far as ``worth`` goes."""
+    """Keep the elements that are the same in each epoch, as many as ``worth`` says."""
     point = cache_point(describe(chain(training.data)))
     if isinstance(point, dict):
         after, moved = point["after"], point["moved"]
-        training.data = kept_after(training.data, after, worth, moved)
+        training.data = keep_after(training.data, after, worth, moved)
 
 
 def copied_ahead(dataset: Any) -> Any:
@@ -197,16 +197,16 @@ _SMALL_SHARE = 0.1
 
 
 def per_example(facts: Facts) -> Iterator[Change]:
-    """Maps that do the same to a batch at once, called for each batch."""
+    """Batch before maps that do the same to a batch as to each example."""
     names = facts.pipeline.get("for batches") or []
     if not names:
         return
-    named = " and ".join(f"`{n}`" if n else "A function" for n in reversed(names))
+    listed = " and ".join(f"`{n}`" if n else "A function" for n in reversed(names))
     calls = "".join(f".map({name or '...'})" for name in reversed(names))
     yield _defect(
         name="batch before map",
         cause="per-example-map",
-        changes=f"{named} is called for each batch instead of each example; for the "
+        changes=f"{listed} is called for each batch instead of each example; for the "
         "first examples the result is the same.",
         fix=f".batch(...){calls} instead of {calls}.batch(...): the function then "
         "works on a whole batch",
@@ -217,14 +217,16 @@ def per_example(facts: Facts) -> Iterator[Change]:
 def late_shuffle(facts: Facts) -> Iterator[Change | Untested]:
     """A shuffle in front of the maps whose results it holds."""
     stages = facts.stages
-    place = _late([one["kind"] for one in stages])
+    place = _late([stage["kind"] for stage in stages])
     if place is None:
         return
     before = stages[place - 1]
     size, count = stages[place]["arguments"]["buffer_size"], before["elements"]
     if count is None or (_SMALL_SHARE * count < size < count):
-        why = "a short epoch does not show how long its buffer takes to fill and empty"
-        yield Untested(_LATE, why)
+        reason = (
+            "a short epoch does not show how long its buffer takes to fill and empty"
+        )
+        yield Untested(_LATE, reason)
         return
     if count < 0:
         yield Untested(_LATE, "data without an end fill the buffer once")
@@ -243,8 +245,8 @@ def late_shuffle(facts: Facts) -> Iterator[Change | Untested]:
 
 def _late(kinds: Sequence[str]) -> int | None:
     """The place of the first shuffle that follows a map; None where none does."""
-    for place, named in enumerate(kinds):
-        if named == "shuffle" and "map" in kinds[_first(kinds, place) : place]:
+    for place, name in enumerate(kinds):
+        if name == "shuffle" and "map" in kinds[_first(kinds, place) : place]:
             return place
     return None
 
@@ -260,7 +262,7 @@ def _first(kinds: Sequence[str], place: int) -> int:
 def shuffle_first(training: Training) -> None:
     """Put the first shuffle that follows maps in front of them."""
     objects = chain(training.data)
-    kinds = [kind(one) for one in objects]
+    kinds = [kind(stage) for stage in objects]
     place = _late(kinds)
     if place is not None:
         objects.insert(_first(kinds, place), objects.pop(place))
@@ -283,39 +285,39 @@ def slow_read(facts: Facts) -> Iterator[Change | Untested]:
         return
     place = _reader(stages)
     if place is None:
-        why = "what reads the files also works on them, in one stage"
-        yield Untested("slow-read", why)
+        reason = "what reads the files also works on them, in one stage"
+        yield Untested("slow-read", reason)
         return
     records = stages[place]["records"]
-    what = "The records" if records else "The files"
+    subject = "The records" if records else "The files"
     yield _defect(
         name="read from memory",
         cause="slow-read",
-        changes=f"{what} come out of memory; all that is done to them stays.",
+        changes=f"{subject} come out of memory; all that is done to them stays.",
         fix=_FIXES[records],
         apply=functools.partial(read_from_memory, worth=worth_of(facts)),
-        # A cache behind the work keeps the reading away, too.
+        # A cache behind the work also saves the reading.
         combines=facts.pipeline["cache"] is None,
     )
 
 
 def _reader(stages: Sequence[dict[str, Any]]) -> int | None:
-    """The place of what can be read from memory; None where there is none."""
-    for place, one in enumerate(stages):
-        if one["records"]:
+    """Return the place of the stage that can read from memory, or None."""
+    for place, entry in enumerate(stages):
+        if entry["records"]:
             return place
-        if one["reads"]:
-            named = place > 0 and stages[place - 1]["texts"]
-            return place if named and one["kind"] == "map" else None
+        if entry["reads"]:
+            has_names = place > 0 and stages[place - 1]["texts"]
+            return place if has_names and entry["kind"] == "map" else None
     return None
 
 
 def read_from_memory(training: Training, *, worth: Worth) -> None:
-    """Give the same bytes out of memory, as far as ``worth`` goes."""
+    """Read the same bytes from memory, for as many steps as ``worth`` says."""
     stages = describe(chain(training.data))
     place = _reader(stages)
     if place is not None:
-        from_there = kept_after if stages[place]["records"] else from_memory
+        from_there = keep_after if stages[place]["records"] else from_memory
         training.data = from_there(training.data, place, worth)
 
 
@@ -347,16 +349,16 @@ def python_input(facts: Facts) -> Iterator[Change | Untested]:
     if any("debug_mode" in line for line in facts.settings.get("debugging", ())):
         yield Untested(_PYTHON, "debug mode runs all maps in Python, and is measured")
         return
-    named = [
-        f"the {one['kind']} of `{one['function']}`"
-        for one in facts.stages
-        if one["python"] and one["function"]
+    maps = [
+        f"the {stage['kind']} of `{stage['function']}`"
+        for stage in facts.stages
+        if stage["python"] and stage["function"]
     ]
-    where = f" in {' and '.join(named)}" if named else ""
+    where = f" in {' and '.join(maps)}" if maps else ""
     workers = f"super().__init__(workers={cores()}) in the PyDataset"
     less = f"{workers}, more work per call of NumPy"
     if facts.pipeline.get("keras"):
-        # What stands in Keras's own class nobody changes.
+        # Nobody edits the constructor of a class of Keras's.
         workers = less = f"generator.workers = {cores()} above fit"
     filled = {"cores": cores(), "where": where, "less": less}
     fixes = [_INSTEAD[way].format(**filled) for way in ways]
@@ -380,18 +382,18 @@ def python_input(facts: Facts) -> Iterator[Change | Untested]:
 
 
 def made_beforehand(training: Training, *, worth: Worth) -> None:
-    """Make what Python makes beforehand, and give it again and again."""
+    """Run the Python of the input beforehand and repeat its results."""
     if training.kind == "tf.data":
         training.data = _without_python(training.data, worth)
     elif training.kind == "PyDataset":
-        training.data = _held(training.data, worth.steps)
+        training.data = _keep_batches(training.data, worth.steps)
     elif training.kind == "generator":
         training.data = _repeating(training.data, worth.steps)
 
 
 def more_workers(training: Training, *, workers: int) -> None:
     """Let a PyDataset make so many batches at a time."""
-    # The training as given goes on with the one that it has.
+    # A copy, because the unchanged training goes on with the original.
     training.data = copy.copy(training.data)
     training.data.workers = workers
 
@@ -401,20 +403,20 @@ def _without_python(dataset: Any, worth: Worth) -> Any:
 
     objects = chain(dataset)
     stages = describe(objects)
-    calling = [at for at, one in enumerate(stages) if one["python"]]
+    calling = [at for at, stage in enumerate(stages) if stage["python"]]
     if not calling:
         return dataset
     first, last = calling[0], calling[-1]
-    same = per_step(objects[first : last + 1]) == 1
-    if not (same and any(one["works"] for one in stages[:first])):
-        return kept_after(dataset, last, worth)
-    results = kept(objects[last], worth.steps * per_step(objects[last + 1 :]))
-    # What comes before Python is still made: only Python's own share goes away.
-    both = tf.data.Dataset.zip((objects[first - 1], results))
-    return stacked(objects[last + 1 :], both.map(lambda made, result: result))
+    is_one_to_one = per_step(objects[first : last + 1]) == 1
+    if not (is_one_to_one and any(stage["works"] for stage in stages[:first])):
+        return keep_after(dataset, last, worth)
+    results = keep_first(objects[last], worth.steps * per_step(objects[last + 1 :]))
+    # The stages before Python still run, so that only Python's own time goes away.
+    pairs = tf.data.Dataset.zip((objects[first - 1], results))
+    return stacked(objects[last + 1 :], pairs.map(lambda element, result: result))
 
 
-def _held(data: Any, steps: int) -> Any:
+def _keep_batches(data: Any, steps: int) -> Any:
     import keras
 
     length: int | None = data.num_batches

@@ -34,10 +34,10 @@ _ARRAYS = (
 
 def resident(facts: Facts) -> Iterator[Change | Untested]:
     """The ceiling without input, for every kind of data."""
-    drawn = facts.drawn.get(BATCHES, 0.0) >= OFTEN
-    if facts.counts and not drawn:
-        why = "the loop is given numbers, and no iterator gives it batches"
-        yield Untested("input-bound", why)
+    has_batches = facts.drawn.get(BATCHES, 0.0) >= OFTEN
+    if facts.counts and not has_batches:
+        reason = "the loop is given numbers, and no iterator gives it batches"
+        yield Untested("input-bound", reason)
         return
     in_memory = facts.data == "arrays"
     yield Change(
@@ -56,11 +56,11 @@ def keep_one_batch(training: Training) -> None:
     """Put one real batch in the place of all data; epochs stay as long."""
     import tensorflow as tf
 
-    given = training.arguments.get("steps_per_epoch")
-    steps = -1 if given else steps_of(training) or -1
+    epoch_steps = training.arguments.get("steps_per_epoch")
+    steps = -1 if epoch_steps else steps_of(training) or -1
     batch = first_batch(training)
     if training.loop:
-        # The very same objects: a loop may be given anything.
+        # The same objects, because a loop may take anything.
         training.data = functools.partial(itertools.repeat, batch)
         return
     resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
@@ -118,17 +118,17 @@ def loops(facts: Facts) -> Iterator[Change | Untested]:
 
 
 def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
-    """Put ``tf.function`` around what ``LoopCalls.eager`` names, wherever it lies."""
+    """Put ``tf.function`` around the functions that ``LoopCalls.eager`` names."""
     import tensorflow as tf
 
-    for one in functions:
-        module, _, path = one.partition(":")
+    for function in functions:
+        module, _, path = function.partition(":")
         *outer, name = path.split(".")
         holder = functools.reduce(getattr, outer, sys.modules[module])
-        given = getattr(holder, name)
+        original = getattr(holder, name)
         # A trial asks for each epoch anew.
-        if not isinstance(given, tf.types.experimental.PolymorphicFunction):
-            setattr(holder, name, tf.function(given))
+        if not isinstance(original, tf.types.experimental.PolymorphicFunction):
+            setattr(holder, name, tf.function(original))
 
 
 def parts_as_graphs(training: Training) -> None:
@@ -142,34 +142,35 @@ def parts_as_graphs(training: Training) -> None:
     call, apply = keras.Layer.__call__, keras.optimizers.Optimizer.apply
     graphs = dict[tuple[int, ...], Any]()
 
-    def graph_of(function: Callable[..., Any], *of: Any) -> Any:
-        # With what it is made for, so that nothing else gets that number.
-        key = tuple(map(id, of))
-        return graphs.setdefault(key, (tf.function(function), of))[0]
+    def graph_of(function: Callable[..., Any], *owners: Any) -> Any:
+        # The owners are kept, so that no other object gets the same id.
+        key = tuple(map(id, owners))
+        return graphs.setdefault(key, (tf.function(function), owners))[0]
 
     @functools.wraps(call)
-    def called(layer: Any, *args: Any, **named: Any) -> Any:
-        # Variables are made outside of a graph.
+    def call_graph(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        # An unbuilt layer makes its variables, which has to happen outside a graph.
         eager = tf.executing_eagerly() and layer.built and is_own(sys._getframe(1))
         if not eager:
-            return call(layer, *args, **named)
-        return graph_of(lambda *a, **n: call(layer, *a, **n), layer)(*args, **named)
+            return call(layer, *args, **kwargs)
+        return graph_of(lambda *a, **n: call(layer, *a, **n), layer)(*args, **kwargs)
 
     @functools.wraps(apply)
-    def applied(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
-        given = None if trainable_variables is None else [*trainable_variables]
+    def apply_graph(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        variables = None if trainable_variables is None else [*trainable_variables]
         if not (tf.executing_eagerly() and optimizer.built):
-            return apply(optimizer, grads, given)
-        step = graph_of(lambda g: apply(optimizer, g, given), optimizer, *given or ())
+            return apply(optimizer, grads, variables)
+        owners = (optimizer, *(variables or ()))
+        step = graph_of(lambda g: apply(optimizer, g, variables), *owners)
         return step([*grads])
 
     if not hasattr(call, _REAL):
-        setattr(called, _REAL, call)
-        keras.Layer.__call__, keras.optimizers.Optimizer.apply = called, applied
+        setattr(call_graph, _REAL, call)
+        keras.Layer.__call__, keras.optimizers.Optimizer.apply = call_graph, apply_graph
 
 
 def one_iterator(training: Training) -> None:
-    """Let a dataset that is iterated anew go on where it was left."""
+    """Let a new iterator of a dataset go on where the last one stopped."""
     _iterate(lambda data, real: real(data.repeat()))
 
 
@@ -180,63 +181,63 @@ def one_batch(training: Training) -> None:
 
     def resident(real: _Real, iterator: Any) -> Any:
         if id(iterator) not in first:
-            # With the iterator, so that no other gets its number.
+            # The iterator is kept, so that no other object gets the same id.
             first[id(iterator)] = iterator, real(iterator)
         return first[id(iterator)][1]
 
     _replace(iterator_class(), "__next__", resident)
 
 
-def _iterate(how: Callable[[Any, _Real], Iterator[Any]]) -> None:
-    """Let every dataset that the user's code goes through be gone through like this.
+def _iterate(make: Callable[[Any, _Real], Iterator[Any]]) -> None:
+    """Give the user's code the iterator of ``make`` for every dataset that it iterates.
 
-    One whose length nobody knows is left alone: a loop over it would not end.
+    A dataset of unknown length is left alone, because a loop over it would not end.
     """
     import tensorflow as tf
 
-    known: dict[int, tuple[Any, Iterator[Any]]] = {}
+    iterators: dict[int, tuple[Any, Iterator[Any]]] = {}
 
     def iterate(real: _Real, data: Any) -> Iterator[Any]:
         count = int(data.cardinality())
         if count == tf.data.UNKNOWN_CARDINALITY:
             return real(data)
-        if id(data) not in known:
-            known[id(data)] = data, how(data, real)
+        if id(data) not in iterators:
+            iterators[id(data)] = data, make(data, real)
         # A loop over a dataset, such as that of a validation, has to end.
-        return itertools.islice(known[id(data)][1], count if count >= 0 else None)
+        return itertools.islice(iterators[id(data)][1], count if count >= 0 else None)
 
     _replace(tf.data.Dataset, "__iter__", iterate)
 
 
 def _replace(holder: Any, name: str, instead: Callable[..., Any]) -> None:
-    """Call something else where the user's code calls a method; once is enough."""
+    """Replace a method for calls from the user's code, unless that is done already."""
     real = getattr(holder, name)
     if hasattr(real, _REAL):
         return
 
     @functools.wraps(real)
-    def called(self: Any) -> Any:
-        # Keras needs TensorFlow's own iterators.
-        own = is_own(sys._getframe(1))
-        return instead(real, self) if own else real(self)
+    def wrapper(self: Any) -> Any:
+        # Calls from Keras keep the original, because it needs TensorFlow's iterators.
+        is_own_call = is_own(sys._getframe(1))
+        return instead(real, self) if is_own_call else real(self)
 
-    setattr(called, _REAL, real)
-    setattr(holder, name, called)
+    setattr(wrapper, _REAL, real)
+    setattr(holder, name, wrapper)
 
 
 def without_fit(
-    found: Iterable[Change | Untested], facts: Facts
+    candidates: Iterable[Change | Untested], facts: Facts
 ) -> Iterator[Change | Untested]:
-    """Leave out of a loop what needs ``fit``, and say so."""
+    """For a loop, turn the changes that need ``fit`` into untested causes."""
     if not facts.loop:
-        yield from found
+        yield from candidates
         return
-    # What sets something before the loop runs needs no ``fit``.
-    kept = [
-        one
-        for one in found
-        if one.cause not in NEED_FIT or (isinstance(one, Change) and not one.in_place)
+    # A change that is made before the loop runs needs no ``fit``.
+    usable = [
+        c
+        for c in candidates
+        if c.cause not in NEED_FIT or (isinstance(c, Change) and not c.in_place)
     ]
-    yield from kept
-    known = {one.cause for one in kept}
-    yield from (Untested(cause, _WHY) for cause in NEED_FIT if cause not in known)
+    yield from usable
+    causes = {candidate.cause for candidate in usable}
+    yield from (Untested(cause, _WHY) for cause in NEED_FIT if cause not in causes)

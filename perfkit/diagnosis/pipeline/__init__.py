@@ -96,13 +96,13 @@ def kind(stage: Any) -> str:
     return _BUILT.get(name, ("",))[0] or _SOURCES.get(name) or name.strip("_")
 
 
-def again(stage: Any, before: Any, **more: Any) -> Any:
-    """The same stage behind something else, with other arguments if some are given.
+def again(stage: Any, before: Any, **changes: Any) -> Any:
+    """Build a stage anew behind another one, with changed arguments if there are any.
 
-    A stage of which nothing changes is left as it is, so that its function is not
-    traced again, and so is the source, behind which None comes.
+    A stage that does not change is returned as it is, so that its function is not
+    traced again, and so is the source, for which ``before`` is None.
     """
-    if before is None or (before is stage._input_dataset and not more):
+    if before is None or (before is stage._input_dataset and not changes):
         return stage
     name = type(stage).__name__
     if name == "_OptionsDataset":
@@ -112,19 +112,19 @@ def again(stage: Any, before: Any, **more: Any) -> Any:
 
         return before.apply(assert_cardinality(int(stage._expected_cardinality)))
     _, method, arguments = _BUILT[name]
-    given = {one: _argument(stage, one) for one in arguments.split()} | more
-    if name == "_MapDataset" and stage._force_synchronous and not more:
-        given["synchronous"] = True
-    # 0 and 0 stand for a seed drawn anew; otherwise the first is the global one.
+    values = {key: _argument(stage, key) for key in arguments.split()} | changes
+    if name == "_MapDataset" and stage._force_synchronous and not changes:
+        values["synchronous"] = True
+    # Two zeros mean a random seed; otherwise the first is the global seed.
     if name == "_ShuffleDataset" and (int(stage._seed) or int(stage._seed2)):
-        given["seed"] = int(stage._seed2)
-    return getattr(before, method)(**given)
+        values["seed"] = int(stage._seed2)
+    return getattr(before, method)(**values)
 
 
 def stacked(stages: Iterable[Any], before: Any = None) -> Any:
-    """The same stages one behind the other, behind something else if that is given."""
-    for one in stages:
-        before = again(one, before)
+    """Build stages one behind the other, behind ``before`` if there is one."""
+    for stage in stages:
+        before = again(stage, before)
     return before
 
 
@@ -138,11 +138,11 @@ def rebuilt(dataset: Any, change: Callable[[int, Any, Any], Any]) -> Any:
             is not asked for.
     """
     source, *stages = chain(dataset)
-    made = source
+    built = source
     for place, stage in enumerate(stages, 1):
-        changed = change(place, stage, made)
-        made = again(stage, made) if changed is None else changed
-    return made
+        changed = change(place, stage, built)
+        built = again(stage, built) if changed is None else changed
+    return built
 
 
 def _argument(stage: Any, name: str) -> Any:
@@ -193,22 +193,22 @@ _BRANCHES = ("If", "While", "Case", "Switch")
 
 
 def _doing(functions: Iterable[Any]) -> dict[str, Any]:
-    """What these and the functions that they call do, by the names in ``stage``."""
-    found = {name for function in functions for name in _operations(function)}
+    """Return what functions and the functions in them do, by the names in ``stage``."""
+    operations = {name for function in functions for name in _operations(function)}
     return {
-        "random": any(_draws(name) for name in found),
-        "stateful": any(_is_stateful(name) for name in found),
-        "python": tuple(sorted({_PYTHON[name] for name in found & _PYTHON.keys()})),
-        "reads": any(name.startswith(_READS) for name in found),
-        "records": any(name.startswith(_RECORDS) for name in found)
-        and not any(name.startswith(_WORKS) for name in found),
+        "random": any(_draws(name) for name in operations),
+        "stateful": any(_is_stateful(name) for name in operations),
+        "python": tuple(sorted({_PYTHON[op] for op in operations & _PYTHON.keys()})),
+        "reads": any(name.startswith(_READS) for name in operations),
+        "records": any(name.startswith(_RECORDS) for name in operations)
+        and not any(name.startswith(_WORKS) for name in operations),
     }
 
 
 def branches(functions: Iterable[Any]) -> bool:
-    """Whether what they do depends on the values that they are given."""
-    found = {name for function in functions for name in _operations(function)}
-    return any(name.endswith(_BRANCHES) for name in found)
+    """Whether the functions branch on the values of their inputs."""
+    operations = {name for function in functions for name in _operations(function)}
+    return any(name.endswith(_BRANCHES) for name in operations)
 
 
 def _operations(function: Any) -> Iterator[str]:
@@ -227,9 +227,9 @@ def _draws(name: str) -> bool:
     definition = op_def_registry.get(name)
     if definition is None:
         return False
-    given = {one.name for one in definition.input_arg}
-    seeded = given | {one.name for one in definition.attr}
-    return any("seed" in one for one in seeded) or not given.isdisjoint(_GENERATORS)
+    inputs = {argument.name for argument in definition.input_arg}
+    seeded = inputs | {attr.name for attr in definition.attr}
+    return any("seed" in name for name in seeded) or not inputs.isdisjoint(_GENERATORS)
 
 
 def _is_stateful(name: str) -> bool:
@@ -284,24 +284,24 @@ def stage(
           none;
         * ``"line"``: file, cell and line that made it; empty where nobody noted that.
     """
-    named, whole = kind(dataset), list(beneath(dataset)) if source else [dataset]
-    does = _doing(function for one in whole for function in functions(one))
+    kind_name, parts = kind(dataset), list(beneath(dataset)) if source else [dataset]
+    does = _doing(function for part in parts for function in functions(part))
     # Files may stay in one order where what they hold is shuffled.
-    ordered = named == "interleave" and shuffled
-    if not ordered and any(kind(one) == "shuffle" for one in whole):
+    ordered = kind_name == "interleave" and shuffled
+    if not ordered and any(kind(part) == "shuffle" for part in parts):
         does["random"] = True
-    if named == "Python generator":
+    if kind_name == "Python generator":
         does["python"] = ("from_generator",)
     works = does["reads"] or bool(does["python"])
     count = int(dataset.cardinality())
     arguments = {name: getattr(dataset, f"_{name}", None) for name in _ARGUMENTS}
     return does | {
-        "kind": named,
+        "kind": kind_name,
         "arguments": {
             name: plain(value) for name, value in arguments.items() if value is not None
         },
         "parallel": getattr(dataset, "_num_parallel_calls", None) is not None,
-        "works": works or any(kind(one) in _WORK for one in whole),
+        "works": works or any(kind(part) in _WORK for part in parts),
         "elements": None if count == UNKNOWN else count,
         "bytes": _bytes(dataset.element_spec),
         "texts": _texts(dataset.element_spec),
@@ -312,10 +312,10 @@ def stage(
 
 def describe(objects: list[Any]) -> list[dict[str, Any]]:
     """Describe all stages of a pipeline, the source first."""
-    later = any(kind(one) == "shuffle" for one in objects[1:])
+    later = any(kind(dataset) == "shuffle" for dataset in objects[1:])
     return [
-        stage(one, source=not place, shuffled=later)
-        for place, one in enumerate(objects)
+        stage(dataset, source=not place, shuffled=later)
+        for place, dataset in enumerate(objects)
     ]
 
 
@@ -338,13 +338,13 @@ def _bytes(spec: Any) -> int | None:
     """Bytes of an element; None where its shape or its strings leave that open."""
     import tensorflow as tf
 
-    whole = 0
+    size = 0
     for part in tf.nest.flatten(spec):
         count = part.shape.num_elements() if isinstance(part, tf.TensorSpec) else None
         if count is None or part.dtype == tf.string:
             return None
-        whole += count * part.dtype.size
-    return whole
+        size += count * part.dtype.size
+    return size
 
 
 def _texts(spec: Any) -> bool:

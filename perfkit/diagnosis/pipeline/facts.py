@@ -52,14 +52,14 @@ def records(source: Any) -> int | None:
     names = getattr(source, "_filenames", None)
     if names is None or getattr(source, "_compression_type", None):
         return None
-    each = element_bytes(source)
+    size = element_bytes(source)
     if type(source).__name__ == "TFRecordDatasetV2":
-        each += _FRAME
+        size += _FRAME
     try:
-        whole = sum(os.stat(name.numpy()).st_size for name in names)
+        total = sum(os.stat(name.numpy()).st_size for name in names)
     except OSError:
         return None
-    return whole // each if each else None
+    return total // size if size else None
 
 
 def _bytes(part: Any) -> int:
@@ -83,10 +83,10 @@ def live_plan() -> dict[str, Any]:
     # isinstance() would ask the object for its class, which wakes lazy modules.
     alive = [o for o in gc.get_objects() if issubclass(type(o), tf.data.Iterator)]
     plans = [anatomy.plan(iterator) for iterator in alive]
-    found = [plan for plan in plans if plan.get("stages")]
-    if found:
-        most = max(found, key=lambda plan: int(plan["stages"][-1]["elements"]))
-        return limited(most)
+    running = [plan for plan in plans if plan.get("stages")]
+    if running:
+        largest = max(running, key=lambda plan: int(plan["stages"][-1]["elements"]))
+        return limited(largest)
     return plans[0] if plans else {"missing": "No tf.data pipeline is running here."}
 
 
@@ -123,18 +123,18 @@ def driven_plan(dataset: Any) -> dict[str, Any]:
         has one.
     """
     source, *stages = chain(dataset)
-    straight = stacked((one for one in stages if kind(one) != "shuffle"), source)
+    straight = stacked((stage for stage in stages if kind(stage) != "shuffle"), source)
     iterator, began = iter(straight), time.perf_counter()
-    seen = anatomy.plan(iterator)
+    plan = anatomy.plan(iterator)
     for number, _ in enumerate(iterator, 1):
         late = time.perf_counter() - began > _LONGEST_S
         # When the data end, their source is gone: what was seen before that counts.
         if late or not number & (number - 1):
-            seen = anatomy.plan(iterator)
+            plan = anatomy.plan(iterator)
         if late:
             break
-    shuffled = any(kind(one) == "shuffle" for one in stages)
-    return limited(seen) | ({"without": "shuffle"} if shuffled else {})
+    shuffled = any(kind(stage) == "shuffle" for stage in stages)
+    return limited(plan) | ({"without": "shuffle"} if shuffled else {})
 
 
 def pipeline_facts(training: Training) -> dict[str, Any]:
@@ -172,8 +172,8 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
     if training.kind != "tf.data":
         return {}
     # What is private to TensorFlow may be gone in another version.
-    why = "this TensorFlow does not tell what its stages are made of"
-    return known(_of_dataset, training.data, otherwise={"missing": why})
+    reason = "this TensorFlow does not tell what its stages are made of"
+    return known(_of_dataset, training.data, otherwise={"missing": reason})
 
 
 def _of_dataset(dataset: Any) -> dict[str, Any]:
@@ -181,55 +181,55 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
 
     objects = chain(dataset)
     stages = describe(objects)
-    hidden = any(kind(one) == "cache" for one in beneath(objects[0]))
-    listed = [one["kind"] for one in stages]
-    ends = [named for named in listed if named != "options"]
+    hidden = any(kind(part) == "cache" for part in beneath(objects[0]))
+    listed = [stage["kind"] for stage in stages]
+    ends = [name for name in listed if name != "options"]
     options = dataset.options()
     rewriting = options.experimental_optimization
     # None means that TensorFlow's own rewrites are on.
-    asked = (
+    switches = (
         options.autotune.enabled,
         rewriting.apply_default_optimizations,
         rewriting.map_parallelization,
     )
-    found = {
+    facts = {
         "stages": stages,
         "cached": hidden or "cache" in listed,
         "hidden cache": hidden,
-        "random": any(one["random"] for one in stages),
-        "reads": any(one["reads"] for one in stages),
+        "random": any(stage["random"] for stage in stages),
+        "reads": any(stage["reads"] for stage in stages),
         "prefetched": ends[-1:] == ["prefetch"],
-        "python": sorted({way for one in stages for way in one["python"]}),
+        "python": sorted({way for stage in stages for way in stage["python"]}),
         "memory": free_bytes(),
         "gpus": len(tf.config.list_physical_devices("GPU")),
-        "for batches": [stage(one)["function"] for one in for_batches(objects)],
+        "for batches": [stage(part)["function"] for part in for_batches(objects)],
         "padded too far": too_far(objects),
         "threads": other_than_cores(options.threading.private_threadpool_size),
-        "rewrites": False not in asked,
+        "rewrites": False not in switches,
     }
-    return found | _cache(objects, cache_point(stages))
+    return facts | _cache(objects, cache_point(stages))
 
 
 def _cache(objects: list[Any], point: dict[str, Any] | str) -> dict[str, Any]:
     if isinstance(point, str):
         return {"cache": None, "bytes": None, "why": point}
     leading = objects[: point["after"] + 1]
-    before = stacked(one for at, one in enumerate(leading) if at not in point["moved"])
+    before = stacked(o for at, o in enumerate(leading) if at not in point["moved"])
     count = int(before.cardinality())
-    if count < 0 and all(kind(one) in _ONE_TO_ONE for one in leading[1:]):
+    if count < 0 and all(kind(part) in _ONE_TO_ONE for part in leading[1:]):
         count = records(objects[0]) or -1
     inside = _inside(leading[-1])
     place = point | ({"inside": inside} if inside else {})
     if count < 0:
-        why = "nobody can tell how many elements there are, and whether they fit"
-        return {"cache": place, "bytes": None, "why": why}
+        reason = "nobody can tell how many elements there are, and whether they fit"
+        return {"cache": place, "bytes": None, "why": reason}
     return {"cache": place, "bytes": count * element_bytes(before), "why": ""}
 
 
-def _inside(one: Any) -> str:
+def _inside(stage: Any) -> str:
     """The function of Keras's that makes a stage; "" where a pipeline's author does."""
     # Examples are zipped with their targets; batches would be an author's own to zip.
-    parts = [*beneath(one)] if kind(one) == "zip" else [one]
+    parts = [*beneath(stage)] if kind(stage) == "zip" else [stage]
     mapped = [getattr(part, "_map_func", None) for part in parts]
     made_by = {_of_keras(function) for function in mapped if function is not None}
     batched = any(kind(part) == "batch" for part in parts)
@@ -238,20 +238,20 @@ def _inside(one: Any) -> str:
 
 def _of_keras(mapped: Any) -> str:
     module = str(getattr(getattr(mapped, "_func", None), "__module__", ""))
-    found = re.fullmatch(r"keras\..*\.(\w+_dataset)_utils", module)
-    of = "array" if found and found[1].startswith("timeseries") else "directory"
-    return f"{found[1]}_from_{of}" if found else ""
+    match = re.fullmatch(r"keras\..*\.(\w+_dataset)_utils", module)
+    origin = "array" if match and match[1].startswith("timeseries") else "directory"
+    return f"{match[1]}_from_{origin}" if match else ""
 
 
 def too_far(objects: list[Any]) -> bool:
-    """Whether one of these stages pads to a length that its elements leave open."""
+    """Whether a stage pads to a fixed length where its elements leave it open."""
     return any(
-        asked is not None and needed is None
-        for one in objects
-        if kind(one) == PADS
-        for asked, needed in zip(
-            _sides(one.element_spec, 1),
-            _sides(one._input_dataset.element_spec),
+        padded is not None and needed is None
+        for stage in objects
+        if kind(stage) == PADS
+        for padded, needed in zip(
+            _sides(stage.element_spec, 1),
+            _sides(stage._input_dataset.element_spec),
             strict=False,
         )
     )
@@ -280,19 +280,19 @@ _BRIGHTEST = 255
 
 def for_batches(objects: list[Any]) -> list[Any]:
     """Of all stages the maps that may follow the batch instead, the last one first."""
-    found = []
-    for one in _before_batch(objects):
-        does = stage(one)
-        odd = any(does[what] for what in ("random", "stateful", "python", "reads"))
-        if odd or branches(functions(one)) or not _same_for_batches(one):
+    maps = []
+    for part in _before_batch(objects):
+        does = stage(part)
+        odd = any(does[trait] for trait in ("random", "stateful", "python", "reads"))
+        if odd or branches(functions(part)) or not _same_for_batches(part):
             break
-        found.append(one)
-    return found
+        maps.append(part)
+    return maps
 
 
 def _before_batch(objects: list[Any]) -> Iterator[Any]:
-    """The maps that lead to the first batch, the last one first."""
-    kinds = [kind(one) for one in objects]
+    """Go through the maps that lead to the first batch, the last one first."""
+    kinds = [kind(part) for part in objects]
     if "batch" not in kinds:
         return
     for place in range(kinds.index("batch") - 1, 0, -1):
@@ -306,26 +306,26 @@ def batch_first(dataset: Any, count: int) -> Any:
     """The pipeline with its last ``count`` maps behind the first batch."""
     objects = chain(dataset)
     moved = list(itertools.islice(_before_batch(objects), count))
-    order = [one for one in objects if not any(one is other for other in moved)]
-    batch = [kind(one) for one in order].index("batch") if moved else 0
+    order = [part for part in objects if not any(part is m for m in moved)]
+    batch = [kind(part) for part in order].index("batch") if moved else 0
     return stacked([*order[: batch + 1], *reversed(moved), *order[batch + 1 :]])
 
 
-def _same_for_batches(one: Any) -> bool:
+def _same_for_batches(map_stage: Any) -> bool:
     import tensorflow as tf
 
-    source, *stages = chain(one._input_dataset)
-    # Without what fills a buffer before it gives anything.
+    source, *stages = chain(map_stage._input_dataset)
+    # Without the stages that fill a buffer before they give an element.
     fast = (stage for stage in stages if kind(stage) not in ("shuffle", "prefetch"))
     straight = stacked(fast, source)
-    function = one._map_func._func
+    function = map_stage._map_func._func
     try:
         elements = list(straight.take(_BATCHES * _EXAMPLES))
-        seen = tf.nest.map_structure(lambda *parts: tf.stack(parts), *elements)
-        varied = tf.nest.map_structure(_varied, seen)
+        examples = tf.nest.map_structure(lambda *parts: tf.stack(parts), *elements)
+        varied = tf.nest.map_structure(_varied, examples)
         return len(elements) > 1 and all(
-            _same(function, tf.data.Dataset.from_tensor_slices(given))
-            for given in (seen, varied)
+            _commutes(function, tf.data.Dataset.from_tensor_slices(columns))
+            for columns in (examples, varied)
         )
     except Exception:
         # The function is the user's own: it may raise anything when given a batch.
@@ -333,30 +333,30 @@ def _same_for_batches(one: Any) -> bool:
 
 
 def _varied(column: Any) -> Any:
-    """Examples of the same shapes and within the same limits, no two of them alike."""
+    """Return examples of the same shapes and limits, no two of them alike."""
     import tensorflow as tf
 
     values = column.numpy()
-    each = np.arange(len(values)).reshape(-1, *[1] * (values.ndim - 1))
+    index = np.arange(len(values)).reshape(-1, *[1] * (values.ndim - 1))
     if values.dtype == np.uint8 and values.ndim > 1:
         # As pixels are.
-        drawn = np.random.default_rng(0).integers(0, _BRIGHTEST, values.shape)
-        values = (drawn // (each + 1)).astype(np.uint8)
+        pixels = np.random.default_rng(0).integers(0, _BRIGHTEST, values.shape)
+        values = (pixels // (index + 1)).astype(np.uint8)
     elif np.issubdtype(values.dtype, np.floating):
-        values = (values * (each + 1) / len(values) + each).astype(values.dtype)
+        values = (values * (index + 1) / len(values) + index).astype(values.dtype)
     elif np.issubdtype(values.dtype, np.integer):
-        values = values // (each + 1).astype(values.dtype)
+        values = values // (index + 1).astype(values.dtype)
     return tf.constant(values)
 
 
-def _same(function: Any, examples: Any) -> bool:
+def _commutes(function: Any, examples: Any) -> bool:
     import tensorflow as tf
 
-    one = examples.map(function).batch(_EXAMPLES)
-    other = examples.batch(_EXAMPLES).map(function)
-    if one.element_spec != other.element_spec:
+    mapped = examples.map(function).batch(_EXAMPLES)
+    batched = examples.batch(_EXAMPLES).map(function)
+    if mapped.element_spec != batched.element_spec:
         return False
-    batches = zip(one.as_numpy_iterator(), other.as_numpy_iterator(), strict=True)
+    batches = zip(mapped.as_numpy_iterator(), batched.as_numpy_iterator(), strict=True)
     return all(
         _alike(a, b)
         for before, after in batches
@@ -364,8 +364,8 @@ def _same(function: Any, examples: Any) -> bool:
     )
 
 
-def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    if np.issubdtype(one.dtype, np.inexact):
-        # A NaN tells nothing of what else would have stood there.
-        return bool(np.isfinite(one).all()) and np.allclose(one, other, _CLOSE, _CLOSE)
-    return bool(np.array_equal(one, other))
+def _alike(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    if np.issubdtype(a.dtype, np.inexact):
+        # A NaN hides whether the other values would have been alike.
+        return bool(np.isfinite(a).all()) and np.allclose(a, b, _CLOSE, _CLOSE)
+    return bool(np.array_equal(a, b))

@@ -34,16 +34,16 @@ def cache_point(stages: Sequence[dict[str, Any]]) -> dict[str, Any] | str:
         the stages that go from before it to behind it; a sentence's end where no place
         is right.
     """
-    work, moved, why = None, [], "no stage in front of the batch takes any work"
+    work, moved, reason = None, [], "no stage in front of the batch takes any work"
     for place, stage in enumerate(stages):
         if stage["python"]:
-            why = "Python runs in front of it, and that is measured by itself"
+            reason = "Python runs in front of it, and that is measured by itself"
             break
         if stage["kind"] in _MOVED:
             moved.append(place)
         elif stage["random"]:
             frozen = "a cache would freeze the augmentation"
-            why = f"the {stage['kind']} in front of it is random: {frozen}"
+            reason = f"the {stage['kind']} in front of it is random: {frozen}"
             break
         elif stage["kind"] in _CHOOSES and moved:
             break
@@ -51,7 +51,7 @@ def cache_point(stages: Sequence[dict[str, Any]]) -> dict[str, Any] | str:
         if takes or (stage["works"] and not stage["records"]):
             work = place
     if work is None:
-        return why
+        return reason
     moved = [place for place in moved if place < work]
     behind = (*moved, *range(work + 1, len(stages)))
     kinds = (stages[place]["kind"] for place in behind)
@@ -77,53 +77,53 @@ class Worth:
     epoch: int | None = None
 
 
-def kept(dataset: Any, count: int, whole: int = UNKNOWN, file: str = "") -> Any:
-    """The same number of elements, of which the first ``count`` come again and again.
+def keep_first(dataset: Any, count: int, total: int = UNKNOWN, file: str = "") -> Any:
+    """Return a dataset of the same length that repeats the first ``count`` elements.
 
     Args:
-        dataset: What makes them; it is run at once.
-        count: How many are kept.
-        whole: How many there are, if ``dataset`` itself does not know.
-        file: Where they are kept; "" for memory.
+        dataset: Makes the elements; it is run at once.
+        count: Elements to keep.
+        total: Elements in all, if the cardinality of ``dataset`` is unknown.
+        file: The file to keep them in; "" for memory.
 
     Raises:
         BadParameterError: There is no element.
     """
     memory = dataset.take(count).cache(file)
-    held = sum(1 for _ in memory)
-    if not held:
+    length = sum(1 for _ in memory)
+    if not length:
         raise BadParameterError("The pipeline gives no element that could be kept.")
-    known = int(dataset.cardinality())
-    whole = whole if known == UNKNOWN else known
-    return _as_many(memory, whole) if held == count != whole else memory
+    cardinality = int(dataset.cardinality())
+    total = total if cardinality == UNKNOWN else cardinality
+    return _as_many(memory, total) if length == count != total else memory
 
 
-def _as_many(held: Any, whole: int) -> Any:
-    """The same elements again and again until there are as many; -1 for no end."""
-    return held.repeat().take(whole if whole > 0 else _ENDLESS)
+def _as_many(elements: Any, total: int) -> Any:
+    """Repeat the elements until there are ``total``; -1 for no end."""
+    return elements.repeat().take(total if total > 0 else _ENDLESS)
 
 
-def kept_after(
+def keep_after(
     dataset: Any, place: int, worth: Worth, moved: Sequence[int] = ()
 ) -> Any:
-    """The pipeline with what leaves the stage at one place kept.
+    """Return the pipeline with the elements that leave one stage kept.
 
-    Stages at other places may be moved from before it to behind it.
+    The stages at the places ``moved`` go from before it to behind it.
     """
     stages = chain(dataset)
     behind = stages[place + 1 :]
-    before = [one for at, one in enumerate(stages[: place + 1]) if at not in moved]
-    made = _kept(stacked(before), behind, worth)
-    return stacked([*(stages[one] for one in moved), *behind], made)
+    before = [stage for at, stage in enumerate(stages[: place + 1]) if at not in moved]
+    source = _keep_epoch(stacked(before), behind, worth)
+    return stacked([*(stages[index] for index in moved), *behind], source)
 
 
-def _kept(dataset: Any, behind: list[Any], worth: Worth, file: str = "") -> Any:
+def _keep_epoch(dataset: Any, behind: list[Any], worth: Worth, file: str = "") -> Any:
     count = worth.steps * per_step(behind)
-    return kept(dataset, count, _whole(behind, worth.epoch), file)
+    return keep_first(dataset, count, _epoch_elements(behind, worth.epoch), file)
 
 
-def _whole(behind: list[Any], epoch: int | None) -> int:
-    """How many elements these stages take in an epoch; -1 for as many as there are."""
+def _epoch_elements(behind: list[Any], epoch: int | None) -> int:
+    """Return the elements that stages take in an epoch; -1 for all that there are."""
     for place, stage in enumerate(behind):
         if kind(stage) == "assert cardinality":
             return int(stage._expected_cardinality) * per_step(behind[:place])
@@ -133,7 +133,7 @@ def _whole(behind: list[Any], epoch: int | None) -> int:
 
 
 def per_step(stages: list[Any]) -> int:
-    """How many elements a step takes out of what is before these stages."""
+    """Return the elements that a step takes from what is before these stages."""
     return math.prod(int(o._batch_size) for o in stages if kind(o) in _BATCHES)
 
 
@@ -151,7 +151,7 @@ def fill_caches(training: Training, worth: Worth) -> None:
         stages = chain(training.data)
         training.data = _with_caches(
             training.data,
-            lambda at, before, file: _kept(before, stages[at + 1 :], worth, file),
+            lambda at, before, file: _keep_epoch(before, stages[at + 1 :], worth, file),
         )
 
 
@@ -223,20 +223,20 @@ def copied(dataset: Any, count: int) -> Any:
         for parts in zip(*flat, strict=True)
     ]
     packed = tf.nest.pack_sequence_as(dataset.element_spec, columns)
-    held = tf.data.Dataset.from_tensor_slices(packed)
-    whole = int(dataset.cardinality())
-    return _as_many(held, whole) if len(elements) == count != whole else held
+    copies = tf.data.Dataset.from_tensor_slices(packed)
+    total = int(dataset.cardinality())
+    return _as_many(copies, total) if len(elements) == count != total else copies
 
 
 def _check(elements: list[list[Any]], folder: str) -> None:
     names = {name for parts in elements for part in parts if (name := _file(part))}
     if not names:
         raise BadParameterError("What the map reads are no files of this machine.")
-    whole = sum(os.stat(name).st_size for name in names)
+    size = sum(os.stat(name).st_size for name in names)
     free = shutil.disk_usage(folder).free
-    if whole > free / 2:
+    if size > free / 2:
         raise BadParameterError(
-            f"The files take {units.size(whole)}, and {units.size(free)} are free."
+            f"The files take {units.size(size)}, and {units.size(free)} are free."
         )
 
 

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from perfkit.diagnosis import gains, look
-from perfkit.diagnosis.changes.lines import hot, leave_out, lines, remember, seen
+from perfkit.diagnosis.changes.lines import (
+    hot,
+    leave_out,
+    lines,
+    remember,
+    with_obstacles,
+)
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.maker import LineNames
 from perfkit.diagnosis.rounds import Screening, unmeasured
@@ -208,12 +214,14 @@ def test_what_is_left_out_is_that_of_one_variant_and_of_no_other():
 
 
 def obstacle(made, line=HIDDEN):
-    (told,) = seen(made, [line])
+    (told,) = with_obstacles(made, [line])
     return told["why"]
 
 
 def test_lines_are_offered_and_of_the_others_is_said_why_not():
-    known = seen(training(), [HIDDEN, HIDDEN | {"name": "without line 9", "line": 9}])
+    known = with_obstacles(
+        training(), [HIDDEN, HIDDEN | {"name": "without line 9", "line": 9}]
+    )
     assert [one["why"] for one in known] == ["", ""]
     offer = named(lines, lines=known)
     assert [one.cause for one in offer.values()] == ["line", "line"]

@@ -11,8 +11,8 @@ from perfkit.diagnosis.pipeline.memory import (
     Worth,
     cache_point,
     fill_caches,
-    kept,
-    kept_after,
+    keep_after,
+    keep_first,
     leave_files_alone,
 )
 from perfkit.diagnosis.training import Training
@@ -27,24 +27,24 @@ def flat(dataset):
 
 def test_kept_elements_come_again_until_there_are_as_many_as_before(counted):
     function, calls = counted
-    memory = kept(DATA.range(10).map(function), 4)
+    memory = keep_first(DATA.range(10).map(function), 4)
     assert [int(x) for x in memory] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
     assert [int(x) for x in memory.take(5)] == [0, 1, 2, 3, 0]
     assert calls == [0, 1, 2, 3]
     # Where all are kept they come once.
-    memory = kept(DATA.range(3).map(function), 99)
+    memory = keep_first(DATA.range(3).map(function), 99)
     assert [int(x) for x in memory] == [0, 1, 2]
     assert len(calls) == 4 + 3
     # What has no end has none afterwards.
-    assert int(kept(DATA.range(3).repeat(), 2).cardinality()) == -1
+    assert int(keep_first(DATA.range(3).repeat(), 2).cardinality()) == -1
     with pytest.raises(BadParameterError, match="no element"):
-        kept(DATA.range(0), 3)
+        keep_first(DATA.range(0), 3)
 
 
 def test_as_many_are_kept_as_the_steps_need(counted):
     function, calls = counted
     dataset = DATA.range(100).map(function).batch(5).map(lambda x: -x)
-    assert flat(kept_after(dataset, 1, Worth(2)))[:12] == [
+    assert flat(keep_after(dataset, 1, Worth(2)))[:12] == [
         *(-x for x in range(10)),
         *(0, -1),
     ]
@@ -54,7 +54,7 @@ def test_as_many_are_kept_as_the_steps_need(counted):
 def test_a_shuffle_goes_behind_what_is_kept(counted):
     function, calls = counted
     dataset = DATA.range(6).shuffle(6, seed=1).map(function).batch(2)
-    anew = kept_after(dataset, 2, Worth(9), moved=(1,))
+    anew = keep_after(dataset, 2, Worth(9), moved=(1,))
     assert sorted(flat(anew)) == list(range(6))
     assert flat(anew) != flat(anew)
     assert calls == list(range(6))
@@ -84,12 +84,12 @@ def some(number):
 
 def test_an_epoch_keeps_its_length_where_only_the_training_knows_it():
     dataset = DATA.range(40).filter(some).batch(4)
-    anew = kept_after(dataset, 1, Worth(2, epoch=10))
+    anew = keep_after(dataset, 1, Worth(2, epoch=10))
     assert len(list(anew)) == 10
     # A number that the user vouches for stays true.
     counted = tf.data.experimental.assert_cardinality(39)
     dataset = DATA.range(39).filter(some).apply(counted).batch(4)
-    anew = kept_after(dataset, 1, Worth(2, epoch=10))
+    anew = keep_after(dataset, 1, Worth(2, epoch=10))
     assert sum(len(batch) for batch in anew) == 39
 
 
