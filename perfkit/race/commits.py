@@ -53,16 +53,16 @@ class Moved:
             for place in sys.path
         ]
 
-    def left(self, names: Iterable[str]) -> list[str]:
-        """Those of these modules that came from the working tree all the same."""
+    def find_leftovers(self, names: Iterable[str]) -> list[str]:
+        """Return those of these modules that still came from the working tree."""
         files = {name: getattr(sys.modules.get(name), "__file__", "") for name in names}
         code = (name for name, file in files.items() if file and self._is_code(file))
         return sorted({name.partition(".")[0] for name in code})
 
     def _is_code(self, place: str) -> bool:
-        """Whether it lies in the working tree, and in nothing else that lies there.
+        """Whether a file is the working tree's own code.
 
-        That is an environment, or a submodule: a commit is lent those that it has.
+        Environments and submodules in it are not: a commit shares those.
         """
         where, top = Path(os.path.realpath(place)), Path(self.top)
         inside = self.top and where.is_relative_to(top)
@@ -85,14 +85,14 @@ class Commit:
         top: The folder of the working tree.
         tree: The folder that holds the files.
         folder: What holds it and goes with it.
-        held: An open file; as long as it is open nobody takes the folder for left.
+        lock: An open file; as long as it is open, no other process removes the folder.
     """
 
     name: str
     top: Path
     tree: Path
     folder: Path
-    held: int
+    lock: int
 
     def path_of(self, path: Path) -> Path:
         """Where a file or folder of the working tree lies in the commit.
@@ -101,14 +101,14 @@ class Commit:
             BadParameterError: The commit has none.
         """
         try:
-            found = self.tree / path.resolve().relative_to(self.top)
+            target = self.tree / path.resolve().relative_to(self.top)
         except ValueError:
             raise BadParameterError(
                 f"{path.name} does not lie in the repository {self.top.name}."
             ) from None
-        if not found.exists():
+        if not target.exists():
             raise BadParameterError(f"{self.name} has no {path.name} in that place.")
-        return found
+        return target
 
     @property
     def moved(self) -> Moved:
@@ -118,7 +118,7 @@ class Commit:
     def close(self) -> None:
         """Remove its files."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self.held)
+        os.close(self.lock)
 
 
 def checked_out(revision: str, script: Path) -> Commit:
@@ -154,11 +154,11 @@ def changed(script: Path, data: bytes, name: str) -> Commit:
     """
     script = script.resolve()
     tops = (p for p in script.parents if (p / ".git").exists())
-    here = [Path.cwd()] if Path.cwd() in script.parents[:-1] else []
-    with _new_folder(name, next(tops, *here or [script.parent])) as copy:
-        there = copy.tree / script.relative_to(copy.top)
-        there.parent.mkdir(parents=True)
-        there.write_bytes(data)
+    fallback = [Path.cwd()] if Path.cwd() in script.parents[:-1] else []
+    with _new_folder(name, next(tops, *fallback or [script.parent])) as copy:
+        target = copy.tree / script.relative_to(copy.top)
+        target.parent.mkdir(parents=True)
+        target.write_bytes(data)
         _link(copy.top, copy.tree)
     return copy
 
@@ -168,9 +168,9 @@ def _new_folder(name: str, top: Path) -> Iterator[Commit]:
     """Make a folder for files of a working tree; remove it where that fails."""
     remove_left(_PREFIX, _LOCK)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    held = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(held, fcntl.LOCK_SH)
-    commit = Commit(name, top, folder / top.name, folder, held)
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    commit = Commit(name, top, folder / top.name, folder, lock)
     try:
         yield commit
     except BaseException:
@@ -179,48 +179,49 @@ def _new_folder(name: str, top: Path) -> Iterator[Commit]:
 
 
 def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
-    """Lend a commit the submodules that are as it knows them.
+    """Link the submodules of the working tree that are as the commit has them.
 
     Raises:
         BadParameterError: One is not as the commit has it.
     """
     for line in _git(top, "ls-files", "--stage", "-z", **index).split("\0"):
         entry, _, name = line.partition("\t")
-        here, there = top / name, tree / name
-        if not entry.startswith(_SUBMODULE) or not (here / ".git").exists():
+        source, target = top / name, tree / name
+        if not entry.startswith(_SUBMODULE) or not (source / ".git").exists():
             continue
-        # What git does not keep there, such as __pycache__, is no change.
+        # Files that git ignores there, such as __pycache__, are no change.
         status = ("--no-optional-locks", "status", "--porcelain", "-uno")
-        if _git(here, "rev-parse", "HEAD") != entry.split()[1] or _git(here, *status):
+        _, number, _ = entry.split()
+        if _git(source, "rev-parse", "HEAD") != number or _git(source, *status):
             raise BadParameterError(
                 f"The submodule {name} is not as that commit has it, and both sides "
                 "would share it: race the scripts of two clones."
             )
-        if there.is_dir():
-            there.rmdir()
-        there.symlink_to(here, target_is_directory=True)
+        if target.is_dir():
+            target.rmdir()
+        target.symlink_to(source, target_is_directory=True)
 
 
 def _link_what_git_does_not_keep(top: Path, tree: Path) -> None:
     listed = _git(top, "ls-files", "--others", "--directory", "-z")
     for name in filter(None, listed.split("\0")):
-        here, there = top / name.rstrip("/"), tree / name.rstrip("/")
-        between = itertools.takewhile(tree.__ne__, there.parents)
-        # Behind a link of the commit's lies what is not ours, behind a file nothing.
+        source, target = top / name.rstrip("/"), tree / name.rstrip("/")
+        between = itertools.takewhile(tree.__ne__, target.parents)
+        # A link of the commit leads to files that are not ours, a file leads nowhere.
         if not any(path.is_symlink() or path.is_file() for path in between):
-            _link(here, there)
+            _link(source, target)
 
 
-def _link(here: Path, there: Path) -> None:
-    """Lend a commit a file or folder; of a folder that it has, what it lacks there."""
-    if here.name in (_OURS, "__pycache__"):
+def _link(source: Path, target: Path) -> None:
+    """Link a file or folder into a commit; in a folder that it has, what it lacks."""
+    if source.name in (_OURS, "__pycache__"):
         return
-    if here.is_dir() and there.is_dir() and not there.is_symlink():
-        for path in here.iterdir():
-            _link(path, there / path.name)
-    elif not os.path.lexists(there):
-        there.parent.mkdir(parents=True, exist_ok=True)
-        there.symlink_to(here, target_is_directory=here.is_dir())
+    if source.is_dir() and target.is_dir() and not target.is_symlink():
+        for path in source.iterdir():
+            _link(path, target / path.name)
+    elif not os.path.lexists(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(source, target_is_directory=source.is_dir())
 
 
 def _git(folder: Path, *arguments: str, **variables: str) -> str:

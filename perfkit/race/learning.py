@@ -51,7 +51,7 @@ Points = Sequence[tuple[float, float]]
 class Difference(NamedTuple):
     """What two sides do not do alike, and whether their examples are not the same."""
 
-    said: str
+    sentence: str
     other_work: bool = False
 
 
@@ -63,8 +63,8 @@ class Learning:
         self._news: dict[str, Any] = {}
         self._losses: list[tuple[int, float]] = []
         # Steps of earlier epochs, of this one, and of this one at the last noted loss;
-        # the sum of this epoch's losses by then.
-        self._before = self._step = self._noted = 0
+        # then the sum of this epoch's losses up to there.
+        self._before = self._step = self._noted_step = 0
         self._sum, self._next = 0.0, 1.0
 
     def __call__(self) -> Any:
@@ -74,11 +74,11 @@ class Learning:
             return training
         import keras
 
-        model, data, *rest = training
-        arguments = dict(rest[0]) if rest else {}
+        model, data, *options = training
+        arguments = dict(options[0]) if options else {}
         callbacks, callback = arguments.get("callbacks"), self._callback()
         if isinstance(callbacks, keras.callbacks.CallbackList):
-            # It stays one: to a list of its own, fit adds a progress bar.
+            # Appended, because fit would add a progress bar to a list of its own.
             callbacks.callbacks.append(callback)
         else:
             arguments["callbacks"] = [*list_callbacks(callbacks), callback]
@@ -105,21 +105,21 @@ class Learning:
 
     def _begin_epoch(self) -> None:
         self._before += self._step
-        self._step = self._noted = 0
+        self._step = self._noted_step = 0
         self._sum = 0.0
 
     def reach(self, step: int, logs: Any) -> None:
         """Note that ``step`` steps of this epoch are done, with their mean loss."""
         self._step = step
-        done = self._before + step
+        steps = self._before + step
         loss = (logs or {}).get("loss")
-        if done < self._next or loss is None or len(self._losses) >= _MOST:
+        if steps < self._next or loss is None or len(self._losses) >= _MOST:
             return
         total = float(loss) * step
-        between = (total - self._sum) / (step - self._noted)
-        self._losses.append((done * self._batch, between))
-        self._noted, self._sum = step, total
-        self._next = _SELDOMER * done if done >= _EACH else done + 1
+        between = (total - self._sum) / (step - self._noted_step)
+        self._losses.append((steps * self._batch, between))
+        self._noted_step, self._sum = step, total
+        self._next = _SELDOMER * steps if steps >= _EACH else steps + 1
         self._news[LOSSES] = list(self._losses)
 
 
@@ -146,21 +146,21 @@ def describe(model: Any) -> dict[str, Any]:
 def in_learning(
     measured: Measurement, side: str, baseline: str
 ) -> Iterator[Difference]:
-    """What it does otherwise by how it learns: as compiled, and its first losses."""
-    mine, theirs = (_compiled(measured, each) for each in (side, baseline))
+    """Yield differences in how two sides learn: as compiled, and in first losses."""
+    mine, theirs = (_compiled(measured, name) for name in (side, baseline))
     for name in sorted(mine.keys() & theirs.keys()):
         if mine[name] != theirs[name]:
             values = mine[name], theirs[name]
-            now, before = (
+            after, before = (
                 units.significant(value) if isinstance(value, float) else str(value)
                 for value in values
             )
-            yield Difference(f"its {name} is {now} instead of {before}")
-    one, other = first_losses(measured, side, baseline)
-    finite = [all(map(math.isfinite, some)) for some in (one, other)]
-    if len(one) > 1 and (_apart(one, other) if all(finite) else any(finite)):
-        now, before = map(_mean, (one, other))
-        yield Difference(f"its first losses are {now} instead of {before}")
+            yield Difference(f"its {name} is {after} instead of {before}")
+    new, base = first_losses(measured, side, baseline)
+    finite = [all(map(math.isfinite, values)) for values in (new, base)]
+    if len(new) > 1 and (_apart(new, base) if all(finite) else any(finite)):
+        after, before = map(_mean, (new, base))
+        yield Difference(f"its first losses are {after} instead of {before}")
 
 
 def _mean(losses: list[float]) -> str:
@@ -171,11 +171,11 @@ def _mean(losses: list[float]) -> str:
 def first_losses(
     measured: Measurement, side: str, baseline: str
 ) -> tuple[list[float], list[float]]:
-    """The first losses of both, over the rounds in which both told theirs.
+    """Return the first losses of both sides, over the rounds in which both have some.
 
-    Where one tells them of several steps at a time, the other's are means of as many.
+    If one side notes means over several steps, the other's are means over as many.
     """
-    one, other = list[float](), list[float]()
+    new, base = list[float](), list[float]()
     mine, theirs = (
         {trial.round: losses(trial) for trial in measured.of(name)}
         for name in (side, baseline)
@@ -184,11 +184,11 @@ def first_losses(
         if mine[number] and theirs[number]:
             pair = mine[number], theirs[number]
             last = min(points[-1][0] for points in pair)
-            # The larger one begins later: it tells of more steps at a time.
+            # The larger one begins later, because its points span more steps.
             ends = [end for end, _ in max(pair)[:_FIRST] if end <= last]
-            one += _means_between(ends, pair[0])
-            other += _means_between(ends, pair[1])
-    return one, other
+            new += _means_between(ends, pair[0])
+            base += _means_between(ends, pair[1])
+    return new, base
 
 
 def _means_between(ends: list[float], points: Points) -> list[float]:
@@ -203,25 +203,25 @@ def _means_between(ends: list[float], points: Points) -> list[float]:
 
 def alike(measured: Measurement, side: str, baseline: str) -> bool:
     """Whether the first losses are the same but for rounding, in each round."""
-    one, other = first_losses(measured, side, baseline)
-    return bool(one) and all(
+    new, base = first_losses(measured, side, baseline)
+    return bool(new) and all(
         math.isclose(mine, theirs, rel_tol=_ROUNDING, abs_tol=_ROUNDING**2)
-        for mine, theirs in zip(one, other, strict=True)
+        for mine, theirs in zip(new, base, strict=True)
     )
 
 
-def _apart(one: list[float], other: list[float]) -> bool:
-    apart = abs(statistics.fmean(one) - statistics.fmean(other))
-    # Each round may see the same batches: more of them are no more losses.
-    count = min(len(one), _FIRST)
-    error = math.hypot(*map(statistics.stdev, (one, other))) / math.sqrt(count)
-    scale = abs(statistics.fmean(other))
+def _apart(new: list[float], base: list[float]) -> bool:
+    apart = abs(statistics.fmean(new) - statistics.fmean(base))
+    # Rounds may repeat the same batches, so they add no independent losses.
+    count = min(len(new), _FIRST)
+    error = math.hypot(*map(statistics.stdev, (new, base))) / math.sqrt(count)
+    scale = abs(statistics.fmean(base))
     return apart > _ERRORS * error and apart > _SHARE * scale
 
 
 def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
-    told = (trial.notes.get(COMPILED) for trial in measured.of(side))
-    return next((one for one in told if isinstance(one, dict)), {})
+    notes = (trial.notes.get(COMPILED) for trial in measured.of(side))
+    return next((note for note in notes if isinstance(note, dict)), {})
 
 
 class TimeToLoss(Shown):
@@ -279,14 +279,12 @@ def time_to_loss(
             seconds = statistics.median(run.seconds for run in reached)
             cells = f"{examples:,.0f}", units.seconds(seconds)
         ratio = units.UNKNOWN
-        if each := _compare(measured, runs, name, first):
-            compared.append(each)
-            ratio = each.interval
+        if result := _compare(measured, runs, name, first):
+            compared.append(result)
+            ratio = result.interval
         rows[name] = (plain(name, 60), *cells, "" if name == first else ratio)
-    # What is too noisy to say hides no side that is shown to be faster.
-    best = max(
-        compared, key=lambda each: (each.verdict == "faster", each.ratio), default=None
-    )
+    # A side that is shown to be faster wins over a larger ratio that is noise.
+    best = max(compared, key=lambda c: (c.verdict == "faster", c.ratio), default=None)
     goal = f"a loss of {units.significant(loss)}"
     headings = ("side", "examples needed", "time", "times as fast")
     raced = replace(finding, guess=guess).report

@@ -92,10 +92,10 @@ class Race(Experiment):
     @property
     def question(self) -> str:
         """Ask it of these sides."""
-        first, *others = (side.name for side in self.sides)
-        if len(others) == 1:
-            return f"Is {others[0]} faster than {first}?"
-        return f"Which is fastest: {', '.join([first, *others[:-1]])} or {others[-1]}?"
+        first, *rivals = (side.name for side in self.sides)
+        if len(rivals) == 1:
+            return f"Is {rivals[0]} faster than {first}?"
+        return f"Which is fastest: {', '.join([first, *rivals[:-1]])} or {rivals[-1]}?"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -124,9 +124,9 @@ class Race(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which is faster; where they do different work, that comes first."""
-        first, *others = self.sides
-        timed = [s for s in others if measured.compare(s.name, first.name)]
-        if not timed:
+        first, *rivals = self.sides
+        comparable = [s for s in rivals if measured.compare(s.name, first.name)]
+        if not comparable:
             return Verdict(
                 headline="There is no answer yet: no two sides could be compared.",
                 because=failures(measured),
@@ -134,17 +134,18 @@ class Race(Experiment):
             )
         sides = tuple(side.name for side in self.sides)
         fastest, *_ = measured.fastest(sides, rounds=LEAST_ROUNDS)
-        best = next((s for s in timed if s.name == fastest.variant), None)
+        best = next((s for s in comparable if s.name == fastest.variant), None)
         rates = {timing.variant: timing.rate for timing in measured.timings}
-        nearest = best or max(timed, key=lambda side: rates[side.name])
+        nearest = best or max(comparable, key=lambda side: rates[side.name])
         verdict = self._compare(nearest, measured)
-        rest = [side for side in timed if side != nearest]
-        if len(others) > 1 and best is None:
-            names = ", ".join(side.name for side in timed)
-            much = verdict.much and f"Nearest is {nearest.name}: {lower(verdict.much)}"
-            none = f"None of these is shown to be faster than {first.name}: {names}."
-            verdict, rest = replace(verdict, headline=none, much=much), timed
-        jobs = filter(None, (self._other_job(side, measured) for side in rest))
+        remaining = [side for side in comparable if side != nearest]
+        if len(rivals) > 1 and best is None:
+            names = ", ".join(side.name for side in comparable)
+            size = verdict.much and f"Nearest is {nearest.name}: {lower(verdict.much)}"
+            opening = f"None of these is shown to be faster than {first.name}"
+            verdict = replace(verdict, headline=f"{opening}: {names}.", much=size)
+            remaining = comparable
+        jobs = filter(None, (self._other_job(side, measured) for side in remaining))
         return replace(
             verdict,
             warnings=(*verdict.warnings, *jobs),
@@ -157,30 +158,30 @@ class Race(Experiment):
         compared = measured.compare(side.name, self.baseline)
         assert compared
         compared = compared.after(LEAST_ROUNDS)
-        one, two = side.name, self.baseline
+        name, baseline = side.name, self.baseline
         differ = self.differences(side, measured)
         rates = self._rates(side, measured)
-        if any(each.other_work for each in differ):
-            how = "; ".join(each.said for each in differ)
+        if any(d.other_work for d in differ):
+            details = "; ".join(d.sentence for d in differ)
             return Verdict(
-                headline=f"{one} and {two} do different work, so neither is called "
-                f"faster: {how}.",
+                headline=f"{name} and {baseline} do different work, so neither is "
+                f"called faster: {details}.",
                 much=as_sentence(rates),
             )
-        headline, size = _in_words(compared, one, two)
+        headline, size = _in_words(compared, name, baseline)
         if differ:
             headline = self._other_job(side, measured)
             size = f"per example it {_compared(compared)}"
-        few = compared.rounds < LEAST_ROUNDS and not differ
+        is_short = compared.rounds < LEAST_ROUNDS and not differ
         return Verdict(
             headline=headline,
             much=as_sentence(": ".join(filter(None, (size, rates)))),
-            # Which of them is faster is known even where nobody knows by how much.
+            # The faster side may be known although the size of the gain is not.
             sure="likely" if _is_open(compared) else compared.sure,
             interval=_ends(compared),
             warnings=() if differ else tuple(self._warned(side, measured)),
-            next=self._next(measured) if few else "",
-            winner=one if compared.verdict == "faster" and not differ else "",
+            next=self._next(measured) if is_short else "",
+            winner=name if compared.verdict == "faster" and not differ else "",
         )
 
     def _next(self, measured: Measurement) -> str:
@@ -200,27 +201,27 @@ class Race(Experiment):
     def differences(
         self, side: Side, measured: Measurement | None
     ) -> tuple[Difference, ...]:
-        """What a side does otherwise than the baseline, but for what was asked for.
+        """Return how a side's work differs from the baseline's beyond what was asked.
 
-        Without a measurement: as far as the first look at both tells.
+        Without a measurement, from the facts of the first look alone.
         """
         if not self.facts:
             return ()
         facts = self.facts[side.name], self.facts[self.baseline]
-        seen = differences(*facts, retuned=side.retuned)
+        by_facts = differences(*facts, retuned=side.retuned)
         if side.retuned or measured is None:
-            return tuple(seen)
-        return (*seen, *learning.in_learning(measured, side.name, self.baseline))
+            return tuple(by_facts)
+        return (*by_facts, *learning.in_learning(measured, side.name, self.baseline))
 
     def has_other_job(self, measured: Measurement | None = None) -> bool:
         """Whether a side does another job, so that no rate says what is slower."""
         return any(self.differences(side, measured) for side in self.sides[1:])
 
     def _other_job(self, side: Side, measured: Measurement) -> str:
-        """Say which other job a side does; "" where it does the same."""
-        named = f"{side.name} does another job than {self.baseline}"
-        differ = "; ".join(each.said for each in self.differences(side, measured))
-        return differ and f"{named}: {differ}."
+        """Say how a side's job differs from the baseline's; "" if it does not."""
+        opening = f"{side.name} does another job than {self.baseline}"
+        differ = "; ".join(d.sentence for d in self.differences(side, measured))
+        return differ and f"{opening}: {differ}."
 
     def _same_job(self, measured: Measurement) -> Iterator[str]:
         for side in self.sides[1:]:
@@ -235,19 +236,19 @@ class Race(Experiment):
         if side.retuned:
             yield _LEARNS.format(name=side.name)
         trials = measured.of(self.baseline)
-        left = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
-        if left:
-            yield _LEFT.format(names=", ".join(left), two=self.baseline)
+        modules = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
+        if modules:
+            yield _LEFT.format(names=", ".join(modules), two=self.baseline)
 
     def _rates(self, side: Side, measured: Measurement) -> str:
-        """How fast both are; "" where that is not known well enough."""
+        """Return the rates of both sides; "" if one is not known well enough."""
         names = side.name, self.baseline
         timings = [t for t in map(measured.timing, names) if t and t.is_known]
         if len(timings) < 2:
             return ""
         rates = units.instead(*(units.rate(timing.rate) for timing in timings))
-        batch, *others = {self.facts[name].batch for name in names}
-        if others:
+        batch, *unequal = {self.facts[name].batch for name in names}
+        if unequal:
             return rates
         steps = [
             units.roughly(batch / t.rate, batch / t.high, batch / t.low, units.seconds)
@@ -256,18 +257,18 @@ class Race(Experiment):
         return f"a step takes {steps[0]} instead of {steps[1]} ({rates})"
 
 
-def _in_words(compared: Comparison, one: str, two: str) -> tuple[str, str]:
-    """What is so of two sides with the same job, and how large a difference may be."""
+def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]:
+    """Return a headline on two sides with the same job, and how they may differ."""
     if _is_open(compared):
-        than = f"{one} is {compared.verdict} than {two}"
+        than = f"{side} is {compared.verdict} than {baseline}"
         return f"{than}; by how much is not known yet.", ""
     if compared.verdict == "no difference shown":
-        most = max(compared.high, 1 / compared.low) - 1
-        headline = f"No difference between {one} and {two} is shown."
-        return headline, f"any is below {units.percent(most)}"
+        largest = max(compared.high, 1 / compared.low) - 1
+        headline = f"No difference between {side} and {baseline} is shown."
+        return headline, f"any is below {units.percent(largest)}"
     if compared.is_noise:
-        return f"Whether {one} is faster than {two} is not known yet.", ""
-    return f"{one} {_compared(compared)} as {two}.", ""
+        return f"Whether {side} is faster than {baseline} is not known yet.", ""
+    return f"{side} {_compared(compared)} as {baseline}.", ""
 
 
 def lower(sentence: str) -> str:
@@ -276,9 +277,9 @@ def lower(sentence: str) -> str:
 
 
 def _is_open(compared: Comparison) -> bool:
-    """Whether there is a difference, and nobody knows how large it is."""
-    known = units.is_known(compared.low, compared.high)
-    return compared.verdict in ("faster", "slower") and not known
+    """Whether there is a difference of unknown size."""
+    is_known = units.is_known(compared.low, compared.high)
+    return compared.verdict in ("faster", "slower") and not is_known
 
 
 def _ends(compared: Comparison) -> str:
@@ -308,59 +309,59 @@ def in_times(value: float) -> str:
 
 
 def differences(
-    one: Facts, other: Facts, *, retuned: bool = False
+    new: Facts, base: Facts, *, retuned: bool = False
 ) -> Iterator[Difference]:
-    """What ``one`` does otherwise than ``other``, the baseline, as both were seen.
+    """Yield how a side's work differs from the baseline's, from the facts of both.
 
-    Where it is ``retuned``, another batch is what was asked for, and no difference.
+    Of a side that is ``retuned``, another batch size is intended and no difference.
     """
-    if one.counts != other.counts:
-        said = "one of them counts its steps, and what these hold is not known"
-        yield Difference(said, other_work=True)
+    if new.counts != base.counts:
+        sentence = "one of them counts its steps, and what these hold is not known"
+        yield Difference(sentence, other_work=True)
         return
-    # A loop of one's own does not show its model.
-    seen = not (one.loop or other.loop)
-    if seen and one.parameters != other.parameters:
-        now, before = map(_count, (one.parameters, other.parameters))
-        said = f"its model has {now} parameters instead of {before}"
-        yield Difference(said, other_work=True)
-    elif seen and one.layers != other.layers:
-        mine, theirs = Counter(one.layers), Counter(other.layers)
-        more, less = (", ".join(each) for each in (mine - theirs, theirs - mine))
-        parts = (more and f"has {more}", less and f"lacks {less}")
-        how = " and ".join(filter(None, parts)) or "has them in another order"
-        said = f"of the layers of its model it {how}"
-        yield Difference(said, other_work=True)
-    # Their batches may have other sizes each time.
+    # The model of a custom loop is unknown.
+    has_models = not (new.loop or base.loop)
+    if has_models and new.parameters != base.parameters:
+        after, before = map(_count, (new.parameters, base.parameters))
+        sentence = f"its model has {after} parameters instead of {before}"
+        yield Difference(sentence, other_work=True)
+    elif has_models and new.layers != base.layers:
+        mine, theirs = Counter(new.layers), Counter(base.layers)
+        extra, absent = map(", ".join, (mine - theirs, theirs - mine))
+        parts = (extra and f"has {extra}", absent and f"lacks {absent}")
+        phrase = " and ".join(filter(None, parts)) or "has them in another order"
+        sentence = f"of the layers of its model it {phrase}"
+        yield Difference(sentence, other_work=True)
+    # Examples may differ in size from batch to batch.
     is_open = any(
         facts.open_shapes or facts.data not in ("tf.data", "arrays")
-        for facts in (one, other)
+        for facts in (new, base)
     )
-    inputs, others = (_inputs(facts, sizes=not is_open) for facts in (one, other))
-    if inputs != others:
-        said = f"an example is {_listed(inputs)} instead of {_listed(others)}"
-        yield Difference(said, other_work=True)
-    if one.batch != other.batch and not retuned:
-        yield Difference(f"a step holds {one.batch} examples instead of {other.batch}")
+    inputs, base_inputs = (_inputs(facts, sizes=not is_open) for facts in (new, base))
+    if inputs != base_inputs:
+        sentence = f"an example is {_listed(inputs)} instead of {_listed(base_inputs)}"
+        yield Difference(sentence, other_work=True)
+    if new.batch != base.batch and not retuned:
+        yield Difference(f"a step holds {new.batch} examples instead of {base.batch}")
     # Examples of an epoch, whose last batch may be dropped; 0 where nobody knows.
-    epoch, usual = ((each.steps or 0) * each.batch for each in (one, other))
-    if epoch and usual and abs(epoch - usual) > max(one.batch, other.batch):
-        said = f"an epoch holds {_count(epoch)} examples instead of {_count(usual)}"
-        yield Difference(said)
+    epoch, usual = ((facts.steps or 0) * facts.batch for facts in (new, base))
+    if epoch and usual and abs(epoch - usual) > max(new.batch, base.batch):
+        sentence = f"an epoch holds {_count(epoch)} examples instead of {_count(usual)}"
+        yield Difference(sentence)
 
 
 def _inputs(facts: Facts, *, sizes: bool) -> tuple[str, ...]:
     """The shapes of what goes into the model, without the length of a batch."""
-    # Labels and weights come last; how they are written is no other example.
+    # Labels and weights come last; their encoding does not change the example.
     parts = facts.element[:-1] if len(facts.element) > 1 else facts.element
     shapes = (_SHAPE.fullmatch(part) for part in parts)
-    inside = [found[2].split(", ")[1:] for found in shapes if found]
-    shown = (one if sizes else ["?"] * len(one) for one in inside)
-    return tuple(", ".join(one) or "one number" for one in shown)
+    inside = [match[2].split(", ")[1:] for match in shapes if match]
+    visible = (shape if sizes else ["?"] * len(shape) for shape in inside)
+    return tuple(", ".join(shape) or "one number" for shape in visible)
 
 
 def _listed(shapes: tuple[str, ...]) -> str:
-    return " and ".join(f"({one})" if "," in one else one for one in shapes) or "none"
+    return " and ".join(f"({s})" if "," in s else s for s in shapes) or "none"
 
 
 def _count(number: float) -> str:
@@ -427,10 +428,10 @@ def _parts(side: str, facts: Facts, measured: Measurement) -> dict[str, str]:
     step = step_of(view, facts)
     if step is None or not view.comparisons:
         return {}
-    every, _ = changes.applicable(facts)
-    # The samples say whether there is a card, whose copies nobody timed.
+    candidates, _ = changes.applicable(facts)
+    # The samples show a GPU, whose copies are not timed.
     gpus = int(any(name.startswith("gpu0_") for name in measured.samples))
-    parts = split(step, every, view, facts, gpus=gpus)
+    parts = split(step, candidates, view, facts, gpus=gpus)
     return {n: part_in_words(part, step.median_s)[0] for n, part in parts.items()}
 
 
@@ -438,12 +439,12 @@ def packages(
     sides: Sequence[Side], environments: Mapping[Place, Environment]
 ) -> tuple[Fold, ...]:
     """List the packages whose versions differ; none where all sides share a place."""
-    known = [environments[side.place] for side in sides if environments]
-    versions = [{"Python": each.python, **each.versions} for each in known]
+    places = [environments[side.place] for side in sides if environments]
+    versions = [{"Python": place.python, **place.versions} for place in places]
     rows = tuple(
-        (name, *(each.get(name, "none") for each in versions))
+        (name, *(column.get(name, "none") for column in versions))
         for name in dict.fromkeys(itertools.chain(*versions))
-        if len({each.get(name) for each in versions}) > 1
+        if len({column.get(name) for column in versions}) > 1
     )
     headings = ("package", *(side.name for side in sides))
     return _fold("Packages that differ", headings, rows)

@@ -91,9 +91,9 @@ class RaceSession(Session):
             )
         self._auto, self._worse, self._close = budget is None, worse, close
         self._explains = explains
-        # What was asked for by hand, and no script may set to something else.
-        self._given = {side.name: dict(side.place.variables) for side in race.sides}
-        # What a script sets before it imports TensorFlow is set in its place.
+        # The variables that the user asked for; a script that changes one is refused.
+        self._variables = {side.name: dict(side.place.variables) for side in race.sides}
+        # Variables that a script sets before it imports TensorFlow belong to its place.
         self._race = replace(race, sides=tuple(map(_with_variables, race.sides)))
         self._places = {side.place for side in self._race.sides}
         several = self._places if len(self._places) > 1 else ()
@@ -128,10 +128,10 @@ class RaceSession(Session):
     def cannot_run(self) -> bool:
         """Whether a side failed in each of its trials."""
         trials = self.finding.trials if self.finding else ()
-        # What leaves a part of a side out may fail, and the side runs all the same.
+        # Only whole sides count: a variant without a part may fail by itself.
         names = [side.name for side in self._race.sides]
-        ended = ([t.has_failed for t in trials if t.variant == name] for name in names)
-        return any(each and all(each) for each in ended)
+        ends = ([t.has_failed for t in trials if t.variant == name] for name in names)
+        return any(failures and all(failures) for failures in ends)
 
     def events(self) -> Generator[Event]:
         """Race, and tell what happens; at least one event every 0.25 s.
@@ -162,13 +162,13 @@ class RaceSession(Session):
         return self._launchers
 
     def _plan(self) -> Plan:
-        race, how = self._race, dict[str, Any]()
+        race, options = self._race, dict[str, Any]()
         if isinstance(race, WholeRace):
-            how = {"in_turns": False, "overrun": 1.0, "runs": LEAST_ROUNDS}
+            options = {"in_turns": False, "overrun": 1.0, "runs": LEAST_ROUNDS}
         else:
-            how["in_turns"] = not self.machine.gpus
-            how["spread"] = spread.of_this_machine()
-            how["ready_s"] = max(facts.ready_s for facts in race.facts.values())
+            options["in_turns"] = not self.machine.gpus
+            options["spread"] = spread.of_this_machine()
+            options["ready_s"] = max(facts.ready_s for facts in race.facts.values())
         explains = self._explains and not isinstance(race, WholeRace)
         return Plan(
             variants=(race.make_variants()[race.baseline],),
@@ -176,7 +176,7 @@ class RaceSession(Session):
             budget=self._budget,
             seed=self._seed,
             choose=Rounds(race, self._budget, self._worse, explains),
-            **how,
+            **options,
         )
 
     def _verdict(self, measured: Measurement) -> Verdict:
@@ -211,8 +211,8 @@ class RaceSession(Session):
         notes: dict[str, Any] = {}
         try:
             while not (running.outcome or self._stopped.is_set()):
-                heard = running.poll(_SLICE_S)
-                notes |= {m[1]: m[2] for m in heard if m[0] == "note"}
+                messages = running.poll(_SLICE_S)
+                notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
                 yield Preparing(look.doing(notes, f"Looking at {side.name}"))
         finally:
             running.kill("stopped", "was stopped")
@@ -225,25 +225,25 @@ class RaceSession(Session):
         except RunError as error:
             error.args = (f"{side.name}: {error}",)
             raise
-        # Refused here, and not in the middle of a run.
-        _check_holds(side, set(self._given[side.name]), facts)
+        # Refused before any trial runs.
+        _check_holds(side, set(self._variables[side.name]), facts)
         return facts
 
 
 def _check_reaches(side: Side, python: str) -> None:
     """Refuse a function for a Python of another version, which cannot run its code."""
-    there, here = (v.rpartition(".")[0] for v in (python, platform.python_version()))
-    if there != here and not isinstance(side.maker, Script | InFile):
+    theirs, ours = (v.rpartition(".")[0] for v in (python, platform.python_version()))
+    if theirs != ours and not isinstance(side.maker, Script | InFile):
         name = name_of(side.maker)
         raise BadParameterError(
-            f"{name} is a function of this Python, {here}, whose code Python {there} "
+            f"{name} is a function of this Python, {ours}, whose code Python {theirs} "
             f'cannot run: write it into a file, and race "FILE.py:{name}".'
         )
 
 
-def _check_holds(side: Side, given: set[str], facts: Facts) -> None:
-    """Refuse a given variable that the training sets itself, to something else."""
-    if names := ", ".join(sorted(given.intersection(facts.late))):
+def _check_holds(side: Side, variables: set[str], facts: Facts) -> None:
+    """Refuse a variable that the training itself sets to another value."""
+    if names := ", ".join(sorted(variables.intersection(facts.late))):
         raise BadParameterError(
             f"{name_of(side.maker)} sets {names} itself, over what was asked for: take "
             "that line out of it, and race the variable then."
@@ -251,7 +251,7 @@ def _check_holds(side: Side, given: set[str], facts: Facts) -> None:
 
 
 def _with_variables(side: Side) -> Side:
-    # What was asked for by hand counts more than what the script says.
+    # The user's variables win over those of the script.
     variables = assigned(side.maker) | dict(side.place.variables)
     return replace(
         side, place=replace(side.place, variables=tuple(sorted(variables.items())))
@@ -307,13 +307,13 @@ def race(
         RunError: A side cannot be run; the sentence says which, and why.
     """
     ways = {"commit": commit, "python": python, "env": env, "cores": cores}
-    asked = asked_for(trainings, fit, whole=whole, arguments=arguments, **ways)
+    options = asked_for(trainings, fit, whole=whole, arguments=arguments, **ways)
     if unwritten := list(filter(is_unwritten, trainings)):
-        names = " and ".join(str(getattr(each, "__name__", each)) for each in unwritten)
+        names = " and ".join(str(getattr(f, "__name__", f)) for f in unwritten)
         print(_UNWRITTEN.format(names=names))
         return None
     session = open_race(
-        asked, budget, guess=guess, seed=seed, folder=folder, replay=replay
+        options, budget, guess=guess, seed=seed, folder=folder, replay=replay
     )
     return watch_here(session)
 
@@ -331,7 +331,7 @@ def is_unwritten(training: object) -> bool:
 
 
 def open_race(
-    asked: Asked,
+    options: Asked,
     budget: float | str | None = None,
     *,
     guess: str = "",
@@ -343,10 +343,10 @@ def open_race(
     """Make a race, not yet begun, or its replay; refuse what cannot succeed."""
     check_seed(seed)
     home = home_of(folder)
-    sides, close = entrants(asked)
+    sides, close = entrants(options)
     with contextlib.ExitStack() as unused:
         unused.callback(close)
-        race = to_race(sides, asked)
+        race = to_race(sides, options)
         if recorded := open_replay(race, replay, guess, home):
             return recorded
         session = RaceSession(
@@ -362,24 +362,24 @@ def open_race(
     return session
 
 
-def to_race(sides: tuple[Side, ...], asked: Asked) -> Race:
+def to_race(sides: tuple[Side, ...], options: Asked) -> Race:
     """Put the question to these sides."""
-    return (WholeRace if asked.whole else Race)(sides=sides, typed=asked.typed)
+    return (WholeRace if options.whole else Race)(sides=sides, typed=options.typed)
 
 
 def asked_for(
-    trainings: Sequence[Any], fit: int = 0, *, whole: bool = False, **given: Any
+    trainings: Sequence[Any], fit: int = 0, *, whole: bool = False, **ways: Any
 ) -> Asked:
-    """Put together what a race is asked with; one of a kind needs no list.
+    """Make the options of a race; a single value needs no list.
 
     Raises:
-        BadParameterError: There is no such thing to ask for.
+        BadParameterError: A race has no such option.
     """
-    known = {field.name for field in fields(Asked)} - {"trainings", "fit", "whole"}
+    names = {field.name for field in fields(Asked)} - {"trainings", "fit", "whole"}
     options: dict[str, Any] = {}
-    for name, values in given.items():
-        if name not in known:
-            raise BadParameterError(unknown("option of a race", name, sorted(known)))
+    for name, values in ways.items():
+        if name not in names:
+            raise BadParameterError(unknown("option of a race", name, sorted(names)))
         several = [values] if isinstance(values, str | int | Path) else values
         options[name] = tuple(map(str, several))
     return Asked(trainings=tuple(trainings), fit=fit, whole=whole, **options)
@@ -394,21 +394,21 @@ class Proof(NamedTuple):
 
 def open_proof(
     patch: Patch,
-    made: Callable[[], Any],
+    maker: Callable[[], Any],
     seed: int | None = None,
     folder: str | Path | None = None,
 ) -> RaceSession:
     """Make the race of a script with a patch against the script as it is."""
-    given: Any = made
-    copy = changed(Path(given.path), patch.copy, NAME)
+    script: Any = maker
+    copy = changed(Path(script.path), patch.copy, NAME)
     try:
-        path = copy.path_of(Path(given.path))
-        there = replace(given, path=str(path), lent=str(copy.top))
+        path = copy.path_of(Path(script.path))
+        patched = replace(script, path=str(path), lent=str(copy.top))
         sides = (
-            Side(name=name_of(made), maker=made),
-            Side(name=NAME, maker=there, retuned=patch.retuned),
+            Side(name=name_of(maker), maker=maker),
+            Side(name=NAME, maker=patched, retuned=patch.retuned),
         )
-        typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(made)])
+        typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(maker)])
         return RaceSession(
             Race(sides=sides, typed=typed),
             budget=in_seconds(None),
@@ -423,15 +423,15 @@ def open_proof(
 
 
 def proof_of(raced: Finding, patch: Patch) -> Proof:
-    """Read what the race shows."""
+    """Return the gain that the race shows, or why it proves none."""
     verdict, measured = raced.verdict, measurement(raced)
     interval = f" ({verdict.interval})" if verdict.interval else ""
     compared = measured.compare(NAME, raced.baseline)
     if compared is None or verdict.winner != NAME:
         reasons = () if compared else verdict.because
-        why = lower(next(iter(reasons), verdict.headline)).rstrip(".")
+        reason = lower(next(iter(reasons), verdict.headline)).rstrip(".")
         is_open = bool(compared) and verdict.sure == "not known yet"
-        return unproved(f"{why}{interval}", is_open=is_open)
+        return unproved(f"{reason}{interval}", is_open=is_open)
     if patch.retuned:
         learns = "and it learns otherwise"
     elif learning.alike(measured, NAME, raced.baseline):
@@ -440,14 +440,14 @@ def proof_of(raced: Finding, patch: Patch) -> Proof:
         learns = "first losses not shown to differ"
     else:
         learns = "how it learns is not seen"
-    much = f"{in_times(compared.ratio)} times as fast{interval}"
+    gain = f"{in_times(compared.ratio)} times as fast{interval}"
     if not interval:
-        much = "faster, by how much is not known yet"
-    return Proof(f"as patched: {much}, {learns}", helps=True)
+        gain = "faster, by how much is not known yet"
+    return Proof(f"as patched: {gain}, {learns}", helps=True)
 
 
-def unproved(why: str, *, is_open: bool = False) -> Proof:
-    """Say that there is no patch, why, and what to do about it."""
+def unproved(reason: str, *, is_open: bool = False) -> Proof:
+    """Say that there is no patch, for which reason, and what to do."""
     again = "run it again while nothing else runs; " if is_open else ""
     prints = "`--no-race` prints the patch without a race."
-    return Proof(f"There is no patch: {why}; {again}{prints}")
+    return Proof(f"There is no patch: {reason}; {again}{prints}")

@@ -38,7 +38,7 @@ class Rounds:
     explains: bool = True
 
     def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
-        """The variants of the next round; none where another would tell nothing."""
+        """Return the variants of the next round; none if another round is useless."""
         race, variants = self.race, tuple(self.race.make_variants().values())
         rounds = max((trial.round for trial in measured.trials), default=0)
         compared = race.compare(measured)
@@ -52,23 +52,24 @@ class Rounds:
         if self.worse is not None and decided(compared, self.worse, noise) is not None:
             return ()
         spent = max(trial.started_s + trial.wall_s for trial in measured.trials)
-        differ = any(one and not one.is_noise for one in compared)
-        narrow = all(one and one.half_width <= _NARROW for one in compared)
+        differ = any(c and not c.is_noise for c in compared)
+        narrow = all(c and c.half_width <= _NARROW for c in compared)
         if not differ:
             return () if narrow else variants
-        why = tuple(self._why(measured)) if self.explains else ()
-        seen = min((len(measured.of(one.name)) for one in why), default=_WHY_ROUNDS)
-        if seen >= _WHY_ROUNDS and narrow:
+        ablations = tuple(self._ablations(measured)) if self.explains else ()
+        counts = (len(measured.of(variant.name)) for variant in ablations)
+        repeats = min(counts, default=_WHY_ROUNDS)
+        if repeats >= _WHY_ROUNDS and narrow:
             return ()
-        if narrow or seen or spent > _EXPLAIN_AFTER * self.budget:
-            return (*variants, *why)
+        if narrow or repeats or spent > _EXPLAIN_AFTER * self.budget:
+            return (*variants, *ablations)
         return variants
 
-    def _why(self, measured: Measurement) -> Iterator[Variant]:
-        """The baseline and the fastest of the others, each without a part of it."""
+    def _ablations(self, measured: Measurement) -> Iterator[Variant]:
+        """Yield the baseline and its fastest rival, each without a part of its step."""
         race = self.race
-        others = tuple(side.name for side in race.sides[1:])
-        fastest = [timing.variant for timing in measured.fastest(others)[:1]]
+        rivals = tuple(side.name for side in race.sides[1:])
+        fastest = [timing.variant for timing in measured.fastest(rivals)[:1]]
         explained = [s for s in race.sides if s.name in (race.baseline, *fastest)]
         for side in explained:
             for change in ceilings(race.facts[side.name]):
@@ -86,29 +87,29 @@ def decided(
     once. Where the same code differs from itself by more than the share that was asked
     for (``noise``, a ratio of at least 1), only a difference of twice that decides.
     """
-    least = 1 - worse
+    limit = 1 - worse
     if noise is None:
         return None
-    enough = noise**2 if noise * least > 1 else 1.0
+    enough = noise**2 if noise * limit > 1 else 1.0
     plain = [
         c
         for c in compared
         if c and c.rounds >= LEAST_ROUNDS and max(c.ratio, 1 / c.ratio) >= enough
     ]
-    if any(c.verdict == "slower" and c.high < least for c in plain):
+    if any(c.verdict == "slower" and c.high < limit for c in plain):
         return True
-    every = bool(compared) and len(plain) == len(compared)
-    return False if every and all(c.low >= least for c in plain) else None
+    is_complete = bool(compared) and len(plain) == len(compared)
+    return False if is_complete and all(c.low >= limit for c in plain) else None
 
 
 def budget_for(race: Race, *, explains: bool = True) -> float:
     """Seconds that a race needs, ten minutes at most."""
-    known = [race.facts[side.name] for side in race.sides]
-    trials = [trial_s(facts.ready_s, facts.step_s) for facts in known]
+    sides = [race.facts[side.name] for side in race.sides]
+    trials = [trial_s(facts.ready_s, facts.step_s) for facts in sides]
     round_s = sum(trials) + trials[0]
     needed = (LEAST_ROUNDS + 1) * round_s
     if explains:
-        ends = ((known[0], trials[0]), (known[-1], trials[-1]))
+        ends = ((sides[0], trials[0]), (sides[-1], trials[-1]))
         why_s = sum(len(ceilings(facts)) * each_s for facts, each_s in ends)
         needed = _ROUNDS * round_s + _WHY_ROUNDS * (round_s + why_s)
     return min(_LONGEST_S, max(_SHORTEST_S, needed, 2 * (trials[0] + trials[-1])))

@@ -62,9 +62,9 @@ class InPlace:
         """Where it runs."""
         return self.side.place
 
-    def left(self, modules: set[str]) -> Iterator[Note]:
-        """Note what was imported from the working tree beyond these modules."""
-        if names := self.side.moved.left(set(sys.modules) - modules):
+    def note_leftovers(self, modules: set[str]) -> Iterator[Note]:
+        """Note the modules imported from the working tree, besides these."""
+        if names := self.side.moved.find_leftovers(set(sys.modules) - modules):
             yield Note(LEFT, names)
 
 
@@ -102,7 +102,7 @@ class Work(InPlace):
                 yield tick
                 yield from learning.news()
                 if number == 0:
-                    yield from self.left(modules)
+                    yield from self.note_leftovers(modules)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +141,9 @@ class Asked:
         for option, values in options.items():
             for value in values:
                 words += [f"--{option}", str(value)]
-        # A script's own arguments may hold anything, such as a secret.
-        rest = " -- …" if self.arguments else ""
-        return shlex.join(["perfkit", "race", *words, *names]) + rest
+        # A script's own arguments may hold a secret.
+        suffix = " -- …" if self.arguments else ""
+        return shlex.join(["perfkit", "race", *words, *names]) + suffix
 
     def maker_of(self, training: Any) -> Callable[[], Any]:
         """What makes a training.
@@ -169,47 +169,47 @@ class Entrants(NamedTuple):
     close: Callable[[], object] = nothing
 
 
-def entrants(asked: Asked) -> Entrants:
+def entrants(options: Asked) -> Entrants:
     """Make the sides; nothing of theirs is run.
 
     Raises:
         BadParameterError: There are not two, or they differ in two things at once.
     """
-    if asked.whole and asked.fit:
+    if options.whole and options.fit:
         raise BadParameterError(
             "--whole runs scripts as they are, with all their calls of fit: leave "
             "--fit or --whole out."
         )
     ways = {
-        "two files": (len(asked.trainings) > 1, _of_files),
-        "--commit": (asked.commit, _of_commits),
-        "--python": (asked.python, _in_places),
-        "--env": (asked.env, _in_places),
-        "--cores": (asked.cores, _in_places),
+        "two files": (len(options.trainings) > 1, _of_files),
+        "--commit": (options.commit, _of_commits),
+        "--python": (options.python, _in_places),
+        "--env": (options.env, _in_places),
+        "--cores": (options.cores, _in_places),
     }
-    given = [way for way, (values, _) in ways.items() if values]
-    if not given:
+    selected = [way for way, (values, _) in ways.items() if values]
+    if not selected:
         raise BadParameterError(
             "A race needs two sides: give a second file, or one of "
             f"{', '.join(list(ways)[1:])}."
         )
-    if len(given) > 1:
+    if len(selected) > 1:
         raise BadParameterError(
-            f"One thing at a time: {' and '.join(given)} together would not show which "
-            "of them made the difference."
+            f"One thing at a time: {' and '.join(selected)} together would not show "
+            "which of them made the difference."
         )
-    made = ways[given[0]][1](asked)
-    names = [side.name for side in made.sides]
+    lineup = ways[selected[0]][1](options)
+    names = [side.name for side in lineup.sides]
     if len(names) > _MOST_SIDES or len(set(names)) < len(names):
-        made.close()
+        lineup.close()
         many = len(names) > _MOST_SIDES
         rule = f"at most {_MOST_SIDES} sides" if many else "each side once"
         raise BadParameterError(f"A race has {rule}; these are {', '.join(names)}.")
-    return made
+    return lineup
 
 
-def _of_files(asked: Asked) -> Entrants:
-    makers = [asked.maker_of(training) for training in asked.trainings]
+def _of_files(options: Asked) -> Entrants:
+    makers = [options.maker_of(training) for training in options.trainings]
     names = [name_of(maker) for maker in makers]
     if len(set(names)) < len(names):
         # The same name in two folders: the folder tells them apart.
@@ -229,44 +229,46 @@ def _numbered(names: Sequence[str]) -> list[str]:
     return [f"{name} ({number})" for number, name in enumerate(names, 1)]
 
 
-def _of_commits(asked: Asked) -> Entrants:
-    here = asked.maker_of(asked.trainings[0])
-    if not isinstance(here, Script | InFile):
+def _of_commits(options: Asked) -> Entrants:
+    script = options.maker_of(options.trainings[0])
+    if not isinstance(script, Script | InFile):
         raise BadParameterError("--commit needs a file, such as train.py.")
     sides = []
     with contextlib.ExitStack() as refused:
-        for revision in asked.commit:
-            commit = checked_out(revision, Path(here.path))
+        for revision in options.commit:
+            commit = checked_out(revision, Path(script.path))
             refused.callback(commit.close)
-            path = commit.path_of(Path(here.path))
-            there = replace(here, path=str(path), lent=str(commit.top))
-            if isinstance(there, Script):
-                # A script that runs outside of the repository goes on running there.
+            path = commit.path_of(Path(script.path))
+            copy = replace(script, path=str(path), lent=str(commit.top))
+            if isinstance(copy, Script):
+                # A script that runs outside of the repository keeps its folder.
                 with contextlib.suppress(BadParameterError):
-                    folder = commit.path_of(Path(there.folder))
-                    there = replace(there, folder=str(folder))
-            sides.append(Side(name=commit.name, maker=there, moved=commit.moved))
+                    folder = commit.path_of(Path(copy.folder))
+                    copy = replace(copy, folder=str(folder))
+            sides.append(Side(name=commit.name, maker=copy, moved=commit.moved))
         close = refused.pop_all().close
-    return Entrants((*sides, Side(name="the working tree", maker=here)), close)
+    return Entrants((*sides, Side(name="the working tree", maker=script)), close)
 
 
-def _in_places(asked: Asked) -> Entrants:
+def _in_places(options: Asked) -> Entrants:
     places = [
-        *((Place(python=_whole_path(p)), _short_name(p)) for p in asked.python),
-        *((Place(variables=_variables(v)), _without_secrets(v)) for v in asked.env),
-        *((Place(cores=_numbers(c)), f"cores {c}") for c in asked.cores),
+        *((Place(python=_whole_path(p)), _short_name(p)) for p in options.python),
+        *((Place(variables=_variables(v)), _without_secrets(v)) for v in options.env),
+        *((Place(cores=_numbers(c)), f"cores {c}") for c in options.cores),
     ]
-    maker = asked.maker_of(asked.trainings[0])
-    own = "this environment" if asked.python else "all cores" if asked.cores else ""
+    maker = options.maker_of(options.trainings[0])
+    label = (
+        "this environment" if options.python else "all cores" if options.cores else ""
+    )
     names = [name for _, name in places]
     if len(set(names)) < len({place for place, _ in places}):
-        # Places that differ in what no name holds.
+        # Places may differ in values that their names leave out.
         names = _numbered(names)
-    others = (
+    sides = (
         Side(name=name, maker=maker, place=place)
         for name, (place, _) in zip(names, places, strict=True)
     )
-    return Entrants((Side(name=own or name_of(maker), maker=maker), *others))
+    return Entrants((Side(name=label or name_of(maker), maker=maker), *sides))
 
 
 def _whole_path(python: str) -> str:
@@ -278,47 +280,47 @@ def _short_name(python: str) -> str:
     """An environment by the name of its folder, whoever it belongs to."""
     path = Path(_whole_path(python))
     folder = path.parent.parent
-    known = path.parent.name in ("bin", "Scripts") and environment.is_named(folder)
-    return folder.name if known else path.name
+    is_inside = path.parent.name in ("bin", "Scripts") and environment.is_named(folder)
+    return folder.name if is_inside else path.name
 
 
-def _variables(given: str) -> tuple[tuple[str, str], ...]:
+def _variables(text: str) -> tuple[tuple[str, str], ...]:
     try:
-        pairs = shlex.split(given)
+        pairs = shlex.split(text)
     except ValueError:
         pairs = []
     if not pairs or not all(map(_VARIABLE.fullmatch, pairs)):
         raise BadParameterError(
-            f"--env is {given!r}; give NAME=VALUE, or several in quotes: "
+            f"--env is {text!r}; give NAME=VALUE, or several in quotes: "
             '"NAME=VALUE NAME=VALUE".'
         )
     return tuple((name, value) for name, _, value in (p.partition("=") for p in pairs))
 
 
-def _without_secrets(given: str) -> str:
-    """Variables as a file may hold them: what may be a secret is left out."""
-    pairs = dict(p.partition("=")[::2] for p in shlex.split(given))
+def _without_secrets(text: str) -> str:
+    """Return variables for a saved file, without values that may be secrets."""
+    pairs = dict(p.partition("=")[::2] for p in shlex.split(text))
     names = (*environment.own_names(), *environment.named_in(os.environ))
-    known = environment.that_matter(pairs, names)
-    return " ".join(f"{name}={known.get(name, '<value>')}" for name in pairs)
+    safe = environment.that_matter(pairs, names)
+    return " ".join(f"{name}={safe.get(name, '<value>')}" for name in pairs)
 
 
-def _numbers(given: str) -> tuple[int, ...]:
+def _numbers(text: str) -> tuple[int, ...]:
     """Numbers as ``taskset`` takes them, such as ``"0-1,3"``."""
     if not hasattr(os, "sched_setaffinity"):
-        # Both sides would have all cores, and no difference would be shown.
+        # Without a binding both sides would use all cores and show no difference.
         raise BadParameterError(
             "This system binds no process to cores: race a number of threads, such as "
             "--env TF_NUM_INTRAOP_THREADS=1."
         )
-    here, cores = os.sched_getaffinity(0), set[int]()
-    for part in given.split(","):
+    available, cores = os.sched_getaffinity(0), set[int]()
+    for part in text.split(","):
         ends = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part, re.ASCII)
         numbers = range(int(ends[1]), int(ends[2] or ends[1]) + 1) if ends else ()
-        # What is no number, or none from first to last, is no core.
+        # -1, which is no core, for text that is no number or an empty range.
         cores.update(numbers or [-1])
-    if not cores <= here:
+    if not cores <= available:
         raise BadParameterError(
-            f"--cores is {given!r}; give some of {sorted(here)}, such as 0-1,3."
+            f"--cores is {text!r}; give some of {sorted(available)}, such as 0-1,3."
         )
     return tuple(sorted(cores))

@@ -58,7 +58,7 @@ class WholeWork(InPlace):
             if not child.daemon:
                 child.join()
         yield 1
-        yield from self.left(modules)
+        yield from self.note_leftovers(modules)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,20 +89,20 @@ class WholeRace(Race):
         return enough or any(trial.has_failed for trial in trials)
 
     def verdict(self, measured: Measurement) -> Verdict:
-        """Say which ends sooner; before that, which did not end."""
+        """Say which ends sooner, or which did not end."""
         last, seconds = measured.trials[-1], self._seconds(measured)
         compared = filter(None, self.compare(measured))
-        rounds = max((each.rounds for each in compared), default=0)
+        rounds = max((c.rounds for c in compared), default=0)
         name = self.baseline if last.variant == CONTROL else last.variant
         took = ", ".join(
             f"a run of {side} took {units.seconds(run_s)}"
             for side, run_s in seconds.items()
         )
         if last.has_failed and rounds < LEAST_ROUNDS:
-            own = last.message.startswith(_ENDED)
+            is_ours = last.message.startswith(_ENDED)
             reason = last.message.rstrip(".").removeprefix(_ENDED)
             return Verdict(
-                headline=f"{reason}." if own else f"{name} {reason}.",
+                headline=f"{reason}." if is_ours else f"{name} {reason}.",
                 much=as_sentence(took),
                 because=failures(measured),
                 next="Run it by itself until it ends well, then race it again.",
@@ -110,26 +110,26 @@ class WholeRace(Race):
         is_over = last.started_s + last.wall_s >= self.budget
         if last.outcome == "stopped" and is_over and not rounds:
             usual = statistics.fmean([*seconds.values(), last.wall_s])
-            least = LEAST_ROUNDS * len(self.sides) * usual
+            needed_s = LEAST_ROUNDS * len(self.sides) * usual
             return Verdict(
                 headline=f"The budget of {units.seconds(self.budget)} ended before "
                 f"{name} did.",
                 much=as_sentence(took),
-                next=f"Give --budget {_in_tens(2 * least)}: three runs of each take "
-                f"more than {units.seconds(least)}.",
+                next=f"Give --budget {_in_tens(2 * needed_s)}: three runs of each take "
+                f"more than {units.seconds(needed_s)}.",
             )
         return super().verdict(measured)
 
     def too_few(self, measured: Measurement) -> str:
         """Say that the budget holds fewer than three runs of each; "" otherwise."""
         run_s = self._run_s(measured)
-        held = int(self.budget / (run_s * len(self.sides))) if run_s else LEAST_ROUNDS
-        if held >= LEAST_ROUNDS:
+        runs = int(self.budget / (run_s * len(self.sides))) if run_s else LEAST_ROUNDS
+        if runs >= LEAST_ROUNDS:
             return ""
         needed = _in_tens(_SPARE * LEAST_ROUNDS * len(self.sides) * run_s)
         return (
             f"One run takes about {units.seconds(run_s)}: this budget holds "
-            f"{held or 'less than 1'} of each; give --budget {needed} for three."
+            f"{runs or 'less than 1'} of each; give --budget {needed} for three."
         )
 
     def expected_s(self, measured: Measurement) -> float:
@@ -145,18 +145,18 @@ class WholeRace(Race):
     def _seconds(
         self, measured: Measurement, *, started: bool = False
     ) -> dict[str, float]:
-        """What a run took of each side that has one; ``started`` counts its start."""
+        """Return the seconds of a run of each side; ``started`` includes its start."""
         runs = {s.name: measured.counted(s.name).values() for s in self.sides}
         took = {
-            name: [trial.wall_s if started else 1 / part.rate for trial, part in each]
-            for name, each in runs.items()
+            name: [trial.wall_s if started else 1 / part.rate for trial, part in pairs]
+            for name, pairs in runs.items()
         }
-        return {name: statistics.median(each) for name, each in took.items() if each}
+        return {name: statistics.median(times) for name, times in took.items() if times}
 
     def _rates(self, side: Side, measured: Measurement) -> str:
         timings = (measured.timing(name) for name in (side.name, self.baseline))
-        one, two = (units.seconds(1 / each.rate) for each in timings if each)
-        return f"one run takes {units.instead(one, two)}"
+        time, before = (units.seconds(1 / timing.rate) for timing in timings if timing)
+        return f"one run takes {units.instead(time, before)}"
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         yield from super()._warned(side, measured)

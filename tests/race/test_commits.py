@@ -358,7 +358,7 @@ def test_code_of_the_working_tree_is_found_in_the_commit(
     before = list(sys.path)
     Moved().move()
     assert sys.path == before
-    assert Moved().left(sys.modules) == []
+    assert Moved().find_leftovers(sys.modules) == []
 
 
 def left(moved, monkeypatch, **files):
@@ -367,7 +367,7 @@ def left(moved, monkeypatch, **files):
         module = types.ModuleType(name)
         module.__file__ = str(file) if file else None
         monkeypatch.setitem(sys.modules, name, module)
-    return moved.left([*files, "not_there"])
+    return moved.find_leftovers([*files, "not_there"])
 
 
 def test_what_came_from_the_working_tree_all_the_same_is_named(

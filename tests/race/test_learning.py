@@ -142,7 +142,7 @@ def test_how_a_model_was_compiled_is_words_and_numbers():
 
 def compare(one, other, rounds=3):
     run = measured(rounds=rounds, notes={NEW: one, OLD: other})
-    return [each.said for each in in_learning(run, NEW, OLD)]
+    return [each.sentence for each in in_learning(run, NEW, OLD)]
 
 
 def learns(losses, other, rounds=3):

@@ -282,7 +282,7 @@ def test_what_differs_is_said_once(sentence):
 def test_layers_in_another_order_are_other_work():
     one, other = (facts(layers=layers) for layers in (("A", "B"), ("B", "A")))
     (found,) = differences(one, other)
-    assert found.said.endswith("of its model it has them in another order")
+    assert found.sentence.endswith("of its model it has them in another order")
 
 
 OWN_LOOP = {"loop": True, "parameters": 0, "layers": ()}
@@ -324,7 +324,7 @@ def test_batches_of_open_shapes_differ_from_one_to_the_next(kind):
     )
     assert list(differences(one, other)) == []
     (found,) = differences(image, one)
-    assert found.said == "an example is (?, ?, ?) instead of ?"
+    assert found.sentence == "an example is (?, ?, ?) instead of ?"
 
 
 def test_a_loop_that_counts_shows_no_examples():

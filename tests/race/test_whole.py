@@ -236,7 +236,7 @@ from perfkit.diagnosis.script import whole_script
 from perfkit.race import whole
 
 whole.contain = lambda maker: ""
-moved = Made(move=lambda: None, left=lambda modules: "")
+moved = Made(move=lambda: None, find_leftovers=lambda modules: "")
 for name in ("exits", "raises", "leaves"):
     maker = whole_script(pathlib.Path(f"{name}.py"), ("thread.txt",))
     try:
