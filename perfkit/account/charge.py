@@ -58,8 +58,8 @@ _AS_SEEN = (
 )
 
 
-def _counted() -> dict[str, list[float]]:
-    """By name how often, and seconds."""
+def _make_tally() -> dict[str, list[float]]:
+    """Return an empty tally: by name, how often and how many seconds."""
     return defaultdict(lambda: [0, 0.0])
 
 
@@ -78,9 +78,9 @@ class Row:
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     beside_s: float = 0.0
-    calls: dict[str, list[float]] = field(default_factory=_counted)
+    calls: dict[str, list[float]] = field(default_factory=_make_tally)
     operations: float = 0.0
-    types: dict[str, list[float]] = field(default_factory=_counted)
+    types: dict[str, list[float]] = field(default_factory=_make_tally)
     parts: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     backward_s: float = 0.0
     starting_s: float = 0.0
@@ -99,38 +99,38 @@ _Label = tuple[Place | None, str, str, bool]
 
 
 def charge(folder: str) -> dict[str, Any]:
-    """Read what ``collect`` left in a folder, and charge it to lines."""
-    seen = json.loads(Path(folder, RAW).read_text())
-    return _Charging(seen, Path(folder)).charge()
+    """Read the file that ``collect`` wrote into a folder, and charge it to lines."""
+    raw = json.loads(Path(folder, RAW).read_text())
+    return _Charging(raw, Path(folder)).charge()
 
 
 class _Charging:
-    def __init__(self, seen: dict[str, Any], folder: Path) -> None:
-        self.seen = seen
+    def __init__(self, raw: dict[str, Any], folder: Path) -> None:
+        self.raw = raw
         self.rows: dict[Place, Row] = defaultdict(Row)
         self.once: dict[Place, float] = defaultdict(float)
         self.once_s = self.elsewhere_s = 0.0
         self.stages: list[dict[str, Any]] = []
-        background = {(f, n): s for f, n, s in seen["background"]}
-        whole = sum(background.values())
+        background = {(f, n): s for f, n, s in raw["background"]}
+        total = sum(background.values())
         # Shares of the Python in other threads, by line.
-        self.threads = {p: s / whole for p, s in background.items() if whole}
+        self.threads = {p: s / total for p, s in background.items() if total}
         self.keys: list[_Label] = [
             (tuple(place) if place else None, call, kind, repeats)
-            for place, call, kind, repeats in seen["keys"]
+            for place, call, kind, repeats in raw["keys"]
         ]
-        made = {(k, n): (file, line) for k, n, file, line in seen["made"]}
-        trains = frozenset(t["name"] for t in seen["traces"] if t["trains"])
-        self.graphs = Graphs(seen["operations"], made, trains)
+        makers = {(k, n): (file, line) for k, n, file, line in raw["made"]}
+        trains = frozenset(t["name"] for t in raw["traces"] if t["trains"])
+        self.graphs = Graphs(raw["operations"], makers, trains)
         self.stage_places: list[Place | None] = [
-            tuple(place) if place else None for place, _ in seen["stages"]
+            tuple(place) if place else None for place, _ in raw["stages"]
         ]
         self.windows: list[tuple[Window, dict[str, Any]]] = []
-        for window in seen["windows"]:
+        for window in raw["windows"]:
             for path in traces(str(folder / window["folder"])):
                 self.windows.append((read(path, window["started"]), window))
         self.traced_s = sum(w["ended"] - w["started"] for _, w in self.windows)
-        repeated = (s for index, s in seen["seconds"] if self.keys[index][3])
+        repeated = (s for index, s in raw["seconds"] if self.keys[index][3])
         self.untraced_s = float(sum(repeated))
         self.updates = sum(w["updates"][1] - w["updates"][0] for _, w in self.windows)
         self.shares: dict[_Context, _Shares] = defaultdict(lambda: defaultdict(float))
@@ -139,11 +139,11 @@ class _Charging:
         )
         # Seconds of each trace since the training began, by line and function.
         self.traces: dict[tuple[Place, str], list[float]] = defaultdict(list)
-        for trace in seen["traces"]:
-            if trace["place"] and trace["at"] >= seen["trained_at"]:
+        for trace in raw["traces"]:
+            if trace["place"] and trace["at"] >= raw["trained_at"]:
                 key = tuple(trace["place"]), trace["name"]
                 self.traces[key].append(trace["seconds"])
-        self.called = {(f, n): count for f, n, _, count in seen["calls"]}
+        self.call_counts = {(f, n): count for f, n, _, count in raw["calls"]}
         # Of the input: how long it worked, and how long a step waited for that.
         self.input_s: dict[Place | None, float] = defaultdict(float)
         self.used_s: dict[Place | None, float] = defaultdict(float)
@@ -170,14 +170,14 @@ class _Charging:
             [[about["started"]], (times[1:] + times[:-1]) / 2, [about["ended"]]]
         )
         is_step = np.array([not self._is_input(n) for n in window.names], bool)
-        of_steps = is_step[window.operations.which]
+        of_steps = is_step[window.operations.numbers]
         steps = window.operations.where(of_steps)
         inputs = window.operations.where(~of_steps)
         on_gpu = window.kernels, window.copies
         active = (steps, inputs, window.stages, window.waits, window.compiles, *on_gpu)
         busy = (steps, inputs, window.stages, window.compiles, *on_gpu)
-        if not any(len(one.begin) for one in busy) and not self.threads:
-            # Nothing ran: a graph was being optimized, or one operation lasts longer.
+        if not any(len(part.begin) for part in busy) and not self.threads:
+            # No work: a graph was optimized, or one operation outlasts the window.
             return
         grid = Grid(edges, active)
         for place, call in {(p, c) for p, c, k, _ in labels if k in _IN_GRAPHS}:
@@ -200,13 +200,13 @@ class _Charging:
             p == place if near else (p, c) == (place, call) and k in _IN_GRAPHS
             for p, c, k, _ in labels
         ]
-        here = grid.over(np.array(mine, float))
+        member = grid.over(np.array(mine, float))
         data = grid.over(np.array([k == Kind.DATA for _, _, k, _ in labels], float))
         step_n, input_n, stage_n, wait_n, compile_n, kernel_n, copy_n = grid.active
         on_gpu = kernel_n > 0
         copying = (copy_n > 0) & ~on_gpu
         busy = (step_n > 0) | on_gpu | copying
-        compiling = (compile_n > 0) & ~busy & (here > 0)
+        compiling = (compile_n > 0) & ~busy & (member > 0)
         # A wait that is longer than the window is not in it: a step does not stand
         # still for so long between two operations.
         fed = (input_n > 0) | (stage_n > 0)
@@ -216,24 +216,24 @@ class _Charging:
         lull = (grid.stretches(~busy & ~waits & ~compiling) > _LULL_S) & bool(
             self.threads
         )
-        gaps = here * ~busy * ~waits * ~compiling * ~lull * (not near)
+        gaps = member * ~busy * ~waits * ~compiling * ~lull * (not near)
         spans, shares = grid.spans, self.shares[context]
-        if python_s := float((here * lull) @ spans):
+        if python_s := float((member * lull) @ spans):
             self._share_python(shares, place, python_s, INPUT)
-        shares[place, SET_UP] += float((here * compiling) @ spans)
-        if copied_s := float((here * copying) @ spans):
+        shares[place, SET_UP] += float((member * compiling) @ spans)
+        if copied_s := float((member * copying) @ spans):
             self._share_input(shares, place, copied_s, near=near)
             if place and not near:
                 self.rows[place].parts[COPYING] += copied_s
-        launched = {*map(int, window.kernels.which)}
+        launched = {*map(int, window.kernels.numbers)}
         for intervals, count, weight, kind in (
-            (window.kernels, kernel_n, here * on_gpu, COMPUTING),
+            (window.kernels, kernel_n, member * on_gpu, COMPUTING),
             # Beside a kernel the processor only starts those to come.
-            (steps, step_n, here * busy * ~on_gpu * ~copying, COMPUTING),
-            (inputs, input_n, here * waits * (input_n > 0), INPUT),
+            (steps, step_n, member * busy * ~on_gpu * ~copying, COMPUTING),
+            (inputs, input_n, member * waits * (input_n > 0), INPUT),
         ):
             spent = grid.spent(intervals, weight / np.maximum(count, 1))
-            sums = np.bincount(intervals.which, spent, len(window.names))
+            sums = np.bincount(intervals.numbers, spent, len(window.names))
             for number in np.flatnonzero(sums > 0):
                 name, seconds = window.names[number], float(sums[number])
                 if is_python(name[1]):
@@ -249,9 +249,9 @@ class _Charging:
                     self.starts[context][to] += seconds
                 if not near:
                     self._note_part(to, owner, name[1], seconds)
-        of_stages = here * waits * (input_n == 0) * (stage_n > 0)
+        of_stages = member * waits * (input_n == 0) * (stage_n > 0)
         spent = grid.spent(window.stages, of_stages / np.maximum(stage_n, 1))
-        for number, seconds in zip(window.stages.which, spent, strict=True):
+        for number, seconds in zip(window.stages.numbers, spent, strict=True):
             to = self._place_of_stage(number)
             self._share_input(shares, to, float(seconds), near=near)
         # What lies between two operations is starting the second one; with a GPU it
@@ -266,7 +266,7 @@ class _Charging:
                 to = self._charged(window.names[following]).place or place
             shares[to, COMPUTING] += gap_s
             self.starts[context][to] += gap_s
-        of_nothing = here * waits * (input_n == 0) * (stage_n == 0)
+        of_nothing = member * waits * (input_n == 0) * (stage_n == 0)
         for following, gap_s in grid.before(inputs, of_nothing * spans):
             if following < 0:
                 shares[place, WAITING] += gap_s
@@ -311,8 +311,8 @@ class _Charging:
         return self.graphs.charge(operation, function, of_input=of_input)
 
     def _place_of_stage(self, number: int) -> Place | None:
-        known = number < len(self.stage_places)
-        return self.stage_places[number] if known else None
+        is_known = number < len(self.stage_places)
+        return self.stage_places[number] if is_known else None
 
     def _note_part(
         self, place: Place | None, owner: Charged, type_: str, seconds: float
@@ -320,15 +320,15 @@ class _Charging:
         if place is None:
             return
         row = self.rows[place]
-        kind = self.seen["classes"].get(owner.name, "") if owner.part == "layer" else ""
+        kind = self.raw["classes"].get(owner.name, "") if owner.part == "layer" else ""
         row.parts[f"{owner.part} {owner.name} {kind}".strip()] += seconds
         row.backward_s += seconds * owner.backward
         row.types[type_][1] += seconds
 
     def _note_work(self, window: Window, steps: Intervals, inputs: Intervals) -> None:
-        counts = np.bincount(steps.which, minlength=len(window.names))
-        # One that nothing on the processor stands for, as XLA's, is an operation.
-        kernels = np.bincount(window.kernels.which, minlength=len(window.names))
+        counts = np.bincount(steps.numbers, minlength=len(window.names))
+        # XLA starts kernels without an operation on the processor: each one counts.
+        kernels = np.bincount(window.kernels.numbers, minlength=len(window.names))
         counts = np.where(counts, counts, kernels)
         for number in np.flatnonzero(counts):
             name, type_, function, _ = window.names[number]
@@ -341,23 +341,23 @@ class _Charging:
                     elements = self.graphs.elements(name, function)
                     row.elements = max(row.elements, elements)
         lengths = np.bincount(
-            inputs.which, inputs.end - inputs.begin, len(window.names)
+            inputs.numbers, inputs.end - inputs.begin, len(window.names)
         )
         for number in np.flatnonzero(lengths):
             if not is_python(window.names[number][1]):
                 place = self._charged(window.names[number]).place
                 self.input_s[place] += float(lengths[number])
         spent = window.stages.end - window.stages.begin
-        for number, seconds in zip(window.stages.which, spent, strict=True):
+        for number, seconds in zip(window.stages.numbers, spent, strict=True):
             self.input_s[self._place_of_stage(number)] += float(seconds)
 
     # Samples.
 
     def _add_samples(self) -> None:
         retraced = self._retraced()
-        trained = bool(self.seen["trained_at"])
+        trained = bool(self.raw["trained_at"])
         sampled_s = max(1.0, self.untraced_s)
-        for index, seconds in self.seen["seconds"]:
+        for index, seconds in self.raw["seconds"]:
             place, call, kind, repeats = self.keys[index]
             if place is None:
                 if kind == Kind.IMPORT:
@@ -370,7 +370,7 @@ class _Charging:
                 share = 0.0
             elif kind == Kind.TRACED and trained:
                 share = retraced.get(place, 0.0)
-            elif kind == Kind.SET_UP and self.called.get(place) == 1:
+            elif kind == Kind.SET_UP and self.call_counts.get(place) == 1:
                 share = 0.0
             self.once_s += (1 - share) * seconds
             self.once[place] += (1 - share) * seconds
@@ -389,37 +389,37 @@ class _Charging:
                 row.parts[f"callback {call}"] += seconds * self.traced_s / sampled_s
 
     def _retraced(self) -> dict[Place, float]:
-        """The share of each line's tracing that was of functions it had traced often.
+        """Return the share of each line's tracing that repeats.
 
         The first trace of a function is made once, and so is a smaller batch's.
         """
-        whole: dict[Place, float] = defaultdict(float)
+        total: dict[Place, float] = defaultdict(float)
         again: dict[Place, float] = defaultdict(float)
-        for (place, _), each in self.traces.items():
-            whole[place] += sum(each)
-            again[place] += sum(each) * (len(each) > _FEW_TRACES)
-        return {place: again[place] / spent for place, spent in whole.items() if spent}
+        for (place, _), times in self.traces.items():
+            total[place] += sum(times)
+            again[place] += sum(times) * (len(times) > _FEW_TRACES)
+        return {place: again[place] / spent for place, spent in total.items() if spent}
 
     def _spread(self, place: Place, call: str, kind: str, seconds: float) -> None:
         for near in (False, True):
             shares = self.shares.get((place, call, near), {})
-            whole = sum(shares.values())
-            if whole > _ENOUGH_S:
+            total = sum(shares.values())
+            if total > _ENOUGH_S:
                 break
         else:
-            # Of what no window has seen the line is known, and nothing more.
-            shares, whole = defaultdict(float), 1.0
+            # No window saw this context, so only its line is known.
+            shares, total = defaultdict(float), 1.0
             if self.threads:
                 self._share_python(shares, place, 1.0, INPUT)
             else:
                 shares[place, COMPUTING if kind == Kind.GRAPH else WAITING] = 1.0
         for (to, of_share), share in shares.items():
-            self.rows[to or place].seconds[of_share] += seconds * share / whole
+            self.rows[to or place].seconds[of_share] += seconds * share / total
         for to, share in self.starts.get((place, call, near), {}).items():
-            self.rows[to or place].starting_s += seconds * share / whole
+            self.rows[to or place].starting_s += seconds * share / total
 
     def _add_calls(self) -> None:
-        for file, line, name, count in self.seen["calls"]:
+        for file, line, name, count in self.raw["calls"]:
             if (file, line) in self.rows or count > _FEW_TRACES:
                 self.rows[file, line].calls[name][0] = count
         for row in self.rows.values():
@@ -428,13 +428,13 @@ class _Charging:
                 counts[0] /= max(1, self.updates)
 
     def _add_traces(self) -> None:
-        for trace in self.seen["traces"]:
+        for trace in self.raw["traces"]:
             for place in trace["backward"]:
                 # It has a row, although its operations are others'.
                 self.rows[tuple(place)].backward_s += 0.0
-        for (place, name), each in self.traces.items():
-            if len(each) > _FEW_TRACES:
-                about = {"name": name, "count": len(each), "seconds": sum(each)}
+        for (place, name), times in self.traces.items():
+            if len(times) > _FEW_TRACES:
+                about = {"name": name, "count": len(times), "seconds": sum(times)}
                 self.rows[place].traces.append(about)
 
     def _add_beside(self) -> None:
@@ -477,5 +477,5 @@ class _Charging:
             "elsewhere_s": self.elsewhere_s,
             "stages": self.stages,
             "traced_s": self.traced_s,
-            **{name: self.seen[name] for name in _AS_SEEN},
+            **{name: self.raw[name] for name in _AS_SEEN},
         }

@@ -48,29 +48,29 @@ _ENDLESS = 10**9
 
 
 def collect(
-    maker: Callable[[], Any], seconds: float, folder: str, most: float | None = None
+    maker: Callable[[], Any], seconds: float, folder: str, limit: float | None = None
 ) -> Iterator[Note]:
-    """Look at a training for some seconds; what was seen is then in the folder.
+    """Look at a training for some seconds, and write what was seen into a folder.
 
     Args:
         maker: A script, or a function that makes a training.
         seconds: To look at it, imports apart; longer where it has hardly trained.
         folder: Of the caller's, which this process may write to.
-        most: Seconds where it has hardly trained; None for up to four times as many.
+        limit: Seconds where it has hardly trained; None for up to four times as many.
 
     Yields:
         ``"progress"`` every second, ``"seen"`` at last, ``"uncontained"`` where that
         is so, or what kept it from running, as ``failure.as_notes`` has it.
     """
-    longest = most or max(seconds, min(LONGEST_S, 4 * seconds))
+    longest = limit or max(seconds, min(LONGEST_S, 4 * seconds))
     yield from failure.as_notes(_collect(maker, seconds, folder, longest))
 
 
 def _collect(
     maker: Callable[[], Any], seconds: float, folder: str, longest: float
 ) -> Iterator[Note]:
-    if why := contain(maker, folder):
-        yield Note(UNCONTAINED, uncontained_in_words(why))
+    if reason := contain(maker, folder):
+        yield Note(UNCONTAINED, uncontained_in_words(reason))
     watch = Watch(Places())
     watch.begin()
     errors: list[BaseException] = []
@@ -85,11 +85,11 @@ def _collect(
     while running.is_alive():
         time.sleep(EVERY_S if sampler.window is None else EVERY_TRACED_S)
         sampler.sample()
-        now = time.perf_counter()
-        spent = now - began - sampler.imports_s
+        at = time.perf_counter()
+        spent = at - began - sampler.imports_s
         windows.look(spent)
-        if now - told_at > _TELL_EVERY_S:
-            told_at = now
+        if at - told_at > _TELL_EVERY_S:
+            told_at = at
             yield Note(PROGRESS, _progress(sampler, spent))
             if stop.exists() or spent > longest:
                 break
@@ -108,13 +108,13 @@ def _collect(
 
 
 def _home(maker: Callable[[], Any]) -> Place | None:
-    """The line of a function that makes a training; None for what has none."""
+    """Return the line of a function that makes a training; None for a script."""
     code = getattr(maker, "__code__", None)
     if code:
         return code.co_filename, code.co_firstlineno
     if isinstance(maker, InFile):
         functions = of_kind(ast.FunctionDef, parse(maker.path))
-        lines = (one.lineno for one in functions if one.name == maker.name)
+        lines = (f.lineno for f in functions if f.name == maker.name)
         return next(((maker.path, line) for line in lines), None)
     return None
 
@@ -153,7 +153,7 @@ class _Windows:
     _until: float = 0.0
     _began: float = 0.0
     _length: float = _FIRST_S
-    _asked: float = 0.0
+    _checked: float = 0.0
 
     @property
     def is_done(self) -> bool:
@@ -162,22 +162,22 @@ class _Windows:
         return begun and self._marks is None and not (self._due and self._length)
 
     def look(self, spent: float) -> None:
-        """Begin or end a window where one is due."""
-        now, watch = time.perf_counter(), self.sampler.watch
+        """Begin or end a window if it is time."""
+        at, watch = time.perf_counter(), self.sampler.watch
         if self._marks is not None:
-            if now >= self._until:
+            if at >= self._until:
                 self.close()
             return
         if watch.is_tracing:
             return
         begun = self._due or self.traced or self.failed
-        if not begun and now >= self._asked + _ASK_EVERY_S:
-            self._asked = now
-            # The first update traces what the others run.
+        if not begun and at >= self._checked + _ASK_EVERY_S:
+            self._checked = at
+            # The first updates trace functions that the others run.
             warm = watch.updates() >= _WARM_UPDATES
             if warm or (not watch.trained_at and spent >= _LATE * self.seconds):
-                left = max(_LEAST_LEFT_S, self.seconds - spent)
-                self._due = [spent + share * left for share in _WINDOWS]
+                remaining = max(_LEAST_LEFT_S, self.seconds - spent)
+                self._due = [spent + share * remaining for share in _WINDOWS]
         if self._due and spent >= self._due[0] and not watch.is_tracing:
             self._due.pop(0)
             if self._length > 0:
@@ -218,19 +218,19 @@ class _Windows:
         self._length = self._next_length()
 
     def _next_length(self) -> float:
-        """Seconds of the next window: several steps, by what the last ones cost.
+        """Return the seconds of the next window, by the cost of the last ones.
 
-        Writing a window takes many times as long as it lasts where operations are
-        small; 0.0 where no more of them can be afforded.
+        With many small operations, writing a window takes many times its length. 0.0
+        if the budget holds no more of them.
         """
-        recorded_s: float = sum(one["ended"] - one["started"] for one in self.traced)
-        each = self.looking_s / max(1e-3, recorded_s)
-        left = _LOOKING_SHARE * self.seconds - self.looking_s
-        most = left / max(1, len(self._due)) / each
-        if most < _SHORTEST_S:
+        recorded_s: float = sum(w["ended"] - w["started"] for w in self.traced)
+        cost = self.looking_s / max(1e-3, recorded_s)
+        remaining = _LOOKING_SHARE * self.seconds - self.looking_s
+        longest = remaining / max(1, len(self._due)) / cost
+        if longest < _SHORTEST_S:
             return 0.0 if len(self.traced) > 1 else _SHORTEST_S
         share = self.seconds * _TRACED_SHARE / len(_WINDOWS)
-        return min(share, _LONGEST_WINDOW_S, most)
+        return min(share, _LONGEST_WINDOW_S, longest)
 
 
 def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:
@@ -239,12 +239,12 @@ def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:
         if key.place is not None:
             rows[key.place] += seconds
     total = sum(rows.values()) or 1.0
-    most = sorted(rows.items(), key=lambda row: -row[1])[:8]
-    return {"spent_s": spent, "rows": [[*place, s / total] for place, s in most]}
+    top = sorted(rows.items(), key=lambda row: -row[1])[:8]
+    return {"spent_s": spent, "rows": [[*place, s / total] for place, s in top]}
 
 
 def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
-    """All that was seen, as JSON."""
+    """Return everything that was seen, as JSON."""
     watch = sampler.watch
     keys: dict[Key, int] = {}
 
@@ -269,5 +269,5 @@ def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
         "untraced": windows.failed,
         "settings": [*chain.from_iterable(settings.here().values())],
         "trained_at": watch.trained_at,
-        **watch.told(),
+        **watch.as_note(),
     }

@@ -56,18 +56,18 @@ class Graphs:
             within the other; whether Keras's own loop made it; the elements of its
             result, 0 where that is not known; and what of Keras made it: ``"metric"``,
             ``"loss"``, ``"optimizer"``, or "" for all else.
-        made: Lines that made an object, by kind and name.
+        makers: Lines that made an object, by kind and name.
         trains: Functions that take gradients.
     """
 
     operations: dict[str, dict[str, list[Any]]]
-    made: dict[tuple[str, str], Place]
+    makers: dict[tuple[str, str], Place]
     trains: frozenset[str]
-    _known: dict[tuple[str, str, bool], Charged] = field(default_factory=dict)
+    _charges: dict[tuple[str, str, bool], Charged] = field(default_factory=dict)
     _scopes: dict[str, dict[str, Place]] = field(default_factory=dict)
 
     def charge(self, name: str, function: str, *, of_input: bool) -> Charged:
-        """Whose an operation is.
+        """Return the owner of an operation.
 
         Args:
             name: In the trace.
@@ -75,12 +75,12 @@ class Graphs:
             of_input: Whether the input ran it.
         """
         key = name, function, of_input
-        if key not in self._known:
-            self._known[key] = self._charge(_plain(name), function, of_input=of_input)
-        return self._known[key]
+        if key not in self._charges:
+            self._charges[key] = self._charge(_plain(name), function, of_input=of_input)
+        return self._charges[key]
 
     def elements(self, name: str, function: str) -> int:
-        """Of the result of an operation; 0 where it is not known."""
+        """Return the elements of an operation's result; 0 if unknown."""
         operation = self._find(_plain(name), function, of_input=False)
         return int(operation[3]) if operation else 0
 
@@ -88,7 +88,7 @@ class Graphs:
         if _GRADIENT in plain:
             return self._gradient(plain, function)
         if operation := self._find(plain, function, of_input=of_input):
-            return self._of(plain, operation)
+            return self._charge_operation(plain, operation)
         return self._by_scope(plain, function, of_input=of_input) or _NOBODYS
 
     def _find(self, plain: str, function: str, *, of_input: bool) -> list[Any] | None:
@@ -107,41 +107,41 @@ class Graphs:
                     return operations[name]
         return None
 
-    def _of(self, plain: str, operation: list[Any]) -> Charged:
+    def _charge_operation(self, plain: str, operation: list[Any]) -> Charged:
         place, layers, in_fit, _, part = operation
         place = tuple(place) if place else None
         if in_fit or place is None:
             # Of several calls of ``fit`` the one that waits is at work.
-            return self._named(plain) or self._of_kind(part, place)
+            return self._by_name(plain) or self._of_kind(part, place)
         if layers > 1:
             # A line calls a model: its layers were made by lines of their own.
             return self._layer(plain.split("/")) or Charged(place)
-        named = self._named(plain)
-        return Charged(place, named.part, named.name) if named else Charged(place)
+        owner = self._by_name(plain)
+        return Charged(place, owner.part, owner.name) if owner else Charged(place)
 
     def _of_kind(self, part: str, place: Place | None) -> Charged:
-        """An operation of a metric, a loss or an optimizer, of which one was made."""
+        """Charge a part's operation to its maker if a single one was made."""
         if not part:
             return _NOBODYS
-        made = {
+        places = {
             where: name
-            for (kind, name), where in self.made.items()
+            for (kind, name), where in self.makers.items()
             if kind == part and name not in _KERAS_OWN and where != place
         }
-        if len(made) == 1:
-            ((where, name),) = made.items()
+        if len(places) == 1:
+            ((where, name),) = places.items()
             return Charged(where, part, name)
-        return Charged(self.made.get(("compile", ""), place), part)
+        return Charged(self.makers.get(("compile", ""), place), part)
 
-    def _named(self, plain: str) -> Charged | None:
-        """Whose it is by the scopes in its name."""
+    def _by_name(self, plain: str) -> Charged | None:
+        """Return the owner of an operation by the scopes in its name."""
         parts = plain.split("/")
         if _LOSSES in parts:
             return self._compiled("loss", parts[parts.index(_LOSSES) + 1 :])
         if _METRICS in parts:
             return self._compiled("metric", parts[parts.index(_METRICS) + 1 :])
         for part in parts:
-            if place := self._made("optimizer", part):
+            if place := self._maker("optimizer", part):
                 return Charged(place, "optimizer", part)
         return self._layer(parts)
 
@@ -157,21 +157,21 @@ class Graphs:
             if entered_twice:
                 names.reverse()
             for name in names:
-                if place := self.made.get(("layer", name)):
+                if place := self.makers.get(("layer", name)):
                     entered_twice = name != part
                     layer = Charged(place, "layer", name)
                     break
         return layer
 
     def _compiled(self, kind: str, parts: list[str]) -> Charged:
-        if parts and (place := self._made(kind, parts[0])):
+        if parts and (place := self._maker(kind, parts[0])):
             return Charged(place, kind, parts[0])
         name = parts[0] if len(parts) > 1 else ""
-        return Charged(self.made.get(("compile", "")), kind, name)
+        return Charged(self.makers.get(("compile", "")), kind, name)
 
-    def _made(self, kind: str, part: str) -> Place | None:
-        numberless = self.made.get((kind, _NUMBERED.sub("", part)))
-        return self.made.get((kind, part), numberless)
+    def _maker(self, kind: str, part: str) -> Place | None:
+        numberless = self.makers.get((kind, _NUMBERED.sub("", part)))
+        return self.makers.get((kind, part), numberless)
 
     def _gradient(self, plain: str, function: str) -> Charged:
         """Whose forward operation a gradient belongs to."""
@@ -180,17 +180,17 @@ class Graphs:
         for length in range(len(parts), 0, -1):
             name = "/".join(parts[:length])
             if operation := self._find(name, function, of_input=False):
-                return replace(self._of(name, operation), backward=True)
+                return replace(self._charge_operation(name, operation), backward=True)
         name = "/".join(parts)
-        owner = self._named(name) or self._by_scope(name, function)
+        owner = self._by_name(name) or self._by_scope(name, function)
         return replace(owner, backward=True) if owner else _NOBODYS
 
     def _by_scope(
         self, plain: str, function: str, *, of_input: bool = False
     ) -> Charged | None:
-        """Whose most of the operations of its scope are."""
-        if not of_input and (named := self._named(plain)):
-            return named
+        """Return the owner of most operations in the same scope."""
+        if not of_input and (owner := self._by_name(plain)):
+            return owner
         scopes = self._scopes_of(_INPUT if of_input else function)
         places = (scopes[scope] for scope in _above(plain) if scope in scopes)
         return next(map(Charged, places), None)

@@ -68,13 +68,13 @@ class Places:
 
     def __init__(self) -> None:
         self._roles: dict[CodeType, str] = {}
-        self._own: dict[str, bool] = {}
+        self._own_files: dict[str, bool] = {}
 
     def is_own(self, file: str) -> bool:
         """Whether a file holds code of the user's: no library's, none of ours."""
-        if file not in self._own:
-            self._own[file] = _is_own(file)
-        return self._own[file]
+        if file not in self._own_files:
+            self._own_files[file] = _is_own(file)
+        return self._own_files[file]
 
     def role(self, code: CodeType) -> str:
         """What a frame with this code does, as ``Kind`` has it."""
@@ -101,21 +101,21 @@ class Places:
         end = "/".join(file.split("/")[-2:])
         return _TELLING.get(f"{end} {code.co_name}", Kind.OTHER)
 
-    def place(self, frame: FrameType | None, made: Any = None) -> Place | None:
-        """The innermost line of the user's in a stack; None where there is none.
+    def place(self, frame: FrameType | None, item: Any = None) -> Place | None:
+        """Return the innermost line of the user's in a stack, or None.
 
         Args:
             frame: Where to begin.
-            made: An object whose own ``__init__`` does not count: the line that makes
+            item: An object whose own ``__init__`` does not count: the line that makes
                 it does.
         """
-        for one in outwards(frame):
-            if self.role(one.f_code) != Kind.USER:
+        for caller in outwards(frame):
+            if self.role(caller.f_code) != Kind.USER:
                 continue
-            makes = made is not None and one.f_code.co_name == "__init__"
-            if makes and one.f_locals.get("self") is made:
+            makes = item is not None and caller.f_code.co_name == "__init__"
+            if makes and caller.f_locals.get("self") is item:
                 continue
-            return place_of(one)
+            return place_of(caller)
         return None
 
 
@@ -133,22 +133,22 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def repeated(frame: FrameType | None) -> bool:
-    """Whether code outside of perfkit that led here does so within a loop."""
+    """Whether a caller outside of perfkit is within a loop."""
 
     def ours(frame: FrameType) -> bool:
         return str(frame.f_globals.get("__name__")).startswith("perfkit.")
 
     below = itertools.dropwhile(ours, outwards(frame))
-    return any(map(_in_loop, itertools.takewhile(lambda one: not ours(one), below)))
+    return any(map(_in_loop, itertools.takewhile(lambda f: not ours(f), below)))
 
 
 def _in_loop(frame: FrameType) -> bool:
-    """Whether a jump leads from behind what a frame does now to before it."""
+    """Whether a later jump leads back before the instruction that a frame is at."""
     return any(
-        "JUMP" in one.opname
-        and isinstance(one.argval, int)
-        and one.argval <= frame.f_lasti < one.offset
-        for one in dis.get_instructions(frame.f_code)
+        "JUMP" in op.opname
+        and isinstance(op.argval, int)
+        and op.argval <= frame.f_lasti < op.offset
+        for op in dis.get_instructions(frame.f_code)
     )
 
 
@@ -170,10 +170,10 @@ def _is_own(file: str) -> bool:
 
 @functools.cache
 def _targets(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Folders of a path that packages were installed into, whatever they are called."""
-    # The first one is the script's own folder, whatever else lies there.
-    folders = (Path(os.path.realpath(one)) for one in path[1:] if one)
-    return tuple(f"{one}{os.sep}" for one in folders if any(one.glob("*.dist-info")))
+    """Return the folders of a path that packages were installed into."""
+    # The first one is the script's own folder.
+    folders = (Path(os.path.realpath(p)) for p in path[1:] if p)
+    return tuple(f"{p}{os.sep}" for p in folders if any(p.glob("*.dist-info")))
 
 
 # Kept apart by what they are: a layer and a loss may have the same name.
@@ -187,16 +187,16 @@ MADE = {
 
 
 def note_makers(
-    places: Places, heard: Callable[[Any, str, Place | None], object]
+    places: Places, note: Callable[[Any, str, Place | None], object]
 ) -> None:
-    """Call ``heard`` for each object that is made from now on.
+    """Call ``note`` for each object of Keras that is made from now on.
 
-    It is given the object, its kind as ``MADE`` has it, and the line that made it, None
-    where no line of the user's did.
+    It takes the object, its kind in ``MADE``, and the line of the user's that made it,
+    None for an object that no such line made.
     """
 
-    def hear(kind: str, made: Any, frame: FrameType) -> None:
-        heard(made, kind, places.place(frame, made))
+    def hear(kind: str, item: Any, frame: FrameType) -> None:
+        note(item, kind, places.place(frame, item))
 
     for kind, path in MADE.items():
         module, _, name = path.rpartition(".")
@@ -204,13 +204,13 @@ def note_makers(
         _after_init(owner, functools.partial(hear, kind))
 
 
-def note_stages(places: Places, heard: Callable[[Any, Place], object]) -> None:
-    """Call ``heard`` for each stage of ``tf.data`` that a line of the user's makes."""
+def note_stages(places: Places, note: Callable[[Any, Place], object]) -> None:
+    """Call ``note`` for each stage of ``tf.data`` that a line of the user's makes."""
     import tensorflow as tf
 
     def hear(dataset: Any, frame: FrameType) -> None:
         if place := places.place(frame):
-            heard(dataset, place)
+            note(dataset, place)
 
     _after_init(tf.data.Dataset, hear)
 
@@ -218,10 +218,10 @@ def note_stages(places: Places, heard: Callable[[Any, Place], object]) -> None:
 def _after_init(owner: Any, hear: Callable[[Any, FrameType], object]) -> None:
     original = owner.__init__
 
-    # Keras reads the names of its parameters: the first one has to be this.
+    # Keras reads the names of the parameters: the first one has to be ``self``.
     @functools.wraps(original)
-    def init(self: Any, *args: Any, **named: Any) -> None:
-        original(self, *args, **named)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
         hear(self, sys._getframe(1))
 
     init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]

@@ -74,9 +74,9 @@ class Sampler:
         self._last = time.perf_counter()
 
     def sample(self) -> None:
-        """Take one."""
-        now = time.perf_counter()
-        spent, self._last = now - self._last, now
+        """Take a sample."""
+        began = time.perf_counter()
+        spent, self._last = began - self._last, began
         # Collecting may end objects of TensorFlow, which lets the other thread go on
         # while its frames are read.
         collects = gc.isenabled()
@@ -94,7 +94,7 @@ class Sampler:
             self.imports_s += spent * (key.kind == Kind.IMPORT)
         else:
             self.window.append((time.time(), key))
-        self.taken_s += time.perf_counter() - now
+        self.taken_s += time.perf_counter() - began
 
     def _look(self, spent: float) -> Key | None:
         frames = sys._current_frames()
@@ -117,10 +117,10 @@ class Sampler:
         at_work = {t: place for t, place in places.items() if place is not None}
         if not at_work:
             return
-        now, before = processor_seconds(), self._computed
-        self._computed = now
+        new, old = processor_seconds(), self._computed
+        self._computed = new
         computed = {
-            thread: min(spent, max(0.0, now.get(thread, 0.0) - before.get(thread, 0.0)))
+            thread: min(spent, max(0.0, new.get(thread, 0.0) - old.get(thread, 0.0)))
             for thread in at_work
         }
         idle = max(0.0, spent - sum(computed.values())) / len(at_work)
@@ -154,8 +154,8 @@ class Sampler:
         kind = self._kind(roles, _function_call(inside))
         if kind == Kind.OTHER:
             callback = _callback(inside)
-            if made := self.watch.callbacks.get(id(callback)):
-                return Key(made, type(callback).__name__, Kind.CALLBACK, repeats)
+            if maker := self.watch.callbacks.get(id(callback)):
+                return Key(maker, type(callback).__name__, Kind.CALLBACK, repeats)
             kind = self._kind_of_leaf(role_of(leaf.f_code), leaf.f_code.co_name)
         return Key(place, name, kind, repeats)
 
@@ -189,11 +189,11 @@ def processor_seconds() -> dict[int, float]:
     """
     if not hasattr(time, "pthread_getcpuclockid"):
         return {}
-    # No line of Python lies between: a thread might end there, and asking for the clock
-    # of one that has ended crashes.
-    called = iter(sys._current_frames, None)
-    threads, same = tee(chain.from_iterable(islice(called, 1)))
-    clocks = map(time.pthread_getcpuclockid, same)
+    # In one expression of C: between lines of Python a thread might end, and reading
+    # the clock of an ended thread crashes.
+    snapshots = iter(sys._current_frames, None)
+    threads, copies = tee(chain.from_iterable(islice(snapshots, 1)))
+    clocks = map(time.pthread_getcpuclockid, copies)
     return dict(zip(threads, map(time.clock_gettime, clocks), strict=True))
 
 
@@ -205,7 +205,7 @@ _LISTS = _CALLBACKS + "callback_list.py"
 
 
 def _call(inside: list[FrameType]) -> tuple[str, int]:
-    """The public call that a line is in, and what stands for that very call of a loop.
+    """Return the public call that a line is in, and an id of it if it is a loop.
 
     Args:
         inside: Frames of libraries, the innermost first.

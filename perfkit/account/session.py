@@ -58,7 +58,7 @@ class AccountSession:
         training: What ``perfkit.diagnosis.maker.maker`` has made of what was given.
         budget: Seconds to look at it; longer where it has hardly trained by then.
         folder: Where it is saved; None for ``perfkit-findings`` here.
-        most: Seconds that it may go on for where it has hardly trained; None for up to
+        limit: Seconds that it may go on for where it has hardly trained; None for up to
             four times as long.
         source: Whether lines of the source go into it.
         saves: Whether it is saved at all; a diagnosis holds its own.
@@ -73,7 +73,7 @@ class AccountSession:
         training: Callable[[], Any],
         *,
         budget: float = collect.USUAL_S,
-        most: float | None = None,
+        limit: float | None = None,
         folder: Path | None = None,
         source: bool = True,
         saves: bool = True,
@@ -82,7 +82,7 @@ class AccountSession:
         self.unsaved = ""
         self.budget = budget
         self._maker, self._folder = training, folder
-        self._source, self._saves, self._most = source, saves, most
+        self._source, self._saves, self._limit = source, saves, limit
         self._stopped = threading.Event()
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -101,8 +101,8 @@ class AccountSession:
         """
         alone = Alone("an account", self.budget)
         try:
-            for held in alone.wait(self._stopped):
-                yield Preparing(held)
+            for message in alone.wait(self._stopped):
+                yield Preparing(message)
             if self._stopped.is_set():
                 return
             try:
@@ -114,17 +114,17 @@ class AccountSession:
             alone.let_go()
 
     def look(self) -> Iterator[Event]:
-        """The same for who has the right to measure already."""
+        """Do the same for a caller that already holds the right to measure."""
         recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
         while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
             yield Preparing("Loading TensorFlow, once")
         if self._stopped.is_set():
             return
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
-            noted = yield from self._collect(folder)
-            told = yield from self._charged(folder)
-        told["uncontained"] = noted.get(collect.UNCONTAINED, "")
-        self.finding = self._account(told, recorded)
+            notes = yield from self._collect(folder)
+            charges = yield from self._charged(folder)
+        charges["uncontained"] = notes.get(collect.UNCONTAINED, "")
+        self.finding = self._account(charges, recorded)
         if self._saves:
             try:
                 save(self.finding, self._folder)
@@ -132,7 +132,7 @@ class AccountSession:
                 self.unsaved = str(error)
 
     def _collect(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
-        arguments = self._maker, self.budget, folder, self._most
+        arguments = self._maker, self.budget, folder, self._limit
         work = functools.partial(collect.collect, *arguments)
         running = launcher().start(work, 0, Limits(silence=_SILENCE_S))
         notes: dict[str, Any] = {}
@@ -143,11 +143,11 @@ class AccountSession:
                     if message[0] == "note":
                         notes[message[1]] = message[2]
                 if self._stopped.is_set() and not stop.exists():
-                    # What was seen by then is written down first.
+                    # The process first writes down what it has seen.
                     stop.touch()
-                told = notes.get(collect.PROGRESS, {})
-                yield Progress(float(told.get("spent_s", 0.0)), self.budget)
-                yield Preparing(_doing(told))
+                progress = notes.get(collect.PROGRESS, {})
+                yield Progress(float(progress.get("spent_s", 0.0)), self.budget)
+                yield Preparing(_doing(progress))
         finally:
             running.kill("stopped", "was stopped")
         if collect.SEEN not in notes:
@@ -165,16 +165,16 @@ class AccountSession:
                 "What was seen of the training could not be read: it "
                 f"{ended.message or 'took too long'}."
             )
-        told: dict[str, Any] = ended.notes[CHARGED]
-        return told
+        charges: dict[str, Any] = ended.notes[CHARGED]
+        return charges
 
-    def _account(self, told: dict[str, Any], recorded: str) -> Account:
+    def _account(self, charges: dict[str, Any], recorded: str) -> Account:
         names = LineNames(self._maker, with_text=self._source)
-        lines, index = _lines(told, names)
-        told["places"] = [*index]
+        lines, index = _lines(charges, names)
+        charges["places"] = [*index]
         stages = tuple(
             Stage(line=index.get(tuple(stage.pop("place") or ()), -1), **stage)
-            for stage in told["stages"][:_MOST_STAGES]
+            for stage in charges["stages"][:_MOST_STAGES]
         )
         account = Account(
             training=name_of(self._maker),
@@ -182,46 +182,46 @@ class AccountSession:
             perfkit=__version__,
             machine=machine(),
             verdict=Verdict(headline=""),
-            error=anonymize(told["error"]) if told["error"] else "",
+            error=anonymize(charges["error"]) if charges["error"] else "",
             lines=lines,
             stages=stages,
-            epochs_s=tuple(end - begin for begin, end in told["epochs"] if end),
+            epochs_s=tuple(end - begin for begin, end in charges["epochs"] if end),
             code=digest(self._maker),
             stopped=self._stopped.is_set(),
-            **{name: told[name] for name in _AS_TOLD},
+            **{name: charges[name] for name in _AS_TOLD},
         )
-        account = replace(account, tips=causes.tips(account, told))
-        shown = [one for one in lines if account.share(one.total_s) >= _SHOWN]
+        account = replace(account, tips=causes.tips(account, charges))
+        visible = [line for line in lines if account.share(line.total_s) >= _SHOWN]
         if self._source:
             files = (names.of_cell, *(file for file, _ in index))
-            account = replace(account, text=_around(shown, files, names))
+            account = replace(account, text=_around(visible, files, names))
         return replace(account, verdict=verdict(account))
 
 
 def charged(folder: str) -> Iterator[Note]:
-    """Charge what was seen to lines; the note ``"charged"``."""
+    """Charge what was seen to lines, and yield it as the note ``"charged"``."""
     yield Note(CHARGED, charge(folder))
 
 
-def _doing(told: dict[str, Any]) -> str:
-    rows = told.get("rows")
+def _doing(progress: dict[str, Any]) -> str:
+    rows = progress.get("rows")
     if not rows:
         return "Running the script as it is"
-    named = (
+    parts = (
         f"{Path(file).name}:{line} {units.percent(share)}"
         for file, line, share in rows[:3]
     )
-    return f"So far: {', '.join(named)}"
+    return f"So far: {', '.join(parts)}"
 
 
 def _around(
-    shown: Iterable[Line], files: Iterable[str], names: LineNames
+    lines: Iterable[Line], files: Iterable[str], names: LineNames
 ) -> dict[str, dict[str, str]]:
-    """Lines around those that are shown, by file and cell, then by number."""
-    known = {names.told(file, 1)[0]: file for file in files}
+    """Return the source around some lines, by file and cell, then by number."""
+    paths = {names.told(file, 1)[0]: file for file in files}
     around: dict[str, dict[str, str]] = {}
-    for line in shown:
-        file = known.get(line.file)
+    for line in lines:
+        file = paths.get(line.file)
         if file is None:
             continue
         start = (names.cells_of(file) or (1,))[line.cell - 1] if line.cell else 1
@@ -234,13 +234,13 @@ def _around(
 
 
 def _lines(
-    told: dict[str, Any], names: LineNames
+    charges: dict[str, Any], names: LineNames
 ) -> tuple[tuple[Line, ...], dict[tuple[Any, ...], int]]:
-    """The most expensive lines, and the number of each by its place."""
-    once = {(file, line): spent for file, line, spent in told["once"]}
-    rows = [row for row in told["rows"] if row["place"]]
+    """Return the most expensive lines, and the index of each by its place."""
+    once = {(file, line): spent for file, line, spent in charges["once"]}
+    rows = [row for row in charges["rows"] if row["place"]]
     rows = sorted(rows, key=lambda row: -sum(row["seconds"].values()))[:_MOST_LINES]
-    lines = tuple(_line(row, names, once, told["signatures"]) for row in rows)
+    lines = tuple(_line(row, names, once, charges["signatures"]) for row in rows)
     return lines, {tuple(row["place"]): number for number, row in enumerate(rows)}
 
 
@@ -260,7 +260,7 @@ def _line(
         seconds={k: s for k, s in row["seconds"].items() if s > 0},
         calls=tuple(
             Call(name=name, count=int(count), seconds=spent)
-            for name, (count, spent) in sorted(calls, key=lambda one: -one[1][1])[:8]
+            for name, (count, spent) in sorted(calls, key=lambda item: -item[1][1])[:8]
         ),
         types=tuple((name, n) for name, (n, _) in row["types"].items()),
         parts=tuple(sorted(parts, key=lambda part: -parts[part])[:8]),
@@ -276,12 +276,12 @@ def _line(
 
 
 def _changed(signatures: list[Any], name: str) -> tuple[str, ...]:
-    """What differed from one trace of a function to the next, a few of them."""
-    each = [arguments for one, arguments in signatures if one == name]
-    told = (
+    """Return a few changes of arguments between traces of a function."""
+    traces = [arguments for function, arguments in signatures if function == name]
+    changes = (
         f"{argument}: {before.get(argument)}, then {words}"
-        for before, after in itertools.pairwise(each)
+        for before, after in itertools.pairwise(traces)
         for argument, words in after.items()
         if before.get(argument) != words
     )
-    return tuple(dict.fromkeys(told))[:_MOST_CHANGES]
+    return tuple(dict.fromkeys(changes))[:_MOST_CHANGES]

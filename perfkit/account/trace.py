@@ -57,26 +57,26 @@ _BETWEEN_S = 0.3
 
 @dataclass
 class Intervals:
-    """Begin and end in seconds, and which of some names each one is.
+    """Begin, end and number of intervals of time, in seconds.
 
     Attributes:
         begin: On the clock of ``time.time``; ``end`` likewise.
-        which: Index into whatever names them.
+        numbers: Of each, the index of its name.
     """
 
     begin: Floats
     end: Floats
-    which: NDArray[np.int64]
+    numbers: NDArray[np.int64]
 
     @classmethod
-    def of(cls, found: list[tuple[float, float, int]]) -> "Intervals":
-        """Make them of tuples."""
-        table = np.array(found or np.zeros((0, 3)), float).reshape(-1, 3)
+    def from_tuples(cls, tuples: list[tuple[float, float, int]]) -> "Intervals":
+        """Make intervals from tuples of begin, end and number."""
+        table = np.array(tuples or np.zeros((0, 3)), float).reshape(-1, 3)
         return cls(table[:, 0], table[:, 1], table[:, 2].astype(np.int64))
 
     def where(self, mask: NDArray[np.bool_]) -> "Intervals":
-        """Those that a mask selects."""
-        return Intervals(self.begin[mask], self.end[mask], self.which[mask])
+        """Return the intervals that a mask selects."""
+        return Intervals(self.begin[mask], self.end[mask], self.numbers[mask])
 
 
 class Grid:
@@ -99,52 +99,54 @@ class Grid:
         self.active = [self._active(part) for part in parts]
 
     def over(self, values: Floats) -> Floats:
-        """Values of the samples' stretches, for each piece."""
+        """Return, for each piece, the value of the sample's stretch it lies in."""
         middle = (self._points[1:] + self._points[:-1]) / 2
         place = np.clip(np.searchsorted(self._edges, middle) - 1, 0, len(values) - 1)
         return np.asarray(values[place], float)
 
     def stretches(
-        self, of: NDArray[np.bool_], within: NDArray[np.bool_] | None = None
+        self, mask: NDArray[np.bool_], within: NDArray[np.bool_] | None = None
     ) -> Floats:
         """Seconds of the stretch of pieces of a kind that each piece lies in, or 0.
 
         Args:
-            of: Which pieces are of the kind.
+            mask: Which pieces are of the kind.
             within: Counts the seconds of these pieces of the stretch alone.
         """
-        number = np.cumsum(np.concatenate([[True], of[1:] != of[:-1]])) - 1
+        number = np.cumsum(np.concatenate([[True], mask[1:] != mask[:-1]])) - 1
         seconds = self.spans if within is None else self.spans * within
-        whole = np.bincount(number, seconds)
-        result: Floats = np.where(of, whole[number], 0.0)
+        totals = np.bincount(number, seconds)
+        result: Floats = np.where(mask, totals[number], 0.0)
         return result
 
-    def before(self, of: Intervals, seconds: Floats) -> Iterator[tuple[int, float]]:
-        """Seconds of pieces by the interval that begins next; -1 for none."""
-        if not len(of.begin):
+    def before(
+        self, intervals: Intervals, seconds: Floats
+    ) -> Iterator[tuple[int, float]]:
+        """Add up seconds of pieces by the interval that begins next; -1 for none."""
+        if not len(intervals.begin):
             yield -1, float(seconds.sum())
             return
-        order = np.argsort(of.begin)
-        following = np.searchsorted(of.begin[order], self._points[:-1])
-        which = of.which[order][np.minimum(following, len(order) - 1)]
-        sums = np.bincount(which, seconds)
+        order = np.argsort(intervals.begin)
+        following = np.searchsorted(intervals.begin[order], self._points[:-1])
+        numbers = intervals.numbers[order][np.minimum(following, len(order) - 1)]
+        sums = np.bincount(numbers, seconds)
         for number in np.flatnonzero(sums > 0):
             yield int(number), float(sums[number])
 
-    def _active(self, of: Intervals) -> Floats:
+    def _active(self, intervals: Intervals) -> Floats:
         change = np.zeros(len(self._points))
-        np.add.at(change, self._at(of.begin), 1.0)
-        np.add.at(change, self._at(of.end), -1.0)
+        np.add.at(change, self._at(intervals.begin), 1.0)
+        np.add.at(change, self._at(intervals.end), -1.0)
         return np.cumsum(change)[:-1]
 
     def _at(self, times: Floats) -> NDArray[np.int64]:
         clipped = np.clip(times, self._points[0], self._points[-1])
         return np.searchsorted(self._points, clipped).astype(np.int64)
 
-    def spent(self, of: Intervals, weight: Floats) -> Floats:
-        """Weighted seconds of each interval."""
-        whole = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
-        result: Floats = whole[self._at(of.end)] - whole[self._at(of.begin)]
+    def spent(self, intervals: Intervals, weight: Floats) -> Floats:
+        """Return the weighted seconds of each interval."""
+        sums = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
+        result: Floats = sums[self._at(intervals.end)] - sums[self._at(intervals.begin)]
         return result
 
 
@@ -231,18 +233,18 @@ def read(path: Path, started: float) -> Window:
         kernels.append((begin, end, started_by[name, kind]))
     return Window(
         list(names),
-        Intervals.of(operations),
-        Intervals.of(kernels),
-        Intervals.of(reading.copies),
-        Intervals.of(reading.stages),
-        Intervals.of(reading.waits),
-        Intervals.of(_joined(reading.compiles)),
+        Intervals.from_tuples(operations),
+        Intervals.from_tuples(kernels),
+        Intervals.from_tuples(reading.copies),
+        Intervals.from_tuples(reading.stages),
+        Intervals.from_tuples(reading.waits),
+        Intervals.from_tuples(_joined(reading.compiles)),
         dict(reading.counts),
     )
 
 
 def _names(metadata: Any) -> dict[int, str]:
-    return {number: one.name for number, one in metadata.items()}
+    return {number: entry.name for number, entry in metadata.items()}
 
 
 def _zero(space: Any, started: float) -> float:
@@ -269,7 +271,7 @@ def _span(event: Any, base: float) -> tuple[float, float]:
 
 
 def _modules(plane: Any) -> dict[tuple[str, str], str]:
-    """Which operation each instruction of XLA's modules comes from."""
+    """Map each instruction of XLA's modules to the operation that it comes from."""
     from tensorflow.compiler.xla.service import hlo_pb2
 
     names = {}
@@ -279,20 +281,20 @@ def _modules(plane: Any) -> dict[tuple[str, str], str]:
             try:
                 proto.ParseFromString(stat.bytes_value)
             except Exception:
-                # Another stat than the module.
+                # This stat holds no module.
                 continue
             module = proto.hlo_module
             for computation in module.computations:
-                for one in computation.instructions:
-                    if one.metadata.op_name:
-                        names[module.name, one.name] = one.metadata.op_name
+                for op in computation.instructions:
+                    if op.metadata.op_name:
+                        names[module.name, op.name] = op.metadata.op_name
     return names
 
 
-def _joined(found: list[tuple[float, float, int]]) -> list[tuple[float, float, int]]:
-    """Stretches of compiling, with the short pauses between passes."""
+def _joined(spans: list[tuple[float, float, int]]) -> list[tuple[float, float, int]]:
+    """Join spans of compiling across the short pauses between passes."""
     joined: list[list[float]] = []
-    for begin, end, _ in sorted(found):
+    for begin, end, _ in sorted(spans):
         if joined and begin - joined[-1][1] < _BETWEEN_S:
             joined[-1][1] = max(joined[-1][1], end)
         else:
@@ -345,7 +347,7 @@ def _thread(
     owners: list[tuple[int, int]] = []
     nested: list[tuple[int, int, tuple[int, bool]]] = []
     thunks: list[tuple[int, int, str]] = []
-    called = ("", -1)
+    call = ("", -1)
     for event in events:
         kind, offset = kinds[event.metadata_id], event.offset_ps
         until = offset + event.duration_ps
@@ -374,10 +376,10 @@ def _thread(
         elif kind == "captured":
             reading.captured.add(_number(event, id_stat))
         elif kind == "call":
-            called = names[event.metadata_id], until
+            call = names[event.metadata_id], until
         elif kind == "function":
-            if offset <= called[1]:
-                reading.functions[_number(event, id_stat)] = _function(called[0])
+            if offset <= call[1]:
+                reading.functions[_number(event, id_stat)] = _function(call[0])
         elif kind == "compile":
             reading.compiles.append((begin, end, 0))
     for first, last, (number, works) in _alone(nested):
@@ -390,14 +392,14 @@ def _thread(
 
 
 def _alone(nested: list[Any]) -> Iterator[tuple[float, float, Any]]:
-    """Stretches of nested intervals in which nothing within them is at work.
+    """Yield the stretches of intervals without those of intervals nested in them.
 
     Args:
-        nested: Begin, end and whose it is, by their begins, the longer first.
+        nested: Begin, end and owner, sorted by begin, the longer first.
     """
     around: list[tuple[float, Any]] = []
     last = 0.0
-    for begin, end, whose in [*nested, (math.inf, math.inf, None)]:
+    for begin, end, owner in [*nested, (math.inf, math.inf, None)]:
         while around and around[-1][0] <= begin:
             until, outer = around.pop()
             if last < until:
@@ -405,7 +407,7 @@ def _alone(nested: list[Any]) -> Iterator[tuple[float, float, Any]]:
             last = max(last, until)
         if around and last < begin:
             yield last, begin, around[-1][1]
-        around.append((end, whose))
+        around.append((end, owner))
         last = begin
 
 
@@ -422,16 +424,16 @@ def _function(event: str) -> str:
     return re.sub(r"_\d+$", "", name)
 
 
-def _number(event: Any, wanted: int) -> int:
+def _number(event: Any, stat_id: int) -> int:
     for stat in event.stats:
-        if stat.metadata_id == wanted:
+        if stat.metadata_id == stat_id:
             return int(stat.int64_value or stat.uint64_value)
     return 0
 
 
-def _text(event: Any, wanted: int, texts: dict[int, str]) -> str:
+def _text(event: Any, stat_id: int, texts: dict[int, str]) -> str:
     for stat in event.stats:
-        if stat.metadata_id == wanted:
+        if stat.metadata_id == stat_id:
             return texts.get(stat.ref_value, "") or str(stat.str_value)
     return ""
 

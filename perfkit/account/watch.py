@@ -63,7 +63,7 @@ class Watch:
     """Hears what a script does; to be put in place before it runs.
 
     Attributes:
-        made: Lines that made an object, by what it is and its name.
+        makers: Lines that made an object, by its kind and name.
         stages: Lines and kinds of the stages of ``tf.data``, by their number.
         calls: How often a line called a public method of Keras.
         traces: Every trace that no other one was part of.
@@ -76,7 +76,7 @@ class Watch:
     """
 
     places: Places
-    made: dict[tuple[str, str], Place] = field(default_factory=dict)
+    makers: dict[tuple[str, str], Place] = field(default_factory=dict)
     callbacks: dict[int, Place] = field(default_factory=dict)
     stages: list[tuple[Place | None, str]] = field(default_factory=list)
     calls: Counter[tuple[Place, str]] = field(default_factory=Counter)
@@ -110,25 +110,25 @@ class Watch:
         self.anew.look()
 
     def updates(self) -> int:
-        """How often weights were updated, as far as optimizers and ``fit`` tell."""
+        """Return the updates of weights, by optimizers, ``fit`` and gradients."""
         total = 0
-        for one in list(self.optimizers.values()):
+        for optimizer in list(self.optimizers.values()):
             try:
-                total += int(one.iterations.numpy())
+                total += int(optimizer.iterations.numpy())
             except Exception:
-                # Under a strategy, or while it is being made, it tells nothing.
+                # An optimizer under a strategy, or still being made, has no number.
                 continue
         return max(total, self.steps, self.gradients)
 
-    def told(self) -> dict[str, Any]:
-        """What was heard, as JSON."""
+    def as_note(self) -> dict[str, Any]:
+        """Return everything that was heard, as JSON."""
         anew = self.anew.seen
         return {
-            "made": [[kind, name, *place] for (kind, name), place in self.made.items()],
+            "made": [[kind, name, *p] for (kind, name), p in self.makers.items()],
             "stages": [[place, kind] for place, kind in self.stages],
             "calls": [[*p, name, n] for (p, name), n in self.calls.items()],
-            "traces": [asdict(one) for one in self.traces],
-            "signatures": [[one.name, one.arguments] for one in anew],
+            "traces": [asdict(trace) for trace in self.traces],
+            "signatures": [[trace.name, trace.arguments] for trace in anew],
             "operations": self.operations,
             "frozen": [*self._frozen()],
             "classes": self.classes,
@@ -147,20 +147,20 @@ class Watch:
                 # A layer of the user's own may raise anything.
                 continue
 
-    def note_made(self, made: Any, kind: str, place: Place | None) -> None:
-        """Remember which line made an object of Keras's."""
+    def note_made(self, item: Any, kind: str, place: Place | None) -> None:
+        """Note the line that made an object of Keras."""
         if place is None:
             return
         if kind == "callback":
-            self.callbacks.setdefault(id(made), place)
+            self.callbacks.setdefault(id(item), place)
         else:
-            name = str(getattr(made, "name", ""))
-            self.made.setdefault((kind, name), place)
+            name = str(getattr(item, "name", ""))
+            self.makers.setdefault((kind, name), place)
             if kind == "layer":
-                self.layers[name] = weakref.ref(made)
-                self.classes[name] = type(made).__name__
+                self.layers[name] = weakref.ref(item)
+                self.classes[name] = type(item).__name__
         if kind == "optimizer":
-            self.optimizers[id(made)] = made
+            self.optimizers[id(item)] = item
 
     def _count_calls(self, owner: Any) -> None:
         # Of what is inherited that of Keras's own bases alone.
@@ -169,20 +169,20 @@ class Watch:
             public = not name.startswith("_") or name == "__call__"
             bare = isinstance(vars(owner).get(name), staticmethod | classmethod)
             if public and hasattr(original, "__code__") and not bare:
-                setattr(owner, name, self._counted(name, original))
+                setattr(owner, name, self._counting(name, original))
 
-    def _counted(self, name: str, original: Callable[..., Any]) -> Any:
+    def _counting(self, name: str, original: Callable[..., Any]) -> Any:
         places, calls, compiled = self.places, self.calls, name == "compile"
 
         @functools.wraps(original)
-        def call(*args: Any, **named: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)
             if places.role(frame.f_code) == Kind.USER:
                 place = place_of(frame)
                 calls[place, name] += 1
                 if compiled:
-                    self.made["compile", ""] = place
-            return original(*args, **named)
+                    self.makers["compile", ""] = place
+            return original(*args, **kwargs)
 
         return call
 
@@ -203,22 +203,22 @@ class Watch:
         step = owner.on_train_batch_end
 
         @functools.wraps(begin)
-        def begins(*args: Any, **named: Any) -> Any:
+        def begins(*args: Any, **kwargs: Any) -> Any:
             self.epochs.append([time.perf_counter(), 0.0])
-            return begin(*args, **named)
+            return begin(*args, **kwargs)
 
         @functools.wraps(end)
-        def ends(*args: Any, **named: Any) -> Any:
+        def ends(*args: Any, **kwargs: Any) -> Any:
             try:
-                return end(*args, **named)
+                return end(*args, **kwargs)
             finally:
                 if self.epochs:
                     self.epochs[-1][1] = time.perf_counter()
 
         @functools.wraps(step)
-        def steps(*args: Any, **named: Any) -> Any:
+        def steps(*args: Any, **kwargs: Any) -> Any:
             self.steps += 1
-            return step(*args, **named)
+            return step(*args, **kwargs)
 
         owner.on_epoch_begin, owner.on_epoch_end = begins, ends
         owner.on_train_batch_end = steps
@@ -227,7 +227,7 @@ class Watch:
         original = getattr(owner, name)
 
         @functools.wraps(original)
-        def taken(*args: Any, **named: Any) -> Any:
+        def taken(*args: Any, **kwargs: Any) -> Any:
             self.trained_at = self.trained_at or time.perf_counter()
             trace = getattr(self._within, "trace", None)
             if trace is not None:
@@ -236,17 +236,17 @@ class Watch:
                     trace.backward.append(place)
             else:
                 self.gradients += 1
-            return original(*args, **named)
+            return original(*args, **kwargs)
 
         setattr(owner, name, taken)
 
     def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def traced(name: str, *args: Any, **named: Any) -> Any:
+        def traced(name: str, *args: Any, **kwargs: Any) -> Any:
             within = self._within
             outer = getattr(within, "trace", None)
             if outer is not None:
-                graph = original(name, *args, **named)
+                graph = original(name, *args, **kwargs)
                 within.graphs.append(graph)
                 return graph
             place = self.places.place(sys._getframe(1))
@@ -254,7 +254,7 @@ class Watch:
             within.graphs = graphs = []
             self.is_tracing = True
             try:
-                graph = original(name, *args, **named)
+                graph = original(name, *args, **kwargs)
                 graphs.append(graph)
             finally:
                 within.trace, within.graphs = None, []
@@ -267,13 +267,13 @@ class Watch:
         return traced
 
     def _harvest(self, trace: Trace, graphs: list[Any]) -> None:
-        """Charge the operations of a trace to lines; the graphs are not kept."""
-        found = self.operations.setdefault(trace.name, {})
+        """Note the line of each operation of a trace; the graphs are not kept."""
+        operations = self.operations.setdefault(trace.name, {})
         for graph in graphs:
             for operation in graph.get_operations():
                 name = operation.name
-                if name not in found and len(found) < _MOST_OPERATIONS:
-                    found[name] = self._charged(operation)
+                if name not in operations and len(operations) < _MOST_OPERATIONS:
+                    operations[name] = self._charged(operation)
 
     def _charged(self, operation: Any) -> Operation:
         place, layers, in_fit, part = None, 0, False, ""
@@ -292,7 +292,7 @@ class Watch:
 
 
 def _frames(stack: Any) -> list[Any]:
-    """The frames of an operation's traceback; some versions have a list of them."""
+    """Return the frames of an operation's traceback, a list in some versions."""
     read = getattr(stack, "get_user_frames", None)
     return list(read() if read else stack or ())
 

@@ -151,7 +151,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         account = AccountSession(
             made,
             budget=seconds,
-            most=budget / 3,
+            limit=budget / 3,
             source=self._source,
             saves=False,
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.account.causes import CAUSES, swapped, tips
-from perfkit.account.causes.base import WORTH, Cause, Evidence, Seen
+from perfkit.account.causes.base import WORTH, Cause, Evidence, View
 from perfkit.findings import diagnosis
 from perfkit.findings.account import THREAD, Stage
 from tests.account.accounts import account, line
@@ -27,7 +27,7 @@ def found(cause, made, **more):
     backward = [(made.lines[n], count) for n, count in more.get("backward", ())]
     frozen = frozenset(more.get("frozen", ()))
     settings = frozenset(more.get("settings", ()))
-    seen = Seen(made, frozen, tuple(calls), tuple(backward), settings)
+    seen = View(made, frozen, tuple(calls), tuple(backward), settings)
     return [*BY_ID[cause].tips(seen)]
 
 
@@ -355,7 +355,7 @@ def test_a_tip_of_little_is_none():
         yield Evidence(lines=seen.account.lines[:1], means="It is.", share=WORTH - 0.01)
 
     cause = Cause(id="little", applies=yields, do="Do it at {where}")
-    assert [*cause.tips(Seen(account(OWN)))] == []
+    assert [*cause.tips(View(account(OWN)))] == []
 
 
 def test_calls_of_lines_come_from_what_was_charged():

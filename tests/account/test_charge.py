@@ -33,7 +33,7 @@ def drawn(seed):
         for _ in range(count):
             begin, end = sorted(draw.sample(range(-100, FINE + 100), 2))
             found.append((begin / FINE, end / FINE, draw.randrange(3)))
-        return Intervals.of(found)
+        return Intervals.from_tuples(found)
 
     inner = sorted(draw.sample(range(1, FINE), 9))
     edges = np.array([0, *inner, FINE]) / FINE

@@ -20,7 +20,7 @@ def intervals(found, names=None):
     """Begin, end and name of each, the first first."""
     told = [
         (round(b - STARTED, 6), round(e - STARTED, 6), names[w] if names else int(w))
-        for b, e, w in zip(found.begin, found.end, found.which, strict=True)
+        for b, e, w in zip(found.begin, found.end, found.numbers, strict=True)
     ]
     return sorted(told)
 

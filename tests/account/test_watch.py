@@ -124,7 +124,7 @@ def run(file):
     return known
 
 def heard(known):
-    told = watch.told() | {"results": known.get("results"), "seen": known["seen"]}
+    told = watch.as_note() | {"results": known.get("results"), "seen": known["seen"]}
     told["callbacks"] = [list(place) for place in watch.callbacks.values()]
     told["trained_at"], told["gradients"] = watch.trained_at, watch.gradients
     return told | {"steps": watch.steps, "graphs": list(watch.operations)}

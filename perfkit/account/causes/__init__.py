@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from perfkit.account.causes import calls, debugging, graphs, inputs, python
-from perfkit.account.causes.base import Cause, Seen
+from perfkit.account.causes.base import Cause, View
 from perfkit.findings.account import Account, Tip
 
 CAUSES: tuple[Cause, ...] = tuple(
@@ -20,7 +20,7 @@ _MOST = 6
 
 
 def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
-    """What applies to an account, the largest share first.
+    """Return the tips that apply to an account, the largest share first.
 
     Args:
         account: Without tips.
@@ -40,7 +40,7 @@ def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
     backward = Counter[tuple[str, int]]()
     for trace in charged.get("traces", ()):
         backward |= Counter(map(tuple, trace["backward"]))
-    seen = Seen(
+    view = View(
         account,
         frozenset(charged.get("frozen", ())),
         calls,
@@ -49,15 +49,15 @@ def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
     )
     tips: list[Tip] = []
     for cause in CAUSES:
-        for tip in cause.tips(seen):
-            # The first cause that explains a line is the one with most to say of it.
-            if not any(tip.lines[0] in other.lines for other in tips):
+        for tip in cause.tips(view):
+            # Causes are in order: the first one that explains a line says most.
+            if not any(tip.lines[0] in earlier.lines for earlier in tips):
                 tips.append(tip)
     tips.sort(key=lambda tip: -tip.share)
     return tuple(tips[:_MOST])
 
 
 def swapped(account: Account) -> frozenset[str]:
-    """The causes of changes of a diagnosis that an account's tips are about."""
+    """Return the causes of a diagnosis that the tips of an account are about."""
     names = {tip.cause for tip in account.tips}
-    return frozenset(one.swap for one in CAUSES if one.id in names and one.swap)
+    return frozenset(cause.swap for cause in CAUSES if cause.id in names and cause.swap)

@@ -40,24 +40,24 @@ class Cause:
     """
 
     id: str
-    applies: Callable[["Seen"], Iterable[Evidence]]
+    applies: Callable[["View"], Iterable[Evidence]]
     do: str
     fix: str = ""
     mind: str = ""
     group: str = ""
     swap: str = ""
 
-    def tips(self, seen: "Seen") -> Iterator[Tip]:
-        """Where it applies, with all that a reader needs."""
-        for evidence in self.applies(seen):
+    def tips(self, view: "View") -> Iterator[Tip]:
+        """Yield a tip for each place in an account where the cause applies."""
+        for evidence in self.applies(view):
             share = evidence.share
             if share is None:
-                share = seen.share(*evidence.lines)
+                share = view.share(*evidence.lines)
             if share < WORTH:
                 continue
             yield Tip(
                 cause=self.id,
-                lines=tuple(map(seen.account.lines.index, evidence.lines)),
+                lines=tuple(map(view.account.lines.index, evidence.lines)),
                 share=min(1.0, share),
                 do=self.do.format(where=evidence.lines[0].where),
                 means=evidence.means,
@@ -69,17 +69,17 @@ class Cause:
 
 def cause(
     id: str, **about: str
-) -> Callable[[Callable[["Seen"], Iterable[Evidence]]], Cause]:
+) -> Callable[[Callable[["View"], Iterable[Evidence]]], Cause]:
     """Make a record of a cause from the function that finds it in an account."""
     return lambda applies: Cause(id=id, applies=applies, **about)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """An account as causes ask it.
+class View:
+    """An account, and what causes ask of it.
 
     Attributes:
-        account: What was seen.
+        account: The account.
         frozen: Names of layers whose weights are not trained.
         calls: Times a line called a public method, by line and name.
         backward: Times a line asked for gradients in one trace of a step.
@@ -93,21 +93,21 @@ class Seen:
     settings: frozenset[str] = frozenset()
 
     def share(self, *lines: Line) -> float:
-        """Of what repeats, all these lines together."""
+        """Return the share of repeating time that these lines take together."""
         return self.account.share(
             sum(line.total_s for line in {id(o): o for o in lines}.values())
         )
 
     def percent(self, *lines: Line) -> str:
-        """The same in words."""
+        """Return the share in words."""
         return units.percent(self.share(*lines))
 
-    def hot(self, least: float = WORTH) -> Iterator[Line]:
-        """Lines that take at least this share, the most expensive first."""
-        return (line for line in self.account.lines if self.share(line) >= least)
+    def hot(self, share: float = WORTH) -> Iterator[Line]:
+        """Yield lines that take at least this share, the most expensive first."""
+        return (line for line in self.account.lines if self.share(line) >= share)
 
     def calling(self, *names: str, often: int = 0) -> Iterator[tuple[Line, Call]]:
-        """Hot lines that call one of these so often at least, each with that call."""
+        """Yield hot lines that call one of these at least so often, with that call."""
         for line in self.hot():
             call = line.called(*names)
             if call and call.count >= often:
@@ -118,7 +118,7 @@ class Seen:
         return [o for o in self.account.lines if o.calls and o.calls[0].name in names]
 
     def kind_share(self, line: Line, *kinds: str) -> float:
-        """Of a line's own seconds those of these kinds."""
+        """Return the share of a line's own seconds that are of these kinds."""
         spent = sum(line.seconds.get(kind, 0.0) for kind in kinds)
         return spent / line.total_s if line.total_s else 0.0
 

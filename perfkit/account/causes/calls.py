@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.account.causes.base import WORTH, Evidence, Seen, cause
+from perfkit.account.causes.base import WORTH, Evidence, View, cause
 from perfkit.findings.account import PYTHON, SET_UP, WAITING
 
 # A call in a loop: so often, and mostly something else than computing.
@@ -14,13 +14,13 @@ _WEIGHTS = ("get_weights", "set_weights", "assign", "load_weights", "count_param
 _SAVES = ("save", "save_weights", "save_model", "ModelCheckpoint", "export")
 
 
-def _each(seconds: float, count: int) -> str:
-    """Seconds of one call in words."""
+def _mean(seconds: float, count: int) -> str:
+    """Return the mean seconds of a call in words."""
     return units.seconds(seconds / max(1, count))
 
 
-def _compiles_often(seen: Seen) -> bool:
-    return any(name == "compile" and count >= _FEW for _, name, count in seen.calls)
+def _compiles_often(view: View) -> bool:
+    return any(name == "compile" and count >= _FEW for _, name, count in view.calls)
 
 
 @cause(
@@ -30,24 +30,24 @@ def _compiles_often(seen: Seen) -> bool:
     "for all rows of the turn at once",
     mind="`model(...)` returns a tensor: `.numpy()` makes an array of it.",
 )
-def _predict_per_row(seen: Seen) -> Iterator[Evidence]:
+def _predict_per_row(view: View) -> Iterator[Evidence]:
     overheads = (SET_UP, PYTHON, WAITING)
     pairs = [
         (line, call)
-        for line in seen.account.lines
+        for line in view.account.lines
         if (call := line.called("predict", "evaluate"))
         and call.count >= _OFTEN
         and call.seconds / call.count <= _SHORT_S
-        and seen.kind_share(line, *overheads) > _OVERHEAD
+        and view.kind_share(line, *overheads) > _OVERHEAD
     ]
     if pairs:
         lines = tuple(line for line, _ in pairs)
         line, call = pairs[0]
         yield Evidence(
             lines=lines,
-            means=f"{seen.percent(*lines)} of the time goes into {call.count:,} calls "
-            f"of `{call.name}`, {_each(call.seconds, call.count)} each; "
-            f"{units.percent(seen.kind_share(line, *overheads))} of that is setting up "
+            means=f"{view.percent(*lines)} of the time goes into {call.count:,} calls "
+            f"of `{call.name}`, {_mean(call.seconds, call.count)} each; "
+            f"{units.percent(view.kind_share(line, *overheads))} of that is setting up "
             "and Python, not the network.",
         )
 
@@ -60,16 +60,14 @@ def _predict_per_row(seen: Seen) -> Iterator[Evidence]:
     mind="A new `compile` also resets the optimizer: reset it yourself if you "
     "want that.",
 )
-def _compile_in_loop(seen: Seen) -> Iterator[Evidence]:
-    for line, _, count in (call for call in seen.calls if call[1] == "compile"):
-        traced = [
-            other for other in seen.hot(0.0) if other.traces and other is not line
-        ]
-        spent = sum(trace.seconds for other in traced for trace in other.traces)
+def _compile_in_loop(view: View) -> Iterator[Evidence]:
+    for line, _, count in (call for call in view.calls if call[1] == "compile"):
+        traced = [o for o in view.hot(0.0) if o.traces and o is not line]
+        spent = sum(trace.seconds for o in traced for trace in o.traces)
         if count >= _FEW and spent:
             yield Evidence(
                 lines=(line, *traced),
-                share=seen.account.share(spent),
+                share=view.account.share(spent),
                 means=f"`compile` was called {count} times. Each one throws the traced "
                 f"step away: tracing it again took {units.seconds(spent)}.",
             )
@@ -82,16 +80,16 @@ def _compile_in_loop(seen: Seen) -> Iterator[Evidence]:
     "the parts; `train_on_batch` where each part is one batch",
     mind="`fit` does not shuffle a dataset: shuffle the rows within each part.",
 )
-def _fit_in_loop(seen: Seen) -> Iterator[Evidence]:
-    for line, call in seen.calling("fit", often=_FEW):
+def _fit_in_loop(view: View) -> Iterator[Evidence]:
+    for line, call in view.calling("fit", often=_FEW):
         around = line.seconds.get(SET_UP, 0.0) + line.seconds.get(PYTHON, 0.0)
-        if around < WORTH * line.total_s or (line.traces and _compiles_often(seen)):
+        if around < WORTH * line.total_s or (line.traces and _compiles_often(view)):
             continue
         yield Evidence(
             lines=(line,),
             means=f"{call.count:,} calls of `fit` in this time, "
-            f"{_each(line.total_s, call.count)} each. Each one sets up its own loop, "
-            f"data and callbacks: {units.percent(seen.account.share(around))} of the "
+            f"{_mean(line.total_s, call.count)} each. Each one sets up its own loop, "
+            f"data and callbacks: {units.percent(view.account.share(around))} of the "
             "time.",
         )
 
@@ -101,13 +99,13 @@ def _fit_in_loop(seen: Seen) -> Iterator[Evidence]:
     do="Evaluate less often, or on fewer examples",
     fix="Every few epochs, or `validation_data=` with `validation_freq=`",
 )
-def _evaluated_often(seen: Seen) -> Iterator[Evidence]:
-    for line, call in seen.calling("evaluate", "predict", often=_FEW):
+def _evaluated_often(view: View) -> Iterator[Evidence]:
+    for line, call in view.calling("evaluate", "predict", often=_FEW):
         if call.seconds / call.count >= _SHORT_S:
             yield Evidence(
                 lines=(line,),
-                means=f"{seen.percent(line)} of the time goes into {call.count} calls "
-                f"of `{call.name}`, {_each(call.seconds, call.count)} each.",
+                means=f"{view.percent(line)} of the time goes into {call.count} calls "
+                f"of `{call.name}`, {_mean(call.seconds, call.count)} each.",
             )
 
 
@@ -117,15 +115,15 @@ def _evaluated_often(seen: Seen) -> Iterator[Evidence]:
     fix="Collect rows, then one `train_on_batch` for all of them",
     mind="Fewer, larger updates learn differently: tune the learning rate.",
 )
-def _small_batches_by_hand(seen: Seen) -> Iterator[Evidence]:
+def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
     names = ("train_on_batch", "test_on_batch", "predict_on_batch")
-    for line, call in seen.calling(*names, often=_OFTEN):
-        around = seen.kind_share(line, PYTHON, SET_UP)
+    for line, call in view.calling(*names, often=_OFTEN):
+        around = view.kind_share(line, PYTHON, SET_UP)
         if around > _OVERHEAD:
             yield Evidence(
                 lines=(line,),
                 means=f"{call.count:,} calls of `{call.name}`, "
-                f"{_each(call.seconds, call.count)} each, {units.percent(around)} of "
+                f"{_mean(call.seconds, call.count)} each, {units.percent(around)} of "
                 "that outside of the network.",
             )
 
@@ -136,13 +134,13 @@ def _small_batches_by_hand(seen: Seen) -> Iterator[Evidence]:
     fix="`for a, b in zip(target.variables, model.variables): a.assign(b)` in one "
     "`tf.function`, every few hundred steps",
 )
-def _weights_copied(seen: Seen) -> Iterator[Evidence]:
-    lines = seen.mostly_calling(*_WEIGHTS)
-    if lines and seen.share(*lines) >= WORTH:
+def _weights_copied(view: View) -> Iterator[Evidence]:
+    lines = view.mostly_calling(*_WEIGHTS)
+    if lines and view.share(*lines) >= WORTH:
         call = lines[0].calls[0]
         yield Evidence(
             lines=tuple(lines),
-            means=f"{seen.percent(*lines)} of the time goes into copying weights, "
+            means=f"{view.percent(*lines)} of the time goes into copying weights, "
             f"`{call.name}` {call.count:,} times.",
         )
 
@@ -155,10 +153,10 @@ def _weights_copied(seen: Seen) -> Iterator[Evidence]:
     group="without observers",
     swap="callback",
 )
-def _saved_often(seen: Seen) -> Iterator[Evidence]:
-    for line, call in seen.calling(*_SAVES):
+def _saved_often(view: View) -> Iterator[Evidence]:
+    for line, call in view.calling(*_SAVES):
         often = f" {call.count:,} times" if call.count else ""
-        share = seen.account.share(call.seconds)
+        share = view.account.share(call.seconds)
         yield Evidence(
             lines=(line,),
             share=share,
@@ -173,12 +171,12 @@ def _saved_often(seen: Seen) -> Iterator[Evidence]:
     group="without observers",
     swap="callback",
 )
-def _callback(seen: Seen) -> Iterator[Evidence]:
-    for line in seen.hot():
+def _callback(view: View) -> Iterator[Evidence]:
+    for line in view.hot():
         for part in line.parts:
             kind, _, name = part.partition(" ")
             call = line.called(name) if kind == "callback" else None
-            share = seen.account.share(call.seconds) if call else 0.0
+            share = view.account.share(call.seconds) if call else 0.0
             if share >= WORTH and name != "ModelCheckpoint":
                 yield Evidence(
                     lines=(line,),
@@ -194,10 +192,10 @@ def _callback(seen: Seen) -> Iterator[Evidence]:
     "numbers; `reduce_retracing=True` where shapes differ",
     swap="retracing",
 )
-def _traced_again(seen: Seen) -> Iterator[Evidence]:
-    for line in seen.account.lines:
-        share = seen.account.share(sum(trace.seconds for trace in line.traces))
-        if share < WORTH or _compiles_often(seen):
+def _traced_again(view: View) -> Iterator[Evidence]:
+    for line in view.account.lines:
+        share = view.account.share(sum(trace.seconds for trace in line.traces))
+        if share < WORTH or _compiles_often(view):
             continue
         if line.called("fit", "predict", "evaluate"):
             continue
@@ -205,7 +203,7 @@ def _traced_again(seen: Seen) -> Iterator[Evidence]:
         yield Evidence(
             lines=(line,),
             means=f"`{first.name}` was traced {first.count} times, "
-            f"{_each(first.seconds, first.count)} each: {units.percent(share)} of the "
+            f"{_mean(first.seconds, first.count)} each: {units.percent(share)} of the "
             "time.",
         )
 
@@ -217,11 +215,11 @@ def _traced_again(seen: Seen) -> Iterator[Evidence]:
     mind="What it prints or counts in Python then happens once.",
     swap="eager",
 )
-def _model_called_eagerly(seen: Seen) -> Iterator[Evidence]:
-    for line, call in seen.calling("__call__", often=_OFTEN):
+def _model_called_eagerly(view: View) -> Iterator[Evidence]:
+    for line, call in view.calling("__call__", often=_OFTEN):
         if line.is_eager:
             yield Evidence(
                 lines=(line,),
-                means=f"{seen.percent(line)} of the time goes into {call.count:,} "
+                means=f"{view.percent(line)} of the time goes into {call.count:,} "
                 "calls whose operations Python starts one by one.",
             )

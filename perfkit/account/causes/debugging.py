@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Iterator
 
-from perfkit.account.causes.base import Evidence, Seen, cause
+from perfkit.account.causes.base import Evidence, View, cause
 from perfkit.findings.account import THREAD, Line
 
 
 def _lines_slowed(
     setting: str, is_slowed: Callable[[Line], bool]
-) -> Callable[[Seen], Iterator[Evidence]]:
-    def find(seen: Seen) -> Iterator[Evidence]:
-        lines = [line for line in seen.account.lines if is_slowed(line)]
-        if setting in seen.settings and lines:
+) -> Callable[[View], Iterator[Evidence]]:
+    def find(view: View) -> Iterator[Evidence]:
+        lines = [line for line in view.account.lines if is_slowed(line)]
+        if setting in view.settings and lines:
             yield Evidence(
                 lines=tuple(lines[:6]),
-                share=seen.share(*lines),
-                means=f"{seen.percent(*lines)} of the time goes into lines that it has "
+                share=view.share(*lines),
+                means=f"{view.percent(*lines)} of the time goes into lines that it has "
                 "Python run, one operation after the other.",
             )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.account.causes.base import WORTH, Evidence, Seen, cause
+from perfkit.account.causes.base import WORTH, Evidence, View, cause
 from perfkit.findings.account import COMPUTING, INPUT, SET_UP, Line
 
 _LOOPS = frozenset(
@@ -40,13 +40,13 @@ def _says(line: Line, *words: str) -> bool:
     return any(word in line.code for word in words)
 
 
-def _looping(seen: Seen) -> list[Line]:
+def _looping(view: View) -> list[Line]:
     """Lines of which a step runs so many operations that a loop makes them."""
     return [
         line
-        for line in seen.account.lines
+        for line in view.account.lines
         if line.operations >= _MANY
-        and seen.share(line) > 0.005
+        and view.share(line) > 0.005
         and line.kind == COMPUTING
         and not line.is_part("optimizer")
         and not line.called("fit", "train_on_batch", "evaluate")
@@ -62,13 +62,13 @@ def _looping(seen: Seen) -> list[Line]:
     fix="The same operations on the whole batch, along an axis, without `map_fn`, "
     "`scan` or `while_loop`",
 )
-def _loop_in_graph(seen: Seen) -> Iterator[Evidence]:
-    lines = _looping(seen)
+def _loop_in_graph(view: View) -> Iterator[Evidence]:
+    lines = _looping(view)
     if any(_types(line) & _LOOPS or _says(line, *_LOOPING) for line in lines):
         count = sum(line.operations for line in lines)
         yield Evidence(
             lines=tuple(lines),
-            means=f"{seen.percent(*lines)} of the time is computed in a loop within "
+            means=f"{view.percent(*lines)} of the time is computed in a loop within "
             f"the graph: {count:,.0f} small operations in each step.",
         )
 
@@ -79,13 +79,13 @@ def _loop_in_graph(seen: Seen) -> Iterator[Evidence]:
     fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` over an axis in place of "
     "`for`",
 )
-def _loop_unrolled(seen: Seen) -> Iterator[Evidence]:
-    lines = _looping(seen)
+def _loop_unrolled(view: View) -> Iterator[Evidence]:
+    lines = _looping(view)
     count = sum(line.operations for line in lines)
     if count >= _VERY_MANY and not any(_types(line) & _LOOPS for line in lines):
         yield Evidence(
             lines=tuple(lines),
-            means=f"{seen.percent(*lines)} of the time goes into {count:,.0f} small "
+            means=f"{view.percent(*lines)} of the time goes into {count:,.0f} small "
             "operations in each step: a loop of Python made each of them.",
         )
 
@@ -95,12 +95,12 @@ def _loop_unrolled(seen: Seen) -> Iterator[Evidence]:
     do="Compute only what is used of the jacobian at {where}",
     fix="`tape.gradient` of a sum for a diagonal; `batch_jacobian` per example",
 )
-def _jacobian(seen: Seen) -> Iterator[Evidence]:
-    for line in seen.hot():
+def _jacobian(view: View) -> Iterator[Evidence]:
+    for line in view.hot():
         if line.called("jacobian", "batch_jacobian") or _says(line, "jacobian("):
             yield Evidence(
                 lines=(line,),
-                means=f"{seen.percent(line)} of the time goes into a whole jacobian.",
+                means=f"{view.percent(line)} of the time goes into a whole jacobian.",
             )
 
 
@@ -110,11 +110,11 @@ def _jacobian(seen: Seen) -> Iterator[Evidence]:
     fix="Add the losses up first: a gradient of a sum is the sum of gradients",
     mind="Where each gradient is changed by itself, such as clipped, that differs.",
 )
-def _backward_often(seen: Seen) -> Iterator[Evidence]:
-    share = seen.account.share(
-        sum(o.backward * o.seconds.get(COMPUTING, 0.0) for o in seen.account.lines)
+def _backward_often(view: View) -> Iterator[Evidence]:
+    share = view.account.share(
+        sum(o.backward * o.seconds.get(COMPUTING, 0.0) for o in view.account.lines)
     )
-    for line, count in seen.backward:
+    for line, count in view.backward:
         if count >= _PASSES and share >= 2 * WORTH:
             yield Evidence(
                 lines=(line,),
@@ -131,13 +131,13 @@ def _backward_often(seen: Seen) -> Iterator[Evidence]:
     "it, such as `SGD`",
     mind="`SGD` learns otherwise than `Adam`: tune its rate.",
 )
-def _dense_update(seen: Seen) -> Iterator[Evidence]:
-    for line in seen.hot(_MOST):
+def _dense_update(view: View) -> Iterator[Evidence]:
+    for line in view.hot(_MOST):
         sparse = _types(line) & _SPARSE
         if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
             yield Evidence(
                 lines=(line,),
-                means=f"{seen.percent(line)} of the time is the optimizer's update, of "
+                means=f"{view.percent(line)} of the time is the optimizer's update, of "
                 f"a variable with {line.elements:,} weights in each step.",
             )
 
@@ -148,18 +148,18 @@ def _dense_update(seen: Seen) -> Iterator[Evidence]:
     fix="`features = base.predict(x)`, then fit the head on `features`",
     mind="That leaves out augmentation in front of the frozen layers.",
 )
-def _frozen_layers(seen: Seen) -> Iterator[Evidence]:
+def _frozen_layers(view: View) -> Iterator[Evidence]:
     lines = tuple(
         line
-        for line in seen.account.lines
+        for line in view.account.lines
         if line.total_s
         and line.is_part("layer")
-        and line.parts[0].split(" ")[1] in seen.frozen
+        and line.parts[0].split(" ")[1] in view.frozen
     )
-    if lines and seen.share(*lines) >= 2 * WORTH:
+    if lines and view.share(*lines) >= 2 * WORTH:
         yield Evidence(
             lines=lines,
-            means=f"{seen.percent(*lines)} of the time is computed in layers that are "
+            means=f"{view.percent(*lines)} of the time is computed in layers that are "
             "not trained: of the same example they give the same in each epoch.",
         )
 
@@ -170,9 +170,9 @@ def _frozen_layers(seen: Seen) -> Iterator[Evidence]:
     fix="`padded_batch(..., padded_shapes=...)` with a fixed length, or a few "
     "bucket lengths",
 )
-def _xla_shapes(seen: Seen) -> Iterator[Evidence]:
-    for line, _ in seen.calling("fit", "train_on_batch", "__call__"):
-        share = seen.account.share(line.seconds.get(SET_UP, 0.0))
+def _xla_shapes(view: View) -> Iterator[Evidence]:
+    for line, _ in view.calling("fit", "train_on_batch", "__call__"):
+        share = view.account.share(line.seconds.get(SET_UP, 0.0))
         # The set-up of many calls is their own.
         many = any(call.count >= 4 for call in line.calls)
         if share > 2 * WORTH and not line.traces and not many:
@@ -188,12 +188,12 @@ def _xla_shapes(seen: Seen) -> Iterator[Evidence]:
     do="Take text apart in the input, not in the model",
     fix="`data.map(lambda t, y: (vectorize(t), y)).cache()`",
 )
-def _text_in_model(seen: Seen) -> Iterator[Evidence]:
-    lines = [o for o in seen.hot(0.02) if _types(o) & _TEXT and o.kind != INPUT]
-    if lines and seen.share(*lines) >= WORTH:
+def _text_in_model(view: View) -> Iterator[Evidence]:
+    lines = [o for o in view.hot(0.02) if _types(o) & _TEXT and o.kind != INPUT]
+    if lines and view.share(*lines) >= WORTH:
         yield Evidence(
             lines=tuple(lines),
-            means=f"{seen.percent(*lines)} of the time the step takes text apart.",
+            means=f"{view.percent(*lines)} of the time the step takes text apart.",
         )
 
 
@@ -203,12 +203,12 @@ def _text_in_model(seen: Seen) -> Iterator[Evidence]:
     fix="A power iteration, or every tenth step",
     mind="An approximation learns otherwise: watch the loss.",
 )
-def _decomposition(seen: Seen) -> Iterator[Evidence]:
-    for line in seen.hot():
+def _decomposition(view: View) -> Iterator[Evidence]:
+    for line in view.hot():
         if types := _types(line) & _SOLVES:
             yield Evidence(
                 lines=(line,),
-                means=f"{seen.percent(line)} of the time is {', '.join(sorted(types))} "
+                means=f"{view.percent(line)} of the time is {', '.join(sorted(types))} "
                 "in each step.",
             )
 
@@ -220,11 +220,11 @@ def _decomposition(seen: Seen) -> Iterator[Evidence]:
     group="without observers",
     swap="callback",
 )
-def _metric(seen: Seen) -> Iterator[Evidence]:
-    for line in seen.hot(2 * WORTH):
+def _metric(view: View) -> Iterator[Evidence]:
+    for line in view.hot(2 * WORTH):
         if line.is_part("metric"):
             yield Evidence(
                 lines=(line,),
-                means=f"{seen.percent(line)} of the time is the metric "
+                means=f"{view.percent(line)} of the time is the metric "
                 f"`{line.parts[0].partition(' ')[2]}`, computed in each step.",
             )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.account.causes.base import Evidence, Seen, cause
+from perfkit.account.causes.base import Evidence, View, cause
 from perfkit.findings.account import INPUT, THREAD, Line
 
 _ALL_THROWN, _LARGE_INPUT = 3.0, 0.15
@@ -12,18 +12,18 @@ _SMALL = 200
 _AUGMENTS = ("random_", "adjust_", "rotat", "Random")
 
 
-def _expensive(seen: Seen) -> list[Line]:
+def _expensive(view: View) -> list[Line]:
     """Lines of the input that the model waits for, the most expensive first."""
-    lines = [line for line in seen.input_lines if seen.share(line) >= 0.02]
+    lines = [line for line in view.input_lines if view.share(line) >= 0.02]
     return sorted(lines, key=lambda line: -line.seconds.get(INPUT, 0.0))
 
 
-def _is_large(seen: Seen) -> bool:
-    return seen.input_share >= _LARGE_INPUT
+def _is_large(view: View) -> bool:
+    return view.input_share >= _LARGE_INPUT
 
 
-def _waits(seen: Seen) -> str:
-    return f"waits {units.percent(seen.input_share)} of the time"
+def _waits(view: View) -> str:
+    return f"waits {units.percent(view.input_share)} of the time"
 
 
 def _distinct(*lines: Line) -> tuple[Line, ...]:
@@ -37,17 +37,17 @@ def _distinct(*lines: Line) -> tuple[Line, ...]:
     "`cache()` before the filter",
     group="without input",
 )
-def _thrown_away(seen: Seen) -> Iterator[Evidence]:
-    filters = [o for o in seen.stages("Filter", "TakeWhile", "Skip") if o.given]
-    given = sum(stage.given for stage in filters)
-    kept = max(1, sum(stage.out for stage in filters))
-    lines = [line for stage in filters if (line := seen.line_of(stage))]
-    costly = _expensive(seen)
-    if _is_large(seen) and given >= _ALL_THROWN * kept and lines and costly:
+def _thrown_away(view: View) -> Iterator[Evidence]:
+    filters = [o for o in view.stages("Filter", "TakeWhile", "Skip") if o.given]
+    inputs = sum(stage.given for stage in filters)
+    outputs = max(1, sum(stage.out for stage in filters))
+    lines = [line for stage in filters if (line := view.line_of(stage))]
+    costly = _expensive(view)
+    if _is_large(view) and inputs >= _ALL_THROWN * outputs and lines and costly:
         yield Evidence(
             lines=(costly[0], *_distinct(*costly[1:], *lines)),
-            share=seen.input_share,
-            means=f"The model {_waits(seen)} for its input, and {given / kept:.0f} "
+            share=view.input_share,
+            means=f"The model {_waits(view)} for its input, and {inputs / outputs:.0f} "
             "elements are made there for each one that is kept.",
         )
 
@@ -59,19 +59,19 @@ def _thrown_away(seen: Seen) -> Iterator[Evidence]:
     group="without input",
     swap="no-cache",
 )
-def _cache_thrown_away(seen: Seen) -> Iterator[Evidence]:
-    for stage in seen.account.stages:
+def _cache_thrown_away(view: View) -> Iterator[Evidence]:
+    for stage in view.account.stages:
         above = stage.path.split("::")[:-1]
         cached = "Cache" in stage.kind or stage.kind == "Memory"
-        taken = any(part.startswith(("Take", "FiniteTake")) for part in above)
-        line = seen.line_of(stage)
-        if cached and taken and line and _is_large(seen):
+        is_taken = any(part.startswith(("Take", "FiniteTake")) for part in above)
+        line = view.line_of(stage)
+        if cached and is_taken and line and _is_large(view):
             yield Evidence(
-                lines=(*_expensive(seen)[:1], line),
-                share=seen.input_share,
+                lines=(*_expensive(view)[:1], line),
+                share=view.input_share,
                 means="A `take` stands behind the cache, so that an epoch never comes "
                 "to its end: TensorFlow throws the cache away each time, and the "
-                f"model {_waits(seen)}.",
+                f"model {_waits(view)}.",
             )
             return
 
@@ -83,18 +83,18 @@ def _cache_thrown_away(seen: Seen) -> Iterator[Evidence]:
     "`keras.utils.timeseries_dataset_from_array`, or `batch` before the map",
     group="without input",
 )
-def _single_elements(seen: Seen) -> Iterator[Evidence]:
-    updates = max(1, seen.account.updates)
-    for stage in seen.stages("FlatMap", "Interleave", "Window", "Unbatch"):
-        line = seen.line_of(stage)
-        is_hot = line and _is_large(seen) and seen.share(line) >= 0.02
+def _single_elements(view: View) -> Iterator[Evidence]:
+    updates = max(1, view.account.updates)
+    for stage in view.stages("FlatMap", "Interleave", "Window", "Unbatch"):
+        line = view.line_of(stage)
+        is_hot = line and _is_large(view) and view.share(line) >= 0.02
         if line and is_hot and stage.out > _SMALL:
             yield Evidence(
-                lines=(line, *_expensive(seen)[:3]),
-                share=seen.input_share,
+                lines=(line, *_expensive(view)[:3]),
+                share=view.input_share,
                 means=f"{stage.out:,} single elements passed a `{stage.kind}` in the "
                 f"traced seconds, and {updates:,} steps were made in all: the model "
-                f"{_waits(seen)}.",
+                f"{_waits(view)}.",
             )
             return
 
@@ -107,13 +107,13 @@ def _single_elements(seen: Seen) -> Iterator[Evidence]:
     group="without input",
     swap="python-input",
 )
-def _python_batches(seen: Seen) -> Iterator[Evidence]:
-    stages = [o for o in seen.stages("Generator", "PyFunc") if seen.line_of(o)]
-    lines = [line for line in _expensive(seen) if THREAD in line.parts[:1]]
-    if lines and seen.share(*lines) >= _LARGE_INPUT:
+def _python_batches(view: View) -> Iterator[Evidence]:
+    stages = [o for o in view.stages("Generator", "PyFunc") if view.line_of(o)]
+    lines = [line for line in _expensive(view) if THREAD in line.parts[:1]]
+    if lines and view.share(*lines) >= _LARGE_INPUT:
         yield Evidence(
             lines=tuple(lines[:4]),
-            means=f"The model waits {seen.percent(*lines)} of the time for Python that "
+            means=f"The model waits {view.percent(*lines)} of the time for Python that "
             f"makes its batches{' element by element' if stages else ''}.",
         )
 
@@ -127,16 +127,16 @@ def _python_batches(seen: Seen) -> Iterator[Evidence]:
     "are made small.",
     group="without input",
 )
-def _full_size(seen: Seen) -> Iterator[Evidence]:
-    lines = [o for o in _expensive(seen) if any(w in o.code for w in _AUGMENTS)]
-    resizes = [line for line in seen.input_lines if "resize" in line.code]
+def _full_size(view: View) -> Iterator[Evidence]:
+    lines = [o for o in _expensive(view) if any(w in o.code for w in _AUGMENTS)]
+    resizes = [line for line in view.input_lines if "resize" in line.code]
     later = [o for o in resizes if lines and (o.file, o.line) > (lines[0].file, 0)]
-    if not later or seen.share(*lines) < _LARGE_INPUT:
+    if not later or view.share(*lines) < _LARGE_INPUT:
         return
     if all(resize.line > line.line for line in lines for resize in later):
         yield Evidence(
             lines=tuple(lines[:4]),
-            means=f"The model waits {seen.percent(*lines)} of the time while pictures "
+            means=f"The model waits {view.percent(*lines)} of the time while pictures "
             f"are changed at random in their full size; {later[0].where} shrinks them "
             "afterwards.",
         )
@@ -149,14 +149,14 @@ def _full_size(seen: Seen) -> Iterator[Evidence]:
     group="without input",
     swap="serial-map",
 )
-def _map_in_turn(seen: Seen) -> Iterator[Evidence]:
-    for stage in seen.stages("Map"):
-        line = seen.line_of(stage)
-        if line and stage.out and _is_large(seen):
+def _map_in_turn(view: View) -> Iterator[Evidence]:
+    for stage in view.stages("Map"):
+        line = view.line_of(stage)
+        if line and stage.out and _is_large(view):
             yield Evidence(
-                lines=_distinct(*_expensive(seen)[:2], line),
-                share=seen.input_share,
-                means=f"The model {_waits(seen)} for its input, and the map at "
+                lines=_distinct(*_expensive(view)[:2], line),
+                share=view.input_share,
+                means=f"The model {_waits(view)} for its input, and the map at "
                 f"{line.where} works on one element at a time.",
             )
             return
@@ -171,12 +171,12 @@ def _map_in_turn(seen: Seen) -> Iterator[Evidence]:
     group="without input",
     swap="no-cache",
 )
-def _input(seen: Seen) -> Iterator[Evidence]:
-    lines = _expensive(seen)
-    if lines and _is_large(seen):
+def _input(view: View) -> Iterator[Evidence]:
+    lines = _expensive(view)
+    if lines and _is_large(view):
         yield Evidence(
             lines=tuple(lines[:4]),
-            share=seen.input_share,
-            means=f"The model {_waits(seen)} for its input, the largest part of it for "
+            share=view.input_share,
+            means=f"The model {_waits(view)} for its input, the largest part of it for "
             f"{lines[0].where}.",
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from perfkit.account.causes.base import WORTH, Evidence, Seen, cause
+from perfkit.account.causes.base import WORTH, Evidence, View, cause
 from perfkit.findings.account import COMPUTING, PYTHON
 
 _MOST = 0.35
@@ -23,34 +23,34 @@ _FILES = ("load", "open", "imread", "read_csv", "read", "loadtxt", "decompress")
     mind="What it prints or counts in Python then happens once.",
     swap="eager",
 )
-def _steps_are_eager(seen: Seen) -> Iterator[Evidence]:
-    lines = [line for line in seen.account.lines if line.is_eager]
+def _steps_are_eager(view: View) -> Iterator[Evidence]:
+    lines = [line for line in view.account.lines if line.is_eager]
     # What Keras does around the steps of a short epoch is eager, too.
-    eager_s = sum(line.eager_s for line in seen.account.lines)
-    if eager_s < seen.account.kinds[COMPUTING] / 2:
+    eager_s = sum(line.eager_s for line in view.account.lines)
+    if eager_s < view.account.kinds[COMPUTING] / 2:
         lines = [line for line in lines if not line.called(*_KERAS)]
-    share = seen.account.share(
+    share = view.account.share(
         sum(o.seconds.get(COMPUTING, 0) + o.seconds.get(PYTHON, 0) for o in lines)
     )
     if lines and share >= _MOST:
         yield Evidence(
             lines=tuple(lines[:6]),
             share=share,
-            means=f"{seen.percent(*lines)} of the time Python starts operations of "
+            means=f"{view.percent(*lines)} of the time Python starts operations of "
             "TensorFlow one by one, outside of any graph.",
         )
 
 
 def _calls(
-    names: tuple[str, ...], least: float = WORTH
-) -> Callable[[Seen], Iterator[Evidence]]:
-    def find(seen: Seen) -> Iterator[Evidence]:
-        lines = seen.mostly_calling(*names)
-        if lines and seen.share(*lines) >= least:
+    names: tuple[str, ...], share: float = WORTH
+) -> Callable[[View], Iterator[Evidence]]:
+    def find(view: View) -> Iterator[Evidence]:
+        lines = view.mostly_calling(*names)
+        if lines and view.share(*lines) >= share:
             lines.sort(key=lambda line: -line.total_s)
             yield Evidence(
                 lines=tuple(lines[:4]),
-                means=f"{seen.percent(*lines)} of the time goes into "
+                means=f"{view.percent(*lines)} of the time goes into "
                 f"`{lines[0].calls[0].name}` at {lines[0].where}, between the steps.",
             )
 
@@ -84,15 +84,15 @@ _FILES_READ_AGAIN = cause(
     do="Do the work at {where} for the whole batch at once, or before training",
     fix="NumPy or TensorFlow on whole arrays in place of the loop",
 )
-def _python_between_steps(seen: Seen) -> Iterator[Evidence]:
+def _python_between_steps(view: View) -> Iterator[Evidence]:
     lines = [
         line
-        for line in seen.account.lines
+        for line in view.account.lines
         if line.kind == PYTHON and not line.called(*_KERAS) and not line.parts
     ]
-    if lines and seen.share(*lines) >= _MOST:
+    if lines and view.share(*lines) >= _MOST:
         yield Evidence(
             lines=tuple(lines[:6]),
-            means=f"{seen.percent(*lines)} of the time is Python of your own between "
+            means=f"{view.percent(*lines)} of the time is Python of your own between "
             f"the steps, most of it at {lines[0].where}.",
         )
