@@ -226,8 +226,9 @@ class Watch:
     def _note_gradients(self, owner: Any, name: str) -> None:
         original = getattr(owner, name)
 
+        # The sampler skips frames of this name, so that it finds ``gradient``.
         @functools.wraps(original)
-        def taken(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             self.trained_at = self.trained_at or time.perf_counter()
             trace = getattr(self._within, "trace", None)
             if trace is not None:
@@ -238,7 +239,7 @@ class Watch:
                 self.gradients += 1
             return original(*args, **kwargs)
 
-        setattr(owner, name, taken)
+        setattr(owner, name, call)
 
     def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
