@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.diagnosis.accounted import NO_CHANGES, left
+from perfkit.diagnosis.accounted import NO_CHANGES, open_tips
 from perfkit.diagnosis.verdict import verdict_of
 from perfkit.findings.diagnosis import without_line
 from tests.account.accounts import account, line, tip
@@ -72,7 +72,7 @@ def test_a_ceiling_that_shows_nothing_refutes_a_tip_about_what_it_leaves_out():
     rates = compared("without input", 1.0)
     made = accounted(INPUT)
     found = diagnosis((), rates, account=made, healthy=True)
-    assert left(found, made) == []
+    assert open_tips(found, made) == []
     assert "Make the input cheaper" not in verdict_of(found).headline
     # What may be lost by it is said with it alone.
     minded = replace(INPUT, mind="It takes memory.")
@@ -82,18 +82,18 @@ def test_a_ceiling_that_shows_nothing_refutes_a_tip_about_what_it_leaves_out():
     assert found.warnings == ("It sorts them.",)
     # One about something else stands.
     found = diagnosis((), rates, account=accounted(TIP), healthy=True)
-    assert left(found, accounted(TIP)) == [TIP]
+    assert open_tips(found, accounted(TIP)) == [TIP]
 
 
 def test_a_line_whose_work_was_left_out_in_vain_refutes_a_tip_about_it():
     made = accounted(TIP)
     for ratio, tips in ((1.0, []), (3.0, [TIP])):
         found = diagnosis((), compared(without(12), ratio), account=made)
-        assert left(found, made) == tips
+        assert open_tips(found, made) == tips
     # A tip about several lines is not refuted by one of them.
     both = accounted(replace(TIP, lines=(0, 1)))
     found = diagnosis((), compared(without(12), 1.0), account=both)
-    assert left(found, both) == [*both.tips]
+    assert open_tips(found, both) == [*both.tips]
 
 
 def test_a_ceiling_that_shows_a_gain_makes_its_tip_as_sure_as_it_is():
