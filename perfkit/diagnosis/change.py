@@ -36,14 +36,14 @@ def with_option(name: str, value: object) -> Callable[[Training], None]:
     """What gives a pipeline an option, such as ``"autotune.enabled"``."""
     outer, _, last = name.rpartition(".")
 
-    def given(dataset: Any) -> Any:
+    def add_option(dataset: Any) -> Any:
         import tensorflow as tf
 
         options = tf.data.Options()
         setattr(attrgetter(outer)(options) if outer else options, last, value)
         return dataset.with_options(options)
 
-    return of_data(given)
+    return of_data(add_option)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +128,9 @@ class Untested:
     """A cause that was not looked for, and why."""
 
     cause: str
-    why: str
+    reason: str
 
 
 def without_input(changes: Iterable[Change]) -> Change | None:
     """The change that leaves the input out; None where it is not among these."""
-    return next((one for one in changes if one.cause == "input-bound"), None)
+    return next((change for change in changes if change.cause == "input-bound"), None)

@@ -44,4 +44,4 @@ def applicable(facts: Facts) -> tuple[tuple[Change, ...], dict[str, str]]:
     yielded = (candidate for kind in _KINDS for candidate in kind(facts))
     candidates = list(resident.without_fit(yielded, facts))
     changes = tuple(c for c in candidates if isinstance(c, Change))
-    return changes, {c.cause: c.why for c in candidates if isinstance(c, Untested)}
+    return changes, {c.cause: c.reason for c in candidates if isinstance(c, Untested)}

@@ -14,7 +14,7 @@ def named(offer, **known):
 
 def why(offer, **known):
     (one,) = (one for one in offer(Facts(**known)) if isinstance(one, Untested))
-    return one.why
+    return one.reason
 
 
 def offered(offer, data, **more):

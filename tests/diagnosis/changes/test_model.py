@@ -182,13 +182,13 @@ def test_what_a_machine_is_made_for_is_tried(machine, kinds):
         assert 'dtype="float32"' in change.fix
     (left_out,) = found(Hardware(instructions=("avx2",)))
     assert isinstance(left_out, Untested)
-    assert "no instructions for bfloat16" in left_out.why
+    assert "no instructions for bfloat16" in left_out.reason
 
 
 def test_the_policy_is_set_before_the_model_is_made():
     # One of the user's own is left alone.
     (left_out,) = found(TILES, policy="mixed_float16")
-    assert "mixed_float16" in left_out.why
+    assert "mixed_float16" in left_out.reason
     (change,) = found(TILES)
     try:
         change.before()

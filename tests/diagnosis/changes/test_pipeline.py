@@ -53,7 +53,7 @@ def test_a_serial_interleave_and_python_are_made_parallel():
 
 def test_what_tensorflow_makes_parallel_itself_is_not_tried():
     plain = DATA.range(10).map(lambda x: x * 2).batch(2)
-    assert "by itself" in one(pipeline.serial_map, plain).why
+    assert "by itself" in one(pipeline.serial_map, plain).reason
     options = tf.data.Options()
     options.experimental_optimization.map_parallelization = False
     assert isinstance(one(pipeline.serial_map, plain.with_options(options)), Change)
@@ -63,9 +63,9 @@ def test_a_prefetch_is_tried_only_where_there_is_none():
     plain = DATA.range(9).batch(2)
     options = tf.data.Options()
     own = plain.prefetch(1).with_options(options)
-    assert "already" in one(pipeline.no_prefetch, own).why
+    assert "already" in one(pipeline.no_prefetch, own).reason
     plan = ["Range", "BatchV2", "Prefetch"]
-    assert "by itself" in one(pipeline.no_prefetch, plain, plan=plan).why
+    assert "by itself" in one(pipeline.no_prefetch, plain, plan=plan).reason
     _, made = applied(pipeline.no_prefetch, plain, plan=plan[:2])
     assert kinds(made)[-1] == "prefetch"
 
@@ -94,7 +94,7 @@ def test_no_cache_is_offered_where_it_would_be_wrong():
         (data.map(half), "are free"),
         (data.filter(lambda number: number > 3).map(half), "how many"),
     ):
-        assert said in one(pipeline.no_cache, dataset.batch(2), memory=60).why
+        assert said in one(pipeline.no_cache, dataset.batch(2), memory=60).reason
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -122,7 +122,7 @@ def test_windows_with_their_targets_are_kept_inside_keras_too():
 
 
 def test_batches_are_copied_ahead_to_a_gpu_alone():
-    assert "no GPU" in one(pipeline.host_to_device, DATA.range(3)).why
+    assert "no GPU" in one(pipeline.host_to_device, DATA.range(3)).reason
     change = one(pipeline.host_to_device, DATA.range(3), gpus=1)
     assert "prefetch_to_device" in change.fix
 
@@ -258,7 +258,7 @@ def test_what_short_epochs_would_show_wrongly_is_not_tried():
         (some.map(halved).shuffle(90), "short epoch"),
         (images().repeat().map(halved).shuffle(90), "once"),
     ):
-        assert said in one(pipeline.late_shuffle, dataset.batch(4)).why
+        assert said in one(pipeline.late_shuffle, dataset.batch(4)).reason
 
 
 def files(folder, count=4):
@@ -300,7 +300,7 @@ def test_files_are_read_from_copies_whose_folders_keep_their_names(tmp_path):
     _, made = applied(pipeline.slow_read, dataset)
     # What reads and works in one stage cannot be told apart.
     both = DATA.zip((names.map(tf.io.read_file), names)).batch(2)
-    assert "in one stage" in one(pipeline.slow_read, both).why
+    assert "in one stage" in one(pipeline.slow_read, both).reason
     for path in tmp_path.rglob("*.txt"):
         path.unlink()
     after = [[part.numpy().tolist() for part in batch] for batch in made]
