@@ -18,14 +18,14 @@ from perfkit.diagnosis.source import (
     Function,
     Names,
     Scope,
-    called,
+    called_name,
     dotted,
     fit_calls,
     keyword,
     methods_of,
     of_kind,
-    own,
     receiver,
+    walk_scope,
 )
 
 T = TypeVar("T")
@@ -118,7 +118,7 @@ class Code:
             for node in ast.walk(self.tree)
             if isinstance(node, Definition) and node.name == source.function
             if (
-                min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 == source.line
                 if source.line
                 else node in self.tree.body
@@ -136,15 +136,15 @@ class Code:
             if not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))
         ]
         waiting += [self._maker] if self._maker else []
-        seen: set[ast.AST] = set()
+        visited: set[ast.AST] = set()
         while waiting:
             for node in ast.walk(waiting.pop()):
-                if node in seen:
+                if node in visited:
                     continue
-                seen.add(node)
+                visited.add(node)
                 yield node
                 bound = self.names.lookup(node) if isinstance(node, ast.Name) else ()
-                waiting += [one for one in bound if isinstance(one, Definition)]
+                waiting += [value for value in bound if isinstance(value, Definition)]
 
     @cached_property
     def calls(self) -> tuple[ast.Call, ...]:
@@ -163,7 +163,7 @@ class Code:
 
     def calls_of(self, *names: str) -> list[ast.Call]:
         """Every call that can run of what has one of these last words."""
-        return [call for call in self.calls if called(call) in names]
+        return [call for call in self.calls if called_name(call) in names]
 
     def resolve(self, node: ast.AST | None, deep: int = 0) -> ast.AST | None:
         """What a name stands for, where that is one thing only; all else is itself."""
@@ -206,22 +206,22 @@ class Code:
 
     def _returned(self, function: ast.AST, deep: int = 0) -> Fit | None:
         """What a maker returns, itself or through another of the same file."""
-        returns = [one for one in own(function) if isinstance(one, ast.Return)]
+        returns = [n for n in walk_scope(function) if isinstance(n, ast.Return)]
         if len(returns) != 1 or deep > _DEEPEST:
             return None
         value = self.resolve(returns[0].value)
         if isinstance(value, ast.Call):
-            made = self.resolve(value.func)
+            maker = self.resolve(value.func)
             return (
-                self._returned(made, deep + 1) if isinstance(made, Function) else None
+                self._returned(maker, deep + 1) if isinstance(maker, Function) else None
             )
         if not isinstance(value, ast.Tuple) or len(value.elts) not in (2, 3):
             return None
-        model, data, *rest = value.elts
-        if rest and not isinstance(rest[0], ast.Dict):
+        model, data, *options = value.elts
+        if options and not isinstance(options[0], ast.Dict):
             # Somebody may put more into a dict that has a name.
             return None
-        return Fit(value, model, data, rest[0] if rest else None)
+        return Fit(value, model, data, options[0] if options else None)
 
     @cached_property
     def compile(self) -> ast.Call | None:
@@ -230,7 +230,7 @@ class Code:
             return None
         model = self.fit.model
         maker = self.resolve(getattr(self.resolve(model), "func", None))
-        here = self.names.function_of(self.fit.within)
+        function = self.names.function_of(self.fit.within)
         calls = [
             call
             for call in self.calls_of("compile")
@@ -238,7 +238,7 @@ class Code:
             if maker in [*self.names.above(call)]
             or (
                 dotted(receiver(call) or call) == dotted(model)
-                and self.names.function_of(call) is here
+                and self.names.function_of(call) is function
             )
         ]
         return calls[0] if len(calls) == 1 else None
@@ -283,7 +283,7 @@ class Code:
         calls = [
             call
             for call in of_kind(ast.Call, self.tree)
-            if called(call) == method and line_of(call) == line
+            if called_name(call) == method and line_of(call) == line
         ]
         return sorted(calls, key=self.text.end)
 
@@ -322,19 +322,19 @@ def place_of(
         return (within, keys.index(name)) if name in keys else None
     if not isinstance(within, ast.Call):
         return None
-    for place, one in enumerate(nodes_in(within)):
-        if isinstance(one, ast.Starred):
+    for place, item in enumerate(nodes_in(within)):
+        if isinstance(item, ast.Starred):
             positions = ()
-        named = (one.arg,) if isinstance(one, ast.keyword) else positions[place:][:1]
-        if named == (name,):
+        names = (item.arg,) if isinstance(item, ast.keyword) else positions[place:][:1]
+        if names == (name,):
             return within, place
     return None
 
 
 def value_at(within: ast.expr, place: int) -> ast.expr:
     """What stands at a place of a call or a dict: the value, without its name."""
-    one = nodes_in(within)[place]
-    return one.value if isinstance(one, ast.keyword) else one
+    item = nodes_in(within)[place]
+    return item.value if isinstance(item, ast.keyword) else item
 
 
 # Its text, changed in a few places that its tree finds; all else stays.
@@ -345,7 +345,7 @@ Placed = ast.expr | ast.stmt | ast.keyword
 # What a method can be called on without brackets around it.
 _PLAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 # What may follow in a line that is over, behind an item's own brackets, before a comma.
-_REST = re.compile(r"[^\S\n]*(#.*)?$", re.MULTILINE)
+_LINE_TAIL = re.compile(r"[^\S\n]*(#.*)?$", re.MULTILINE)
 _CLOSING = re.compile(r"((\s|#.*\n)*\))*")
 _COMMA = re.compile(r"(\s|#.*\n)*,")
 
@@ -377,13 +377,13 @@ class Text:
         Raises:
             ValueError: Two of them change the same characters.
         """
-        made, done = [], 0
-        for start, end, new in sorted(splices, key=lambda one: one[0]):
-            if start < done:
+        parts, position = [], 0
+        for start, end, new in sorted(splices, key=lambda splice: splice[0]):
+            if start < position:
                 raise ValueError("Two changes of one place.")
-            made += [self.source[done:start], new]
-            done = end
-        return "".join([*made, self.source[done:]])
+            parts += [self.source[position:start], new]
+            position = end
+        return "".join([*parts, self.source[position:]])
 
     def add(self, within: ast.expr, item: str) -> Iterator[Splice]:
         """One more item at the end of a call, a list, a dict or a tuple."""
@@ -393,9 +393,9 @@ class Text:
             return
         start, end = items[-1]
         comma = _COMMA.match(self.source, end, closed)
-        whole = self._lines_of(start, comma.end()) if comma else None
-        if whole:
-            first, end = whole[0], whole[1] - 1
+        line_span = self._lines_of(start, comma.end()) if comma else None
+        if line_span:
+            first, end = line_span[0], line_span[1] - 1
             yield end, end, f"\n{self.source[first:start]}{item},"
         else:
             yield end, end, f", {item}"
@@ -413,8 +413,8 @@ class Text:
             is_call = isinstance(within, ast.Call)
             before = self.source.rindex("(", 0, start) if is_call else start - 1
             yield before + 1, closed, ""
-        elif whole := self._lines_of(start, comma.end() if comma else end):
-            yield *whole, ""
+        elif line_span := self._lines_of(start, comma.end() if comma else end):
+            yield *line_span, ""
         elif place + 1 < len(items):
             yield start, items[place + 1][0], ""
         else:
@@ -425,8 +425,8 @@ class Text:
         start, end = self.start(statement), self.end(statement)
         if len(body) == 1:
             yield start, end, "pass"
-        elif whole := self._lines_of(start, end):
-            yield *whole, ""
+        elif line_span := self._lines_of(start, end):
+            yield *line_span, ""
 
     def call_on(self, node: ast.expr, method: str) -> Iterator[Splice]:
         """Call one more method, such as ``".cache()"``, on what an expression gives."""
@@ -442,8 +442,8 @@ class Text:
             continued = self.source[: dot - len(indent)].endswith("\\\n")
             if not (indent.strip() or continued):
                 # A comment stays with the line that it belongs to.
-                rest = _REST.match(self.source, end)
-                end = rest.end() if rest else end
+                tail = _LINE_TAIL.match(self.source, end)
+                end = tail.end() if tail else end
                 method = f"\n{indent}{method}"
         yield end, end, method
 
@@ -466,10 +466,10 @@ class Text:
     def _lines_of(self, start: int, end: int) -> tuple[int, int] | None:
         """The whole lines around what begins and ends there; None if it shares them."""
         before = self.source[:start].rpartition("\n")[2]
-        rest = _REST.match(self.source, end)
-        if rest is None or before.strip():
+        tail = _LINE_TAIL.match(self.source, end)
+        if tail is None or before.strip():
             return None
-        return start - len(before), rest.end() + 1
+        return start - len(before), tail.end() + 1
 
     def _place(self, line: int, column: int) -> int:
         """A column of the tree counts bytes of UTF-8."""
@@ -480,8 +480,8 @@ class Text:
 def nodes_in(within: ast.expr) -> list[ast.expr | ast.keyword]:
     """The items of a call, a list, a dict or a tuple, in the order of the source."""
     if isinstance(within, ast.Call):
-        given: list[ast.expr | ast.keyword] = [*within.args, *within.keywords]
-        return sorted(given, key=lambda one: (one.lineno, one.col_offset))
+        nodes: list[ast.expr | ast.keyword] = [*within.args, *within.keywords]
+        return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
     if isinstance(within, ast.Dict):
         return [*within.values]
     return [*getattr(within, "elts", ())]

@@ -35,7 +35,7 @@ from perfkit.diagnosis.pipeline import is_serial
 from perfkit.diagnosis.source import (
     UNREADABLE,
     Function,
-    called,
+    called_name,
     dotted,
     hides,
     is_literal,
@@ -108,10 +108,10 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
     code = _code_of(diagnosis, maker)
     if code is None:
         return Patch(b"", (_UNREAD,))
-    new, causes, others = _combine(diagnosis.causes, code)
+    new, causes, conflicts = _combine(diagnosis.causes, code)
     if not causes:
-        why = "none of the changes is a line that is certain; see the report for what"
-        return Patch(b"", (f"There is no patch: {why} to do.",))
+        note = "none of the changes is a line that is certain; see the report for what"
+        return Patch(b"", (f"There is no patch: {note} to do.",))
     path, folder = Path(code.source.path).resolve(), folder.resolve()
     if code.source.cells:
         outside = "It is a notebook: change these lines of its cells by hand."
@@ -127,26 +127,26 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
         except UNREADABLE:
             return Patch(b"", (_UNREAD,))
     patched = {cause.cause for cause in causes}
-    rest = [c for c in diagnosis.best[:3] if c.change and c.cause not in patched]
+    remaining = [c for c in diagnosis.best[:3] if c.change and c.cause not in patched]
     sentences = {
         "The patch makes {}.": causes,
         "{} changes the same lines: diagnose again once the patch is applied.": [
-            cause for cause in rest if cause in others
+            cause for cause in remaining if cause in conflicts
         ],
         "{} is left to you: no lines for it are certain.": [
-            cause for cause in rest if cause not in others
+            cause for cause in remaining if cause not in conflicts
         ],
         "For {} the training reports or saves less.": [
             cause for cause in causes if cause.cause in _LESS
         ],
     }
-    first, *more = (
+    first, *details = (
         sentence.format(", ".join(f'"{cause.change}"' for cause in about))
         for sentence, about in sentences.items()
         if about
     )
     minds = (f'"{cause.change}": {cause.mind}' for cause in causes if cause.mind)
-    says = (first, *([outside] if outside else []), *more, *minds)
+    says = (first, *([outside] if outside else []), *details, *minds)
     return Patch(text, says, copy, "small-batch" in patched)
 
 
@@ -159,22 +159,22 @@ def _combine(
         The new code, the causes that it is about, and those of the other changes.
     """
     changed, splices = set[int](), list[Splice]()
-    causes, others = list[Cause](), list[Cause]()
+    causes, conflicts = list[Cause](), list[Cause]()
     line_at = functools.partial(code.text.source.count, "\n", 0)
     for cause in ranked:
-        more, _ = _splices(code, cause.change)
+        new_splices, _ = _splices(code, cause.change)
         lines = {
             line
-            for start, end, _ in more
+            for start, end, _ in new_splices
             for line in range(line_at(start), line_at(max(start, end - 1)) + 1)
         }
         if not lines.isdisjoint(changed):
-            others.append(cause)
+            conflicts.append(cause)
         elif lines:
             causes.append(cause)
-            splices += more
+            splices += new_splices
             changed |= lines
-    return code.text.applied(splices), causes, others
+    return code.text.applied(splices), causes, conflicts
 
 
 # Asked for again after each trial, while the machine is being measured.
@@ -250,7 +250,7 @@ def _patch(path: Path, name: str, old: str, new: str) -> tuple[bytes, bytes]:
     tab = "\t" if " " in name else ""
     names = (f"a/{name}{tab}", f"b/{name}{tab}")
     diff = difflib.unified_diff(old_lines, new_lines, *names)
-    text = "".join(one if one.endswith("\n") else one + _NO_NEWLINE for one in diff)
+    text = "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in diff)
     return text.encode(encoding), after.encode(encoding)
 
 
@@ -293,8 +293,8 @@ def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     """
     names = {*_STEPS, *names_in(*code.calls_of("compile"))}
     traced = any(dotted(node).endswith(".function") for node in code.nodes)
-    own = (getattr(one, "name", "") in names for one in code.of_kind(Function))
-    if traced or any(own):
+    overrides = (getattr(f, "name", "") in names for f in code.of_kind(Function))
+    if traced or any(overrides):
         raise Unsure
     yield from _without_eager(code)
 
@@ -302,17 +302,17 @@ def _graph(code: Code, _: re.Match[str]) -> Iterator[Splice]:
 def _without_eager(code: Code) -> Iterator[Splice]:
     for call in code.calls:
         at = place_of(call, "run_eagerly")
-        if at and called(call) == "compile" and _is_true(code, value_at(*at)):
+        if at and called_name(call) == "compile" and _is_true(code, value_at(*at)):
             yield from code.text.remove(*at)
         elif at and is_literal(value_at(*at), True):
             # A function of the user's own may need the argument.
             yield from code.text.replace(*at, "run_eagerly=False")
-        if called(call) == "run_functions_eagerly":
+        if called_name(call) == "run_functions_eagerly":
             value = keyword(call, "run_eagerly", 0)
             if value is not None and _is_true(code, value):
                 yield from _deleted(code, call)
     for node, target in code.assignments:
-        if called(target) == "run_eagerly" and _is_true(code, node.value):
+        if called_name(target) == "run_eagerly" and _is_true(code, node.value):
             yield from _deleted(code, node)
 
 
@@ -326,9 +326,9 @@ def _compiled(code: Code, name: str, value: str) -> Iterator[Splice]:
 def _many_steps(code: Code, match: re.Match[str]) -> Iterator[Splice]:
     """Let a call make several steps, where no callback steers each of them."""
     steering = code.facts.get("steering") or ()
-    for one in code.of_kind(ast.ClassDef):
-        if one.name in steering and methods_of(one) & {*STEP_HOOKS}:
-            raise Unsure(_STEERS_EACH.format(one.name, match[1]))
+    for definition in code.of_kind(ast.ClassDef):
+        if definition.name in steering and methods_of(definition) & {*STEP_HOOKS}:
+            raise Unsure(_STEERS_EACH.format(definition.name, match[1]))
     yield from _compiled(code, "steps_per_execution", match[1])
 
 
@@ -349,15 +349,15 @@ def _sets(node: ast.expr, line: str) -> bool:
     """Whether code sets what a line sets, its value being written in whatever way."""
     assigned = ast.unparse(node).replace("'", '"') + " = "
     name = line.partition("(")[0].split(".")[-1]
-    return called(node) == name or line.startswith(assigned)
+    return called_name(node) == name or line.startswith(assigned)
 
 
 def _validate_seldom(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     """Validate a fifth as often as now, or after the last epoch."""
-    freq, asked = code.value("validation_freq"), code.value("epochs")
+    freq, epochs_node = code.value("validation_freq"), code.value("epochs")
     before = code.number(freq) if freq is not None else 1
     # Without a word of them there is one.
-    epochs = code.number(asked) if asked is not None else 1
+    epochs = code.number(epochs_node) if epochs_node is not None else 1
     if before is None or epochs is None or epochs <= before:
         raise Unsure
     if _VALUES.search(code.text.source):
@@ -376,14 +376,14 @@ def _without_callback(code: Code, match: re.Match[str]) -> Iterator[Splice]:
     if name not in listed or name in (code.facts.get("steering") or ()):
         raise Unsure
     if isinstance(items, ast.List | ast.Tuple):
-        made = [code.resolve(item) for item in items.elts]
-        kinds = [called(one) if isinstance(one, ast.Call) else "" for one in made]
+        elements = [code.resolve(item) for item in items.elts]
+        kinds = [called_name(e) if isinstance(e, ast.Call) else "" for e in elements]
         if kinds.count(name) != listed.count(name):
             raise Unsure
         places = [at for at, kind in enumerate(kinds) if kind == name]
         within, place = items, places[int(match[2] or 1) - 1]
         value = items.elts[place]
-    elif not isinstance(items, ast.Call) or called(items) != name:
+    elif not isinstance(items, ast.Call) or called_name(items) != name:
         raise Unsure
     # One use gives it its name, one hands it over: any other may ask what it has seen.
     uses = [node for node in code.nodes if dotted(node) == dotted(value) != ""]
@@ -395,8 +395,8 @@ def _without_callback(code: Code, match: re.Match[str]) -> Iterator[Splice]:
 def _parallel_maps(code: Code, _: re.Match[str]) -> Iterator[Splice]:
     """Let every stage that works on one element at a time work on several."""
     serial = [(stage, call) for stage, call in code.stages() if is_serial(stage)]
-    for stage, made in serial:
-        call = require(made)
+    for stage, stage_call in serial:
+        call = require(stage_call)
         value = f"{code.tensorflow(call)}.data.AUTOTUNE"
         by_place = _PARALLEL[stage["kind"]]
         yield from _set(code, call, "num_parallel_calls", value, by_place)
@@ -409,7 +409,7 @@ def _larger_batch(code: Code, match: re.Match[str]) -> Iterator[Splice]:
         raise Unsure
     call, value = None, code.value(name)
     if code.facts.get("data") != "arrays":
-        batches = [made for stage, made in code.stages() if stage["kind"] == "batch"]
+        batches = [node for stage, node in code.stages() if stage["kind"] == "batch"]
         call = require(batches[-1] if batches else None)
         value = require(keyword(call, name, 0))
     # Only the size that ran is changed, as it is written.
@@ -480,18 +480,18 @@ def _set(
     by_place: tuple[str, ...] = (),
 ) -> Iterator[Splice]:
     """Give an argument another value, or give it at all."""
-    named = f'"{name}": {value}' if isinstance(within, ast.Dict) else f"{name}={value}"
+    item = f'"{name}": {value}' if isinstance(within, ast.Dict) else f"{name}={value}"
     at = place_of(within, name, by_place)
     if at is not None:
         positional = isinstance(within, ast.Call) and at[1] < len(within.args)
-        yield from code.text.replace(*at, value if positional else named)
+        yield from code.text.replace(*at, value if positional else item)
         return
     # More may be given than is written there.
     if None in getattr(within, "keys", ()) or (
         isinstance(within, ast.Call) and hides(within)
     ):
         raise Unsure
-    yield from code.text.add(within, named)
+    yield from code.text.add(within, item)
 
 
 def _deleted(code: Code, node: ast.AST) -> Iterator[Splice]:
@@ -547,7 +547,7 @@ def _line_of_stage(code: Code, cause: str) -> int:
     if cause == "no-cache":
         return code.line_of(stages[require(code.pipeline.get("cache"))["after"]])
     if cause == "late-shuffle":
-        stages = [*itertools.dropwhile(lambda one: one["kind"] != "map", stages)]
+        stages = [*itertools.dropwhile(lambda stage: stage["kind"] != "map", stages)]
     about = [*filter(_STAGES[cause], stages)]
     return code.line_of((about or stages[-1:])[0])
 

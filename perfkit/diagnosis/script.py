@@ -30,7 +30,7 @@ from greenlet import getcurrent, greenlet
 
 from perfkit.account.places import repeated
 from perfkit.diagnosis import source
-from perfkit.diagnosis.source import FITS, called, fit_calls, parse
+from perfkit.diagnosis.source import FITS, called_name, fit_calls, parse
 from perfkit.diagnosis.training import (
     KERAS_2,
     epochs_between,
@@ -42,7 +42,7 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.text import plain
 
 # One that nobody holds would be ended, and clean up behind it.
-_held: list[greenlet] = []
+_greenlets: list[greenlet] = []
 
 
 def run_until_held(work: Callable[[], None]) -> Any:
@@ -52,20 +52,20 @@ def run_until_held(work: Callable[[], None]) -> Any:
         BaseException: What work raised.
     """
     script = greenlet(work)
-    _held.append(script)
+    _greenlets.append(script)
     return script.switch()
 
 
-def hand_over(found: Any) -> None:
+def hand_over(result: Any) -> None:
     """Hand over from within the work, which then stands still for ever."""
     above = getcurrent().parent
     assert above is not None
-    above.switch(found)
+    above.switch(result)
 
 
 def is_held_in_loop() -> bool:
     """Whether the script that was held last would come to that place again."""
-    return any(repeated(one.gr_frame) for one in _held[-1:])
+    return any(repeated(worker.gr_frame) for worker in _greenlets[-1:])
 
 
 # What stands in each step of a loop of one's own.
@@ -94,34 +94,34 @@ class MarkSteps(ast.NodeTransformer):
 
     def __init__(self, tree: ast.Module) -> None:
         functions = source.of_kind(ast.FunctionDef, tree)
-        calls = {ast.unparse(one.func) for one in source.of_kind(ast.Call, tree)}
-        made = (n for n in _outside_of_loops([tree]) if isinstance(n, ast.Assign))
+        calls = {ast.unparse(call.func) for call in source.of_kind(ast.Call, tree)}
+        assigns = (n for n in _outside_of_loops([tree]) if isinstance(n, ast.Assign))
         # What is called, by its name: functions, and what a call makes of them.
         self._functions: list[tuple[str, ast.FunctionDef | ast.Call]] = [
-            *((one.name, one) for one in functions),
+            *((function.name, function) for function in functions),
             *(
-                (called(target), one.value)
-                for one in made
-                for target in one.targets
-                if isinstance(one.value, ast.Call) and ast.unparse(target) in calls
+                (called_name(target), assign.value)
+                for assign in assigns
+                for target in assign.targets
+                if isinstance(assign.value, ast.Call) and ast.unparse(target) in calls
             ),
         ]
         classes = {node.name for node in source.of_kind(ast.ClassDef, tree)}
         # What holds an object of one of its own classes.
-        self._own = {"self"} | {
+        self._instances = {"self"} | {
             ast.unparse(target)
             for node in source.of_kind(ast.Assign, tree)
-            if isinstance(node.value, ast.Call) and called(node.value) in classes
+            if isinstance(node.value, ast.Call) and called_name(node.value) in classes
             for target in node.targets
         }
         # Dicts, bars and environments have methods of these names, too.
         self._common = _COMMON
-        self._turns = self._found(tree)
+        self._turns = self._find_turns(tree)
         if not self._turns:
             # Where it is sure which loop that is.
             self._common = frozenset()
-            found = self._found(tree)
-            inner = [o for o in found if not {*found} & {*ast.walk(o)} - {o}]
+            turns = self._find_turns(tree)
+            inner = [o for o in turns if not {*turns} & {*ast.walk(o)} - {o}]
             self._turns = inner if len(inner) == 1 else []
         # ``perfkit.steps``, by that or another of its names.
         marks = {"perfkit.steps"} | {
@@ -136,11 +136,11 @@ class MarkSteps(ast.NodeTransformer):
         if not self.count:
             self.visit(tree)
 
-    def _found(self, tree: ast.Module) -> list[_Loop]:
+    def _find_turns(self, tree: ast.Module) -> list[_Loop]:
         self._stepping = set(STEPS)
         # Who calls what makes a step makes one, however many calls lie between.
         for _ in self._functions:
-            makes = (name for name, one in self._functions if self._makes_step(one))
+            makes = (name for name, node in self._functions if self._makes_step(node))
             self._stepping.update(makes)
         return [loop for loop in _loops(tree) if self._is_turn(loop)]
 
@@ -148,8 +148,8 @@ class MarkSteps(ast.NodeTransformer):
         """Leave alone what becomes a graph, and what is a part of a step."""
         inside = {*ast.walk(node)}
         # A method may have the name of a function whose loop calls it.
-        others = self._reached_from(turn for turn in self._turns if turn not in inside)
-        if _is_graph(node) or node.name in others:
+        names = self._reached_from(turn for turn in self._turns if turn not in inside)
+        if _is_graph(node) or node.name in names:
             return node
         return self.generic_visit(node)
 
@@ -170,7 +170,7 @@ class MarkSteps(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(loop, node))
 
     def _marked(self, data: ast.expr) -> ast.expr:
-        if isinstance(data, ast.Call) and called(data) in _WRAPPERS and data.args:
+        if isinstance(data, ast.Call) and called_name(data) in _WRAPPERS and data.args:
             data.args[0] = self._marked(data.args[0])
             return data
         self.count += 1
@@ -180,34 +180,34 @@ class MarkSteps(ast.NodeTransformer):
     def _makes_step(self, node: ast.FunctionDef | ast.Call) -> bool:
         body = getattr(node, "body", [node])
         inside = _outside_of_loops(body, in_graph=_is_graph(node))
-        return bool(self._called(inside) & self._stepping)
+        return bool(self._called_names(inside) & self._stepping)
 
     def _is_turn(self, loop: _Loop) -> bool:
         # Where a loop ends by what it counts, no other data may be given to it.
         test = loop.test if isinstance(loop, ast.While) else ast.Constant(True)
         if not (isinstance(test, ast.Constant) and test.value):
             return False
-        return bool(self._called(_outside_of_loops(loop.body)) & self._stepping)
+        return bool(self._called_names(_outside_of_loops(loop.body)) & self._stepping)
 
     def _reached_from(self, loops: Iterable[_Loop]) -> set[str]:
         """Names of all functions that these loops call, and those call."""
         names, nodes = set[str](), list[ast.AST](loops)
-        while new := self._called(itertools.chain(*map(ast.walk, nodes))) - names:
+        while new := self._called_names(itertools.chain(*map(ast.walk, nodes))) - names:
             names |= new
-            nodes = [one for name, one in self._functions if name in new]
+            nodes = [node for name, node in self._functions if name in new]
         return names
 
-    def _called(self, nodes: Iterable[ast.AST]) -> set[str]:
+    def _called_names(self, nodes: Iterable[ast.AST]) -> set[str]:
         """What these call themselves, or hand over to be called."""
         names = set[str]()
         for call in nodes:
             if isinstance(call, ast.Call):
                 names.update(a.id for a in call.args if isinstance(a, ast.Name))
                 names.update(a.attr for a in call.args if isinstance(a, ast.Attribute))
-                of = source.receiver(call)
-                common = of if called(call) in self._common else None
-                if common is None or ast.unparse(common) in self._own:
-                    names.add(called(call))
+                receiver = source.receiver(call)
+                common = receiver if called_name(call) in self._common else None
+                if common is None or ast.unparse(common) in self._instances:
+                    names.add(called_name(call))
         return names
 
 
@@ -239,14 +239,14 @@ def _is_graph(node: ast.AST) -> bool:
 
 def _is_over_range(loop: _Loop) -> bool:
     over = getattr(loop, "iter", None)
-    return isinstance(over, ast.Call) and called(over) == "range"
+    return isinstance(over, ast.Call) and called_name(over) == "range"
 
 
 def trains_either_way(marked: ast.Module) -> bool:
     """Whether an ``if`` chooses between ``fit`` and a loop, whose steps are marked."""
     for ways in _ways(marked):
-        for one, other in itertools.permutations(ways):
-            if MARK in source.names_in(*one) and any(map(fit_calls, other)):
+        for loop_body, fit_body in itertools.permutations(ways):
+            if MARK in source.names_in(*loop_body) and any(map(fit_calls, fit_body)):
                 return True
     return False
 
@@ -255,11 +255,11 @@ def _ways(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], list[ast.stmt]]]:
     """What each ``if`` chooses between: one that returns, and all that follows it."""
     for node in ast.walk(tree):
         for _, block in ast.iter_fields(node):
-            for at, one in enumerate(block if isinstance(block, list) else ()):
-                if isinstance(one, ast.If):
-                    returns = isinstance(one.body[-1], ast.Return)
+            for at, statement in enumerate(block if isinstance(block, list) else ()):
+                if isinstance(statement, ast.If):
+                    returns = isinstance(statement.body[-1], ast.Return)
                     follows = block[at + 1 :] if returns else []
-                    yield one.body, [*one.orelse, *follows]
+                    yield statement.body, [*statement.orelse, *follows]
 
 
 # Methods of dicts, bars and environments that steps may be called by as well.
@@ -304,13 +304,13 @@ class Script:
         loops = not source.trains_by_fit(tree) or trains_either_way(looped)
         code = compile(looped if loops else tree, self.path, "exec")
         main = self._main()
-        real, taken = keras.Model.fit, None
+        real, training = keras.Model.fit, None
         passed = set[int]()
         keras.Model.fit = _taking(real, self, line, passed)
         finder = _NoKeras2()
         sys.meta_path.insert(0, finder)
         try:
-            taken = run_until_held(lambda: exec(code, main.__dict__))
+            training = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
             if ended.code or not (loops and steps):
                 raise BadParameterError(
@@ -328,11 +328,11 @@ class Script:
         finally:
             keras.Model.fit = real
             sys.meta_path.remove(finder)
-        if taken is None and not (loops and steps):
+        if training is None and not (loops and steps):
             raise BadParameterError(
                 f"{Path(self.path).name} came to its end without a call of fit."
             )
-        return taken
+        return training
 
     def line_of_fit(self, tree: ast.Module) -> int:
         """The line of the call to take; 0 for whichever comes first.
@@ -349,8 +349,8 @@ class Script:
         if self.fit:
             return calls[self.fit - 1].lineno
         # One that is alone may be another library's, and Keras's in another file.
-        known = len(calls) > 1 or any(map(source.tells_epochs, calls))
-        return source.longest(calls, tree).lineno if known else 0
+        is_keras = len(calls) > 1 or any(map(source.tells_epochs, calls))
+        return source.longest(calls, tree).lineno if is_keras else 0
 
     def _main(self) -> types.ModuleType:
         """Be what runs a script: its module, its arguments, its folder, no windows."""
@@ -387,7 +387,7 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         )
     try:
         files = set[Path]()
-        names = set(source.spoken_in(path, files))
+        names = set(source.words_in(path, files))
         scalers = source.fits_scalers(*(parse(str(file)) for file in files))
         tree = parse(str(path))
         marked = MarkSteps(parse(str(path))).count
@@ -403,18 +403,18 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
         )
-    found = Script(str(path), arguments, fit, folder_of(path))
-    found.line_of_fit(tree)
+    runner = Script(str(path), arguments, fit, folder_of(path))
+    runner.line_of_fit(tree)
     if not fits and not marked:
         # An epoch within a function, say: there are no steps to be found in Python.
-        return WholeScript(str(path), arguments, folder=found.folder)
-    return found
+        return WholeScript(str(path), arguments, folder=runner.folder)
+    return runner
 
 
 def unreadable(path: Path, error: Exception) -> BadParameterError:
     """Say that a file is no Python, and why."""
-    why = plain(str(error) or type(error).__name__)
-    return BadParameterError(f"{path.name} cannot be read as Python: {why}.")
+    reason = plain(str(error) or type(error).__name__)
+    return BadParameterError(f"{path.name} cannot be read as Python: {reason}.")
 
 
 def folder_of(path: Path) -> str:
@@ -487,9 +487,9 @@ class _NoKeras2(MetaPathFinder):
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         """Find it; None for all else, which others find."""
-        found = PathFinder.find_spec(name, path) if name == "tf_keras" else None
-        if found and found.loader:
-            loads = found.loader.exec_module
+        spec = PathFinder.find_spec(name, path) if name == "tf_keras" else None
+        if spec and spec.loader:
+            loads = spec.loader.exec_module
 
             def refuse(*args: object, **kwargs: object) -> None:
                 raise BadParameterError(f"It trains with {KERAS_2}")
@@ -498,24 +498,24 @@ class _NoKeras2(MetaPathFinder):
                 loads(module)
                 module.Model.fit = refuse
 
-            found.loader.exec_module = loaded  # type: ignore[method-assign]
-        return found
+            spec.loader.exec_module = loaded  # type: ignore[method-assign]
+        return spec
 
 
-def not_trained(given: dict[str, Any]) -> Any:
+def not_trained(arguments: dict[str, Any]) -> Any:
     """What stands for the history of a training that was passed over."""
     from keras.callbacks import History
 
-    names = ["loss", *metrics_of(given["self"])]
-    if epochs_between(given):
+    names = ["loss", *metrics_of(arguments["self"])]
+    if epochs_between(arguments):
         names += [f"val_{name}" for name in names]
-    made: Any = History()
-    made.set_model(given["self"])
-    made.epoch = list(range(int(given.get("epochs") or 1)))
-    made.set_params({"verbose": 0, "epochs": len(made.epoch), "steps": None})
-    nothing = [0.0] * len(made.epoch)
-    made.history = defaultdict(nothing.copy, {name: nothing.copy() for name in names})
-    return made
+    history: Any = History()
+    history.set_model(arguments["self"])
+    history.epoch = list(range(int(arguments.get("epochs") or 1)))
+    history.set_params({"verbose": 0, "epochs": len(history.epoch), "steps": None})
+    zeros = [0.0] * len(history.epoch)
+    history.history = defaultdict(zeros.copy, {name: zeros.copy() for name in names})
+    return history
 
 
 def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
@@ -526,55 +526,56 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
     """
     signature = inspect.signature(real)
     calls = fit_calls(tree := parse(script.path))
-    meant = (call for call in calls if call.lineno == line)
+    matches = (call for call in calls if call.lineno == line)
     # Without a word of epochs it may be no training, and behind a condition, or in a
     # function that nobody calls, it may never come: another file holds the one.
     sure = script.fit > 0 or any(
-        source.tells_epochs(one) and source.is_certain(tree, one) for one in meant
+        source.tells_epochs(call) and source.is_certain(tree, call) for call in matches
     )
 
     @functools.wraps(real)
     def taking(*args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
-        here = frame.f_code.co_filename == script.path
+        is_direct = frame.f_code.co_filename == script.path
         stack = traceback.walk_stack(frame)
         lines = [n for f, n in stack if f.f_code.co_filename == script.path]
-        given = dict(signature.bind(*args, **kwargs).arguments)
-        given |= given.pop("kwargs", {})
+        arguments = dict(signature.bind(*args, **kwargs).arguments)
+        arguments |= arguments.pop("kwargs", {})
         spans = [(call.lineno, call.end_lineno or call.lineno) for call in calls]
         at = [
             number
             for number, (first, last) in enumerate(spans, 1)
-            if any(first <= one <= last for one in lines)
+            if any(first <= lineno <= last for lineno in lines)
         ]
-        if line and (here or sure) and not any(calls[n - 1].lineno == line for n in at):
+        is_reached = any(calls[number - 1].lineno == line for number in at)
+        if line and (is_direct or sure) and not is_reached:
             passed.update(at)
-            return _passed_over(real, given)
-        model, x = given.pop("self"), given.pop("x", None)
-        y, weight = given.pop("y", None), given.pop("sample_weight", None)
+            return _passed_over(real, arguments)
+        model, x = arguments.pop("self"), arguments.pop("x", None)
+        y, weight = arguments.pop("y", None), arguments.pop("sample_weight", None)
         parts = [x, y, weight] if weight is not None else [x, y]
         # A dataset of one's own may have a shape as well.
-        whole = kind_of(x) in ("tf.data", "PyDataset") or not hasattr(x, "shape")
-        data = x if y is None and whole else tuple(parts)
+        is_complete = kind_of(x) in ("tf.data", "PyDataset") or not hasattr(x, "shape")
+        data = x if y is None and is_complete else tuple(parts)
         # Keras trains for one where a script asks for none.
-        hand_over((model, _as_data(data, y), {"epochs": 1} | given))
+        hand_over((model, _as_data(data, y), {"epochs": 1} | arguments))
 
     return taking
 
 
-def _passed_over(real: Any, given: dict[str, Any]) -> Any:
+def _passed_over(real: Any, arguments: dict[str, Any]) -> Any:
     """Train no more than a step, and only where the script may need what that makes."""
-    model = given["self"]
+    model = arguments["self"]
     if not model.built:
         short = {"epochs": 1, "steps_per_epoch": 1, "verbose": 0}
-        data = {n: given[n] for n in ("x", "y", "batch_size") if n in given}
+        data = {n: arguments[n] for n in ("x", "y", "batch_size") if n in arguments}
         real(model, **data, **short)
-    for one in list_callbacks(given.get("callbacks")):
-        if type(one).__module__.partition(".")[0] in _TUNERS:
+    for callback in list_callbacks(arguments.get("callbacks")):
+        if type(callback).__module__.partition(".")[0] in _TUNERS:
             # A search goes on from the weights that it has kept of an epoch.
-            one.set_model(model)
-            one.on_epoch_end(0, {})
-    return not_trained(given)
+            callback.set_model(model)
+            callback.on_epoch_end(0, {})
+    return not_trained(arguments)
 
 
 def _as_data(data: Any, y: Any) -> Any:

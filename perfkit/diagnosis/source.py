@@ -25,7 +25,7 @@ def dotted(node: ast.AST) -> str:
     return ".".join([node.id, *words[::-1]]) if isinstance(node, ast.Name) else ""
 
 
-def called(node: ast.AST) -> str:
+def called_name(node: ast.AST) -> str:
     """The last word of what is called: ``"map"`` for ``data.map(f)``."""
     function = node.func if isinstance(node, ast.Call) else node
     if isinstance(function, ast.Attribute):
@@ -35,15 +35,15 @@ def called(node: ast.AST) -> str:
 
 def keyword(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
     """What a call gives for an argument; None where it gives nothing."""
-    found = (one.value for one in call.keywords if one.arg == name)
-    given = call.args[position : position + 1] if position >= 0 else []
-    return next(found, given[0] if given else None)
+    values = (argument.value for argument in call.keywords if argument.arg == name)
+    positional = call.args[position : position + 1] if position >= 0 else []
+    return next(values, positional[0] if positional else None)
 
 
 def hides(call: ast.Call) -> bool:
     """Whether a call gives what cannot be seen, as ``**options`` does."""
-    starred = any(isinstance(one, ast.Starred) for one in call.args)
-    return starred or any(one.arg is None for one in call.keywords)
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    return starred or any(argument.arg is None for argument in call.keywords)
 
 
 def receiver(node: ast.AST) -> ast.expr | None:
@@ -54,18 +54,18 @@ def receiver(node: ast.AST) -> ast.expr | None:
 
 def of_kind(kind: type[Node], *within: ast.AST) -> Iterator[Node]:
     """Every node of a kind that stands in others, or is one of them."""
-    nodes = (node for one in within for node in ast.walk(one))
+    nodes = (node for root in within for node in ast.walk(root))
     return (node for node in nodes if isinstance(node, kind))
 
 
 def names_in(*within: ast.AST) -> set[str]:
     """Every name that stands there, by itself or before a dot."""
-    return {one.id for one in of_kind(ast.Name, *within)}
+    return {name.id for name in of_kind(ast.Name, *within)}
 
 
 def methods_of(*classes: ast.ClassDef) -> set[str]:
     """The names of all that classes define themselves."""
-    return {getattr(part, "name", "") for one in classes for part in one.body}
+    return {getattr(part, "name", "") for node in classes for part in node.body}
 
 
 def is_literal(node: ast.AST | None, value: object) -> bool:
@@ -73,7 +73,7 @@ def is_literal(node: ast.AST | None, value: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
-def own(scope: ast.AST) -> Iterator[ast.AST]:
+def walk_scope(scope: ast.AST) -> Iterator[ast.AST]:
     """What stands in a scope itself, not in the functions and classes inside it."""
     waiting = deque(ast.iter_child_nodes(scope))
     while waiting:
@@ -118,17 +118,17 @@ class Names:
     def bound(self, scope: ast.AST) -> dict[str, list[ast.AST]]:
         """Every name that a scope binds, with what binds it."""
         if scope not in self._bound:
-            found: dict[str, list[ast.AST]] = defaultdict(list)
-            for node in own(scope):
+            bindings: dict[str, list[ast.AST]] = defaultdict(list)
+            for node in walk_scope(scope):
                 if isinstance(node, Definition):
-                    found[node.name].append(node)
+                    bindings[node.name].append(node)
                 elif isinstance(node, ast.arg):
-                    found[node.arg].append(node)
+                    bindings[node.arg].append(node)
                 elif isinstance(node, ast.alias):
-                    found[node.asname or node.name.split(".")[0]].append(node)
+                    bindings[node.asname or node.name.split(".")[0]].append(node)
                 elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    found[node.id].append(self._value_of(node))
-            self._bound[scope] = dict(found)
+                    bindings[node.id].append(self._value_of(node))
+            self._bound[scope] = dict(bindings)
         return self._bound[scope]
 
     def _value_of(self, name: ast.Name) -> ast.AST:
@@ -213,9 +213,9 @@ def fit_calls(tree: ast.AST) -> list[ast.Call]:
 
     Scalers and tokenizers are fitted to one thing.
     """
-    fits = (call for call in of_kind(ast.Call, tree) if called(call) in FITS)
-    found = (call for call in fits if len(call.args) + len(call.keywords) > 1)
-    return sorted(found, key=lambda call: call.lineno)
+    fits = (call for call in of_kind(ast.Call, tree) if called_name(call) in FITS)
+    model_fits = (call for call in fits if len(call.args) + len(call.keywords) > 1)
+    return sorted(model_fits, key=lambda call: call.lineno)
 
 
 def fits_scalers(*trees: ast.Module) -> bool:
@@ -223,14 +223,14 @@ def fits_scalers(*trees: ast.Module) -> bool:
 
     A model with a step of its own may have any name.
     """
-    calls = [one for one in of_kind(ast.Call, *trees) if called(one) in FITS]
+    calls = [call for call in of_kind(ast.Call, *trees) if called_name(call) in FITS]
     trains = any(
-        "model" in ast.unparse(receiver(one) or one).lower()
-        or hides(one)
-        or len(one.args) + len(one.keywords) > 1
-        for one in calls
+        "model" in ast.unparse(receiver(call) or call).lower()
+        or hides(call)
+        or len(call.args) + len(call.keywords) > 1
+        for call in calls
     )
-    models = (one for one in of_kind(ast.ClassDef, *trees) if one.bases)
+    models = (node for node in of_kind(ast.ClassDef, *trees) if node.bases)
     return bool(calls) and not trains and "train_step" not in methods_of(*models)
 
 
@@ -241,33 +241,33 @@ def tells_epochs(call: ast.Call) -> bool:
 
 def is_certain(tree: ast.Module, call: ast.Call) -> bool:
     """Whether a call is made whatever a script is asked: behind no condition."""
-    names = {called(one) for one in of_kind(ast.Call, tree)}
+    names = {called_name(node) for node in of_kind(ast.Call, tree)}
     doubtful = [
-        one
-        for one in ast.walk(tree)
-        if (isinstance(one, ast.If) and "__name__" not in ast.unparse(one.test))
-        or (isinstance(one, ast.FunctionDef) and one.name not in names)
+        node
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test))
+        or (isinstance(node, ast.FunctionDef) and node.name not in names)
     ]
-    return all(call not in of_kind(ast.Call, one) for one in doubtful)
+    return all(call not in of_kind(ast.Call, node) for node in doubtful)
 
 
 def trains_by_fit(tree: ast.AST) -> bool:
     """Whether it is sure that a call of ``fit`` here is one of Keras's own."""
-    own = any(getattr(n, "name", "") in FITS for n in ast.walk(tree))
-    given = (k.arg for call in fit_calls(tree) for k in call.keywords)
-    return not own and any(name in _TRAINING_ONLY for name in given)
+    is_defined = any(getattr(n, "name", "") in FITS for n in ast.walk(tree))
+    names = (k.arg for call in fit_calls(tree) for k in call.keywords)
+    return not is_defined and any(name in _TRAINING_ONLY for name in names)
 
 
 def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
     """The call of ``fit`` with most epochs, as far as they can be read."""
     numbers = {
-        called(target): node.value.value
+        called_name(target): node.value.value
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign | ast.AnnAssign)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, int)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if called(target)
+        if called_name(target)
     }
 
     def sooner(call: ast.Call) -> tuple[bool, bool, int]:
@@ -279,25 +279,25 @@ def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
     return max(calls, key=sooner)
 
 
-def spoken_in(path: Path, seen: set[Path], folder: Path | None = None) -> Iterator[str]:
+def words_in(path: Path, files: set[Path], folder: Path | None = None) -> Iterator[str]:
     """Every name that a file and those beside it that it imports speak of.
 
     Args:
         path: Of the file.
-        seen: The files that were read; it is added to.
+        files: The files that were read; it is added to.
         folder: Of the script that runs, where Python looks; None for that of this file.
     """
-    if path in seen or len(seen) >= _MOST_FILES:
+    if path in files or len(files) >= _MOST_FILES:
         return
-    seen.add(path)
+    files.add(path)
     folder = folder or path.parent
     for node in ast.walk(parse(str(path))):
         if isinstance(node, ast.Attribute | ast.Name):
-            yield called(node)
+            yield called_name(node)
         elif isinstance(node, ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            names, folders = [one.name for one in node.names], [folder, path.parent]
+            names, folders = [alias.name for alias in node.names], [folder, path.parent]
             if isinstance(node, ast.ImportFrom):
                 yield from names
                 module = node.module or ""
@@ -307,7 +307,7 @@ def spoken_in(path: Path, seen: set[Path], folder: Path | None = None) -> Iterat
                     folders = [*path.parents][node.level - 1 : node.level]
             yield from (name.partition(".")[0] for name in names)
             for file in _files_of(names, folders):
-                yield from spoken_in(file, seen, folder)
+                yield from words_in(file, files, folder)
 
 
 def _files_of(modules: list[str], folders: list[Path]) -> Iterator[Path]:
@@ -328,19 +328,19 @@ def _code_cells(text: str) -> list[str]:
     from IPython.core.inputtransformer2 import TransformerManager
 
     manager: Any = TransformerManager()  # type: ignore[no-untyped-call]
-    found = []
+    texts = []
     try:
         cells = json.loads(text).get("cells", [])
-        every = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
     except (AttributeError, LookupError, TypeError):
         raise ValueError("it is no notebook") from None
-    for code in every:
+    for code in sources:
         untimed = _TIMED_LINE.sub(r"\1", _TIMED_CELL.sub("pass", code))
         lines = manager.transform_cell(untimed).rstrip("\n")
         # A line stays where it is, so that its number does not change.
         missing = code.rstrip("\n").count("\n") - lines.count("\n")
-        found.append(lines + "\n" * max(0, missing))
-    return found
+        texts.append(lines + "\n" * max(0, missing))
+    return texts
 
 
 def _epochs(call: ast.Call, numbers: dict[str, int]) -> int:
@@ -348,4 +348,4 @@ def _epochs(call: ast.Call, numbers: dict[str, int]) -> int:
     value = keyword(call, "epochs", _EPOCHS_AT)
     if isinstance(value, ast.Constant):
         return value.value if isinstance(value.value, int) else 1
-    return numbers.get(called(value) if value else "", 1)
+    return numbers.get(called_name(value) if value else "", 1)
