@@ -267,7 +267,7 @@ def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
         "sampling_s": sampler.taken_s,
         "samples": sampler.samples,
         "untraced": windows.failed,
-        "settings": [*chain.from_iterable(settings.here().values())],
+        "settings": [*chain.from_iterable(settings.read_settings().values())],
         "trained_at": watch.trained_at,
         **watch.as_note(),
     }

@@ -46,29 +46,29 @@ class Setting:
         return () if self.variable else (self.line.partition("(")[0], *self.aliases)
 
 
-def here() -> dict[str, list[str]]:
+def read_settings() -> dict[str, list[str]]:
     """The lines that set something in this process, by cause.
 
     Reads TensorFlow's state in this thread, and starts no device.
     """
-    found: dict[str, list[str]] = {}
-    for one in SETTINGS:
+    lines: dict[str, list[str]] = {}
+    for setting in SETTINGS:
         # What is private to TensorFlow may be gone in another version.
         with contextlib.suppress(ImportError, AttributeError):
-            if value := one.value():
-                found.setdefault(one.cause, []).append(one.line.format(value))
-    return found
+            if value := setting.value():
+                lines.setdefault(setting.cause, []).append(setting.line.format(value))
+    return lines
 
 
 def leave_off(cause: str) -> None:
     """Keep this process from setting what such a gain would prove, from now on."""
-    for one in SETTINGS:
-        if one.cause != cause:
+    for setting in SETTINGS:
+        if setting.cause != cause:
             continue
-        if one.variable:
-            _ignored().add(one.variable)
-            os.environ.pop(one.variable, None)
-        for name in one.setters:
+        if setting.variable:
+            _ignored().add(setting.variable)
+            os.environ.pop(setting.variable, None)
+        for name in setting.setters:
             _silence(name)
 
 
@@ -79,7 +79,7 @@ def _silence(name: str) -> None:
     for part in inner:
         holder = getattr(holder, part, None)
     if hasattr(holder, function):
-        setattr(holder, function, lambda *args, **named: None)
+        setattr(holder, function, lambda *args, **kwargs: None)
 
 
 @cache
@@ -98,21 +98,21 @@ def _ignored() -> set[str]:
     return names
 
 
-def other_than_cores(given: object) -> str:
+def other_than_cores(number: object) -> str:
     """A number of threads that is not what TensorFlow would take by itself."""
-    text = str(given or "").strip()
+    text = str(number or "").strip()
     return text if text.isdecimal() and int(text) not in (0, cores()) else ""
 
 
 def cores() -> int:
     """How many cores this process may use."""
-    known = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
-def _threads(which: str) -> Callable[[], str]:
-    asked = f"config.threading.get_{which}_op_parallelism_threads"
-    return lambda: other_than_cores(_told_by("tensorflow", asked)())
+def _threads(kind: str) -> Callable[[], str]:
+    getter = f"config.threading.get_{kind}_op_parallelism_threads"
+    return lambda: other_than_cores(_told_by("tensorflow", getter)())
 
 
 def _thread_variable(name: str) -> Callable[[], str]:
@@ -127,7 +127,7 @@ def _watching(observer: str) -> Callable[[], bool]:
         from tensorflow.python.eager import context
 
         watching = getattr(context.context(), "op_callbacks", ())
-        owners = (getattr(one, "__self__", None) for one in watching)
+        owners = (getattr(callback, "__self__", None) for callback in watching)
         return any(type(owner).__name__ == observer for owner in owners)
 
     return value
@@ -191,20 +191,20 @@ def set_late(before: Mapping[str, str]) -> tuple[str, ...]:
     """
     from perfkit.measure.launcher import read_early
 
-    now = read_early(os.environ)
-    names = sorted({*before, *now})
+    after = read_early(os.environ)
+    names = sorted({*before, *after})
     return tuple(
         name
         for name in names
-        if before.get(name) != now.get(name) and not name.startswith(_NEVER_LATE)
+        if before.get(name) != after.get(name) and not name.startswith(_NEVER_LATE)
     )
 
 
 def late_in_words(late: Sequence[str]) -> str:
     """Say that variables were set too late."""
-    are, them = ("were", "them") if len(late) > 1 else ("was", "it")
+    verb, word = ("were", "them") if len(late) > 1 else ("was", "it")
     return (
-        f"{', '.join(late)} {are} set after TensorFlow had been loaded, and may have "
-        f"had no effect: set {them} before `perfkit diagnose`, or in a cell of its own "
+        f"{', '.join(late)} {verb} set after TensorFlow had been loaded, and may have "
+        f"had no effect: set {word} before `perfkit diagnose`, or in a cell of its own "
         "before this one."
     )

@@ -53,7 +53,7 @@ class Training:
     data: Any
     arguments: dict[str, Any] = field(default_factory=dict)
     epochs: int = 0
-    settings: dict[str, list[str]] = field(default_factory=settings.here)
+    settings: dict[str, list[str]] = field(default_factory=settings.read_settings)
 
     @property
     def kind(self) -> str:
@@ -83,8 +83,8 @@ class Training:
         options = self.arguments | {"callbacks": callbacks, "epochs": epochs}
         data = self.data() if self.kind == "generator" else self.data
         parts = data if self.kind == "arrays" else (data,)
-        named = zip(("x", "y", "sample_weight"), parts, strict=False)
-        self.model.fit(**options | dict(named))
+        named_parts = zip(("x", "y", "sample_weight"), parts, strict=False)
+        self.model.fit(**options | dict(named_parts))
 
 
 def handed_over(returned: Any) -> Training:
@@ -101,8 +101,8 @@ def handed_over(returned: Any) -> Training:
             f"The function returned {_described(returned)}; it has to {_CONTRACT}, "
             f"or to run {_LOOP}."
         )
-    model, data, *rest = returned
-    arguments = dict(rest[0]) if rest else {}
+    model, data, *options = returned
+    arguments = dict(options[0]) if options else {}
     _check_model(model)
     data = _data(data, arguments)
     epochs = int(arguments.pop("epochs", None) or 0)
@@ -213,9 +213,9 @@ def examples_in(batch: Any) -> int:
 
 def steps_of(training: Training) -> int | None:
     """Steps of an epoch; None where nobody knows."""
-    given = training.arguments.get("steps_per_epoch")
-    if given:
-        return int(given)
+    steps = training.arguments.get("steps_per_epoch")
+    if steps:
+        return int(steps)
     if training.kind != "arrays":
         return _batches_of(training.data)
     examples = _trained(training.data, training.arguments)
@@ -226,20 +226,21 @@ def updates_once(model: Any) -> bool:
     """Whether the optimizer counts every step: it is Keras's own, with one update."""
     import keras
 
-    own = getattr(model.train_step, "__func__", None) is not keras.Model.train_step
+    custom = getattr(model.train_step, "__func__", None) is not keras.Model.train_step
     # Shorter floats have theirs wrapped.
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     gathers = getattr(optimizer, "gradient_accumulation_steps", None)
-    return bool(not own and optimizer and not gathers)
+    return bool(not custom and optimizer and not gathers)
 
 
 def _validated_at_once(data: Any, arguments: dict[str, Any]) -> int:
     """Examples of a batch of validation on arrays where ``fit`` is told no size."""
-    held, steps = arguments.get("validation_data"), arguments.get("validation_steps")
-    if not steps or not (held is None or kind_of(held) == "arrays"):
+    validation = arguments.get("validation_data")
+    steps = arguments.get("validation_steps")
+    if not steps or not (validation is None or kind_of(validation) == "arrays"):
         return BATCH
     trained = _trained(data, arguments)
-    count = _count(data) - trained if held is None else _count(held)
+    count = _count(data) - trained if validation is None else _count(validation)
     return -(-count // int(steps)) or BATCH
 
 
@@ -255,27 +256,27 @@ def metrics_of(model: Any) -> tuple[str, ...]:
     # Its configuration holds them, too, and is made of all else that was compiled:
     # not every loss, metric and schedule can be put into words.
     compiled = getattr(model, "_compile_metrics", None)
-    given = keras.tree.flatten(getattr(compiled, "_user_metrics", None))
-    return tuple(name_of_metric(metric)[:60] for metric in given if metric is not None)
+    leaves = keras.tree.flatten(getattr(compiled, "_user_metrics", None))
+    return tuple(name_of_metric(leaf)[:60] for leaf in leaves if leaf is not None)
 
 
 def name_of_metric(metric: Any) -> str:
     """What a metric of ``compile`` is called, in whatever way it was given."""
     names = (getattr(metric, at, None) for at in ("name", "__name__"))
-    named = (name for name in (metric, *names) if isinstance(name, str))
-    return next(named, type(metric).__name__)
+    texts = (name for name in (metric, *names) if isinstance(name, str))
+    return next(texts, type(metric).__name__)
 
 
 def epochs_between(arguments: dict[str, Any]) -> float:
     """Epochs from one validation to the next; 0 where the training has none."""
-    held = arguments.get("validation_data") is not None
-    if not held and not arguments.get("validation_split"):
+    has_data = arguments.get("validation_data") is not None
+    if not has_data and not arguments.get("validation_split"):
         return 0.0
     frequency = arguments.get("validation_freq", 1)
     if isinstance(frequency, int):
         return float(frequency)
-    chosen = list(frequency)
-    return max(chosen) / len(chosen) if chosen else 0.0
+    epochs = list(frequency)
+    return max(epochs) / len(epochs) if epochs else 0.0
 
 
 def validation_steps(arguments: dict[str, Any], data: Any) -> int | None:
@@ -285,15 +286,15 @@ def validation_steps(arguments: dict[str, Any], data: Any) -> int | None:
     """
     if not epochs_between(arguments):
         return 0
-    if given := arguments.get("validation_steps"):
-        return int(given)
-    held = arguments.get("validation_data")
-    if held is None:
+    if steps := arguments.get("validation_steps"):
+        return int(steps)
+    validation = arguments.get("validation_data")
+    if validation is None:
         examples = _count(data) - _trained(data, arguments)
-    elif _are_arrays(held):
-        examples = _count(held)
+    elif _are_arrays(validation):
+        examples = _count(validation)
     else:
-        return _batches_of(held)
+        return _batches_of(validation)
     size = arguments.get("validation_batch_size") or arguments.get("batch_size")
     return -(-examples // int(size or BATCH))
 
@@ -302,8 +303,8 @@ def _batches_of(data: Any) -> int | None:
     """How many batches data have that are none of arrays; None where nobody knows."""
     kind = kind_of(data)
     if kind == "tf.data":
-        known = int(data.cardinality())
-        return known if known > 0 else None
+        count = int(data.cardinality())
+        return count if count > 0 else None
     if kind == "PyDataset" and data.num_batches is not None:
         return int(data.num_batches)
     return None
@@ -345,29 +346,29 @@ def parted(data: Any, share: float) -> tuple[Any, Any]:
     return _part(data, slice(trained)), _part(data, slice(trained, None))
 
 
-def _part(data: Any, which: slice) -> Any:
+def _part(data: Any, rows: slice) -> Any:
     """Some examples of arrays; lists become tuples, as ``tf.data`` wants them."""
     if isinstance(data, tuple | list):
-        return tuple(_part(part, which) for part in data)
+        return tuple(_part(part, rows) for part in data)
     if isinstance(data, dict):
-        return {name: _part(part, which) for name, part in data.items()}
-    return data if data is None else _rows(data, which)
+        return {name: _part(part, rows) for name, part in data.items()}
+    return data if data is None else _rows(data, rows)
 
 
-def _rows(array: Any, which: slice) -> Any:
+def _rows(array: Any, rows: slice) -> Any:
     """Some rows of an array, by their places."""
     import tensorflow as tf
 
     if isinstance(array, tf.SparseTensor):
-        first, last, _ = which.indices(int(array.shape[0]))
-        rest = array.shape[1:]
-        begin = [first, *(0 for _ in rest)]
-        return tf.sparse.slice(array, begin, [last - first, *rest])
+        first, last, _ = rows.indices(int(array.shape[0]))
+        row_shape = array.shape[1:]
+        begin = [first, *(0 for _ in row_shape)]
+        return tf.sparse.slice(array, begin, [last - first, *row_shape])
     if hasattr(array, "tocsr"):
         # Not every sparse matrix of SciPy has rows.
         array = array.tocsr()
     # A table of pandas takes numbers for what its rows are called.
-    return getattr(array, "iloc", array)[which]
+    return getattr(array, "iloc", array)[rows]
 
 
 def _as_tensor(array: Any) -> Any:
@@ -376,9 +377,9 @@ def _as_tensor(array: Any) -> Any:
     import tensorflow as tf
 
     if hasattr(array, "tocoo"):
-        found = array.tocoo()
-        places = np.stack([found.row, found.col], axis=1).astype(np.int64)
-        return tf.sparse.reorder(tf.SparseTensor(places, found.data, found.shape))
+        matrix = array.tocoo()
+        places = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
+        return tf.sparse.reorder(tf.SparseTensor(places, matrix.data, matrix.shape))
     if hasattr(array, "iloc"):
         values = array.to_numpy()
         # Keras makes a column of a series.
@@ -418,32 +419,32 @@ _STEERED = frozenset(
 )
 
 
-def list_callbacks(given: Any) -> list[Any]:
+def list_callbacks(callbacks: Any) -> list[Any]:
     """List callbacks as ``fit`` takes them: one, a list, or a ``CallbackList``."""
     import keras
 
-    if given is None:
+    if callbacks is None:
         return []
-    if isinstance(given, keras.callbacks.CallbackList):
-        given = given.callbacks
-    if isinstance(given, list | tuple):
-        return [one for part in given for one in list_callbacks(part)]
-    return [given]
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        callbacks = callbacks.callbacks
+    if isinstance(callbacks, list | tuple):
+        return [callback for part in callbacks for callback in list_callbacks(part)]
+    return [callbacks]
 
 
-def prepare_callbacks(given: list[Any], epochs: int) -> list[Any]:
+def prepare_callbacks(callbacks: list[Any], epochs: int) -> list[Any]:
     """Make callbacks fit for a trial; None among them, and what is left out, is not.
 
     Epochs of a trial may be shorter than the real ``epochs``, and so more of them:
     their numbers begin again after these.
     """
-    kept = [one for one in given if one is not None and not left_out(one)]
-    for index, callback in enumerate(kept):
+    prepared = [c for c in callbacks if c is not None and not left_out(c)]
+    for index, callback in enumerate(prepared):
         _go_on(callback)
         _write_elsewhere(callback, index)
         for hook in _EPOCH_HOOKS:
             _renumber(callback, hook, epochs)
-    return kept
+    return prepared
 
 
 def left_out(callback: Any) -> bool:
@@ -456,15 +457,14 @@ def steers(callback: Any) -> bool:
     kinds = type(callback).__mro__
     if any(kind.__name__ in _STEER for kind in kinds):
         return True
-    parts = [part for one in (callback, *kinds) for part in vars(one).values()]
-    named = (part for part in parts if isinstance(part, FunctionType | MethodType))
-    functions: Iterator[Any] = map(inspect.unwrap, named)
+    parts = [part for owner in (callback, *kinds) for part in vars(owner).values()]
+    methods = (part for part in parts if isinstance(part, FunctionType | MethodType))
+    functions: Iterator[Any] = map(inspect.unwrap, methods)
     # Keras's own speak of an optimizer to write down its learning rate.
-    own = (one for one in functions if not str(one.__module__).startswith("keras."))
-    coded = (one for one in own if hasattr(one, "__code__"))
+    custom = (f for f in functions if not str(f.__module__).startswith("keras."))
+    coded = (f for f in custom if hasattr(f, "__code__"))
     return any(
-        _STEERED.intersection(_names_in_code(one.__code__)) or _alters(one)
-        for one in coded
+        _STEERED.intersection(_names_in_code(f.__code__)) or _alters(f) for f in coded
     )
 
 
@@ -500,13 +500,13 @@ def overrides(callback: Any, *hooks: str) -> bool:
     return any(not hasattr(getattr(callback, hook), "_is_default") for hook in hooks)
 
 
-def see_every_step(given: list[Any], epoch: int | None, times: int = 1) -> None:
+def see_every_step(callbacks: list[Any], epoch: int | None, times: int = 1) -> None:
     """Call callbacks as often as before, or their cost would look like another's.
 
     An epoch had so many steps, None where nobody knows; ``times`` as many are in each
     step now.
     """
-    for callback in given:
+    for callback in callbacks:
         if callback is not None and overrides(callback, *STEP_HOOKS):
             _see_every_step(callback, epoch, times)
 
@@ -522,10 +522,10 @@ def _see_every_step(callback: Any, epoch: int | None, times: int) -> None:
 
     def ended(step: int, logs: Any = None) -> None:
         last = (step + 1) * times
-        for one in range(reached, min(last, epoch or last)):
-            if one > reached:
-                begin(one, None)
-            end(one, logs)
+        for batch in range(reached, min(last, epoch or last)):
+            if batch > reached:
+                begin(batch, None)
+            end(batch, logs)
 
     callback.on_train_batch_begin, callback.on_train_batch_end = begun, ended
 
@@ -541,25 +541,25 @@ def _go_on(callback: Any) -> None:
 
 
 def _renumber(callback: Any, hook: str, epochs: int) -> None:
-    own = getattr(callback, hook)
+    method = getattr(callback, hook)
     if not overrides(callback, hook):
         return
 
-    @functools.wraps(own)
+    @functools.wraps(method)
     def numbered(epoch: int, logs: Any = None) -> None:
-        own(epoch % max(1, epochs), logs)
+        method(epoch % max(1, epochs), logs)
 
     setattr(callback, hook, numbered)
 
 
 def _write_elsewhere(callback: Any, index: int) -> None:
-    from keras import callbacks as known
+    from keras import callbacks as keras_callbacks
 
     places = {
-        known.ModelCheckpoint: "filepath",
-        known.CSVLogger: "filename",
-        known.TensorBoard: "log_dir",
-        known.BackupAndRestore: "backup_dir",
+        keras_callbacks.ModelCheckpoint: "filepath",
+        keras_callbacks.CSVLogger: "filename",
+        keras_callbacks.TensorBoard: "log_dir",
+        keras_callbacks.BackupAndRestore: "backup_dir",
     }
     place = next((at for kind, at in places.items() if isinstance(callback, kind)), "")
     if not place:

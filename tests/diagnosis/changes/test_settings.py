@@ -29,9 +29,9 @@ def set_wrong(tf):
 def seen_and_left_off(tf):
     from perfkit.diagnosis import settings
 
-    before = settings.here()
+    before = settings.read_settings()
     set_wrong(tf)
-    return before, settings.here()
+    return before, settings.read_settings()
 
 
 def left_off_before(tf):
@@ -50,7 +50,7 @@ def left_off_before(tf):
     ]
     read = ctypes.CDLL(None).getenv
     told = [(os.environ.pop(name), read(name.encode())) for name in variables]
-    return settings.here(), told
+    return settings.read_settings(), told
 
 
 def test_what_is_set_is_seen_as_it_is_typed():
