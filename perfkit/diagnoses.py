@@ -77,17 +77,17 @@ def diagnose(
     return with_guess(watch_here(session), guess)
 
 
-def with_guess(found: Diagnosis, guess: str) -> Diagnosis:
+def with_guess(diagnosis: Diagnosis, guess: str) -> Diagnosis:
     """The same with what its reader expected, if anything, in its file too."""
     if not guess:
-        return found
-    guessed = replace(found, guess=guess)
-    if found.path:
+        return diagnosis
+    guessed = replace(diagnosis, guess=guess)
+    if diagnosis.path:
         try:
-            store.save(guessed, path=found.path)
+            store.save(guessed, path=diagnosis.path)
         except PerfkitError as error:
             # What was found is in its file already, and is given back in any case.
-            store.remember(guessed, found.path)
+            store.remember(guessed, diagnosis.path)
             warnings.warn(str(error), stacklevel=3)
     return guessed
 
@@ -109,16 +109,16 @@ def open_diagnosis(
     """
     check_seed(seed)
     home = home_of(folder)
-    made = maker(make_training, arguments, fit)
+    training = maker(make_training, arguments, fit)
     if where := replay_from(replay):
         if only:
             raise MissingPartError(
                 "A recording cannot be measured again: run without a replay to apply "
                 "changes."
             )
-        return Replay(recording(made, where), home)
+        return Replay(recording(training, where), home)
     return DiagnosisSession(
-        made,
+        training,
         budget=in_seconds(budget),
         seed=seed,
         folder=home,
@@ -137,5 +137,5 @@ def in_seconds(budget: float | str | None) -> float | None:
     """
     if budget not in (None, AUTO):
         return seconds("budget", budget or 0)
-    given = default_budget(0.0)
-    return max(LEAST_BUDGET_S, given) if given else None
+    default = default_budget(0.0)
+    return max(LEAST_BUDGET_S, default) if default else None

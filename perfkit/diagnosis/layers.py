@@ -59,14 +59,14 @@ def contain(
     where = os.getcwd()
     needed, disks = covered(folders), _disks()
     # What is temporary lies in a folder that goes with the trial.
-    kept = [Path(os.path.realpath(one)) for one in (tempfile.gettempdir(), *keep)]
+    passthrough = [Path(os.path.realpath(p)) for p in (tempfile.gettempdir(), *keep)]
     _own_view(0 if online else _NEW_NETWORK)
     outer = (place for place in Path("/").iterdir() if not place.is_symlink())
-    every = Path.home(), *_OF_USERS, *outer, *disks
-    places = {Path(os.path.realpath(place)) for place in every}
+    roots = Path.home(), *_OF_USERS, *outer, *disks
+    places = {Path(os.path.realpath(place)) for place in roots}
     theirs = (place for place in places if not _of_the_system(place))
     for folder in covered([*needed, *theirs]):
-        _shield(folder, needed, kept, disks)
+        _shield(folder, needed, passthrough, disks)
     # A process stays in the folder that it was in, below the layer.
     os.chdir(where)
 
@@ -75,39 +75,37 @@ def covered(folders: Iterable[Path]) -> list[Path]:
     """The outermost of these folders, links followed, and other disks among them."""
     real = sorted({Path(os.path.realpath(folder)) for folder in folders})
     disks = _disks()
-    return [
-        one for one in real if one in disks or not any(p in one.parents for p in real)
-    ]
+    return [f for f in real if f in disks or not any(p in f.parents for p in real)]
 
 
 def _of_the_system(place: Path) -> bool:
     """Whether it is no place of users, or one that this user cannot enter."""
-    known = any(one in (place, *place.parents) for one in _OF_USERS)
-    if place == Path("/") or (place.parts[1] in _OF_THE_SYSTEM and not known):
+    is_of_users = any(folder in (place, *place.parents) for folder in _OF_USERS)
+    if place == Path("/") or (place.parts[1] in _OF_THE_SYSTEM and not is_of_users):
         return place != Path(os.path.realpath(Path.home()))
     return not place.is_dir() or not os.access(place, os.X_OK)
 
 
 def _shield(
-    folder: Path, needed: list[Path], kept: list[Path], disks: list[Path]
+    folder: Path, needed: list[Path], passthrough: list[Path], disks: list[Path]
 ) -> None:
     """Cover a folder, or of one with another disk in it all that is beside that."""
-    if folder in kept:
+    if folder in passthrough:
         return
     parted = any(folder in disk.parents for disk in disks)
     try:
         if parted:
             raise OSError(f"another disk is mounted in {folder.name}")
-        _cover(folder, kept)
+        _cover(folder, passthrough)
     except OSError:
         around = any(folder in place.parents for place in needed)
         if folder in needed or (around and not parted):
             raise
-        _close(folder, kept)
+        _close(folder, passthrough)
     if parted:
         for child in folder.iterdir():
             if child not in disks and not child.is_symlink() and child.is_dir():
-                _shield(child, needed, kept, disks)
+                _shield(child, needed, passthrough, disks)
 
 
 def is_offline() -> bool:
@@ -118,23 +116,23 @@ def is_offline() -> bool:
         return False
 
 
-def _own_view(more: int = 0) -> None:
+def _own_view(flags: int = 0) -> None:
     user, group = os.getuid(), os.getgid()
-    _call("unshare", _NEW_USERS | _NEW_MOUNTS | more)
+    _call("unshare", _NEW_USERS | _NEW_MOUNTS | flags)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    if more & _NEW_NETWORK:
+    if flags & _NEW_NETWORK:
         # Processes of one training speak to each other over it.
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_one:
-            fcntl.ioctl(any_one, _SET_FLAGS, struct.pack("16sH22x", b"lo", _UP))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH22x", b"lo", _UP))
 
 
-def _cover(folder: Path, kept: list[Path]) -> None:
+def _cover(folder: Path, passthrough: list[Path]) -> None:
     """Lay a layer of this process over a folder."""
     if any(sign in str(folder) for sign in ",:\\"):
         raise OSError(f"{folder.name} has a comma, a colon or a backslash in its name")
-    with _kept_within(folder, kept):
+    with _kept_within(folder, passthrough):
         layer = Path(tempfile.mkdtemp(prefix="perfkit-layer-"))
         try:
             # A layer may not lie in what it covers.
@@ -156,9 +154,9 @@ def _lay(folder: Path, layer: Path, *, in_memory: bool) -> None:
         (layer / "work" / "work").chmod(0o700)
 
 
-def _close(folder: Path, kept: list[Path]) -> None:
+def _close(folder: Path, passthrough: list[Path]) -> None:
     """Let nothing be written in a folder that cannot be covered."""
-    with _kept_within(folder, kept):
+    with _kept_within(folder, passthrough):
         _mount("", folder, source=folder, flags=_BIND | _ALL_BELOW)
         # What is set for a disk has to be said again.
         flags = os.statvfs(folder).f_flag & _STAYS
@@ -166,11 +164,11 @@ def _close(folder: Path, kept: list[Path]) -> None:
 
 
 @contextlib.contextmanager
-def _kept_within(folder: Path, kept: list[Path]) -> Iterator[None]:
+def _kept_within(folder: Path, passthrough: list[Path]) -> Iterator[None]:
     """Put back what is kept in a folder once that is covered."""
     with contextlib.ExitStack() as stack:
         opened = []
-        for place in covered(one for one in kept if folder in one.parents):
+        for place in covered(path for path in passthrough if folder in path.parents):
             number = os.open(place, os.O_PATH)
             stack.callback(os.close, number)
             opened.append((Path(f"/proc/self/fd/{number}"), place))
@@ -196,8 +194,8 @@ def _mount(
     source: Path | None = None,
     flags: int = _NO_SETUID | _NO_DEVICES,
 ) -> None:
-    what, where, how = map(os.fsencode, (source or kind, place, options))
-    _call("mount", what, where, kind.encode(), ctypes.c_ulong(flags), how)
+    device, target, data = map(os.fsencode, (source or kind, place, options))
+    _call("mount", device, target, kind.encode(), ctypes.c_ulong(flags), data)
 
 
 def _call(name: str, *arguments: object) -> None:

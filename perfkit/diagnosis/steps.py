@@ -81,7 +81,7 @@ class Steps(Generic[Batch]):
         """Give one batch after another."""
         if _Listening.to is not None:
             return _Listening.to.batches(self._data)
-        return self._timed()
+        return self._time_batches()
 
     def __len__(self) -> int:
         """Batches of the data, where they can be counted."""
@@ -102,21 +102,21 @@ class Steps(Generic[Batch]):
         spent = self.input_s + self.body_s
         return self.input_s / spent if spent > 0 else None
 
-    def _timed(self) -> Iterator[Batch]:
-        batches, asked = iter(self._data), self._clock()
+    def _time_batches(self) -> Iterator[Batch]:
+        batches, wait_start = iter(self._data), self._clock()
         for batch in batches:
-            given = self._clock()
+            body_start = self._clock()
             try:
                 yield batch
             except GeneratorExit:
-                self._add(given - asked, self._clock() - given)
+                self._add(body_start - wait_start, self._clock() - body_start)
                 raise
-            now = self._clock()
-            if now - self._synced > _SYNC_EVERY_S:
+            body_end = self._clock()
+            if body_end - self._synced > _SYNC_EVERY_S:
                 _wait()
-                now = self._synced = self._clock()
-            self._add(given - asked, now - given)
-            asked = now
+                body_end = self._synced = self._clock()
+            self._add(body_start - wait_start, body_end - body_start)
+            wait_start = body_end
         ended = self._clock()
         _wait()
         # What the device still had to do; it belongs to the first step if to any.
