@@ -248,7 +248,7 @@ def _line(
     row: dict[str, Any], names: LineNames, once: dict[Any, float], signatures: list[Any]
 ) -> Line:
     place: tuple[str, int] = tuple(row["place"])
-    file, cell, number = names.told(*place)
+    file, cell, number = names.locate(*place)
     # Both in the seconds of the windows.
     traced, parts = sum(row["parts"].values()), row["parts"]
     calls = [call for call in row["calls"].items() if call[0]]

@@ -63,12 +63,12 @@ def stand_in() -> None:
     """
     real = signal.signal
 
-    def asked(number: int, handler: Any) -> Any:
+    def set_handler(number: int, handler: Any) -> Any:
         if threading.current_thread() is threading.main_thread():
             return real(number, handler)
         return signal.getsignal(number)
 
-    signal.signal = asked  # type: ignore[assignment]
+    signal.signal = set_handler  # type: ignore[assignment]
 
 
 VALIDATION = "validation"
@@ -91,32 +91,32 @@ class Validating:
     def __init__(self, steps: int | None) -> None:
         self._steps = steps
         self._limit: int | None = None
-        self._done = self._validations = 0
+        self._batches = self._validations = 0
         self._began = 0.0
         # Batches of the first execution, and whether its time was told by itself.
         self._first, self._apart = 0, False
 
     def begin(self) -> None:
         """Begin a validation."""
-        self._done, self._began, self._first, self._apart = 0, 0.0, 0, False
+        self._batches, self._began, self._first, self._apart = 0, 0.0, 0, False
 
-    def reach(self, done: int, callback: Any) -> bool:
+    def reach(self, count: int, callback: Any) -> bool:
         """Count batches, and end the validation where it took a moment.
 
         True where what came by now is to be told by itself: see ``start``.
         """
-        self._done = min(done, self._steps or done)
+        self._batches = min(count, self._steps or count)
         first = not self._began
         if first:
             # The first batch of all traces what the others run.
-            self._began, self._first = time.perf_counter(), self._done
+            self._began, self._first = time.perf_counter(), self._batches
         elif self._limit is None and self._validations == 0:
             long = time.perf_counter() - self._began > _MOMENT_S
-            if long and self._done != self._steps:
-                self._limit = self._done
-        if self._limit is not None and self._done >= self._limit:
+            if long and self._batches != self._steps:
+                self._limit = self._batches
+        if self._limit is not None and self._batches >= self._limit:
             callback.model.stop_evaluating = True
-        return first and self._steps is not None and self._done < (self._limit or 0)
+        return first and self._steps is not None and self._batches < (self._limit or 0)
 
     def start(self, examples: float) -> Pause:
         """Give what a trial is to tell once the first batch is done."""
@@ -134,13 +134,13 @@ class Validating:
         if self._limit is None:
             return (Pause(VALIDATION, every=examples),)
         if self._steps is None:
-            told = (Note(UNKNOWN, self._limit),) if first else ()
-            return *told, Pause(VALIDATION)
+            notes = (Note(UNKNOWN, self._limit),) if first else ()
+            return *notes, Pause(VALIDATION)
         share = self._limit / self._steps
-        told = (Note(SHORTENED, share),) if first else ()
+        notes = (Note(SHORTENED, share),) if first else ()
         if self._apart:
             share = (self._limit - self._first) / (self._steps - self._first)
-        return *told, Pause(VALIDATION, every=examples * share)
+        return *notes, Pause(VALIDATION, every=examples * share)
 
 
 EPOCH_END = "epoch end"
@@ -158,7 +158,7 @@ class Epochs:
         steps: Of a real epoch; None where it has no end that anybody knows.
         examples: Of a real epoch, whose last step may hold fewer; 0 as ``steps``.
         trial_steps: After which a trial ends an epoch; None to leave it to the data.
-        whole: Whether ticks hold whole epochs, ends included: they are so short.
+        has_epoch_ticks: Whether ticks hold whole epochs with their ends, as short ones.
         validation: Steps of a validation; None where nobody knows.
         validated: Epochs from one validation to the next; 0 where there is none.
     """
@@ -167,7 +167,7 @@ class Epochs:
     steps: int | None = None
     examples: int = 0
     trial_steps: int | None = None
-    whole: bool = False
+    has_epoch_ticks: bool = False
     validation: int | None = None
     validated: float = 0
 
@@ -179,7 +179,7 @@ class Block:
     Attributes:
         training: With whatever is changed in it.
         epochs: Of this training.
-        own: The user's callbacks, fit for a trial.
+        callbacks: The user's callbacks, fit for a trial.
         over: Asked after all that is told: whether the block is over.
         at_once: Whether it is ready after its first step, because it was warm before.
         validating: Watches its validations; the same one in all blocks of a variant.
@@ -187,21 +187,21 @@ class Block:
 
     training: Training
     epochs: Epochs
-    own: list[Any]
+    callbacks: list[Any]
     over: Callable[[], bool] = bool
     at_once: bool = False
     validating: Validating = field(default_factory=lambda: Validating(None))
 
     @classmethod
-    def of(
+    def first(
         cls, training: Training, epochs: Epochs, over: Callable[[], bool] = bool
     ) -> "Block":
         """Make the first block of a training; its callbacks become fit for a trial."""
-        given = list_callbacks(training.arguments.get("callbacks"))
+        callbacks = list_callbacks(training.arguments.get("callbacks"))
         return cls(
             training=training,
             epochs=epochs,
-            own=prepare_callbacks(given, training.epochs or 1),
+            callbacks=prepare_callbacks(callbacks, training.epochs or 1),
             over=over,
             validating=Validating(epochs.validation),
         )
@@ -218,7 +218,7 @@ def train(block: Block, turnstile: Turnstile) -> None:
     try:
         with contextlib.suppress(_Over):
             while not counter.used_up():
-                training.fit([first, *block.own, last], epochs=_ENDLESS)
+                training.fit([first, *block.callbacks, last], epochs=_ENDLESS)
     finally:
         # Workers of a ``PyDataset`` would make batches while another trains.
         for adapter in list(_WITHIN):
@@ -249,7 +249,7 @@ class _Counter:
         self._began = time.perf_counter()
         self._before = 0
         self._validating = block.validating
-        self._apart = epochs.whole and epochs.validated > 0
+        self._apart = epochs.has_epoch_ticks and epochs.validated > 0
 
     def callbacks(self) -> tuple[Any, Any]:
         """The one that comes first, and the one that comes last."""
@@ -291,7 +291,7 @@ class _Counter:
             self._tell(self._end_of_epoch(0))
 
     def _reach(self, step: int, callback: Any) -> None:
-        step = self._made(step, callback.model)
+        step = self._steps_done(step, callback.model)
         new, self._reached = self._upto(step) - self._upto(self._reached), step
         self._all, self._ever = self._all + new, True
         self._count(new)
@@ -300,7 +300,7 @@ class _Counter:
             # Whoever stops by the loss would end the trial: time does that here.
             callback.model.stop_training = stop
         limit = self._trial_steps or self._epochs.steps
-        if limit and step >= limit and not self._epochs.whole:
+        if limit and step >= limit and not self._epochs.has_epoch_ticks:
             self._tell_steps()
 
     def _upto(self, step: int) -> int:
@@ -308,7 +308,7 @@ class _Counter:
         examples = step * self._epochs.batch
         return min(examples, self._epochs.examples or examples)
 
-    def _made(self, step: int, model: Any) -> int:
+    def _steps_done(self, step: int, model: Any) -> int:
         """The steps of this epoch: its last execution may hold fewer than it says."""
         if self._epochs.steps:
             return min(step, self._epochs.steps)
@@ -321,14 +321,14 @@ class _Counter:
         if not self._ready and (self._at_end or at_once):
             self._ready, self._at_end = True, False
             self._tell(READY)
-        elif self._ready and self._at_end and not self._epochs.whole:
+        elif self._ready and self._at_end and not self._epochs.has_epoch_ticks:
             self._at_end = False
             self._tell(self._end_of_epoch(new))
         elif self._ready:
             self._examples += new
             long = time.perf_counter() - self._began >= TICK_S
             # The first step of an epoch ends what the end of the last one took.
-            if long and (self._at_end or not self._epochs.whole):
+            if long and (self._at_end or not self._epochs.has_epoch_ticks):
                 self._tell_steps()
             self._at_end = False
 
@@ -338,7 +338,7 @@ class _Counter:
         return Pause(EPOCH_END, every=self._length, within=new)
 
     def _steps_are_over(self, callback: Any) -> None:
-        if self._ready and not self._at_end and not self._epochs.whole:
+        if self._ready and not self._at_end and not self._epochs.has_epoch_ticks:
             self._tell_steps()
         callback.model.stop_training = False
 
@@ -358,9 +358,9 @@ class _Counter:
         return epoch * self._epochs.validated
 
     def _end_validation(self) -> None:
-        for what in self._validating.end(self._validated()):
-            if self._ready or isinstance(what, Note):
-                self._tell(what)
+        for event in self._validating.end(self._validated()):
+            if self._ready or isinstance(event, Note):
+                self._tell(event)
 
     def _end_epoch(self, callback: Any) -> None:
         self._refuse_none()
@@ -379,9 +379,9 @@ class _Counter:
         if self._examples:
             self._tell(Tick(self._examples))
 
-    def _tell(self, what: Told) -> None:
+    def _tell(self, event: Told) -> None:
         wait()
-        self._turnstile.tell(what)
+        self._turnstile.tell(event)
         self._examples, self._began = 0, time.perf_counter()
         if self._block.over():
             raise _Over

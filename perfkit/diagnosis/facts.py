@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.epochs import Epochs
-from perfkit.diagnosis.failure import known
+from perfkit.diagnosis.failure import try_read
 from perfkit.diagnosis.loop import Looping
 from perfkit.diagnosis.script import is_held_in_loop
 from perfkit.diagnosis.training import (
@@ -50,12 +50,12 @@ def flop_of(model: Any, batch: Any) -> float | None:
             loss = model.compute_loss(features, labels, predicted)
         return tape.gradient(loss, model.trainable_variables)
 
-    def counted() -> float | None:
+    def count_flop() -> float | None:
         step = tf.function(gradients, autograph=False)
         return of_graph(step.get_concrete_function(*batch[:2]).graph)
 
     # A model with a step of its own may be made for another.
-    return known(counted, otherwise=None)
+    return try_read(count_flop, otherwise=None)
 
 
 def of_graph(graph: Any) -> float | None:
@@ -63,8 +63,8 @@ def of_graph(graph: Any) -> float | None:
     operations = _needed(graph)
     if any(operation.type.startswith(_HIDDEN) for operation in operations):
         return None
-    counted = [_COUNTED[one.type](one) for one in operations if one.type in _COUNTED]
-    return float(sum(counted)) if all(math.isfinite(n) for n in counted) else None
+    counts = [_COUNTED[op.type](op) for op in operations if op.type in _COUNTED]
+    return float(sum(counts)) if all(math.isfinite(n) for n in counts) else None
 
 
 def _needed(graph: Any) -> set[Any]:
@@ -92,9 +92,9 @@ def _product(flag: str) -> Callable[[Any], float]:
     return count
 
 
-def _convolution(kernel: Any, other: Any) -> float:
+def _convolution(kernel: Any, output: Any) -> float:
     """Count the products of a convolution, or of one of its gradients."""
-    return 2 * _elements(other) * _elements(kernel) / (kernel.shape[-1] or math.nan)
+    return 2 * _elements(output) * _elements(kernel) / (kernel.shape[-1] or math.nan)
 
 
 def _einsum(operation: Any) -> float:
@@ -114,9 +114,9 @@ _COUNTED: dict[str, Callable[[Any], float]] = {
     "MatMul": _product("transpose_a"),
     "BatchMatMul": _product("adj_x"),
     "BatchMatMulV2": _product("adj_x"),
-    "Conv2D": lambda one: _convolution(one.inputs[1], one.outputs[0]),
-    "Conv2DBackpropFilter": lambda one: _convolution(one.outputs[0], one.inputs[2]),
-    "Conv2DBackpropInput": lambda one: _convolution(one.inputs[1], one.inputs[2]),
+    "Conv2D": lambda op: _convolution(op.inputs[1], op.outputs[0]),
+    "Conv2DBackpropFilter": lambda op: _convolution(op.outputs[0], op.inputs[2]),
+    "Conv2DBackpropInput": lambda op: _convolution(op.inputs[1], op.inputs[2]),
     "Einsum": _einsum,
 }
 
@@ -232,37 +232,38 @@ class Facts:
     @property
     def reshaped(self) -> bool:
         """Whether the shapes of the batches are what is traced anew."""
-        return any("shape" in one["changed"].values() for one in self.retraced.values())
+        entries = self.retraced.values()
+        return any("shape" in entry["changed"].values() for entry in entries)
 
     @property
     def stages(self) -> list[dict[str, Any]]:
         """Of its pipeline, the source first; none where nobody tells of them."""
-        found: list[dict[str, Any]] = self.pipeline.get("stages", [])
-        return found
+        stages: list[dict[str, Any]] = self.pipeline.get("stages", [])
+        return stages
 
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""
         return asdict(self)
 
 
-def facts_of(training: Training, **seen: Any) -> Facts:
-    """Look at a training without running it; ``seen`` is what only that tells."""
+def facts_of(training: Training, **run_facts: Any) -> Facts:
+    """Look at a training without running it; ``run_facts`` came from a run."""
     import tensorflow as tf
 
     model, arguments = training.model, training.arguments
     batch = _seen_batch(training)
-    policies: list[str] = known(
+    policies: list[str] = try_read(
         lambda: [layer.dtype_policy.name for layer in model.layers], otherwise=[]
     )
-    steps = known(steps_of, training, otherwise=None)
+    steps = try_read(steps_of, training, otherwise=None)
     callbacks = arguments.get("callbacks") or ()
     return Facts(
         model=model.name,
-        parameters=known(
+        parameters=try_read(
             lambda: sum(math.prod(weight.shape) for weight in model.weights),
             otherwise=0,
         ),
-        layers=known(lambda: _classes(model.layers), otherwise=()),
+        layers=try_read(lambda: _classes(model.layers), otherwise=()),
         steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
         again=training.epochs == 1 and is_held_in_loop(),
@@ -270,29 +271,29 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         steps_per_execution=int(model.steps_per_execution),
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
-        can_xla=known(_can_xla, model, otherwise=True),
+        can_xla=try_read(_can_xla, model, otherwise=True),
         tf32=tf.config.experimental.tensor_float_32_execution_enabled(),
-        metrics=known(metrics_of, model, otherwise=()),
+        metrics=try_read(metrics_of, model, otherwise=()),
         callbacks=_classes(callbacks),
         steering=_classes(c for c in callbacks if steers(c)),
         following=_classes(c for c in callbacks if follows_validation(c)),
         progress=arguments.get("verbose", "auto") != 0,
         validation=epochs_between(arguments) > 0,
-        validation_steps=known(
+        validation_steps=try_read(
             validation_steps, arguments, training.data, otherwise=None
         ),
         validated=epochs_between(arguments),
         asked=training.epochs,
         policy=max(set(policies), key=policies.count, default="float32"),
         flop=flop_of(model, batch),
-        padded=known(padded, model, batch, otherwise={}),
+        padded=try_read(padded, model, batch, otherwise={}),
         **_of_data(training, batch),
-        **seen,
+        **run_facts,
     )
 
 
 def _classes(objects: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(type(one).__name__ for one in objects)
+    return tuple(type(item).__name__ for item in objects)
 
 
 def _can_xla(model: Any) -> bool:
@@ -301,18 +302,18 @@ def _can_xla(model: Any) -> bool:
         return True
     with warnings.catch_warnings(action="ignore"):
         model.jit_compile = True
-        taken = bool(model.jit_compile)
+        is_accepted = bool(model.jit_compile)
         model.jit_compile = False
-    return taken
+    return is_accepted
 
 
 def _of_data(training: Training, batch: Any) -> dict[str, Any]:
     """What is known alike of a training and of a loop."""
     return {
         "data": training.kind,
-        "batch": known(examples_in, batch, otherwise=1),
-        "element": known(_element, batch, otherwise=tuple[str, ...]()),
-        "open_shapes": known(open_shapes, training, otherwise=False),
+        "batch": try_read(examples_in, batch, otherwise=1),
+        "element": try_read(_element, batch, otherwise=tuple[str, ...]()),
+        "open_shapes": try_read(open_shapes, training, otherwise=False),
         "settings": training.settings,
     }
 
@@ -343,7 +344,7 @@ def _seen_batch(training: Training) -> Any:
     import tensorflow as tf
 
     # The thread that trained may be at its generator still, or it was closed.
-    batch = known(first_batch, training, otherwise=())
+    batch = try_read(first_batch, training, otherwise=())
     parts = tf.nest.flatten(batch) if training.kind == "generator" else ()
     return batch if all(hasattr(part, "dtype") for part in parts) else ()
 
@@ -361,20 +362,20 @@ def padded(model: Any, batch: Any) -> dict[str, Any]:
     """
     import tensorflow as tf
 
-    given = getattr(model, "inputs", None) or ()
-    if any(len(one.shape) == 2 and one.shape[1] is not None for one in given):
+    model_inputs = getattr(model, "inputs", None) or ()
+    if any(len(t.shape) == 2 and t.shape[1] is not None for t in model_inputs):
         return {}
-    every = tf.nest.flatten(batch)
+    parts = tf.nest.flatten(batch)
     # Labels are no texts, and what goes beside a text would have to be cut with it.
-    inputs = len(tf.nest.flatten(batch[0])) if isinstance(batch, tuple) else len(every)
-    for place, part in enumerate(every[:inputs]):
+    inputs = len(tf.nest.flatten(batch[0])) if isinstance(batch, tuple) else len(parts)
+    for place, part in enumerate(parts[:inputs]):
         if getattr(part, "dtype", None) not in (tf.int32, tf.int64, "int32", "int64"):
             continue
         rows = np.asarray(part)
         if rows.ndim != 2 or rows.shape[1] < _SHORTEST:
             continue
-        others = (tuple(np.shape(p)) for at, p in enumerate(every) if at != place)
-        if any(len(of) > 1 and of[1] == rows.shape[1] for of in others):
+        shapes = (tuple(np.shape(p)) for at, p in enumerate(parts) if at != place)
+        if any(len(shape) > 1 and shape[1] == rows.shape[1] for shape in shapes):
             continue
         for front in (False, True):
             lengths = _lengths(rows, front=front)
@@ -409,13 +410,13 @@ def some_epochs(running: Iterator[object], looping: Looping) -> None:
         return
     looping.hurry, began = True, time.perf_counter()
     for _ in running:
-        enough = looping.begun >= looping.most
+        enough = looping.begun >= looping.max_epochs
         if enough or time.perf_counter() - began > _WAIT_S:
             return
 
 
-def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
-    """Say what was seen of a loop; ``seen`` is what only timing tells."""
+def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
+    """Say what was seen of a loop; ``run_facts`` is what only timing tells."""
     import tensorflow as tf
 
     training = looping.training
@@ -426,18 +427,18 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
     at_once = not (eager or tf.config.list_physical_devices("GPU"))
     return Facts(
         model="a loop of your own",
-        steps=looping.length or known(steps_of, training, otherwise=None),
+        steps=looping.length or try_read(steps_of, training, otherwise=None),
         eager=eager,
         loop=True,
         eager_calls=calls.eager() if calls else (),
         computes=calls.computes() if calls else "",
-        drawn=calls.drawn() if calls else {},
-        epochs=min(looping.begun, looping.most) if repeated else 1,
+        drawn=calls.draws_per_step() if calls else {},
+        epochs=min(looping.begun, looping.max_epochs) if repeated else 1,
         between_s=looping.between_s,
         waits_s=float(np.median(calls.waits_s)) if calls and calls.waits_s else None,
         graphs_s=calls.graphs_s() if calls and at_once else {},
         **_of_data(training, batch),
-        **seen,
+        **run_facts,
     )
 
 
@@ -464,8 +465,8 @@ def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
         if facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER:
             return Epochs(batch=facts.batch, steps=facts.steps)
         return Epochs(batch=facts.batch, steps=facts.steps, trial_steps=fitting)
-    times = next((one.batches for one in changes if one.batches != 1), 1)
-    at_a_time = max([facts.steps_per_execution, *(one.steps for one in changes)])
+    times = next((change.batches for change in changes if change.batches != 1), 1)
+    at_a_time = max([facts.steps_per_execution, *(change.steps for change in changes)])
     steps = math.ceil(facts.steps / times) if facts.steps else None
     epochs = Epochs(
         batch=round(facts.batch * times),
@@ -480,6 +481,6 @@ def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
     fitting = _steps_in(step_s, at_a_time)
     if facts.pipeline.get("hidden cache") or fitting >= steps / _SHORTER:
         # An epoch of few executions has no ticks but its own.
-        whole = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time
-        return replace(epochs, whole=whole)
+        is_short = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time
+        return replace(epochs, has_epoch_ticks=is_short)
     return replace(epochs, trial_steps=fitting)

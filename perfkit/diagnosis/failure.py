@@ -13,8 +13,8 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.tick import Note
 from perfkit.measure.trial import PROBLEM, TRACEBACK, Outcome
 
-Told = TypeVar("Told")
-Found = TypeVar("Found")
+Item = TypeVar("Item")
+Value = TypeVar("Value")
 # What runs the user's code: it says nothing of what is wrong there.
 _RUNNERS = (
     str(Path(__file__).parents[1]),
@@ -30,7 +30,7 @@ _LONGEST = 4000
 _PLACES = ("Graph execution error", "Detected at node", "File ", "<stack", "[[")
 
 
-def as_notes(work: Iterable[Told]) -> Iterator[Told | Note]:
+def as_notes(work: Iterable[Item]) -> Iterator[Item | Note]:
     """Pass on what is yielded, and what is raised as notes.
 
     Yields:
@@ -53,13 +53,13 @@ def as_notes(work: Iterable[Told]) -> Iterator[Told | Note]:
         yield Note(PROBLEM, f"The training raised {in_short(error)}{remedy}")
 
 
-def known(read: Callable[..., Found], *given: Any, otherwise: Found) -> Found:
+def try_read(read: Callable[..., Value], *arguments: Any, otherwise: Value) -> Value:
     """What is read of a training; ``otherwise`` where it does not let itself be read.
 
     The training runs without what is read here, so it may end nothing.
     """
     try:
-        return read(*given)
+        return read(*arguments)
     except Exception:
         # Model, data and layers are the user's own, and may raise anything.
         return otherwise
@@ -76,10 +76,10 @@ def run_error(
         message: One sentence on that, without a subject.
         remedy: What to do if it takes long and does not hang.
     """
-    said = str(notes.get(PROBLEM) or f"The training {message.rstrip('.')}.")
+    sentence = str(notes.get(PROBLEM) or f"The training {message.rstrip('.')}.")
     if outcome == "timed-out":
-        said += f" If it does not hang, {remedy}."
-    error = RunError(said)
+        sentence += f" If it does not hang, {remedy}."
+    error = RunError(sentence)
     if TRACEBACK in notes:
         error.add_note(in_text(notes[TRACEBACK]))
     return error
@@ -96,12 +96,12 @@ def note_of(error: BaseException) -> dict[str, Any]:
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(_RUNNERS)
     ]
-    said = _BOLD.sub("", "".join(traceback.format_exception_only(error)).strip())
-    if len(said) > _LONGEST:
+    words = _BOLD.sub("", "".join(traceback.format_exception_only(error)).strip())
+    if len(words) > _LONGEST:
         # What is wrong stands first or last, never in the middle.
         half = _LONGEST // 2 - 1
-        said = f"{said[:half]}…{said[-half:]}"
-    return {"frames": frames[-_MOST_FRAMES:], "said": said}
+        words = f"{words[:half]}…{words[-half:]}"
+    return {"frames": frames[-_MOST_FRAMES:], "said": words}
 
 
 def in_short(error: BaseException) -> str:
@@ -116,8 +116,8 @@ def in_short(error: BaseException) -> str:
     name = type(error).__name__
     if lines and lines[0] == "in user code:":
         # The steps that led there come first, each with a line of code.
-        own = [line for line in lines if line.startswith(f"{name}: ")]
-        lines = [line.removeprefix(f"{name}: ") for line in own[-1:]] or lines
+        error_lines = [line for line in lines if line.startswith(f"{name}: ")]
+        lines = [line.removeprefix(f"{name}: ") for line in error_lines[-1:]] or lines
     return f"{name}: {lines[0][:300]}" if lines else f"{name}."
 
 

@@ -55,7 +55,7 @@ def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
 def causes(
     changes: Sequence[Change],
     measured: Measurement,
-    noted: Sequence[Cause] = (),
+    inferences: Sequence[Cause] = (),
     at_once: Collection[str] = (),
 ) -> tuple[Cause, ...]:
     """What changes proved, the largest gain first.
@@ -63,22 +63,22 @@ def causes(
     Args:
         changes: All that apply.
         measured: What was measured.
-        noted: What no change proves.
+        inferences: What no change proves.
         at_once: Names of those that were measured together.
     """
-    found = _found(changes, measured, at_once)
-    ceilings = [(one, c) for one, c in found if one.ceiling]
-    left_out = {one.name for one, c in ceilings if _named(c, found)}
+    pairs = _list_helpful(changes, measured, at_once)
+    ceilings = [(change, c) for change, c in pairs if change.ceiling]
+    left_out = {change.name for change, c in ceilings if _is_explained(c, pairs)}
     # One batch again and again has one shape, which keeps functions from being traced
     # anew: then it may not be the input that this ceiling has found.
     untried = (
-        one.cause == _RETRACING and measured.compare(one.name, AS_GIVEN) is None
-        for one in changes
+        change.cause == _RETRACING and measured.compare(change.name, AS_GIVEN) is None
+        for change in changes
     )
-    if any(untried) or any(cause.cause == _RETRACING for cause in noted):
-        left_out |= {one.name for one, _ in ceilings if one.cause == "input-bound"}
+    if any(untried) or any(cause.cause == _RETRACING for cause in inferences):
+        left_out |= {s.name for s, _ in ceilings if s.cause == "input-bound"}
     left_out.update(set_aside(changes, measured, at_once))
-    return rank([_cause(s, c, measured) for s, c in found if s.name not in left_out])
+    return rank([_cause(s, c, measured) for s, c in pairs if s.name not in left_out])
 
 
 def set_aside(
@@ -88,22 +88,22 @@ def set_aside(
 
     What dwarfs the defects is not set aside.
     """
-    found = _found(changes, measured, at_once)
-    plain = [(s, c) for s, c in found if s.combines and not s.ceiling]
+    pairs = _list_helpful(changes, measured, at_once)
+    plain = [(s, c) for s, c in pairs if s.combines and not s.ceiling]
     defects = [(s, c) for s, c in plain if s.kind_at(c.ratio) == "defect"]
     return tuple(
-        one.name
-        for one, compared in found
-        if not one.combines
+        change.name
+        for change, compared in pairs
+        if not change.combines
         and any(
             explains(c.ratio, compared.ratio, SHARES)
             for s, c in defects
-            if one.waits_for(s.cause)
+            if change.waits_for(s.cause)
         )
     )
 
 
-def _found(
+def _list_helpful(
     changes: Sequence[Change], measured: Measurement, at_once: Collection[str] = ()
 ) -> list[tuple[Change, Comparison]]:
     """What is shown to help: by itself, or by all of it at once where nothing else is.
@@ -112,20 +112,20 @@ def _found(
     does help; of each that is faster this is said, as likely.
     """
     faster = [
-        (one, compared)
-        for one in changes
-        if one.cause != LINE
-        and (compared := measured.compare(one.name, AS_GIVEN))
+        (change, compared)
+        for change in changes
+        if change.cause != LINE
+        and (compared := measured.compare(change.name, AS_GIVEN))
         and compared.verdict == "faster"
         and compared.ratio >= CLAIMED
     ]
-    found = [(one, compared) for one, compared in faster if one.helps(compared)]
+    helpful = [pair for pair in faster if pair[0].helps(pair[1])]
     together = measured.compare(TOGETHER, AS_GIVEN)
-    by_itself = any(one.name in at_once for one, _ in found)
+    by_itself = any(change.name in at_once for change, _ in helpful)
     if together and not by_itself and together.verdict == "faster":
         parts = [pair for pair in faster if pair[0].name in at_once]
-        found += parts if together.stands_out else []
-    return found
+        helpful += parts if together.stands_out else []
+    return helpful
 
 
 def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
@@ -138,29 +138,30 @@ def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     tracing, where that may bring as much.
     """
 
-    def place(one: Cause) -> tuple[bool, float, bool]:
-        better = [o.speedup.estimate for o in causes if _is_better_done(o, one)]
-        gain, limit = one.speedup.estimate, one.is_ceiling and one.kind != "defect"
-        return limit, -min(gain, max(better, default=gain)), bool(better)
+    def place(cause: Cause) -> tuple[bool, float, bool]:
+        better = [o.speedup.estimate for o in causes if _is_better_done(o, cause)]
+        is_limit = cause.is_ceiling and cause.kind != "defect"
+        gain = cause.speedup.estimate
+        return is_limit, -min(gain, max(better, default=gain)), bool(better)
 
     return tuple(sorted(causes, key=place))
 
 
-def _is_better_done(other: Cause, one: Cause) -> bool:
-    """Whether it can be had, or keeps what is done, where ``one`` leaves that out."""
-    if one.cause == "input-bound":
-        return other.cause in OF_INPUT and other.speedup.estimate >= PLAIN
-    as_much = other.speedup.high >= one.speedup.low
-    return one.cause == "callback" and other.cause == _RETRACING and as_much
+def _is_better_done(alternative: Cause, cause: Cause) -> bool:
+    """Whether it can be had, or keeps what is done, where ``cause`` leaves that out."""
+    if cause.cause == "input-bound":
+        return alternative.cause in OF_INPUT and alternative.speedup.estimate >= PLAIN
+    as_much = alternative.speedup.high >= cause.speedup.low
+    return cause.cause == "callback" and alternative.cause == _RETRACING and as_much
 
 
 def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
     """Whether enough was measured to show a defect, and none was."""
-    tried = any(
+    is_measured = any(
         c.is_judged and c.verdict != "slower" and not leaves_line_out(c.variant)
         for c in measured.comparisons
     )
-    return tried and not any(cause.kind == "defect" for cause in causes)
+    return is_measured and not any(cause.kind == "defect" for cause in causes)
 
 
 def gain(compared: Comparison) -> Gain:
@@ -168,7 +169,7 @@ def gain(compared: Comparison) -> Gain:
     return Gain(estimate=compared.ratio, low=compared.low, high=compared.high)
 
 
-def _named(ceiling: Comparison, found: list[tuple[Change, Comparison]]) -> bool:
+def _is_explained(ceiling: Comparison, pairs: list[tuple[Change, Comparison]]) -> bool:
     """Whether a change that hangs on the ceiling says why it is there.
 
     An iterator that is made anew for each epoch is input, too; but the ends of epochs
@@ -176,10 +177,10 @@ def _named(ceiling: Comparison, found: list[tuple[Change, Comparison]]) -> bool:
     """
     return any(
         explains(
-            compared.low if one.own_pauses else compared.ratio, ceiling.ratio, _EXPLAINS
+            compared.low if c.own_pauses else compared.ratio, ceiling.ratio, _EXPLAINS
         )
-        for one, compared in found
-        if one.after == ceiling.variant or one.own_pauses or one.cause in _ANYWHERE
+        for c, compared in pairs
+        if c.after == ceiling.variant or c.own_pauses or c.cause in _ANYWHERE
     )
 
 
@@ -223,28 +224,28 @@ def measured_gain(name: str, measured: Measurement) -> Gain | None:
 # made larger, and some functions cannot be kept from being traced. What they cost is
 # inferred from what each trial of the training as given noted, with an interval over
 # those trials.
-_noted = functools.partial(Cause, change="", kind="defect")
+_infer_cause = functools.partial(Cause, change="", kind="defect")
 
 
-class Others:
+class OtherPrograms:
     """The user's programs apart from this one, and what they have used since."""
 
     def __init__(self) -> None:
-        self._before = _used()
+        self._before = _read_cpu_s()
 
     def busiest(self) -> str:
         """The name of the one that used most since; "" where none did much."""
         gone = {
             (pid, name): seconds - self._before.get((pid, name), 0.0)
-            for (pid, name), seconds in _used().items()
+            for (pid, name), seconds in _read_cpu_s().items()
         }
-        one = max(gone, key=gone.__getitem__, default=None)
-        return one[1] if one is not None and gone[one] > 1.0 else ""
+        program = max(gone, key=gone.__getitem__, default=None)
+        return program[1] if program is not None and gone[program] > 1.0 else ""
 
 
-def _used() -> dict[tuple[int, str], float]:
+def _read_cpu_s() -> dict[tuple[int, str], float]:
     """CPU seconds of each process of this user, those of this program left out."""
-    found: dict[tuple[int, str], float] = {}
+    cpu_s: dict[tuple[int, str], float] = {}
     with contextlib.suppress(psutil.Error, AttributeError):
         me = psutil.Process()
         ours = {me.pid, *(child.pid for child in me.children(recursive=True))}
@@ -252,20 +253,20 @@ def _used() -> dict[tuple[int, str], float]:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.pid not in ours and process.uids().real == user:
-                    used = sum(process.cpu_times()[:2])
+                    spent_s = sum(process.cpu_times()[:2])
                     # A name, never a path: that would tell of the user's folders.
-                    found[process.pid, os.path.basename(process.name())] = used
-    return found
+                    cpu_s[process.pid, os.path.basename(process.name())] = spent_s
+    return cpu_s
 
 
 # Others that take as many cores are worth a word; with fewer than this it is quiet.
-_OTHERS, _QUIET = 0.5, 0.1
+_BUSY_CORES, _QUIET_CORES = 0.5, 0.1
 # Of the machine's cores, others have to take so much before waiting alone is believed.
 _PLAINLY = 0.5
 # Both kinds of moments have to last so long in a trial.
 _LASTS_S = 0.5
 # No share of a step is believed to be more than this: the gain has no bound there.
-_MOST = 0.95
+_MAX_SHARE = 0.95
 
 
 def inferred(
@@ -283,36 +284,36 @@ def inferred(
     """
     if step is None:
         return ()
-    found = (
+    candidates = (
         _retracing(changes, step, measured, facts),
         _contention(measured, name, cores),
         _memory(measured),
     )
-    return tuple(cause for cause in found if cause is not None)
+    return tuple(cause for cause in candidates if cause is not None)
 
 
 def _retracing(
     changes: Sequence[Change], step: Seconds, measured: Measurement, facts: Facts
 ) -> Cause | None:
-    if not facts.retraced or any(_stops_it(one, measured) for one in changes):
+    if not facts.retraced or any(_stops_it(change, measured) for change in changes):
         return None
-    traced = _known(map(_traced_s, measured.of(AS_GIVEN)))
+    traced = _drop_none(map(_traced_s, measured.of(AS_GIVEN)))
     gain = _gain([seconds / step.median_s for seconds in traced])
     if gain is None:
         return None
-    name, known = next(iter(facts.retraced.items()))
-    function = tracing.named(name, known)
-    because = f" ({known['because'][0]})" if known["because"] else ""
+    name, entry = next(iter(facts.retraced.items()))
+    function = tracing.display_name(name, entry)
+    because = f" ({entry['because'][0]})" if entry["because"] else ""
     share = 1 - 1 / gain.estimate
     fix = (
         f"Make {function} once, outside of the loop, and hand it tensors of one shape "
         "and dtype."
     )
-    if known.get("library"):
+    if entry.get("library"):
         fix = "Give it batches of one shape and dtype."
-        if known["made_anew"]:
+        if entry["made_anew"]:
             fix = "Each call makes it anew: make fewer calls, of more examples each."
-    return _noted(
+    return _infer_cause(
         cause="retracing",
         speedup=gain,
         evidence=f"Tracing {function} anew takes {units.percent(share)} of a step"
@@ -326,10 +327,9 @@ def _stops_it(change: Change, measured: Measurement) -> bool:
     """Whether a change was timed that did keep functions from being traced anew."""
     if change.cause != "retracing":
         return False
-    one, other = (
-        _known(map(_traced_s, measured.of(name))) for name in (change.name, AS_GIVEN)
-    )
-    return bool(one and other and np.mean(one) < np.mean(other) / 2)
+    after = _drop_none(map(_traced_s, measured.of(change.name)))
+    before = _drop_none(map(_traced_s, measured.of(AS_GIVEN)))
+    return bool(after and before and np.mean(after) < np.mean(before) / 2)
 
 
 def _traced_s(trial: Trial) -> float | None:
@@ -340,25 +340,25 @@ def _traced_s(trial: Trial) -> float | None:
 
 
 def _contention(measured: Measurement, name: str, cores: float) -> Cause | None:
-    shares, taken = _shares(measured)
-    given = (*measured.of(AS_GIVEN), *measured.of(CONTROL))
-    seen = _known(_when_quiet(trial, measured) for trial in given)
-    compared = len(seen) > 1
-    gain = _gain(seen if compared else shares)
+    shares, loads = _shares(measured)
+    trials = (*measured.of(AS_GIVEN), *measured.of(CONTROL))
+    quiet_shares = _drop_none(_when_quiet(trial, measured) for trial in trials)
+    compared = len(quiet_shares) > 1
+    gain = _gain(quiet_shares if compared else shares)
     # What the waiting of threads costs is a guess, fit for plain cases alone.
-    guessed = not compared and sum(taken) < _PLAINLY * cores * len(taken)
-    if gain is None or not taken or guessed:
+    guessed = not compared and sum(loads) < _PLAINLY * cores * len(loads)
+    if gain is None or not loads or guessed:
         return None
-    whose = f"`{name}` and others" if name else "other programs"
-    how = (
+    names = f"`{name}` and others" if name else "other programs"
+    proof = (
         "and in the quiet moments of the same trials it was faster"
         if compared
         else "and its own threads stood ready and waited for one"
     )
-    return _noted(
+    return _infer_cause(
         cause="contention",
         speedup=gain,
-        evidence=f"While it trained, {whose} used {np.mean(taken):.1f} cores, {how}.",
+        evidence=f"While it trained, {names} used {np.mean(loads):.1f} cores, {proof}.",
         fix=f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
         ", or give the training cores of its own (taskset).",
         grade="measured here" if compared else "inferred",
@@ -371,15 +371,15 @@ def _when_quiet(trial: Trial, measured: Measurement) -> float | None:
     None where it had no quiet moments, or no others, for long enough.
     """
     times = np.array(measured.samples.get("t", ()), dtype=np.float64)
-    others = np.array(measured.samples.get("cpu_other", ()), dtype=np.float64)
+    other_cores = np.array(measured.samples.get("cpu_other", ()), dtype=np.float64)
     begins, ends = _at_work(trial)
     counts = np.array([n for _, n in trial.ticks if n], dtype=np.float64)
-    if not len(times) or len(times) != len(others) or len(counts) != len(begins):
+    if not len(times) or len(times) != len(other_cores) or len(counts) != len(begins):
         return None
     # A sample tells of the time before it.
     after = np.minimum(np.searchsorted(times, ends), len(times) - 1)
-    theirs, spent = others[after], ends - begins
-    quiet, busy = theirs < _QUIET, theirs >= _OTHERS
+    theirs, spent = other_cores[after], ends - begins
+    quiet, busy = theirs < _QUIET_CORES, theirs >= _BUSY_CORES
     if min(spent[quiet].sum(), spent[busy].sum()) < _LASTS_S:
         return None
     rate_quiet = counts[quiet].sum() / spent[quiet].sum()
@@ -388,30 +388,30 @@ def _when_quiet(trial: Trial, measured: Measurement) -> float | None:
 
 def _shares(measured: Measurement) -> tuple[list[float], list[float]]:
     """Of each trial: what share of its time others cost it, and the cores they used."""
-    shares, taken = [], []
+    shares, loads = [], []
     for trial in (*measured.of(AS_GIVEN), *measured.of(CONTROL)):
-        others = _during(trial, measured, "cpu_other")
-        own = _during(trial, measured, "cpu_trial")
+        other_cpu = _during(trial, measured, "cpu_other")
+        own_cpu = _during(trial, measured, "cpu_trial")
         note = _note(trial, tracing.WAITED)
-        if others is None or not own or not note or not note["ran_s"]:
+        if other_cpu is None or not own_cpu or not note or not note["ran_s"]:
             continue
         waited = float(note["waited_s"]) / float(note["ran_s"])
-        theirs = others / (others + own)
-        taken.append(others)
+        theirs = other_cpu / (other_cpu + own_cpu)
+        loads.append(other_cpu)
         # Threads wait for each other, too: others' part of that is as their part of
         # the processor, and no more can be won than what they took.
         slower = min(1 + waited * theirs, 1 / (1 - theirs))
-        shares.append(1 - 1 / slower if others >= _OTHERS else 0.0)
-    return shares, taken
+        shares.append(1 - 1 / slower if other_cpu >= _BUSY_CORES else 0.0)
+    return shares, loads
 
 
 def _memory(measured: Measurement) -> Cause | None:
-    given = measured.of(AS_GIVEN)
-    stalled = _known(_during(trial, measured, "memory_stalled") for trial in given)
+    trials = measured.of(AS_GIVEN)
+    stalled = _drop_none(_during(trial, measured, "memory_stalled") for trial in trials)
     gain = _gain(stalled)
     if gain is None:
         return None
-    return _noted(
+    return _infer_cause(
         cause="memory-pressure",
         speedup=gain,
         evidence=f"For {units.percent(float(np.mean(stalled)))} of the time something "
@@ -425,19 +425,19 @@ def _gain(shares: Sequence[float]) -> Gain | None:
     """The gain from doing away with these shares of trials; None where none shows."""
     if len(shares) < 2:
         return None
-    each = np.log(1 / (1 - np.clip(shares, -_MOST, _MOST)))
-    error = float(each.std(ddof=1)) / len(each) ** 0.5
-    half = student(len(each) - 1) * error
-    middle = float(each.mean())
+    logs = np.log(1 / (1 - np.clip(shares, -_MAX_SHARE, _MAX_SHARE)))
+    error = float(logs.std(ddof=1)) / len(logs) ** 0.5
+    half = student(len(logs) - 1) * error
+    middle = float(logs.mean())
     ends = middle - half, middle, middle + half
     low, estimate, high = (float(np.exp(end)) for end in ends)
-    shown = low > 1 and estimate >= CLAIMED
-    return Gain(estimate=estimate, low=low, high=high) if shown else None
+    is_shown = low > 1 and estimate >= CLAIMED
+    return Gain(estimate=estimate, low=low, high=high) if is_shown else None
 
 
 def _note(trial: Trial, name: str) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = trial.notes.get(STEADY, {}).get(name)
-    return found
+    note: dict[str, Any] | None = trial.notes.get(STEADY, {}).get(name)
+    return note
 
 
 def _during(trial: Trial, measured: Measurement, column: str) -> float | None:
@@ -459,5 +459,5 @@ def _at_work(trial: Trial) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return at[:-1][worked], at[1:][worked]
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
+def _drop_none(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]

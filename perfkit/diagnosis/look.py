@@ -30,7 +30,7 @@ from perfkit.diagnosis.facts import (
     facts_of_loop,
     some_epochs,
 )
-from perfkit.diagnosis.failure import known
+from perfkit.diagnosis.failure import try_read
 from perfkit.diagnosis.loop import LoopCalls, Looping, fitted
 from perfkit.diagnosis.maker import contain, uncontained_in_words
 from perfkit.diagnosis.pipeline import remember_lines
@@ -43,7 +43,7 @@ from perfkit.diagnosis.pipeline.facts import (
 )
 from perfkit.diagnosis.pipeline.memory import Worth, fill_caches, leave_files_alone
 from perfkit.diagnosis.rounds import AS_GIVEN, Screening, planned, to_variants, turn_s
-from perfkit.diagnosis.tracing import Tracing, noted
+from perfkit.diagnosis.tracing import Tracing, add_notes
 from perfkit.diagnosis.training import (
     Training,
     epochs_between,
@@ -94,13 +94,13 @@ def look(
         what the turns tell; or what was raised, as ``failure.as_notes`` has it.
     """
     following = Turns(suspects) if screens else None
-    yield from failure.as_notes(_looked(maker, budget, began, following, lines))
+    yield from failure.as_notes(_run_look(maker, budget, began, following, lines))
 
 
 def doing(notes: Mapping[str, Any], otherwise: str) -> str:
     """What to say while it looks, by what it has noted so far."""
-    why = notes.get(UNCONTAINED)
-    return uncontained_in_words(why) if why else otherwise
+    reason = notes.get(UNCONTAINED)
+    return uncontained_in_words(reason) if reason else otherwise
 
 
 def facts_in(
@@ -118,14 +118,14 @@ def facts_in(
     raise failure.run_error(notes, outcome, message, remedy)
 
 
-def _looked(
+def _run_look(
     maker: Callable[[], Any],
     budget: float | None,
-    asked: float,
+    diagnosis_began: float,
     following: "Turns | None",
     lines: Sequence[Mapping[str, Any]],
 ) -> Iterator[Yielded]:
-    seen: list[Training] = []
+    trainings: list[Training] = []
     if uncontained := contain(maker):
         yield Note(UNCONTAINED, uncontained)
     began, loaded = time.perf_counter(), read_early(os.environ)
@@ -143,16 +143,16 @@ def _looked(
             return None
         training = handed_over(returned)
         leave_files_alone(training)
-        seen.append(training)
+        trainings.append(training)
         return training
 
     screening = following.screen if following else None
     # With no end of an epoch the first step is told at once.
     with contextlib.closing(fitted(making, looping, screening)) as running:
-        ticks = _some(running, traces)
-        plan = known(live_plan, otherwise=_NO_PLAN)
+        ticks = _time_ticks(running, traces)
+        plan = try_read(live_plan, otherwise=_NO_PLAN)
         yield Note(ANATOMY, plan)
-        timed: dict[str, Any] = {
+        run_facts: dict[str, Any] = {
             "step_s": _step_s(ticks),
             "ready_s": ticks[0][0] - began if ticks else 0.0,
             "retraced": traces.anew(),
@@ -162,12 +162,12 @@ def _looked(
         if looping.training:
             some_epochs(running, looping)
             data = pipeline_facts(looping.training) | {"plan": kinds(plan)}
-            facts = facts_of_loop(looping, pipeline=data, **timed)
+            facts = facts_of_loop(looping, pipeline=data, **run_facts)
             yield Note(FACTS, facts.as_note())
             return
-        (training,) = seen
+        (training,) = trainings
         if training.kind == "tf.data" and tells_too_little(plan):
-            yield Note(ANATOMY, known(driven_plan, training.data, otherwise=plan))
+            yield Note(ANATOMY, try_read(driven_plan, training.data, otherwise=plan))
         data = pipeline_facts(training) | {"plan": kinds(plan)}
         facts = facts_of(
             training, pipeline=data, lines=with_obstacles(training, lines), **timed
@@ -176,26 +176,26 @@ def _looked(
         # What one variant's turn has traced would not be traced anew in another's.
         if following is None or (facts.retraced and not facts.reshaped):
             return
-        spent_s = time.perf_counter() - asked
+        spent_s = time.perf_counter() - diagnosis_began
         following.go_on(facts, planned(facts, spent_s, budget).turns_s)
         yield Note(SPENT, spent_s)
-        for told in noted(running, traces, facts.batch):
-            following.heard(told)
-            yield told
+        for event in add_notes(running, traces, facts.batch):
+            following.take_event(event)
+            yield event
 
 
-def _some(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
+def _time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
     """When each tick came and how many steps it held, for a second or two."""
-    found: list[tuple[float, int]] = []
+    times: list[tuple[float, int]] = []
     for tick in itertools.islice(ticks, _ENOUGH_TICKS):
         if tick == READY:
             traces.begin()
         steps = tick.examples if isinstance(tick, Tick) else 0
-        found.append((time.perf_counter(), steps))
-        looked = found[-1][0] - found[0][0]
-        if looked > (_LONGEST_LOOK_S if traces.undecided else _LOOK_S):
+        times.append((time.perf_counter(), steps))
+        elapsed_s = times[-1][0] - times[0][0]
+        if elapsed_s > (_LONGEST_LOOK_S if traces.undecided else _LOOK_S):
             break
-    return found
+    return times
 
 
 def _step_s(ticks: list[tuple[float, int]]) -> float:
@@ -230,18 +230,22 @@ class _State:
     eager: bool
 
     @classmethod
-    def of(cls, model: Any, callbacks: list[Any]) -> "_State":
+    def capture(cls, model: Any, callbacks: list[Any]) -> "_State":
         """Take it from what nothing trains at the moment."""
         import tensorflow as tf
 
-        found = {n: getattr(model, n) for n in _ATTRIBUTES if hasattr(model, n)}
+        attributes = {n: getattr(model, n) for n in _ATTRIBUTES if hasattr(model, n)}
         # A validation that was broken off does not go on in another variant's turn.
-        if _VALIDATED in found:
-            found[_VALIDATED] = None
-        own = [dict(vars(one)) for one in callbacks]
-        every = model._flatten_layers(include_self=False)
-        calls = [(o, {n: v for n, v in vars(o).items() if n == "call"}) for o in every]
-        return cls(found, calls, own, tf.config.functions_run_eagerly())
+        if _VALIDATED in attributes:
+            attributes[_VALIDATED] = None
+        callback_states = [dict(vars(callback)) for callback in callbacks]
+        calls = [
+            (layer, {n: v for n, v in vars(layer).items() if n == "call"})
+            for layer in model._flatten_layers(include_self=False)
+        ]
+        return cls(
+            attributes, calls, callback_states, tf.config.functions_run_eagerly()
+        )
 
     def put(self, model: Any, callbacks: list[Any]) -> None:
         """Let a model be run so."""
@@ -258,9 +262,9 @@ class _State:
         for layer, call in self.calls:
             vars(layer).pop("call", None)
             vars(layer).update(call)
-        for one, own in zip(callbacks, self.callbacks, strict=True):
-            vars(one).clear()
-            vars(one).update(own)
+        for callback, attributes in zip(callbacks, self.callbacks, strict=True):
+            vars(callback).clear()
+            vars(callback).update(attributes)
 
 
 @dataclass
@@ -290,12 +294,12 @@ class Turns:
         self._changes = dict[str, Change]()
         self._hurried = False
         self._variants: dict[str, _Variant] = {}
-        self._now = ""
+        self._current = ""
         self._failed: dict[str, str] = {}
         # Of the turn of the moment.
-        self._ready_s, self._ticks, self._seen = 0.0, 0, set[str]()
-        now = time.perf_counter_ns()
-        self._record = OneProcess(now, zero_ns=now, clock=time.perf_counter_ns)
+        self._ready_s, self._ticks, self._labels = 0.0, 0, set[str]()
+        zero_ns = time.perf_counter_ns()
+        self._record = OneProcess(zero_ns, zero_ns=zero_ns, clock=time.perf_counter_ns)
 
     def go_on(self, facts: Facts, seconds: float) -> None:
         """End the first look, which saw these facts; turns have so many seconds."""
@@ -305,12 +309,12 @@ class Turns:
         # Compiling may take all the time that a setting needs which is wrong for sure.
         needless = ("opportunity",) if facts.settings else ()
         self._changes = {
-            one.name: one
-            for one in applicable
-            if one.in_place and one.kind not in needless
+            change.name: change
+            for change in applicable
+            if change.in_place and change.kind not in needless
         }
         self._hurried = any(
-            one.kind == "defect" and not one.in_place for one in applicable
+            change.kind == "defect" and not change.in_place for change in applicable
         )
 
     def screen(self, training: Training, epochs: Epochs, turnstile: Turnstile) -> None:
@@ -319,16 +323,16 @@ class Turns:
         The training stays as it was made.
         """
         callbacks = list_callbacks(training.arguments.get("callbacks"))
-        self._callbacks = [one for one in callbacks if one is not None]
+        self._callbacks = [callback for callback in callbacks if callback is not None]
         self._training = training
-        self._unused = _State.of(training.model, self._callbacks)
-        block = Block.of(self._copied(), epochs, lambda: self._facts is not None)
+        self._unused = _State.capture(training.model, self._callbacks)
+        block = Block.first(self._copied(), epochs, lambda: self._facts is not None)
         train(block, turnstile)
         assert self._facts is not None
-        every = tuple(self._changes.values())
-        choosing = Screening(every, self._suspects, hurried=self._hurried)
+        candidates = tuple(self._changes.values())
+        choosing = Screening(candidates, self._suspects, hurried=self._hurried)
         # All variants begin where the training as given is now.
-        self._variants[AS_GIVEN] = self._made(AS_GIVEN)
+        self._variants[AS_GIVEN] = self._make_variant(AS_GIVEN)
         number = 0
         if self._facts.step_s < _LONG_S:
             # The first turn warms up what all variants share.
@@ -348,53 +352,53 @@ class Turns:
     def _turn(self, name: str, number: int, turnstile: Turnstile) -> None:
         # Pipelines of the turn before end when nothing holds them.
         gc.collect()
-        self._now = name
+        self._current = name
         turnstile.tell(turn(name, number))
         try:
-            variant = self._variants.get(name) or self._made(name)
+            variant = self._variants.get(name) or self._make_variant(name)
         except Exception as error:
             self._keep_failure(error)
             turnstile.tell(failed(name, self._failed[name]))
             return
         self._variants[name] = variant
         arguments = variant.block.training.arguments
-        if variant.block.epochs.whole and not epochs_between(arguments):
+        if variant.block.epochs.has_epoch_ticks and not epochs_between(arguments):
             turnstile.tell(Note(WHOLE, True))
         model = variant.block.training.model
         variant.state.put(model, self._callbacks)
         variant.block.over = self._enough
-        self._ready_s, self._ticks, self._seen = 0.0, 0, set()
+        self._ready_s, self._ticks, self._labels = 0.0, 0, set()
         try:
             train(variant.block, turnstile)
         except Exception as error:
             self._keep_failure(error)
-        variant.state = _State.of(model, self._callbacks)
+        variant.state = _State.capture(model, self._callbacks)
         variant.block.at_once = True
         if name in self._failed:
             turnstile.tell(failed(name, self._failed[name]))
 
     def _keep_failure(self, error: Exception) -> None:
         """Keep what a change raised; what the training raises itself ends it all."""
-        if self._now in (AS_GIVEN, CONTROL):
+        if self._current in (AS_GIVEN, CONTROL):
             raise error
-        self._failed[self._now] = f"raised {failure.in_short(error)}"
+        self._failed[self._current] = f"raised {failure.in_short(error)}"
 
-    def _made(self, name: str) -> _Variant:
+    def _make_variant(self, name: str) -> _Variant:
         assert self._facts is not None
         assert self._unused is not None
         training, facts = self._copied(), self._facts
-        now = self._variants.get(AS_GIVEN)
-        state = now.state if now else _State.of(training.model, self._callbacks)
+        base = self._variants.get(AS_GIVEN)
+        state = base.state if base else _State.capture(training.model, self._callbacks)
         begun = replace(state, callbacks=self._unused.callbacks)
         begun.put(training.model, self._callbacks)
         changes = [self._changes[name]] if name in self._changes else []
         epochs = epochs_for(facts, changes)
         apply(training, facts, changes, epochs)
-        block = Block.of(training, epochs)
+        block = Block.first(training, epochs)
         # Validating traces a function of its own, which is no part of any epoch.
         validates = epochs_between(training.arguments) > 0
-        block.at_once = not validates and not epochs.whole
-        return _Variant(block, _State.of(training.model, self._callbacks))
+        block.at_once = not validates and not epochs.has_epoch_ticks
+        return _Variant(block, _State.capture(training.model, self._callbacks))
 
     def _copied(self) -> Training:
         """The training with arguments of its own; model, data, callbacks are shared."""
@@ -404,18 +408,18 @@ class Turns:
 
     # What they tell.
 
-    def heard(self, told: Told) -> None:
+    def take_event(self, event: Told) -> None:
         """Take what is told, when it is."""
-        if isinstance(told, Note):
-            self._record.take(("note", told.name, told.value))
+        if isinstance(event, Note):
+            self._record.take(("note", event.name, event.value))
             return
-        if told == READY:
+        if event == READY:
             self._ready_s = time.perf_counter()
-        elif not isinstance(told, Pause):
+        elif not isinstance(event, Pause):
             self._ticks += 1
-        elif told.every and self._ready_s:
-            self._seen.add(told.label)
-        self._record.take(("ticks", [stamp(told, time.perf_counter_ns())]))
+        elif event.every and self._ready_s:
+            self._labels.add(event.label)
+        self._record.take(("ticks", [stamp(event, time.perf_counter_ns())]))
 
     def _enough(self) -> bool:
         """Whether the turn of the moment has shown a rate, and what recurs in it."""
@@ -424,11 +428,11 @@ class Turns:
             return False
         spent, step_s = time.perf_counter() - self._ready_s, self._facts.step_s
         usual = turn_s(step_s)
-        epochs = self._variants[self._now].block.epochs
-        ends = epochs.trial_steps is not None and not epochs.whole
+        epochs = self._variants[self._current].block.epochs
+        ends = epochs.trial_steps is not None and not epochs.has_epoch_ticks
         # Many steps in one call make longer epochs.
         longest = _PATIENCE * max(usual, (epochs.trial_steps or 0) * step_s / 2)
-        over = not ends or EPOCH_END in self._seen or spent > longest
+        over = not ends or EPOCH_END in self._labels or spent > longest
         return over and spent >= usual
 
     def _measured(self) -> Measurement:
@@ -460,7 +464,7 @@ def contained(
     epochs = epochs_for(facts, changes)
     if facts.lines:
         remember(maker)
-    looping = Looping(epochs, most=facts.epochs, changes=changes)
+    looping = Looping(epochs, max_epochs=facts.epochs, changes=changes)
 
     def making() -> Training | None:
         for change in changes:
@@ -475,7 +479,7 @@ def contained(
     traces = Tracing()
     traces.look()
     with contextlib.closing(fitted(making, looping)) as ticks:
-        yield from noted(ticks, traces, epochs.batch)
+        yield from add_notes(ticks, traces, epochs.batch)
 
 
 def apply(

@@ -75,8 +75,8 @@ class StepCounter:
         self._at_end, self._next = True, Pause(EPOCH_END)
         if self._epochs.steps:
             batch = self._epochs.batch
-            every = self._epochs.steps * batch
-            self._next = Pause(EPOCH_END, every=every, within=batch)
+            examples = self._epochs.steps * batch
+            self._next = Pause(EPOCH_END, every=examples, within=batch)
 
     def begin_anew(self) -> None:
         """Leave out the time until the next step has been made."""
@@ -93,9 +93,9 @@ class StepCounter:
         if self._steps:
             self._tell(Tick(self._steps * self._epochs.batch))
 
-    def _tell(self, what: Told) -> None:
+    def _tell(self, event: Told) -> None:
         wait()
-        self._turnstile.tell(what)
+        self._turnstile.tell(event)
         self._steps, self._began = 0, time.perf_counter()
 
 
@@ -105,7 +105,7 @@ LAYERS, OPERATIONS = "layers", "operations"
 # Of the steps, in how many something has to be called to be a part of them.
 OFTEN = 0.5
 LIBRARIES = ("keras", "tensorflow")
-_OF_OTHERS = ("perfkit", *LIBRARIES)
+_FOREIGN_PACKAGES = ("perfkit", *LIBRARIES)
 
 
 class LoopCalls:
@@ -126,7 +126,7 @@ class LoopCalls:
         self._loop: set[CodeType] = set()
         self._eager: Counter[str] = Counter()
         self._itself: Counter[str] = Counter()
-        self._drawn: Counter[str] = Counter()
+        self._draws: Counter[str] = Counter()
 
     def begin(self) -> None:
         """Listen from now on; called from where the loop asks for its batches."""
@@ -152,12 +152,12 @@ class LoopCalls:
     def waited(self, flow: Iterator[Any]) -> Iterator[Any]:
         """Pass the batches of an epoch on, and keep how long each was waited for."""
         yield from itertools.islice(flow, 1)
-        asked = time.perf_counter()
+        began = time.perf_counter()
         for batch in flow:
             if not self._over:
-                self.waits_s.append(time.perf_counter() - asked)
+                self.waits_s.append(time.perf_counter() - began)
             yield batch
-            asked = time.perf_counter()
+            began = time.perf_counter()
 
     def end(self) -> None:
         """Hear no more: epochs that are hurried are not what the loop does."""
@@ -165,19 +165,19 @@ class LoopCalls:
 
     def eager(self) -> tuple[str, ...]:
         """The functions that steps call and that compute eagerly: ``"module:name"``."""
-        least = OFTEN * self.steps
-        return tuple(name for name, count in self._eager.items() if count >= least)
+        limit = OFTEN * self.steps
+        return tuple(name for name, count in self._eager.items() if count >= limit)
 
     def computes(self) -> str:
         """What steps compute eagerly in no function that has a name; "" for nothing."""
-        least = OFTEN * self.steps
-        often = (kind for kind in (LAYERS, OPERATIONS) if self._itself[kind] >= least)
-        return next(often, "") if least > 0 else ""
+        limit = OFTEN * self.steps
+        often = (kind for kind in (LAYERS, OPERATIONS) if self._itself[kind] >= limit)
+        return next(often, "") if limit > 0 else ""
 
-    def drawn(self) -> dict[str, float]:
+    def draws_per_step(self) -> dict[str, float]:
         """How many iterators a step makes and how many batches it draws from any."""
         steps = max(1, self.steps)
-        return {name: count / steps for name, count in self._drawn.items()}
+        return {name: count / steps for name, count in self._draws.items()}
 
     def graphs_s(self) -> dict[str, float]:
         """Seconds of a step within each function under ``tf.function``, by name.
@@ -186,55 +186,55 @@ class LoopCalls:
         takes longer. Most first; what Keras calls itself has no name.
         """
         steps = max(1, self.steps)
-        found = {
+        seconds = {
             name: statistics.median(calls) * len(calls) / steps
             for name, calls in self._calls_s.items()
         }
-        return dict(sorted(found.items(), key=lambda one: -one[1]))
+        return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
     def _time(self, function: Any) -> None:
         """Time the loop's calls of functions of a class, and what those call."""
         call = function.__call__
 
         @functools.wraps(call)
-        def timed(self_: Any, *args: Any, **named: Any) -> Any:
+        def timed_call(self_: Any, *args: Any, **kwargs: Any) -> Any:
             # What another thread calls is no time of a step.
             is_loop = threading.get_ident() == self._thread
             if self._over or self._in_graph or not is_loop:
-                return call(self_, *args, **named)
+                return call(self_, *args, **kwargs)
             self._in_graph, began = True, time.perf_counter()
             try:
-                return call(self_, *args, **named)
+                return call(self_, *args, **kwargs)
             finally:
                 self._in_graph = False
                 spent_s = time.perf_counter() - began
                 self._calls_s.setdefault(_graph_name(self_), []).append(spent_s)
 
-        function.__call__ = timed
+        function.__call__ = timed_call
 
-    def _hear_eager(self, frame: FrameType, what: str = OPERATIONS) -> None:
+    def _hear_eager(self, frame: FrameType, kind: str = OPERATIONS) -> None:
         import tensorflow as tf
 
         eager = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
         if eager and not self._over:
-            name = _name(self._called(frame))
+            name = _name(self._user_function(frame))
             # What the loop computes itself no function can hold.
-            counted, key = (self._eager, name) if name else (self._itself, what)
-            counted[key] += 1
+            counter, key = (self._eager, name) if name else (self._itself, kind)
+            counter[key] += 1
 
-    def _hear(self, what: str, frame: FrameType) -> None:
-        own = frame.f_code in self._loop or self._called(frame) is not None
-        self._drawn[what] += own and not self._over
+    def _hear(self, kind: str, frame: FrameType) -> None:
+        is_loop = frame.f_code in self._loop or self._user_function(frame) is not None
+        self._draws[kind] += is_loop and not self._over
 
-    def _called(self, frame: FrameType) -> FrameType | None:
+    def _user_function(self, frame: FrameType) -> FrameType | None:
         """The user's function that the loop called and that led to a frame."""
         below = None
-        for one in outwards(frame):
-            if one.f_code in self._loop:
+        for outer in outwards(frame):
+            if outer.f_code in self._loop:
                 return below
-            if not one.f_code.co_name.startswith("<"):
+            if not outer.f_code.co_name.startswith("<"):
                 # A train_step of theirs may be called by Keras, in a graph of its own.
-                below = one if is_own(one) else None
+                below = outer if is_own(outer) else None
         return None
 
 
@@ -250,11 +250,11 @@ def _before(holder: Any, name: str, hear: Callable[[FrameType], None]) -> None:
     method = getattr(holder, name)
 
     @functools.wraps(method)
-    def heard(*args: Any, **named: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         hear(sys._getframe(1))
-        return method(*args, **named)
+        return method(*args, **kwargs)
 
-    setattr(holder, name, heard)
+    setattr(holder, name, wrapper)
 
 
 def _name(function: FrameType | None) -> str:
@@ -268,8 +268,8 @@ def _graph_name(function: Any) -> str:
     """A function under ``tf.function`` as its author calls it; "" for one of Keras."""
     python = function.python_function
     # An object that can be called has a class alone.
-    own: str = getattr(python, "__name__", type(python).__name__)
-    return "" if package_of(python) in _OF_OTHERS else own
+    name: str = getattr(python, "__name__", type(python).__name__)
+    return "" if package_of(python) in _FOREIGN_PACKAGES else name
 
 
 def package_of(function: Any) -> str:
@@ -282,7 +282,7 @@ def package_of(function: Any) -> str:
 def is_own(frame: FrameType) -> bool:
     """Whether it runs code of the user's."""
     package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    return package not in _OF_OTHERS
+    return package not in _FOREIGN_PACKAGES
 
 
 # So many epochs may be begun: enough to see one of them end while all is warm.
@@ -299,8 +299,8 @@ class InLoop(Training):
     @property
     def kind(self) -> str:
         """``"tf.data"``, ``"PyDataset"``, or ``"generator"`` for all else."""
-        found = kind_of(self.data)
-        return found if found in _DATASETS else "generator"
+        kind = kind_of(self.data)
+        return kind if kind in _DATASETS else "generator"
 
 
 def in_loop(data: Any) -> InLoop:
@@ -314,7 +314,7 @@ class Looping:
 
     Args:
         epochs: Of the loop.
-        most: Epochs that may be begun: the last of them does not end.
+        max_epochs: Epochs that may be begun: the last of them does not end.
         changes: What to change in its data.
 
     Attributes:
@@ -329,7 +329,7 @@ class Looping:
     """
 
     epochs: Epochs
-    most: int = MOST_EPOCHS
+    max_epochs: int = MOST_EPOCHS
     changes: Sequence[Change] = ()
     training: InLoop | None = None
     first: Any = None
@@ -341,10 +341,10 @@ class Looping:
     counter: StepCounter | None = None
     between_s: float = 0.0
     _ended: float | None = None
-    _made: int = 0
+    _steps_made: int = 0
     _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
-    def made(
+    def make_training(
         self, making: Callable[[], Training | None], turnstile: Turnstile
     ) -> Training | None:
         """Make a training; where the maker runs a loop instead, run it without an end.
@@ -355,12 +355,12 @@ class Looping:
         self.counter = StepCounter(turnstile, self.epochs)
         with listening(self):
             training = making()
-            if training is None and not self._made:
+            if training is None and not self._steps_made:
                 raise BadParameterError(
                     "The loop made no step: its data are empty, or used up."
                 )
-            while training is None and self._made and not self.hurry:
-                self._made = self.begun = 0
+            while training is None and self._steps_made and not self.hurry:
+                self._steps_made = self.begun = 0
                 self.counter.set_up_anew()
                 making()
         return training
@@ -375,21 +375,21 @@ class Looping:
         self.training = self.training or in_loop(data)
         self.repeated = repeated(sys._getframe(1))
         assert self.counter is not None
-        most = self.most if self.repeated else 1
-        return self._epoch(self._with_changes(data), self.counter, most)
+        limit = self.max_epochs if self.repeated else 1
+        return self._epoch(self._with_changes(data), self.counter, limit)
 
     def _epoch(
-        self, training: InLoop, counter: StepCounter, most: int
+        self, training: InLoop, counter: StepCounter, limit: int
     ) -> Iterator[Any]:
-        last, step = self.begun >= most, 0
-        flow = self._flow(training, counter, most)
+        last, step = self.begun >= limit, 0
+        flow = self._flow(training, counter, limit)
         if self.calls:
             flow = self.calls.waited(flow)
         try:
             for step, batch in enumerate(flow, 1):
                 self.first = batch if self.first is None else self.first
                 yield batch
-                self._made += 1
+                self._steps_made += 1
                 if self.calls:
                     self.calls.step()
                 counter.step()
@@ -401,7 +401,9 @@ class Looping:
         counter.end_epoch()
         self._ended = time.perf_counter()
 
-    def _flow(self, training: InLoop, counter: StepCounter, most: int) -> Iterator[Any]:
+    def _flow(
+        self, training: InLoop, counter: StepCounter, limit: int
+    ) -> Iterator[Any]:
         """All batches of an epoch; of the last one without an end."""
         while True:
             step = 0
@@ -410,9 +412,9 @@ class Looping:
                 step += 1
                 yield batch
             self.length = step or self.length
-            if not step or self.begun < most:
+            if not step or self.begun < limit:
                 return
-            if most > 1:
+            if limit > 1:
                 counter.begin_anew()
 
     def _with_changes(self, data: Any) -> InLoop:
@@ -447,10 +449,10 @@ def fitted(
     def work() -> None:
         stand_in()
         tell_datasets()
-        training = looping.made(making, turnstile)
+        training = looping.make_training(making, turnstile)
         if training and screening:
             screening(training, looping.epochs, turnstile)
         elif training:
-            train(Block.of(training, looping.epochs), turnstile)
+            train(Block.first(training, looping.epochs), turnstile)
 
     yield from turnstile.heard(work)

@@ -63,7 +63,7 @@ class InFile:
 
 
 def maker(
-    given: Any,
+    training: Any,
     arguments: Sequence[str] = (),
     fit: int = 0,
     read: Callable[[Path, tuple[str, ...], int], Script] = script,
@@ -71,7 +71,7 @@ def maker(
     """Understand what ``diagnose`` was given.
 
     Args:
-        given: A function, ``"FILE.py:name"``, or ``"FILE.py"``, whose function
+        training: A function, ``"FILE.py:name"``, or ``"FILE.py"``, whose function
             ``make_training`` is taken if it has one; else it is a script as it is.
         arguments: Of a script.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
@@ -81,15 +81,15 @@ def maker(
         BadParameterError: It is none of these, there is no such file, or it trains
             nothing.
     """
-    if isinstance(given, str | Path):
-        file, name = _place_in(str(given))
+    if isinstance(training, str | Path):
+        file, name = _place_in(str(training))
         return InFile(str(file), name) if name else read(file, tuple(arguments), fit)
-    if isinstance(given, type) or not callable(given):
+    if isinstance(training, type) or not callable(training):
         raise BadParameterError(
             f"diagnose() takes a function, such as `{_CONTRACT}`, or a script, such as "
-            f'"train.py", not {type(given).__name__}.'
+            f'"train.py", not {type(training).__name__}.'
         )
-    function: Callable[[], Any] = given
+    function: Callable[[], Any] = training
     return function
 
 
@@ -127,11 +127,11 @@ def contain(maker: Callable[[], Any], *keep: str) -> str:
     return ""
 
 
-def uncontained_in_words(why: str) -> str:
+def uncontained_in_words(reason: str) -> str:
     """Say that a function's training runs without being kept from files."""
     return (
         "What this training writes and sends is not kept apart from your files and the "
-        f"network here ({why})."
+        f"network here ({reason})."
     )
 
 
@@ -144,11 +144,11 @@ def name_of(maker: Callable[[], Any]) -> str:
     return str(getattr(maker, "__name__", "a function"))
 
 
-def _place_in(given: str) -> tuple[Path, str]:
+def _place_in(text: str) -> tuple[Path, str]:
     """The file that is given, and the function in it; "" for a script."""
-    path, _, name = given.rpartition(":")
+    path, _, name = text.rpartition(":")
     if not path or not name.isidentifier():
-        path, name = given, ""
+        path, name = text, ""
     file = Path(path).expanduser()
     if not file.is_file():
         raise BadParameterError(
@@ -162,8 +162,8 @@ def _has(file: Path, name: str) -> bool:
     """Whether a file makes a name of its own, as far as can be read."""
     with contextlib.suppress(*UNREADABLE):
         for node in source.parse(str(file)).body:
-            given = {getattr(to, "id", "") for to in getattr(node, "targets", ())}
-            if name in given | {getattr(node, "name", "")}:
+            names = {getattr(to, "id", "") for to in getattr(node, "targets", ())}
+            if name in names | {getattr(node, "name", "")}:
                 return True
     return False
 
@@ -218,8 +218,8 @@ def source_of(maker: Callable[[], Any]) -> Source:
         # A notebook holds its pictures besides its code.
         text = _short(source.text_of(maker.path))
         fits = source.fit_calls(tree := ast.parse(text))
-        lines, taken = [call.lineno for call in fits], maker.line_of_fit(tree)
-        fit = lines.index(taken) if taken in lines else -1
+        lines, line = [call.lineno for call in fits], maker.line_of_fit(tree)
+        fit = lines.index(line) if line in lines else -1
         return Source(text, maker.path, fit=fit, cells=source.cells_of(maker.path))
     function = inspect.unwrap(maker)
     code = getattr(function, "__code__", None)
@@ -241,12 +241,12 @@ def assigned(maker: Callable[[], Any]) -> dict[str, str]:
     from perfkit.measure.launcher import read_early
 
     try:
-        found = source_of(maker)
-        body = ast.parse(found.text).body
+        code = source_of(maker)
+        body = ast.parse(code.text).body
     except UNREADABLE:
         return {}
     functions = (node for node in body if isinstance(node, ast.FunctionDef))
-    inside = next((f.body for f in functions if f.name == found.function), [])
+    inside = next((f.body for f in functions if f.name == code.function), [])
     # The rest of a notebook's cell has been run already, in the kernel.
     nodes = [*body, *inside] if isinstance(maker, InFile | Script) else inside
     return read_early(dict(_before_import(nodes)))
@@ -269,9 +269,9 @@ def _before_import(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
             case ast.Expr(
                 ast.Call(func=way, args=[ast.Constant(str(name)), ast.Constant(str(v))])
             ):
-                called = ast.unparse(way).removeprefix("os.")
-                default = called == "environ.setdefault" and name not in os.environ
-                if default or called == "putenv":
+                function = ast.unparse(way).removeprefix("os.")
+                default = function == "environ.setdefault" and name not in os.environ
+                if default or function == "putenv":
                     yield name, v
 
 
@@ -299,27 +299,27 @@ class LineNames:
     """How files and lines are called, and what stands there.
 
     Args:
-        made: What ``maker`` has made of what was given.
+        maker: What ``maker`` has made of what was given.
         with_text: Whether lines of the source may be read.
 
     Attributes:
         of_cell: What Python calls the cell that it stands in; "" for a file.
     """
 
-    def __init__(self, made: Callable[[], Any], *, with_text: bool = True) -> None:
-        self._made, self._with_text = made, with_text
+    def __init__(self, maker: Callable[[], Any], *, with_text: bool = True) -> None:
+        self._maker, self._with_text = maker, with_text
         self._cells: dict[str, tuple[int, ...]] = {}
         self._texts: dict[str, list[str]] = {}
-        path = getattr(made, "path", "")
+        path = getattr(maker, "path", "")
         self._root = os.path.dirname(path) if path else os.getcwd()
         self.of_cell = ""
         if not path:
-            code = getattr(made, "__code__", None)
+            code = getattr(maker, "__code__", None)
             file = getattr(code, "co_filename", "")
             if file and not Path(file).is_file():
                 self.of_cell = file
 
-    def told(self, file: str, line: int) -> tuple[str, int, int]:
+    def locate(self, file: str, line: int) -> tuple[str, int, int]:
         """File, cell and line as a reader knows them."""
         if file == self.of_cell or "ipykernel" in file:
             return "", 0, line
@@ -347,7 +347,7 @@ class LineNames:
         if file not in self._texts:
             try:
                 of_cell = self.of_cell and file == self.of_cell
-                text = source_of(self._made).text if of_cell else source.text_of(file)
+                text = source_of(self._maker).text if of_cell else source.text_of(file)
                 self._texts[file] = text.splitlines()
             except UNREADABLE:
                 self._texts[file] = []

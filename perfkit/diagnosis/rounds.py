@@ -94,15 +94,15 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
         needed = spent_s + turns_s + 2 * fresh_s
         budget = min(LONGEST_S, max(_SHORTEST_S, needed))
         longest = min(LONGEST_S, _LONGER * budget)
-    left = max(0.0, budget - spent_s)
-    kept = min(2 * fresh_s, _MOST_OF_IT * left)
-    if kept < fresh_s:
+    rest_s = max(0.0, budget - spent_s)
+    reserve_s = min(2 * fresh_s, _MOST_OF_IT * rest_s)
+    if reserve_s < fresh_s:
         # Half a round claims nothing that the turns do not show.
         pair_s = 2 * trial_s(facts.ready_s, facts.step_s)
         # The last turn in the process that looks may end so much later.
         pair_s += _AROUND * turn_s(facts.step_s)
-        kept = pair_s if facts.settings and pair_s <= _SEEN_SHARE * left else 0.0
-    return Planned(budget, left - kept, kept, longest or budget)
+        reserve_s = pair_s if facts.settings and pair_s <= _SEEN_SHARE * rest_s else 0.0
+    return Planned(budget, rest_s - reserve_s, reserve_s, longest or budget)
 
 
 def without_turns_s(facts: Facts) -> float:
@@ -127,19 +127,19 @@ def in_words(facts: Facts, plan: Planned, training: str = "") -> str:
     """The plan in a sentence or two, and what to give a ``training`` called so."""
     step, first = units.seconds(facts.step_s), 4 * _AROUND * turn_s(facts.step_s)
     first = float(f"{first:.1g}") if first < 10 else round(first, -1)
-    said = (
+    sentence = (
         f"A step takes about {step}, and setting up {units.seconds(facts.ready_s)}: "
         f"which part holds the training up shows after {units.seconds(first)} more at "
         "the earliest"
     )
     if not plan.fresh_s:
         again = _to_give(plan.budget_s + 2 * round_s(facts), training)
-        return f"{said}. To confirm it in fresh processes, give {again}."
-    said += ", and what helps is confirmed in fresh processes afterwards"
+        return f"{sentence}. To confirm it in fresh processes, give {again}."
+    sentence += ", and what helps is confirmed in fresh processes afterwards"
     if plan.longest_s > plan.budget_s:
         longest = units.seconds(round(plan.longest_s, -1))
-        said += f". What is open then is measured on, {longest} in all at most"
-    return f"{said}."
+        sentence += f". What is open then is measured on, {longest} in all at most"
+    return f"{sentence}."
 
 
 AS_GIVEN = "as given"
@@ -197,7 +197,7 @@ class Screening:
         hurried: bool = False,
     ) -> None:
         self._changes, self._suspects = changes, suspects
-        self._most = _SOME_TURNS if hurried else _MOST_TURNS
+        self._max_turns = _SOME_TURNS if hurried else _MOST_TURNS
         self._turns: dict[str, int] = {}
 
     def __call__(
@@ -205,9 +205,9 @@ class Screening:
     ) -> list[str]:
         """Name what has the next turns; nothing where no turn would tell more."""
         places = {
-            one.name: self._place(one, measured)
-            for one in self._changes
-            if one.name not in failed and self._wanted(one, measured)
+            change.name: self._place(change, measured)
+            for change in self._changes
+            if change.name not in failed and self._needs_turn(change, measured)
         }
         # What was begun goes on beside what comes first; the rest waits its turn.
         first = min((p[0] for p in places.values() if p[0]), default=0)
@@ -238,15 +238,16 @@ class Screening:
             ratio = _ratio(measured, change.after)
         return place, change.cause not in self._suspects, -ratio
 
-    def _wanted(self, change: Change, measured: Measurement) -> bool:
-        turns, compared = self._turns.get(change.name, 0), _given(measured, change.name)
+    def _needs_turn(self, change: Change, measured: Measurement) -> bool:
+        turns = self._turns.get(change.name, 0)
+        compared = _compare(measured, change.name)
         if not turns:
             return not change.after or is_open(measured, change.after)
         if compared is None:
             return turns < _FEWEST_TURNS
         if turns < _FEWEST_TURNS:
             return compared.high >= CLAIMED
-        if turns >= self._most or compared.high < CLAIMED:
+        if turns >= self._max_turns or compared.high < CLAIMED:
             return False
         return compared.ratio > 1 and not (
             compared.low > CLAIMED and compared.half_width < _CLEAR
@@ -255,11 +256,11 @@ class Screening:
 
 def is_open(measured: Measurement, group: str) -> bool:
     """Whether leaving out a group has brought so much that its changes may help."""
-    compared = _given(measured, group)
+    compared = _compare(measured, group)
     return compared is not None and compared.ratio > CLAIMED
 
 
-def given(work: _Work = _no_work) -> Variant:
+def baseline(work: _Work = _no_work) -> Variant:
     """The training as given."""
     return Variant(AS_GIVEN, work, "The training as it was handed over.")
 
@@ -278,7 +279,7 @@ def to_variant(change: Change, work: _Work = _no_work) -> Variant:
 
 def to_variants(changes: Sequence[Change]) -> tuple[Variant, ...]:
     """The training as given and with each of these, as a process tells of them."""
-    return (given(), *(to_variant(one) for one in changes))
+    return (baseline(), *(to_variant(change) for change in changes))
 
 
 class Rounds:
@@ -316,34 +317,34 @@ class Rounds:
         self._each_s = trial_s(ready_s, step_s)
         # One round leaves much in doubt: no more are begun than two rounds can hold.
         twice = budget / _FEWEST_ROUNDS / self._each_s
-        most = int(min(_SET_UP_SHARE * budget / until_s, twice))
-        self._most = max(1, most - _ALWAYS)
+        capacity = int(min(_SET_UP_SHARE * budget / until_s, twice))
+        self._capacity = max(1, capacity - _ALWAYS)
         self.together: tuple[Change, ...] = ()
 
     def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
         """Name the variants of the next round; none where nothing is left to learn."""
-        tried = [*measured.of(AS_GIVEN), *measured.of(CONTROL)]
-        ran = any(trial.outcome == "completed" for trial in tried)
+        trials = [*measured.of(AS_GIVEN), *measured.of(CONTROL)]
+        ran = any(trial.outcome == "completed" for trial in trials)
         if not ran and _fails(measured, AS_GIVEN, CONTROL):
             return ()
         # Where nothing took turns there, fresh processes look for causes themselves.
         self._screened = self._screened and bool(measured.trials)
         if not self._changes and not measured.trials:
-            return (given(self._work(())),)
-        most = self._fitting(measured)
-        wanted = [one for one in self._changes if self._wanted(one, measured)]
+            return (baseline(self._work(())),)
+        capacity = self._fitting(measured)
+        queue = [c for c in self._changes if self._needs_round(c, measured)]
         if self._screened:
             # What may take long to compile must not take the time of what is wrong.
-            wanted = [one for one in wanted if not _waits(one, wanted, measured)]
-        wanted.sort(key=lambda change: self._place(change, measured))
+            queue = [c for c in queue if not _waits(c, queue, measured)]
+        queue.sort(key=lambda change: self._place(change, measured))
         together = list(self._together(measured))
-        apart = wanted[: max(0 if self._screened else 1, most - len(together))]
+        apart = queue[: max(0 if self._screened else 1, capacity - len(together))]
         variants = [*self._with_each(apart), *together]
         if not variants and not self._screened:
             # One round leaves much in doubt, even that a change brings nothing.
             once = [s for s in self._changes if _rounds(measured, s.name) == 1]
-            variants = [*self._with_each(once[:most])]
-        return (given(self._work(())), *variants) if variants and most else ()
+            variants = [*self._with_each(once[:capacity])]
+        return (baseline(self._work(())), *variants) if variants and capacity else ()
 
     def _place(self, change: Change, measured: Measurement) -> tuple[object, ...]:
         rounds, ratio = _rounds(measured, change.name), -_ratio(measured, change.name)
@@ -367,30 +368,30 @@ class Rounds:
             begin_s = min((trial.started_s for trial in trials), default=0.0)
             took_s = _spent_s(trials) - begin_s
             if took_s <= 0:
-                return sys.maxsize if self._screened else self._most
+                return sys.maxsize if self._screened else self._capacity
             each_s = took_s / len(trials)
         spent_s = _spent_s(measured.trials)
-        left = self._usual_s - spent_s
+        remaining_s = self._usual_s - spent_s
         if self._screened:
-            most = int(left / each_s) - 1
-            if most < 1 and self._is_open(measured):
+            capacity = int(remaining_s / each_s) - 1
+            if capacity < 1 and self._is_open(measured):
                 # It is measured on, the likeliest alone.
                 longest = int((self._budget - spent_s) / each_s) - 1
-                most = min(_CONFIRMED, longest)
-            return max(0, most)
-        return min(self._most, max(1, int(left / each_s) - _ALWAYS))
+                capacity = min(_CONFIRMED, longest)
+            return max(0, capacity)
+        return min(self._capacity, max(1, int(remaining_s / each_s) - _ALWAYS))
 
     def _with_each(self, changes: Iterable[Change]) -> Iterator[Variant]:
         """The training with one thing changed, for each of these."""
-        return (to_variant(one, self._work((one,))) for one in changes)
+        return (to_variant(change, self._work((change,))) for change in changes)
 
-    def _wanted(self, change: Change, measured: Measurement) -> bool:
+    def _needs_round(self, change: Change, measured: Measurement) -> bool:
         if self._screened:
             return self._left_open(change, measured)
         # Too much hangs on the ceiling for one unlucky round to decide.
         if change.ceiling and _rounds(measured, change.name) < _FEWEST_ROUNDS:
             return True
-        if not _known(measured, change.name):
+        if not _is_settled(measured, change.name):
             return not change.after or may_help(measured, change.after)
         hopeless = _LIKELY if change.after else _HOPELESS
         helps = may_help(measured, change.name, hopeless)
@@ -398,8 +399,8 @@ class Rounds:
 
     def _left_open(self, change: Change, measured: Measurement) -> bool:
         """Whether fresh processes tell more of it than the turns in one did."""
-        compared = _given(measured, change.name)
-        if not _known(measured, change.name):
+        compared = _compare(measured, change.name)
+        if not _is_settled(measured, change.name):
             return not change.after or is_open(measured, change.after)
         if compared is None or compared.high < CLAIMED or compared.ratio < 1:
             return False
@@ -412,54 +413,52 @@ class Rounds:
 
     def _is_open(self, measured: Measurement) -> bool:
         """Whether nothing is sure to help, and something may help much."""
-        each = [
-            (one, _given(measured, one.name))
-            for one in self._changes
-            if one.cause != LINE
+        pairs = [
+            (s, _compare(measured, s.name)) for s in self._changes if s.cause != LINE
         ]
-        known = [(one, compared) for one, compared in each if compared]
-        found = any(
-            one.helps(c) and c.sure == "sure" and c.ratio >= CLAIMED and not one.ceiling
-            for one, c in known
+        comparisons = [(s, compared) for s, compared in pairs if compared]
+        is_sure = any(
+            s.helps(c) and c.sure == "sure" and c.ratio >= CLAIMED and not s.ceiling
+            for s, c in comparisons
         )
         # What is faster and does not stand out is not claimed, and so is open.
-        vague = (c for one, c in known if not one.helps(c))
-        return not found and any(c.high > MUCH and c.ratio > _HOPELESS for c in vague)
+        vague = (c for s, c in comparisons if not s.helps(c))
+        return not is_sure and any(c.high > MUCH and c.ratio > _HOPELESS for c in vague)
 
     def _together(self, measured: Measurement) -> Iterator[Variant]:
         if (
             not self.together
             and _spent_s(measured.trials) > _TOGETHER_AFTER * self._usual_s
         ):
-            found = combined(self._changes, measured)
-            self.together = found if len(found) > 1 else ()
+            changes = combined(self._changes, measured)
+            self.together = changes if len(changes) > 1 else ()
         if self.together and not _clear(measured, TOGETHER):
-            names = ", ".join(f'"{one.name}"' for one in self.together)
+            names = ", ".join(f'"{change.name}"' for change in self.together)
             yield Variant(
                 TOGETHER,
                 self._work(self.together),
                 f"All at once: {names}.",
                 AS_GIVEN,
-                own_pauses=any(one.own_pauses for one in self.together),
+                own_pauses=any(change.own_pauses for change in self.together),
             )
 
 
-def _waits(change: Change, wanted: Iterable[Change], measured: Measurement) -> bool:
+def _waits(change: Change, candidates: Iterable[Change], measured: Measurement) -> bool:
     """Whether an opportunity waits for what is wrong, which it does not dwarf."""
     if change.kind != "opportunity":
         return False
-    whole = _ratio(measured, change.name)
+    ratio = _ratio(measured, change.name)
     return any(
-        not _rounds(measured, one.name)
-        or explains(_ratio(measured, one.name), whole, SHARES)
-        for one in wanted
-        if one.kind != "opportunity" and change.waits_for(one.cause)
+        not _rounds(measured, candidate.name)
+        or explains(_ratio(measured, candidate.name), ratio, SHARES)
+        for candidate in candidates
+        if candidate.kind != "opportunity" and change.waits_for(candidate.cause)
     )
 
 
-def explains(gain: float, whole: float, share: float) -> bool:
+def explains(gain: float, other_gain: float, share: float) -> bool:
     """Whether a gain is plain, and so much of another."""
-    return gain >= PLAIN and math.log(gain) >= share * math.log(whole)
+    return gain >= PLAIN and math.log(gain) >= share * math.log(other_gain)
 
 
 class RoundsTogether(Rounds):
@@ -473,7 +472,7 @@ class RoundsTogether(Rounds):
         else:
             unclear = (c for c in self._changes if not _clear(measured, c.name))
             variants = [*self._with_each(unclear)]
-        return (given(self._work(())), *variants) if variants else ()
+        return (baseline(self._work(())), *variants) if variants else ()
 
 
 def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> bool:
@@ -481,7 +480,7 @@ def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> b
 
     A single round settles it where its ratio is below ``hopeless``.
     """
-    compared = _given(measured, name)
+    compared = _compare(measured, name)
     if compared is None or compared.is_judged:
         return compared is not None and compared.high > CLAIMED
     return compared.ratio > hopeless
@@ -491,15 +490,15 @@ def combined(changes: Sequence[Change], measured: Measurement) -> tuple[Change, 
     """What is worth applying together: the best of each cause that helps."""
     best: dict[str, tuple[float, Change]] = {}
     for change in changes:
-        compared = _given(measured, change.name)
-        kept = change.cause == "callback" and change.caution
-        if compared is None or change.ceiling or kept or not change.combines:
+        compared = _compare(measured, change.name)
+        is_needed = change.cause == "callback" and change.caution
+        if compared is None or change.ceiling or is_needed or not change.combines:
             continue
         # Each callback is a thing of its own; of two ways to read one is taken.
         key = change.name if change.cause == "callback" else change.cause
         if change.helps(compared) and compared.ratio > best.get(key, (CLAIMED,))[0]:
             best[key] = compared.ratio, change
-    return tuple(one for _, one in best.values())
+    return tuple(change for _, change in best.values())
 
 
 def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, ...]:
@@ -508,22 +507,22 @@ def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, .
     What waited for another is known where that was measured and brings little at most,
     and so is what waited for what waited. An opportunity that cannot be run is none.
     """
-    waits = {one.name: one.after for one in changes}
+    waits = {change.name: change.after for change in changes}
 
     def is_bounded(group: str) -> bool:
         if not _rounds(measured, group):
             return bool(group) and is_bounded(waits.get(group, ""))
-        compared = _given(measured, group)
+        compared = _compare(measured, group)
         little = compared is not None and compared.high <= MUCH
         return little or not may_help(measured, group)
 
     return tuple(
-        one.name
-        for one in changes
-        if one.cause != LINE
-        and not _rounds(measured, one.name)
-        and not is_bounded(one.after)
-        and not (one.kind == "opportunity" and _fails(measured, one.name, one.after))
+        c.name
+        for c in changes
+        if c.cause != LINE
+        and not _rounds(measured, c.name)
+        and not is_bounded(c.after)
+        and not (c.kind == "opportunity" and _fails(measured, c.name, c.after))
     )
 
 
@@ -532,7 +531,7 @@ def _fails(measured: Measurement, *names: str) -> bool:
     return any(trial.has_failed for name in names for trial in measured.of(name))
 
 
-def _known(measured: Measurement, name: str) -> bool:
+def _is_settled(measured: Measurement, name: str) -> bool:
     """Whether a round holds it, or it has been tried often enough without one."""
     # A trial that was too short for a rate, or whose counterpart was, says nothing.
     return bool(_rounds(measured, name)) or len(measured.of(name)) >= _TRIED
@@ -543,22 +542,22 @@ def _spent_s(trials: Iterable[Trial]) -> float:
     return max((trial.started_s + trial.wall_s for trial in trials), default=0.0)
 
 
-def _given(measured: Measurement, name: str) -> Comparison | None:
+def _compare(measured: Measurement, name: str) -> Comparison | None:
     return measured.compare(name, AS_GIVEN)
 
 
 def _ratio(measured: Measurement, name: str) -> float:
-    compared = _given(measured, name)
+    compared = _compare(measured, name)
     return compared.ratio if compared else 1.0
 
 
 def _rounds(measured: Measurement, name: str) -> int:
-    compared = _given(measured, name)
+    compared = _compare(measured, name)
     return compared.rounds if compared else 0
 
 
 def _clear(measured: Measurement, name: str) -> bool:
-    compared = _given(measured, name)
+    compared = _compare(measured, name)
     if compared is None:
         return False
     return compared.rounds >= _ENOUGH_ROUNDS and compared.half_width < _NARROW

@@ -83,7 +83,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         super().__init__(rounds.LONGEST_S if budget is None else budget, seed, folder)
         self._maker = maker(training)
         self._name = name_of(self._maker)
-        self._asked = budget
+        self._requested_s = budget
         self._plan, self._longest = "", 0.0
         self._opening: Opening | None = None
         self._only, self._source = tuple(only), source
@@ -92,7 +92,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
         self._rounds: Rounds | None = None
-        self._others: gains.Others | None = None
+        self._programs: gains.OtherPrograms | None = None
         self._account: Account | None = None
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -102,14 +102,14 @@ class DiagnosisSession(Measurer[Diagnosis]):
     @property
     def variants(self) -> list[str]:
         """What may be measured, by name; the training as given first."""
-        return [AS_GIVEN, *(one.name for one in self._changes), TOGETHER]
+        return [AS_GIVEN, *(change.name for change in self._changes), TOGETHER]
 
     @property
-    def _left(self) -> float:
+    def _remaining_s(self) -> float:
         return self._began + self._budget - time.perf_counter()
 
     def _alone(self) -> Alone:
-        return Alone("a diagnosis", self._asked or 0.0)
+        return Alone("a diagnosis", self._requested_s or 0.0)
 
     def _measure(self) -> Iterator[Event]:
         # Stopped while it waited, it may not touch the launcher: others measure.
@@ -140,16 +140,16 @@ class DiagnosisSession(Measurer[Diagnosis]):
 
     def _take_account(self) -> Iterator[Event]:
         """Look where the seconds go first, where the budget has room for that."""
-        whole = isinstance(self._maker, WholeScript)
-        budget = self._asked or rounds.LONGEST_S
-        if self._only or (budget < _LEAST_ACCOUNTED_S and not whole):
+        is_whole = isinstance(self._maker, WholeScript)
+        budget = self._requested_s or rounds.LONGEST_S
+        if self._only or (budget < _LEAST_ACCOUNTED_S and not is_whole):
             return
         seconds = min(USUAL_S, budget / _ACCOUNT_SHARE)
-        made = self._maker
-        if isinstance(made, Script) and not whole:
-            made = WholeScript(made.path, made.arguments, folder=made.folder)
+        runner = self._maker
+        if isinstance(runner, Script) and not is_whole:
+            runner = WholeScript(runner.path, runner.arguments, folder=runner.folder)
         account = AccountSession(
-            made,
+            runner,
             budget=seconds,
             limit=budget / 3,
             source=self._source,
@@ -163,21 +163,21 @@ class DiagnosisSession(Measurer[Diagnosis]):
                     yield event
         except RunError:
             # What it raises is told by the look, which can do more about it.
-            if whole:
+            if is_whole:
                 raise
         self._account = account.finding
 
-    def _keep_account(self, why: str) -> None:
+    def _keep_account(self, reason: str) -> None:
         """Save a diagnosis that holds an account and nothing that was swapped."""
-        self._untested = {NO_CHANGES: why.rstrip(".")}
-        nothing = Measurement(variants=(rounds.given(),), baseline=AS_GIVEN)
+        self._untested = {NO_CHANGES: reason.rstrip(".")}
+        nothing = Measurement(variants=(rounds.baseline(),), baseline=AS_GIVEN)
         stopped = self._stopped.is_set()
         if self._account is not None:
             self._save(self._diagnosis(nothing, stopped=stopped, unfinished=False))
 
     def _look(self) -> Iterator[Event]:
         while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
-            if self._left <= 0:
+            if self._remaining_s <= 0:
                 raise RunError(
                     f"TensorFlow was not loaded after {self._budget:.0f} s, which is "
                     "the whole budget: diagnose again with "
@@ -186,12 +186,12 @@ class DiagnosisSession(Measurer[Diagnosis]):
             yield Preparing("Loading TensorFlow, once")
         if self._stopped.is_set():
             return
-        longest = min(_LONGEST_LOOK_S, self._left)
+        longest = min(_LONGEST_LOOK_S, self._remaining_s)
         running = launcher().start(
             functools.partial(
                 look.look,
                 self._maker,
-                self._asked,
+                self._requested_s,
                 began=self._began,
                 screens=not self._only,
                 suspects=causes.swapped(self._account)
@@ -202,35 +202,35 @@ class DiagnosisSession(Measurer[Diagnosis]):
             self._seed,
             Limits(silence=max(_SLICE_S, longest)),
         )
-        heard: list[Message] = []
+        messages: list[Message] = []
         notes: dict[str, Any] = {}
-        known = False
+        is_screening = False
         try:
-            while not (running.outcome or known or self._stopped.is_set()):
-                heard += running.poll(_SLICE_S)
-                notes = {m[1]: m[2] for m in heard if m[0] == "note"}
-                known = look.SPENT in notes
+            while not (running.outcome or is_screening or self._stopped.is_set()):
+                messages += running.poll(_SLICE_S)
+                notes = {m[1]: m[2] for m in messages if m[0] == "note"}
+                is_screening = look.SPENT in notes
                 yield Preparing(look.doing(notes, "Looking at the training"))
         finally:
-            if not known or self._stopped.is_set():
+            if not is_screening or self._stopped.is_set():
                 running.kill("stopped", "was stopped")
         if self._stopped.is_set():
             return
         self._understand(notes, running.outcome or "completed", running.message)
-        if known:
+        if is_screening:
             spent_s = float(notes[look.SPENT])
-            plan = rounds.planned(self._facts, spent_s, self._asked)
+            plan = rounds.planned(self._facts, spent_s, self._requested_s)
             self._budget, self._longest = plan.budget_s, plan.longest_s
             self._plan = rounds.in_words(self._facts, plan, self._name)
-            after = next(i for i, m in enumerate(heard) if m[1] == look.SPENT)
+            after = next(i for i, m in enumerate(messages) if m[1] == look.SPENT)
             self._opening = Opening(
-                running, tuple(heard[after + 1 :]), rounds.to_variants(self._changes)
+                running, tuple(messages[after + 1 :]), rounds.to_variants(self._changes)
             )
             yield Preparing(self._plan)
-        elif self._asked is None:
+        elif self._requested_s is None:
             self._budget = rounds.without_turns_s(self._facts)
         elif needs := rounds.without_turns_in_words(
-            self._facts, self._asked, self._name
+            self._facts, self._requested_s, self._name
         ):
             self._plan = needs
             yield Preparing(needs)
@@ -243,22 +243,22 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._anatomy = notes.get(look.ANATOMY, {})
         self._changes, self._untested = changes.applicable(self._facts)
         if self._only:
-            named = {one.name: one for one in self._changes}
-            if missing := [name for name in self._only if name not in named]:
+            by_name = {change.name: change for change in self._changes}
+            if missing := [name for name in self._only if name not in by_name]:
                 raise BadParameterError(
                     f"{missing[0]!r} is no change that applies to this training."
                 )
             self._changes = tuple(s for s in self._changes if s.name in self._only)
 
     def _compare(self) -> Iterator[Event]:
-        least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
+        min_s = min(_LEAST_ROUND_S, self._remaining_s + _LATE * self._budget)
         peaks = split.TAKES_S if split.can_be_told(self._facts) else 0.0
-        left = max(1.0, least, self._left - peaks) - _CLOSING_S
+        remaining_s = max(1.0, min_s, self._remaining_s - peaks) - _CLOSING_S
         if self._opening:
             # The process that looked has run since before.
-            left += time.perf_counter() - self._opening.running.started_ns / 1e9
-        longest = left + max(0.0, self._longest - self._budget)
-        self._others = gains.Others()
+            remaining_s += time.perf_counter() - self._opening.running.started_ns / 1e9
+        longest = remaining_s + max(0.0, self._longest - self._budget)
+        self._programs = gains.OtherPrograms()
         kind = RoundsTogether if self._only else Rounds
         self._rounds = kind(
             self._changes,
@@ -267,17 +267,17 @@ class DiagnosisSession(Measurer[Diagnosis]):
             self._facts.ready_s,
             self._facts.step_s,
             screened=self._opening is not None,
-            usual_s=left,
+            usual_s=remaining_s,
         )
         plan = Plan(
-            variants=(rounds.given(self._work(())),),
+            variants=(rounds.baseline(self._work(())),),
             baseline=AS_GIVEN,
             budget=longest,
             seed=self._seed,
             in_turns=not self._machine.gpus,
             overrun=1.0,
             choose=self._rounds,
-            usual=left + peaks,
+            usual=remaining_s + peaks,
             tries=lambda _: split.tries(self._facts, gpus=len(self._machine.gpus)),
             opening=self._opening,
             spread=spread.of_this_machine(),
@@ -287,50 +287,51 @@ class DiagnosisSession(Measurer[Diagnosis]):
         )
         yield from self._run(plan, launcher())
 
-    def _work(self, of: Sequence[Change]) -> Callable[[], Iterator[Yielded]]:
-        return functools.partial(look.trial, self._maker, self._facts, tuple(of))
+    def _work(self, subset: Sequence[Change]) -> Callable[[], Iterator[Yielded]]:
+        return functools.partial(look.trial, self._maker, self._facts, tuple(subset))
 
     def _keep(self, event: TrialEnded | Finished) -> None:
-        measured, known = event.measurement, self.finding
+        measured, finding = event.measurement, self.finding
         finished = isinstance(event, Finished)
         stopped = isinstance(event, Finished) and event.stopped
         # A run that was over before any trial was is told as one that was too short.
         nothing = not measured.trials and (stopped or not finished)
-        if nothing or (known and not finished and known.trials == measured.trials):
+        if nothing or (finding and not finished and finding.trials == measured.trials):
             return
-        if self._asked is None:
+        if self._requested_s is None:
             # What was open after what was planned was measured on.
             spent_s = time.perf_counter() - self._began
             self._budget = float(max(self._budget, round(spent_s)))
         self._save(self._diagnosis(measured, stopped=stopped, unfinished=not finished))
 
-    def _given(self) -> dict[str, Any]:
+    def _script_options(self) -> dict[str, Any]:
         """What a script was asked with; its arguments themselves may be secrets."""
         fit = getattr(self._maker, "fit", 0)
-        given = bool(getattr(self._maker, "arguments", ()))
-        return ({"fit": fit} if fit else {}) | ({ARGUMENTS: given} if given else {})
+        has_arguments = bool(getattr(self._maker, "arguments", ()))
+        options = {"fit": fit} if fit else {}
+        return options | ({ARGUMENTS: True} if has_arguments else {})
 
     def _diagnosis(
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
         step = gains.step_of(measured, self._facts)
-        busiest = self._others.busiest() if self._others else ""
+        busiest = self._programs.busiest() if self._programs else ""
         cores = self._machine.cores_granted
-        noted = gains.inferred(
+        inferences = gains.inferred(
             self._changes, step, measured, self._facts, busiest, cores
         )
         together = self._together(measured)
         at_once = together.changes if together else ()
-        proved = gains.causes(self._changes, measured, noted, at_once)
-        causes = gains.rank((*proved, *noted))
+        proved = gains.causes(self._changes, measured, inferences, at_once)
+        causes = gains.rank((*proved, *inferences))
         gpus = len(self._machine.gpus)
-        limits = [one.name for one in self._changes if one.ceiling]
+        limits = [change.name for change in self._changes if change.ceiling]
         open_still = rounds.unmeasured(self._changes, measured)
         if "eager" in self._untested:
             # What only its author can change may help most.
             open_still = ("tf.function", *open_still)
         reached = split.share(step, measured, self._facts)
-        found = Diagnosis(
+        diagnosis = Diagnosis(
             training=self._name,
             recorded=self._recorded,
             perfkit=__version__,
@@ -348,7 +349,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             anatomy=self._anatomy,
             facts=self._facts.as_note()
             | {split.SHARE: reached, rounds.PLAN: self._plan}
-            | {ASKED: self._given()}
+            | {ASKED: self._script_options()}
             | ({rounds.ONLY: [*self._only]} if self._only else {}),
             outcome=verdict.outcome(measured),
             account=self._account,
@@ -365,14 +366,14 @@ class DiagnosisSession(Measurer[Diagnosis]):
             stopped=stopped,
             unfinished=unfinished,
         )
-        found = locate(found, self._maker)
-        return replace(found, verdict=verdict.verdict_of(found))
+        diagnosis = locate(diagnosis, self._maker)
+        return replace(diagnosis, verdict=verdict.verdict_of(diagnosis))
 
     def _together(self, measured: Measurement) -> Together | None:
         speedup = gains.measured_gain(TOGETHER, measured)
         if speedup is None or self._rounds is None:
             return None
-        names = tuple(one.name for one in self._rounds.together)
+        names = tuple(change.name for change in self._rounds.together)
         return Together(changes=names, speedup=speedup)
 
 
@@ -387,10 +388,10 @@ def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
         BadFileError: A file was given, and it is neither a finding nor a diagnosis.
         MissingPartError: There is no such recording.
     """
-    found = recordings_of(
+    recordings = recordings_of(
         name_of(maker), digest(maker), where, Diagnosis, store.parsed_recorded
     )
-    return max(found, key=lambda one: (not one.finding.ended_early, one.recorded))
+    return max(recordings, key=lambda d: (not d.finding.ended_early, d.recorded))
 
 
 class Replay(Keeper[Diagnosis]):
@@ -414,6 +415,6 @@ class Replay(Keeper[Diagnosis]):
     def events(self) -> Generator[Event]:
         """Show the recording, and tell what it is."""
         # The recorded guess was somebody else's.
-        shown = replace(self._recorded, replayed=True, guess="")
-        self._save(shown)
-        yield Preparing(shown.finding.stamp)
+        diagnosis = replace(self._recorded, replayed=True, guess="")
+        self._save(diagnosis)
+        yield Preparing(diagnosis.finding.stamp)

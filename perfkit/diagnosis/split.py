@@ -26,7 +26,7 @@ from perfkit.measure.steady import Steady, steady
 
 # The fact of a record that holds it.
 SHARE = "share_of_peak"
-_MOST = 10.0
+_MAX_SHARE = 10.0
 NAME = "a large matrix product"
 # Making it ready and timing it takes so long.
 TAKES_S = 2.5
@@ -51,18 +51,18 @@ def tries(facts: Facts, *, gpus: int) -> Tries:
 
 def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | None:
     """What share of that rate a step as given reaches; None where nobody knows."""
-    timed = [steady(trial) for trial in measured.of(NAME)]
-    peak = max((one.rate for one in timed if one), default=None)
-    known = step and units.is_known(step.low, step.high) and can_be_told(facts)
-    if not (known and step and facts.flop and peak):
+    timings = [steady(trial) for trial in measured.of(NAME)]
+    peak = max((timing.rate for timing in timings if timing), default=None)
+    is_known = step and units.is_known(step.low, step.high) and can_be_told(facts)
+    if not (is_known and step and facts.flop and peak):
         return None
     return facts.flop / step.median_s / peak
 
 
-def known(facts: Mapping[str, Any]) -> float | None:
+def read_share(facts: Mapping[str, Any]) -> float | None:
     """The share as a record keeps it; None where it holds none that can be."""
     reached = facts.get(SHARE)
-    sound = isinstance(reached, float) and 0 < reached < _MOST
+    sound = isinstance(reached, float) and 0 < reached < _MAX_SHARE
     return reached if sound else None
 
 
@@ -93,20 +93,20 @@ def split(
     """
     if step is None or not units.is_known(step.low, step.high):
         return {}
-    taken = _Taken(step.median_s, measured, facts.batch)
-    found = {
-        "input": taken.by(without_input(changes), "The training without its input"),
-        "transfer": _transfer(taken, changes, gpus),
-        "dispatch": _dispatch(taken, changes, facts),
-        "callbacks": _callbacks(taken, changes, facts),
+    savings = _Savings(step.median_s, measured, facts.batch)
+    parts = {
+        "input": savings.by(without_input(changes), "The training without its input"),
+        "transfer": _transfer(savings, changes, gpus),
+        "dispatch": _dispatch(savings, changes, facts),
+        "callbacks": _callbacks(savings, changes, facts),
     }
-    found["epoch ends"] = taken.epoch_ends()
-    found["compute"] = _compute(step.median_s, found)
-    found[UNEXPLAINED] = _unexplained(step.median_s, found.values())
-    return found
+    parts["epoch ends"] = savings.epoch_ends()
+    parts["compute"] = _compute(step.median_s, parts)
+    parts[UNEXPLAINED] = _unexplained(step.median_s, parts.values())
+    return parts
 
 
-class _Taken:
+class _Savings:
     """What changes take away from each step, and what that leaves of epochs' ends."""
 
     def __init__(self, step_s: float, measured: Measurement, batch: int) -> None:
@@ -115,27 +115,27 @@ class _Taken:
         # Of the ends of epochs, by changes that are shown to bring something.
         self._ends_gone_s = 0.0
 
-    def by(self, change: Change | None, what: str) -> Part:
+    def by(self, change: Change | None, label: str) -> Part:
         """The part of a step that a change is shown to take away."""
         compared = self.compared(change)
         if change is None or compared is None:
-            return _unknown("not tested", f"{what} was not timed.")
-        known = units.is_known(compared.low, compared.high)
-        between = f" ({compared.low:.2f} to {compared.high:.2f})" if known else ""
+            return _unknown("not tested", f"{label} was not timed.")
+        is_sure = units.is_known(compared.low, compared.high)
+        between = f" ({compared.low:.2f} to {compared.high:.2f})" if is_sure else ""
         if compared.verdict == "faster":
             self._ends_gone_s += max(0.0, self._ends_s - self._ends_of(change.name))
-            rate = f"at {units.ratio(compared.ratio)} the rate" if known else "faster"
+            rate = f"at {units.ratio(compared.ratio)} the rate" if is_sure else "faster"
             return _part(
                 self._saved(compared.low),
                 self._saved(compared.ratio),
                 self._saved(compared.high),
-                f"{what} runs {rate}{between}, in {rounds(compared)}.",
+                f"{label} runs {rate}{between}, in {rounds(compared)}.",
             )
-        how = f"{what}: {compared.judgement}{between}."
+        basis = f"{label}: {compared.judgement}{between}."
         if compared.verdict == "no difference shown":
             widest = max(compared.high, 1 / compared.low)
-            return _part(0.0, None, self._saved(widest), how)
-        return _unknown("measured here", how)
+            return _part(0.0, None, self._saved(widest), basis)
+        return _unknown("measured here", basis)
 
     def compared(self, change: Change | None) -> Comparison | None:
         """A change against the training as given; None where it was not measured."""
@@ -144,22 +144,22 @@ class _Taken:
     def epoch_ends(self) -> Part:
         """What ends of epochs take, less what went with the changes before."""
         trials = [*self._measured.of(AS_GIVEN), *self._measured.of(CONTROL)]
-        seen = {label for trial in trials for label in trial.recurring}
-        if not seen:
-            how = "No end of an epoch was timed by itself; it is part of the steps."
-            return _unknown("not tested", how)
-        own = [
-            self._batch * s.pauses_s for v in (AS_GIVEN, CONTROL) for s in self._of(v)
+        names = {label for trial in trials for label in trial.recurring}
+        if not names:
+            basis = "No end of an epoch was timed by itself; it is part of the steps."
+            return _unknown("not tested", basis)
+        ends_s = [
+            self._batch * s.pauses_s for v in (AS_GIVEN, CONTROL) for s in self._runs(v)
         ]
-        left = max(0.0, self._ends_s - self._ends_gone_s)
+        remaining_s = max(0.0, self._ends_s - self._ends_gone_s)
         doubt = math.inf
-        if len(own) > 1:
-            doubt = 2 * statistics.stdev(own) / math.sqrt(len(own))
+        if len(ends_s) > 1:
+            doubt = 2 * statistics.stdev(ends_s) / math.sqrt(len(ends_s))
         return _part(
-            left - doubt,
-            left,
-            left + doubt,
-            f"{' and '.join(sorted(seen))}, as all trials saw it, shared out over the "
+            remaining_s - doubt,
+            remaining_s,
+            remaining_s + doubt,
+            f"{' and '.join(sorted(names))}, as all trials saw it, shared out over the "
             "steps of a real epoch; what goes away with another part is in that.",
         )
 
@@ -168,92 +168,92 @@ class _Taken:
 
     def _ends_of(self, variant: str) -> float:
         """Seconds of a step that its rate has from ends of epochs."""
-        timing, worked = self._measured.timing(variant), self._of(variant)
+        timing, worked = self._measured.timing(variant), self._runs(variant)
         if timing is None or not worked:
             return 0.0
         bare = statistics.geometric_mean(part.rate for part in worked)
         return self._batch * (1 / timing.rate - 1 / bare)
 
-    def _of(self, variant: str) -> list[Steady]:
+    def _runs(self, variant: str) -> list[Steady]:
         return [part for _, part in self._measured.counted(variant).values()]
 
 
-def _transfer(taken: _Taken, changes: Sequence[Change], gpus: int) -> Part:
+def _transfer(savings: _Savings, changes: Sequence[Change], gpus: int) -> Part:
     if not gpus:
-        how = "There is no GPU: batches stay where they are."
-        return Part(seconds=0.0, grade="inferred", how=how)
-    ahead = next((one for one in changes if one.cause == "host-to-device"), None)
-    return taken.by(ahead, "Batches copied to the GPU ahead")
+        basis = "There is no GPU: batches stay where they are."
+        return Part(seconds=0.0, grade="inferred", how=basis)
+    ahead = next((c for c in changes if c.cause == "host-to-device"), None)
+    return savings.by(ahead, "Batches copied to the GPU ahead")
 
 
-def _dispatch(taken: _Taken, changes: Sequence[Change], facts: Facts) -> Part:
+def _dispatch(savings: _Savings, changes: Sequence[Change], facts: Facts) -> Part:
     many = max(changes, key=lambda change: change.steps, default=None)
     if many is None or many.steps <= facts.steps_per_execution:
-        why = "a loop of your own decides that itself" if facts.loop else "not changed"
-        return _unknown("not tested", f"Several steps at a time: {why}.")
-    part = taken.by(many, f"{many.steps} steps at a time")
-    if _most(part) == math.inf:
+        note = "a loop of your own decides that itself" if facts.loop else "not changed"
+        return _unknown("not tested", f"Several steps at a time: {note}.")
+    part = savings.by(many, f"{many.steps} steps at a time")
+    if _upper_s(part) == math.inf:
         return part
     # Many steps at a time still go back to Python now and then.
-    whole = 1 / (1 - facts.steps_per_execution / many.steps)
-    middle = None if part.seconds is None else whole * part.seconds
-    return _part(whole * _least(part), middle, whole * _most(part), part.how)
+    factor = 1 / (1 - facts.steps_per_execution / many.steps)
+    middle = None if part.seconds is None else factor * part.seconds
+    return _part(factor * _lower_s(part), middle, factor * _upper_s(part), part.how)
 
 
-def _callbacks(taken: _Taken, changes: Sequence[Change], facts: Facts) -> Part:
-    off = [one for one in changes if one.cause == "callback"]
+def _callbacks(savings: _Savings, changes: Sequence[Change], facts: Facts) -> Part:
+    off = [c for c in changes if c.cause == "callback"]
     # Where all were left out at once, each alone is in that already.
-    whole = {one.name for one in off if one.ceiling and taken.compared(one)}
-    off = [one for one in off if one.after not in whole]
+    ceilings = {c.name for c in off if c.ceiling and savings.compared(c)}
+    off = [c for c in off if c.after not in ceilings]
     if not off and not facts.loop:
-        how = "There is none to leave out."
-        return Part(seconds=0.0, grade="measured here", how=how)
-    parts = [taken.by(one, f'"{one.name}"') for one in off]
-    if not any(map(taken.compared, off)):
+        basis = "There is none to leave out."
+        return Part(seconds=0.0, grade="measured here", how=basis)
+    parts = [savings.by(c, f'"{c.name}"') for c in off]
+    if not any(map(savings.compared, off)):
         return _unknown("not tested", "None was left out.")
-    known = [part.seconds for part in parts if part.seconds is not None]
+    seconds = [part.seconds for part in parts if part.seconds is not None]
     return _part(
-        sum(map(_least, parts)),
-        sum(known) if len(known) == len(parts) else None,
-        sum(map(_most, parts)),
+        sum(map(_lower_s, parts)),
+        sum(seconds) if len(seconds) == len(parts) else None,
+        sum(map(_upper_s, parts)),
         " ".join(part.how for part in parts),
     )
 
 
-def _compute(step_s: float, others: dict[str, Part]) -> Part:
+def _compute(step_s: float, named_parts: dict[str, Part]) -> Part:
     """What all others leave; in it what they take while input is waited for."""
     # An end of an epoch that was not timed by itself is in here already.
-    parts = [p for n, p in others.items() if n != "epoch ends" or _is_timed(p)]
-    known = [part.seconds for part in parts if part.seconds is not None]
-    left = step_s - sum(known) if len(known) == len(parts) else None
-    most = step_s - sum(map(_least, parts))
-    how = "What the other parts leave of the step."
-    if most >= step_s:
-        return _unknown("inferred", f"{how} None of them is known.")
-    least = step_s - sum(map(_most, parts))
-    if left is not None and left < 0:
-        return _part(0.0, None, max(0.0, most), f"{how} They overlap.", "inferred")
-    return _part(least, left, max(0.0, most), how, "inferred")
+    parts = [p for n, p in named_parts.items() if n != "epoch ends" or _is_timed(p)]
+    seconds = [part.seconds for part in parts if part.seconds is not None]
+    middle = step_s - sum(seconds) if len(seconds) == len(parts) else None
+    high = step_s - sum(map(_lower_s, parts))
+    basis = "What the other parts leave of the step."
+    if high >= step_s:
+        return _unknown("inferred", f"{basis} None of them is known.")
+    low = step_s - sum(map(_upper_s, parts))
+    if middle is not None and middle < 0:
+        return _part(0.0, None, max(0.0, high), f"{basis} They overlap.", "inferred")
+    return _part(low, middle, max(0.0, high), basis, "inferred")
 
 
 def _unexplained(step_s: float, parts: Iterable[Part]) -> Part:
-    timed = [part for part in parts if _is_timed(part)]
-    known = [part.seconds for part in timed if part.seconds is not None]
-    if len(known) == len(timed) and math.isclose(sum(known), step_s):
-        how = "The parts add up to the step."
-        return Part(seconds=0.0, grade="inferred", how=how)
-    most = max(0.0, step_s - sum(map(_least, timed)))
-    how = "At most what the parts leave of the step, if each is as small as it may be."
-    if most >= step_s:
+    timed_parts = [part for part in parts if _is_timed(part)]
+    seconds = [part.seconds for part in timed_parts if part.seconds is not None]
+    if len(seconds) == len(timed_parts) and math.isclose(sum(seconds), step_s):
+        text = "The parts add up to the step."
+        return Part(seconds=0.0, grade="inferred", how=text)
+    high = max(0.0, step_s - sum(map(_lower_s, timed_parts)))
+    text = "At most what the parts leave of the step, if each is as small as it may be."
+    if high >= step_s:
         return _unknown("inferred", "No part is known.")
-    return _part(0.0, None, most, how, "inferred")
+    return _part(0.0, None, high, text, "inferred")
 
 
 def _part(
     low: float,
     middle: float | None,
     high: float,
-    how: str,
+    basis: str,
     grade: Grade = "measured here",
 ) -> Part:
     """A part within these seconds; with an estimate only where they are narrow."""
@@ -263,23 +263,23 @@ def _part(
         low=low,
         high=high if high < math.inf else None,
         grade=grade,
-        how=how,
+        how=basis,
     )
 
 
-def _unknown(grade: Grade, how: str) -> Part:
-    return Part(seconds=None, grade=grade, how=how)
+def _unknown(grade: Grade, basis: str) -> Part:
+    return Part(seconds=None, grade=grade, how=basis)
 
 
 def _is_timed(part: Part) -> bool:
     return part.seconds is not None or part.low is not None
 
 
-def _least(part: Part) -> float:
+def _lower_s(part: Part) -> float:
     return part.low if part.low is not None else part.seconds or 0.0
 
 
-def _most(part: Part) -> float:
+def _upper_s(part: Part) -> float:
     if part.high is not None:
         return part.high
     return math.inf if part.seconds is None else part.seconds

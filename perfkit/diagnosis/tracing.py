@@ -49,7 +49,7 @@ _NAME = "_create_concrete_function"
 # smaller last batch, or the validation.
 _OFTEN = 2
 # So many functions, and causes of each, are told; the next ones say the same.
-_TOLD = 4
+_MAX_NOTED = 4
 _LONGEST = 120
 
 
@@ -60,7 +60,7 @@ class Traced:
     Attributes:
         name: Of the function.
         source: What stands for its source.
-        made: What stands for the function itself: one made anew has another.
+        function: What stands for the function itself: one made anew has another.
         arguments: In words, by name.
         seconds: Of this thread at work, tracing it.
         library: What it is, in words, where it is none of the user's; "" where it is.
@@ -68,7 +68,7 @@ class Traced:
 
     name: str
     source: tuple[str, int]
-    made: int
+    function: int
     arguments: dict[str, str]
     seconds: float
     library: str = ""
@@ -79,13 +79,13 @@ class Tracing:
     """The traces in this process since it was told to look.
 
     Attributes:
-        seen: Every trace, in order.
+        traces: Every trace, in order.
         ready: How many of them came before the training was ready.
     """
 
-    seen: list[Traced] = field(default_factory=list)
+    traces: list[Traced] = field(default_factory=list)
     ready: int = 0
-    _kept: list[Any] = field(default_factory=list)
+    _references: list[Any] = field(default_factory=list)
 
     def look(self) -> None:
         """Note every trace from now on, if this TensorFlow shows them."""
@@ -98,27 +98,27 @@ class Tracing:
 
     def begin(self) -> None:
         """Say that the training is ready: what is traced from now on is traced anew."""
-        self.ready = len(self.seen)
+        self.ready = len(self.traces)
 
     @property
     def since(self) -> list[Traced]:
         """What was traced since the training was ready."""
-        return self.seen[self.ready :]
+        return self.traces[self.ready :]
 
     @property
     def undecided(self) -> bool:
         """Whether something was traced anew, and too seldom to say that it goes on."""
-        since = [one.source for one in self.since]
+        since = [trace.source for trace in self.since]
         return bool(since) and max(map(since.count, since)) < _OFTEN
 
     def note(self) -> dict[str, Any]:
         """What a trial keeps: traces since it was ready, their seconds, by function."""
-        names = [one.name for one in self.since]
-        told = list(dict.fromkeys(names))[:_TOLD]
+        names = [trace.name for trace in self.since]
+        functions = list(dict.fromkeys(names))[:_MAX_NOTED]
         return {
             "traces": len(names),
-            "seconds": sum(one.seconds for one in self.since),
-            "functions": {name: names.count(name) for name in told},
+            "seconds": sum(trace.seconds for trace in self.since),
+            "functions": {name: names.count(name) for name in functions},
         }
 
     def anew(self) -> dict[str, dict[str, Any]]:
@@ -130,24 +130,24 @@ class Tracing:
             ``library``: what it is in words, "" for a function of the user's.
         """
         alike: dict[tuple[str, int], list[Traced]] = {}
-        for one in self.seen:
-            alike.setdefault(one.source, []).append(one)
-        since = [one.source for one in self.since]
-        found = [_told(alike[one]) for one in alike if since.count(one) >= _OFTEN]
-        found.sort(key=lambda one: -float(one["seconds"]))
-        return {str(one.pop("name")): one for one in found[:_TOLD]}
+        for trace in self.traces:
+            alike.setdefault(trace.source, []).append(trace)
+        since = [trace.source for trace in self.since]
+        rows = [_summarize(alike[key]) for key in alike if since.count(key) >= _OFTEN]
+        rows.sort(key=lambda row: -float(row["seconds"]))
+        return {str(row.pop("name")): row for row in rows[:_MAX_NOTED]}
 
     def _noting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         within = threading.local()
 
         @functools.wraps(original)
-        def traced(*given: Any) -> Any:
+        def traced(*arguments: Any) -> Any:
             if getattr(within, "tracing", False):
-                return original(*given)
-            kind, _, _, options, *_ = given
+                return original(*arguments)
+            kind, _, _, options, *_ = arguments
             within.tracing, began = True, time.thread_time()
             try:
-                return original(*given)
+                return original(*arguments)
             finally:
                 within.tracing = False
                 self._add(kind, options, time.thread_time() - began)
@@ -156,63 +156,63 @@ class Tracing:
 
     def _add(self, kind: Any, options: Any, seconds: float) -> None:
         # AutoGraph and TensorFlow's decorators wrap all functions in the same one.
-        given: Any = getattr(options, "python_function", None)
-        function = inspect.unwrap(given)
+        wrapped: Any = getattr(options, "python_function", None)
+        function = inspect.unwrap(wrapped)
         code = getattr(function, "__code__", function)
         # Kept, so that no other function gets its number.
-        self._kept.append((function, code))
+        self._references.append((function, code))
         name = str(getattr(options, "name", "a function"))
         arguments = _arguments(kind)
         source = (name, id(code))
         library = _of_library(function)
-        made = id(function)
-        self.seen.append(Traced(name, source, made, arguments, seconds, library))
+        number = id(function)
+        self.traces.append(Traced(name, source, number, arguments, seconds, library))
 
 
-def named(name: str, known: Mapping[str, Any]) -> str:
+def display_name(name: str, entry: Mapping[str, Any]) -> str:
     """What a reader knows of a function as: by what it is for where it is none of his.
 
     Args:
         name: As ``Tracing.anew`` has it.
-        known: What that tells of it.
+        entry: What that tells of it.
     """
-    return str(known.get("library") or f"`{name}`")
+    return str(entry.get("library") or f"`{name}`")
 
 
 def _of_library(function: Any) -> str:
     """What a function is for that Keras or TensorFlow has; "" for one of the user's."""
     if package_of(function) not in LIBRARIES:
         return ""
-    given = _given(function)
-    if given and package_of(given) not in LIBRARIES:
+    mapped = _mapped_function(function)
+    if mapped and package_of(mapped) not in LIBRARIES:
         return ""
-    called = ""
+    method = ""
     for frame in outwards(sys._getframe(1)):
         module = str(frame.f_globals.get("__name__"))
         if module.partition(".")[0] in LIBRARIES:
             # They wrap what they offer, to make tracebacks shorter.
             if not module.endswith("traceback_utils"):
-                called = frame.f_code.co_name
-        elif called:
+                method = frame.f_code.co_name
+        elif method:
             break
-    if not called or called.startswith("_"):
+    if not method or method.startswith("_"):
         return "what Keras computes"
-    return f"the {'input' if given else 'step'} of `{called}`"
+    return f"the {'input' if mapped else 'step'} of `{method}`"
 
 
-def _given(function: Any) -> Any:
+def _mapped_function(function: Any) -> Any:
     """What tf.data was given to call, where this is its function around that."""
     for cell in getattr(function, "__closure__", None) or ():
         # A cell may be empty still.
         with contextlib.suppress(ValueError):
-            if given := getattr(cell.cell_contents, "_func", None):
-                return given
+            if mapped := getattr(cell.cell_contents, "_func", None):
+                return mapped
     return None
 
 
 def _arguments(kind: Any) -> dict[str, str]:
-    found = getattr(kind, "parameters", {})
-    return {n: _in_words(one.type_constraint)[:_LONGEST] for n, one in found.items()}
+    parameters = getattr(kind, "parameters", {})
+    return {n: _in_words(p.type_constraint)[:_LONGEST] for n, p in parameters.items()}
 
 
 def _in_words(kind: Any) -> str:
@@ -222,7 +222,7 @@ def _in_words(kind: Any) -> str:
     return str(kind) if rank is None else described(kind)
 
 
-def _told(traces: Sequence[Traced]) -> dict[str, Any]:
+def _summarize(traces: Sequence[Traced]) -> dict[str, Any]:
     pairs = list(itertools.pairwise(traces))
     changed: dict[str, str] = {}
     because: list[str] = []
@@ -232,20 +232,20 @@ def _told(traces: Sequence[Traced]) -> dict[str, Any]:
             if was != words:
                 changed[name] = _what_changed(was, words)
                 because.append(f"{name}: {was}, then {words}")
-    same = [b.arguments == a.arguments and b.made != a.made for b, a in pairs]
+    remade = [b.arguments == a.arguments and b.function != a.function for b, a in pairs]
     return {
         "name": traces[0].name,
         "traces": len(traces),
-        "seconds": sum(one.seconds for one in traces[1:]),
+        "seconds": sum(trace.seconds for trace in traces[1:]),
         "changed": changed,
-        "made_anew": sum(same) > len(same) / 2,
-        "because": list(dict.fromkeys(because))[:_TOLD],
+        "made_anew": sum(remade) > len(remade) / 2,
+        "because": list(dict.fromkeys(because))[:_MAX_NOTED],
         "library": traces[0].library,
     }
 
 
-def _what_changed(was: str, now: str) -> str:
-    dtypes = [one.partition("[")[0] for one in (was, now) if one.endswith("]")]
+def _what_changed(before: str, after: str) -> str:
+    dtypes = [text.partition("[")[0] for text in (before, after) if text.endswith("]")]
     if len(dtypes) < 2:
         return "value"
     return "shape" if dtypes[0] == dtypes[1] else "dtype"
@@ -254,7 +254,7 @@ def _what_changed(was: str, now: str) -> str:
 STEADY = "steady"
 
 
-def noted(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any]:
+def add_notes(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any]:
     """Pass ticks on, and tell what came with the first, second, fourth, ..."""
     passed, due, examples = 0, 1, 0
     before = read()
@@ -267,11 +267,11 @@ def noted(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any]:
             continue
         passed, examples = passed + 1, examples + tick.examples
         if passed >= due:
-            told = {"steps": examples / batch, NOTE: traces.note()}
-            if before and (now := read()):
-                ran_s, waited_s = now[0] - before[0], now[1] - before[1]
-                told[WAITED] = {"ran_s": ran_s, "waited_s": waited_s}
-            yield Note(STEADY, told)
+            note = {"steps": examples / batch, NOTE: traces.note()}
+            if before and (after := read()):
+                ran_s, waited_s = after[0] - before[0], after[1] - before[1]
+                note[WAITED] = {"ran_s": ran_s, "waited_s": waited_s}
+            yield Note(STEADY, note)
             due *= 2
 
 
@@ -281,28 +281,28 @@ def fix(retraced: Mapping[str, Mapping[str, Any]]) -> None:
 
     of_function: Any = type(tf.function(lambda: None))
     numbers = {
-        name: {a for a, what in known["changed"].items() if what == "value"}
-        for name, known in retraced.items()
+        name: {a for a, kind in entry["changed"].items() if kind == "value"}
+        for name, entry in retraced.items()
     }
     make, run = of_function.__init__, of_function.__call__
 
     @functools.wraps(make)
-    def with_open_shapes(self: Any, *args: Any, **named: Any) -> None:
-        make(self, *args, **named)
+    def with_open_shapes(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
         if getattr(self, "_name", "") in retraced:
             self._reduce_retracing = True
 
     @functools.wraps(run)
-    def with_tensors(self: Any, *args: Any, **named: Any) -> Any:
-        if wanted := numbers.get(getattr(self, "_name", "")):
+    def with_tensors(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if scalars := numbers.get(getattr(self, "_name", "")):
             names = (*_parameters(self.python_function), *("" for _ in args))
             pairs = zip(args, names, strict=False)
-            args = tuple(_tensor(one) if name in wanted else one for one, name in pairs)
-            named = {n: _tensor(v) if n in wanted else v for n, v in named.items()}
-        return run(self, *args, **named)
+            args = tuple(_tensor(v) if name in scalars else v for v, name in pairs)
+            kwargs = {n: _tensor(v) if n in scalars else v for n, v in kwargs.items()}
+        return run(self, *args, **kwargs)
 
     of_function.__init__, of_function.__call__ = with_open_shapes, with_tensors
-    if any(known["made_anew"] for known in retraced.values()):
+    if any(entry["made_anew"] for entry in retraced.values()):
         tf.function = _made_once(tf.function)
 
 
@@ -323,24 +323,24 @@ def _tensor(value: Any) -> Any:
 
 
 def _made_once(original: Callable[..., Any]) -> Callable[..., Any]:
-    made: dict[Any, tuple[Any, Any]] = {}
+    cache: dict[Any, tuple[Any, Any]] = {}
 
     @functools.wraps(original)
-    def function(func: Any = None, *args: Any, **named: Any) -> Any:
+    def function(func: Any = None, *args: Any, **kwargs: Any) -> Any:
         if func is None:
-            return functools.partial(function, **named)
-        key = _key(func, named)
+            return functools.partial(function, **kwargs)
+        key = _key(func, kwargs)
         if key is None or args:
-            return original(func, *args, **named)
-        if key not in made:
+            return original(func, *args, **kwargs)
+        if key not in cache:
             # With the function, so that nothing else gets the numbers in its key.
-            made[key] = original(func, **named), func
-        return made[key][0]
+            cache[key] = original(func, **kwargs), func
+        return cache[key][0]
 
     return function
 
 
-def _key(func: Any, named: dict[str, Any]) -> Any:
+def _key(func: Any, kwargs: dict[str, Any]) -> Any:
     """What stands for a function and all that it refers to; None where unknown."""
     code = getattr(func, "__code__", None)
     cells = getattr(func, "__closure__", None) or ()
@@ -349,4 +349,4 @@ def _key(func: Any, named: dict[str, Any]) -> Any:
     except ValueError:
         return None
     bound = (id(getattr(func, "__self__", None)), repr(func.__defaults__))
-    return code and (code, around, bound, repr(sorted(named.items())))
+    return code and (code, around, bound, repr(sorted(kwargs.items())))

@@ -65,14 +65,14 @@ _LONGEST = 60
 # Ends of epochs that differ by so much of a step are worth a word.
 _DIFFER = 0.1
 # Others that kept as many cores busy may have changed what was measured.
-_OTHERS = 0.5
+_BUSY_CORES = 0.5
 _MEASURED = "(measured here)"
 _KINDS = {
     "defect": "a defect",
     "opportunity": "an opportunity, nothing is wrong there",
 }
 # What ran instead, where that is no change that a training can keep.
-_RAN = {
+_SUBJECTS = {
     "without input": "Without any input it",
     "without observers": "Without all of it the training",
     "without metrics": "Without them the training",
@@ -85,7 +85,7 @@ _HELD_UP = {
     "without input": "Its input slows this training",
     "without observers": "What watches this training slows it",
 }
-_HOW = "how to change that is not known yet"
+_NO_REMEDY = "how to change that is not known yet"
 _NOT_KNOWN = "Whether anything slows this training is not known yet."
 _REMEDIES = {
     "out-of-memory": "Make the batch smaller, or free memory; then diagnose again.",
@@ -96,14 +96,14 @@ _REMEDIES = {
 }
 
 
-def verdict_of(found: Diagnosis) -> Verdict:
+def verdict_of(diagnosis: Diagnosis) -> Verdict:
     """Say in words what a diagnosis says in numbers; its own words are not read."""
-    if found.step is None:
-        return with_account(found, _not_measured(found))
-    applied = _applied(found)
-    said = applied or _to_do(found) or _nothing_to_do(found)
-    said = replace(said, because=tuple(because(found)))
-    return said if applied else with_account(found, said)
+    if diagnosis.step is None:
+        return with_account(diagnosis, _not_measured(diagnosis))
+    applied = _applied(diagnosis)
+    verdict = applied or _to_do(diagnosis) or _nothing_to_do(diagnosis)
+    verdict = replace(verdict, because=tuple(because(diagnosis)))
+    return verdict if applied else with_account(diagnosis, verdict)
 
 
 def outcome(measured: Measurement) -> str:
@@ -112,50 +112,50 @@ def outcome(measured: Measurement) -> str:
     return "completed" if "completed" in ended or not ended else ended[-1]
 
 
-def _not_measured(found: Diagnosis) -> Verdict:
+def _not_measured(diagnosis: Diagnosis) -> Verdict:
     """What is known where nothing was changed: how long a step took at first sight."""
     ended = [
         trial.message or trial.outcome
-        for trial in found.trials
+        for trial in diagnosis.trials
         if trial.variant == AS_GIVEN and trial.has_failed
     ]
-    runs = not ended and found.outcome in ("completed", "stopped")
-    step_s = float(found.facts.get("step_s") or 0)
-    how = "" if runs else (ended or [found.outcome])[-1].rstrip(".")
-    if how:
-        much = f"It {'then ' if step_s else ''}{how}."
-    elif found.stopped:
-        much = "The run was stopped before the training had made enough steps."
+    runs = not ended and diagnosis.outcome in ("completed", "stopped")
+    step_s = float(diagnosis.facts.get("step_s") or 0)
+    ending = "" if runs else (ended or [diagnosis.outcome])[-1].rstrip(".")
+    if ending:
+        text = f"It {'then ' if step_s else ''}{ending}."
+    elif diagnosis.stopped:
+        text = "The run was stopped before the training had made enough steps."
     else:
-        much = "The training made too few steps within the budget."
-    plan, then = _to_give(found), _REMEDIES.get(found.outcome, "")
-    if not then or (runs and not found.stopped):
+        text = "The training made too few steps within the budget."
+    plan, advice = _to_give(diagnosis), _REMEDIES.get(diagnosis.outcome, "")
+    if not advice or (runs and not diagnosis.stopped):
         # Trials that the budget's end has cut off were stopped, too.
-        then = plan or _again(found)
+        advice = plan or _again(diagnosis)
     if step_s:
-        seen = [f"A step takes about {_short(step_s)}", *_spent(found)]
-        much = f"{', '.join(seen)}. {''.join(_traced(found))}{much}"
+        times = [f"A step takes about {_short(step_s)}", *_spent(diagnosis)]
+        text = f"{', '.join(times)}. {''.join(_traced(diagnosis))}{text}"
     headline = _NOT_KNOWN
-    if how and not step_s:
+    if ending and not step_s:
         headline = "This training could not be run."
-    elif how.startswith("raised "):
+    elif ending.startswith("raised "):
         # What the first look has seen at work can be run, and its own code ends it.
         headline = "This training makes some steps, then ends with an error."
     return Verdict(
         headline=headline,
-        much=much,
+        much=text,
         sure="not known yet" if headline == _NOT_KNOWN else "",
-        because=(*([plan] if plan not in ("", then) else []), *_remarks(found)),
-        next=then,
+        because=(*([plan] if plan not in ("", advice) else []), *_remarks(diagnosis)),
+        next=advice,
     )
 
 
-def _spent(found: Diagnosis) -> Iterator[str]:
+def _spent(diagnosis: Diagnosis) -> Iterator[str]:
     """What the first look saw a step of a loop wait for, and its graphs take."""
-    parts, waits_s = [], _waits_s(found)
+    parts, waits_s = [], _waits_s(diagnosis)
     if waits_s is not None:
         parts.append(f"it waits {_short(waits_s)} for its data")
-    graphs = found.facts.get("graphs_s") or {}
+    graphs = diagnosis.facts.get("graphs_s") or {}
     within = [
         f"{_short(seconds)} in {f'`{name}`' if name else 'Keras'}"
         for name, seconds in list(graphs.items())[:_MOST_GRAPHS]
@@ -166,139 +166,142 @@ def _spent(found: Diagnosis) -> Iterator[str]:
         yield f"of which {' and '.join(parts)}"
 
 
-def _waits_s(found: Diagnosis) -> float | None:
+def _waits_s(diagnosis: Diagnosis) -> float | None:
     """Seconds that a step of a loop waits for its data; of one that counts, None."""
-    waits_s = found.facts.get("waits_s")
-    known = isinstance(waits_s, int | float) and "input-bound" not in found.untested
-    return waits_s if known else None
-
-
-def _traced(found: Diagnosis) -> Iterator[str]:
-    """What the first look saw being traced again and again."""
-    for name, known in (found.facts.get("retraced") or {}).items():
-        anew, took = int(known["traces"]) - 1, units.seconds(float(known["seconds"]))
-        said = f"{tracing.named(name, known)} was traced anew {anew} times"
-        yield f"{said[:1].upper()}{said[1:]}, {took} in all. "
-
-
-def _applied(found: Diagnosis) -> Verdict | None:
-    """What chosen changes brought, where nothing else was looked for."""
-    if len(found.comparisons) != 1 or rounds.ONLY not in found.facts:
+    waits_s = diagnosis.facts.get("waits_s")
+    if "input-bound" in diagnosis.untested or not isinstance(waits_s, int | float):
         return None
-    (compared,) = found.comparisons
-    together = found.together if compared.variant == TOGETHER else None
-    what = listed(together.changes if together else [compared.variant])
+    return waits_s
+
+
+def _traced(diagnosis: Diagnosis) -> Iterator[str]:
+    """What the first look saw being traced again and again."""
+    for name, entry in (diagnosis.facts.get("retraced") or {}).items():
+        anew, took = int(entry["traces"]) - 1, units.seconds(float(entry["seconds"]))
+        sentence = f"{tracing.display_name(name, entry)} was traced anew {anew} times"
+        yield f"{sentence[:1].upper()}{sentence[1:]}, {took} in all. "
+
+
+def _applied(diagnosis: Diagnosis) -> Verdict | None:
+    """What chosen changes brought, where nothing else was looked for."""
+    if len(diagnosis.comparisons) != 1 or rounds.ONLY not in diagnosis.facts:
+        return None
+    (compared,) = diagnosis.comparisons
+    together = diagnosis.together if compared.variant == TOGETHER else None
+    names = listed(together.changes if together else [compared.variant])
     headlines = {
-        "faster": f"Keep {what}: the training is faster so.",
-        "slower": f"Do without {what}: the training is slower so.",
-        "no difference shown": f"{what} changes nothing that shows.",
-        "too noisy to say": f"Whether {what} makes it faster is not known yet.",
+        "faster": f"Keep {names}: the training is faster so.",
+        "slower": f"Do without {names}: the training is slower so.",
+        "no difference shown": f"{names} changes nothing that shows.",
+        "too noisy to say": f"Whether {names} makes it faster is not known yet.",
     }
-    known = compared.is_judged and units.is_known(compared.low, compared.high)
+    effect = ""
+    if compared.is_judged and units.is_known(compared.low, compared.high):
+        effect = _effect(diagnosis, gain(compared), "The training then")
     return Verdict(
         headline=headlines[compared.verdict],
-        much=_much(found, gain(compared), "The training then") if known else "",
+        much=effect,
         sure=compared.sure,
         interval=compared.ends,
-        warnings=tuple(_others(found)),
+        warnings=tuple(_disturbance(diagnosis)),
     )
 
 
-def _to_do(found: Diagnosis) -> Verdict | None:
+def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     """What brings most; a little of the input that may be spared is nothing to do."""
     causes = [
         c
-        for c in found.best
+        for c in diagnosis.best
         if not c.is_ceiling or c.kind == "defect" or c.speedup.is_much
     ]
     if not causes:
         return None
-    cause, *others = causes
+    cause, *other_causes = causes
     headline = f"{_to_delete(cause) or cause.do}."
-    if cause.is_ceiling and not found.explained(cause.change):
-        headline = f"{_HELD_UP[cause.change]}; {_HOW}."
-    elif found.healthy and not (found.left_open or found.unmeasured):
-        right = f"Nothing is wrong in {_what(found)}. " if _is_little(found) else ""
-        headline = f"{right}For more speed, {_low(headline)}"
-    shown = "Without it the training" if cause.change[:7] == "without" else ""
-    much = _much(
-        found,
+    if cause.is_ceiling and not diagnosis.explained(cause.change):
+        headline = f"{_HELD_UP[cause.change]}; {_NO_REMEDY}."
+    elif diagnosis.healthy and not (diagnosis.left_open or diagnosis.unmeasured):
+        headline = f"For more speed, {_low(headline)}"
+        if _is_little(diagnosis):
+            headline = f"Nothing is wrong in {_subject(diagnosis)}. {headline}"
+    subject = "Without it the training" if cause.change[:7] == "without" else ""
+    text = _effect(
+        diagnosis,
         cause.speedup,
-        _RAN.get(cause.change, shown or "The training then"),
+        _SUBJECTS.get(cause.change, subject or "The training then"),
         would=cause.is_ceiling or cause.grade != "measured here" or not cause.change,
         # A step of a larger batch is another one.
         examples=cause.cause == "small-batch",
-        least=cause.change == resident.PARTS,
+        is_lower_bound=cause.change == resident.PARTS,
     )
     if cause.change == "without Python":
-        much += " What replaces it takes time, too."
+        text += " What replaces it takes time, too."
     return Verdict(
         headline=headline,
-        much=much,
-        sure=found.how_sure(cause),
+        much=text,
+        sure=diagnosis.how_sure(cause),
         interval=cause.speedup.ends,
         edits=cause.edits,
-        warnings=tuple(_warnings(found, cause))[:2],
-        next="\n".join(_next(found, cause, others[: _MOST_FIXES - 1])),
+        warnings=tuple(_warnings(diagnosis, cause))[:2],
+        next="\n".join(_next(diagnosis, cause, other_causes[: _MOST_FIXES - 1])),
     )
 
 
-def _is_little(found: Diagnosis) -> bool:
+def _is_little(diagnosis: Diagnosis) -> bool:
     """Whether all that is shown to be lost, or to be had, is little."""
-    gains = [*(cause.speedup for cause in found.causes), found.ceiling]
+    gains = [*(cause.speedup for cause in diagnosis.causes), diagnosis.ceiling]
     return not any(gain is not None and gain.is_much for gain in gains)
 
 
-def _nothing_to_do(found: Diagnosis) -> Verdict:
-    open_yet = (*found.left_open, *found.unmeasured)
-    step, others = _step(found), (*_between(found), *_others(found))
-    if open_yet or not found.healthy:
-        much = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
-        then = _again(found)
-        if not found.comparisons and not open_yet:
-            seen = ", ".join([step, *_spent(found)])
-            much = f"{seen}; nothing in it can be changed without its code."
-            then = _by_hand(found)
-        if why := found.untested.get("eager"):
-            then = as_sentence(why)
+def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
+    open_yet = (*diagnosis.left_open, *diagnosis.unmeasured)
+    step, warnings = _step(diagnosis), (*_between(diagnosis), *_disturbance(diagnosis))
+    if open_yet or not diagnosis.healthy:
+        text = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
+        advice = _again(diagnosis)
+        if not diagnosis.comparisons and not open_yet:
+            times = ", ".join([step, *_spent(diagnosis)])
+            text = f"{times}; nothing in it can be changed without its code."
+            advice = _by_hand(diagnosis)
+        if reason := diagnosis.untested.get("eager"):
+            advice = as_sentence(reason)
         return Verdict(
             headline=_NOT_KNOWN,
-            much=much,
+            much=text,
             sure="not known yet",
-            warnings=others,
-            next=then,
+            warnings=warnings,
+            next=advice,
         )
-    much = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
-    if little := next((c for c in found.causes if c.is_ceiling), None):
-        much = _much(found, little.speedup, _RAN[little.change], would=True)
-    headline = f"Nothing is wrong in {_what(found)}."
-    if (limit := found.ceiling) and limit.is_much:
+    text = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
+    if little := next((c for c in diagnosis.causes if c.is_ceiling), None):
+        text = _effect(diagnosis, little.speedup, _SUBJECTS[little.change], would=True)
+    headline = f"Nothing is wrong in {_subject(diagnosis)}."
+    if (limit := diagnosis.ceiling) and limit.is_much:
         # What would explain it brings too little to be a reason.
-        headline = f"{_HELD_UP[resident.NAME]}; {_HOW}."
-        much = _much(found, limit, _RAN[resident.NAME], would=True)
-    is_sure = all(
-        c.sure == "sure" for c in found.comparisons if not leaves_line_out(c.variant)
-    )
+        headline = f"{_HELD_UP[resident.NAME]}; {_NO_REMEDY}."
+        text = _effect(diagnosis, limit, _SUBJECTS[resident.NAME], would=True)
+    comparisons = (c for c in diagnosis.comparisons if not leaves_line_out(c.variant))
+    is_sure = all(compared.sure == "sure" for compared in comparisons)
     work = "Most of a step is its own work: only less of that makes it faster."
     return Verdict(
         headline=headline,
-        much=much,
+        much=text,
         sure="sure" if is_sure else "likely",
-        warnings=others,
-        next=work if _is_compute_bound(found) else "",
+        warnings=warnings,
+        next=work if _is_compute_bound(diagnosis) else "",
     )
 
 
-def _by_hand(found: Diagnosis) -> str:
+def _by_hand(diagnosis: Diagnosis) -> str:
     """Where its author should look, where no change could be tried."""
-    graphs = found.facts.get("graphs_s") or {}
-    half_s = found.step.median_s / 2 if found.step else math.inf
-    if (_waits_s(found) or 0.0) > half_s:
+    graphs = diagnosis.facts.get("graphs_s") or {}
+    half_s = diagnosis.step.median_s / 2 if diagnosis.step else math.inf
+    if (_waits_s(diagnosis) or 0.0) > half_s:
         return "Make its data faster: most of a step waits for them."
     if sum(graphs.values()) > half_s:
-        most = next(iter(graphs))
-        what = f"`{most}`" if most else "what Keras computes"
-        return f"Look into {what} first: `perfkit profile` shows its operations."
+        name = next(iter(graphs))
+        subject = f"`{name}`" if name else "what Keras computes"
+        return f"Look into {subject} first: `perfkit profile` shows its operations."
     if graphs:
         return "Most of a step is Python outside of its graphs: do more of it in them."
     return "See why each cause was not tested."
@@ -312,37 +315,36 @@ def _to_delete(cause: Cause) -> str:
     code, last = edit.old.strip(), edit.lines[-1]
     lines = f"line {edit.line}" if last == edit.line else f"lines {edit.line}-{last}"
     of_cell = f" of code cell {edit.cell}" if edit.cell else ""
-    told = f", `{code}`" if last == edit.line and len(code) <= _LONGEST else ""
-    return f"Delete {lines}{of_cell}{told}"
+    quote = f", `{code}`" if last == edit.line and len(code) <= _LONGEST else ""
+    return f"Delete {lines}{of_cell}{quote}"
 
 
-def _much(
-    found: Diagnosis,
+def _effect(
+    diagnosis: Diagnosis,
     gain: Gain,
-    who: str,
+    subject: str,
     *,
     would: bool = False,
     examples: bool = False,
-    least: bool = False,
+    is_lower_bound: bool = False,
 ) -> str:
     """How many times as fast, and how long a step takes then."""
     runs, takes = ("would run", "would take") if would else ("runs", "takes")
-    if least:
+    if is_lower_bound:
         runs, takes = f"{runs} at least", f"{takes} at most"
     if not gain.is_known:
-        return f"{who} {runs} faster; by how much is not known yet."
-    said = f"{who} {runs} {gain.brief}"
+        return f"{subject} {runs} faster; by how much is not known yet."
+    sentence = f"{subject} {runs} {gain.brief}"
     if gain.estimate < 1:
-        said = f"{who} {takes} {units.times(1 / gain.estimate)} times as long"
-    batch = int(found.facts.get("batch") or 0)
-    if not (found.step and units.is_narrow(found.step.low, found.step.high)):
-        return f"{said}."
-    what = f"a step {takes}"
+        sentence = f"{subject} {takes} {units.times(1 / gain.estimate)} times as long"
+    step, batch = diagnosis.step, int(diagnosis.facts.get("batch") or 0)
+    if not (step and units.is_narrow(step.low, step.high)):
+        return f"{sentence}."
+    clause = f"a step {takes}"
     if examples:
-        what = f"{batch} examples {takes.removesuffix('s')}"
-    step_s = found.step.median_s
-    took = units.instead(_short(step_s / gain.estimate), _short(step_s))
-    return f"{said}: {what} {took}."
+        clause = f"{batch} examples {takes.removesuffix('s')}"
+    took = units.instead(_short(step.median_s / gain.estimate), _short(step.median_s))
+    return f"{sentence}: {clause} {took}."
 
 
 def _short(seconds: float) -> str:
@@ -354,39 +356,39 @@ def _low(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def _warnings(found: Diagnosis, cause: Cause) -> Iterator[str]:
+def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
     """What could change the decision for a change."""
-    kept = found.facts.get("pipeline", {}).get("bytes")
-    if cause.cause == "no-cache" and isinstance(kept, int | float):
-        yield f"It keeps {units.size(kept)} in memory."
+    cache_bytes = diagnosis.facts.get("pipeline", {}).get("bytes")
+    if cause.cause == "no-cache" and isinstance(cache_bytes, int | float):
+        yield f"It keeps {units.size(cache_bytes)} in memory."
     if cause.mind:
         yield cause.mind
-    together = found.together
+    together = diagnosis.together
     # What is not made together with others says nothing of them.
     at_once = together is not None and cause.change in together.changes
     if together and at_once and together.speedup.high < cause.speedup.low:
         names = listed(together.changes)
         yield f"Do not make all of it: {names} at once run {together.speedup.brief}."
-    yield from _between(found)
+    yield from _between(diagnosis)
     if cause.cause != "contention":
-        yield from _others(found)
+        yield from _disturbance(diagnosis)
 
 
-def _what(found: Diagnosis) -> str:
-    return "its steps" if any(_between(found)) else "this training"
+def _subject(diagnosis: Diagnosis) -> str:
+    return "its steps" if any(_between(diagnosis)) else "this training"
 
 
-def _between(found: Diagnosis) -> Iterator[str]:
+def _between(diagnosis: Diagnosis) -> Iterator[str]:
     """What comes again in the real training and is in no rate here."""
-    if found.facts.get("again"):
+    if diagnosis.facts.get("again"):
         yield (
             "The script calls fit again and again: what a call of it costs beside its "
             "steps is in no rate here."
         )
-    between_s = float(found.facts.get("between_s") or 0)
+    between_s = float(diagnosis.facts.get("between_s") or 0)
     if between_s > LONG_BETWEEN_S:
-        step_s = found.step.median_s if found.step else 0.0
-        steps_s = step_s * int(found.facts.get("steps") or 0)
+        step_s = diagnosis.step.median_s if diagnosis.step else 0.0
+        steps_s = step_s * int(diagnosis.facts.get("steps") or 0)
         beside = f", beside {_short(steps_s)} of steps" if steps_s else ""
         yield (
             f"From epoch to epoch its own code took {_short(between_s)}{beside}: no "
@@ -394,128 +396,129 @@ def _between(found: Diagnosis) -> Iterator[str]:
         )
 
 
-def _others(found: Diagnosis) -> Iterator[str]:
+def _disturbance(diagnosis: Diagnosis) -> Iterator[str]:
     """That other programs kept cores busy meanwhile."""
-    busy = [cores for _, cores in load.known(found.finding, "cpu_other")]
-    kept = sum(busy) / len(busy) if busy else 0.0
-    if kept >= _OTHERS:
-        told = f"{units.significant(kept, 2)} of {found.machine.cores} cores"
-        yield f"Other programs kept {told} busy meanwhile: end them to be surer."
+    busy = [cores for _, cores in load.known(diagnosis.finding, "cpu_other")]
+    mean = sum(busy) / len(busy) if busy else 0.0
+    if mean >= _BUSY_CORES:
+        amount = f"{units.significant(mean, 2)} of {diagnosis.machine.cores} cores"
+        yield f"Other programs kept {amount} busy meanwhile: end them to be surer."
 
 
-def _next(found: Diagnosis, cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
+def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterator[str]:
     """What to type where no line says it, and what to do after that."""
     before = ""
-    needs = not cause.edits or any(edit.new is None for edit in cause.edits)
-    if needs and (told := _to_type(found, cause)):
-        yield told
+    needs = not best.edits or any(edit.new is None for edit in best.edits)
+    if needs and (advice := _to_type(diagnosis, best)):
+        yield advice
         before = "Then "
-    for other in others:
-        if other.is_ceiling:
-            how = " at most, by what is not known yet"
-        elif cause.is_ceiling:
-            how = ""
-        elif other.speedup.high >= cause.speedup.low:
-            how = " by itself, which may be as much"
+    for cause in causes:
+        if cause.is_ceiling:
+            qualifier = " at most, by what is not known yet"
+        elif best.is_ceiling:
+            qualifier = ""
+        elif cause.speedup.high >= best.speedup.low:
+            qualifier = " by itself, which may be as much"
         else:
-            how = " by itself"
+            qualifier = " by itself"
         yield (
-            f"{before}{_low(other.do) if before else other.do}: {other.speedup.brief}"
-            f"{how}."
+            f"{before}{_low(cause.do) if before else cause.do}: {cause.speedup.brief}"
+            f"{qualifier}."
         )
         before = "Then "
 
 
-def _to_type(found: Diagnosis, cause: Cause) -> str:
+def _to_type(diagnosis: Diagnosis, cause: Cause) -> str:
     """The fix; what the headline says is not said again, and code keeps its case."""
-    said, _, rest = cause.fix.partition(": ")
-    if said.rstrip(".") != cause.do:
+    action, _, detail = cause.fix.partition(": ")
+    if action.rstrip(".") != cause.do:
         return cause.fix
-    most = found.anatomy.get("limits")
+    limit = diagnosis.anatomy.get("limits")
     if cause.change == resident.NAME and any(
-        stage.name == most for stage in stages(found.anatomy)
+        stage.name == limit for stage in stages(diagnosis.anatomy)
     ):
-        return f'Look at "{plain(str(most), 80)}" first.'
-    return f"{rest[:1].upper()}{rest[1:]}"
+        return f'Look at "{plain(str(limit), 80)}" first.'
+    return f"{detail[:1].upper()}{detail[1:]}"
 
 
-def _again(found: Diagnosis) -> str:
-    return f"Run again with {as_budget(2 * found.budget_s, found.training)}."
+def _again(diagnosis: Diagnosis) -> str:
+    return f"Run again with {as_budget(2 * diagnosis.budget_s, diagnosis.training)}."
 
 
-def _to_give(found: Diagnosis) -> str:
+def _to_give(diagnosis: Diagnosis) -> str:
     """The plan of a run that is over, where it says what to give the next one."""
-    plan = str(found.facts.get(rounds.PLAN) or "")
+    plan = str(diagnosis.facts.get(rounds.PLAN) or "")
     return plan if "budget" in plan else ""
 
 
-def because(found: Diagnosis) -> Iterator[str]:
+def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
-    yield f"{_step(found, whole=True)} {_MEASURED}."
-    if plan := _to_give(found):
+    yield f"{_step(diagnosis, in_full=True)} {_MEASURED}."
+    if plan := _to_give(diagnosis):
         yield f"Planned by its first steps: {plan}"
-    for cause in found.causes:
+    for cause in diagnosis.causes:
         means = f"{MEANINGS[cause.cause]}. " if cause.cause in MEANINGS else ""
         kind = f"{_KINDS[cause.kind]}; {cause.grade}"
         yield f"{cause.cause}: {means}{cause.evidence} ({kind})"
-    yield from _input(found)
-    if found.together:
-        together = found.together.speedup
+    yield from _input(diagnosis)
+    if diagnosis.together:
+        together = diagnosis.together.speedup
         yield (
-            f"Together, {listed(found.together.changes)} run {together.brief} "
+            f"Together, {listed(diagnosis.together.changes)} run {together.brief} "
             f"({between(together)}); gains do not add up {_MEASURED}."
         )
-    yield from _ends(found)
-    yield from _aside(found)
-    if found.healthy and _is_little(found) and _is_compute_bound(found):
+    yield from _ends(diagnosis)
+    yield from _aside(diagnosis)
+    if diagnosis.healthy and _is_little(diagnosis) and _is_compute_bound(diagnosis):
         yield (
             "It is compute-bound: most of its time is the work of its steps (inferred)."
         )
-    reached = split.known(found.facts)
+    reached = split.read_share(diagnosis.facts)
     if reached is not None:
         yield f"{split.in_words(reached).rstrip('.')} {_MEASURED}."
-    yield from _remarks(found)
-    yield from _failures(found)
+    yield from _remarks(diagnosis)
+    yield from _failures(diagnosis)
 
 
-def _step(found: Diagnosis, *, whole: bool = False) -> str:
-    step = found.step
+def _step(diagnosis: Diagnosis, *, in_full: bool = False) -> str:
+    step = diagnosis.step
     if step is None or not units.is_known(step.low, step.high):
         return "How long a step takes as it is is not known yet"
-    if not whole:
+    if not in_full:
         took = units.roughly(step.median_s, step.low, step.high, _short)
         return f"A step takes {took}"
     median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
     return f"As it is a step takes {median} ({low} to {high})"
 
 
-def _input(found: Diagnosis) -> Iterator[str]:
+def _input(diagnosis: Diagnosis) -> Iterator[str]:
     """The ceiling, and what of it the best change of the input gets back."""
-    limit = found.ceiling
+    limit = diagnosis.ceiling
     if limit is None:
         return
     gain = f"{units.ratio(limit.estimate)} the rate ({between(limit)})"
-    if found.explained(resident.NAME) > limit.high:
+    if diagnosis.explained(resident.NAME) > limit.high:
         # One of its changes is shown to bring more.
         return
-    if not (limit.low > 1 and limit.estimate >= max(CLAIMED, found.noise_floor or 1)):
+    noise = max(CLAIMED, diagnosis.noise_floor or 1)
+    if not (limit.low > 1 and limit.estimate >= noise):
         sure = limit.high < WORTH_KNOWING
-        said = (
+        text = (
             "Its input does not hold it up"
             if sure
             else "Whether its input holds it up is open"
         )
-        yield f"{said}: without any it runs at {gain} {_MEASURED}."
+        yield f"{text}: without any it runs at {gain} {_MEASURED}."
         return
-    said = f"Without any input it runs at {gain} {_MEASURED}: no pipeline brings more."
-    best = next((c for c in found.causes if c.cause in OF_INPUT), None)
+    text = f"Without any input it runs at {gain} {_MEASURED}: no pipeline brings more."
+    best = next((c for c in diagnosis.causes if c.cause in OF_INPUT), None)
     if best:
         share = recovered(best.speedup, limit)
-        said += (
+        text += (
             f' "{best.change}" gets back {units.percent(share)} of the time that input '
             "costs."
         )
-    yield said
+    yield text
 
 
 def recovered(gain: Gain, limit: Gain) -> float:
@@ -524,15 +527,16 @@ def recovered(gain: Gain, limit: Gain) -> float:
     return min(1.0, max(0.0, saved / lost)) if lost > 0 else 0.0
 
 
-def _ends(found: Diagnosis) -> Iterator[str]:
+def _ends(diagnosis: Diagnosis) -> Iterator[str]:
     """Ends of epochs that differ by much, and what that does to the gains."""
-    given = [t for t in found.trials if t.variant in (AS_GIVEN, CONTROL)]
-    ends = [one for t in given for one in t.pauses.get(EPOCH_END, ())]
-    every = [t.recurring[EPOCH_END][0] for t in given if EPOCH_END in t.recurring]
-    if not (ends and every and found.step):
+    trials = [t for t in diagnosis.trials if t.variant in (AS_GIVEN, CONTROL)]
+    ends = [end_s for t in trials for end_s in t.pauses.get(EPOCH_END, ())]
+    examples = [t.recurring[EPOCH_END][0] for t in trials if EPOCH_END in t.recurring]
+    if not (ends and examples and diagnosis.step):
         return
-    differ_s = (max(ends) - min(ends)) * int(found.facts.get("batch", 1)) / every[0]
-    if differ_s > _DIFFER * found.step.median_s:
+    batch = int(diagnosis.facts.get("batch", 1))
+    differ_s = (max(ends) - min(ends)) * batch / examples[0]
+    if differ_s > _DIFFER * diagnosis.step.median_s:
         yield (
             f"An end of an epoch took {units.seconds(min(ends))} to "
             f"{units.seconds(max(ends))}: a pipeline that is dropped may wait for its "
@@ -541,13 +545,13 @@ def _ends(found: Diagnosis) -> Iterator[str]:
         )
 
 
-def _aside(found: Diagnosis) -> Iterator[str]:
+def _aside(diagnosis: Diagnosis) -> Iterator[str]:
     """What changes the learning, and seems to bring more than it does."""
     gains = [
         f'"{c.variant}" runs at {units.ratio(c.ratio)} the rate '
         f"({c.low:.2f} to {c.high:.2f})"
-        for c in found.comparisons
-        if c.variant in found.aside and units.is_known(c.low, c.high)
+        for c in diagnosis.comparisons
+        if c.variant in diagnosis.aside and units.is_known(c.low, c.high)
     ]
     if gains:
         yield (
@@ -556,34 +560,34 @@ def _aside(found: Diagnosis) -> Iterator[str]:
         )
 
 
-def _remarks(found: Diagnosis) -> Iterator[str]:
+def _remarks(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
-    if why := found.facts.get("uncontained"):
-        yield uncontained_in_words(str(why))
-    names = [str(name) for name in found.facts.get("late") or ()]
+    if reason := diagnosis.facts.get("uncontained"):
+        yield uncontained_in_words(str(reason))
+    names = [str(name) for name in diagnosis.facts.get("late") or ()]
     if names:
         yield settings.late_in_words(names)
-    if why := found.notes.get(NO_TURNS):
-        yield f"No change could be tried in the process that was set up: {why}"
+    if reason := diagnosis.notes.get(NO_TURNS):
+        yield f"No change could be tried in the process that was set up: {reason}"
 
 
-def _failures(found: Diagnosis) -> Iterator[str]:
+def _failures(diagnosis: Diagnosis) -> Iterator[str]:
     """How changes ended that could not be measured, or not always."""
     ended = {
         trial.variant: trial.message or trial.outcome
-        for trial in found.trials
+        for trial in diagnosis.trials
         if trial.has_failed and trial.variant != AS_GIVEN
     }
-    for name, how in ended.items():
-        yield f'"{name}" {how.rstrip(".")}.'
+    for name, ending in ended.items():
+        yield f'"{name}" {ending.rstrip(".")}.'
 
 
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence, the first few of them."""
     quoted = [f'"{name}"' for name in names[:_MOST_NAMES]]
-    more = len(names) - len(quoted)
-    if more:
-        quoted.append(f"{more} more")
+    hidden_count = len(names) - len(quoted)
+    if hidden_count:
+        quoted.append(f"{hidden_count} more")
     *first, last = quoted
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -593,7 +597,7 @@ def between(gain: Gain) -> str:
     return f"95 % interval {gain.low:.2f} to {gain.high:.2f}"
 
 
-def _is_compute_bound(found: Diagnosis) -> bool:
+def _is_compute_bound(diagnosis: Diagnosis) -> bool:
     """Whether what no change takes away is shown to be most of a step."""
-    work = found.split.get("compute")
-    return bool(found.step and work and (work.low or 0.0) > found.step.median_s / 2)
+    step, work = diagnosis.step, diagnosis.split.get("compute")
+    return bool(step and work and (work.low or 0.0) > step.median_s / 2)

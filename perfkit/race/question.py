@@ -17,7 +17,7 @@ from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.gains import step_of
 from perfkit.diagnosis.maker import digest
-from perfkit.diagnosis.rounds import AS_GIVEN, given, to_variant
+from perfkit.diagnosis.rounds import AS_GIVEN, baseline, to_variant
 from perfkit.diagnosis.split import split
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import NOT_ASKED
@@ -416,7 +416,7 @@ def _parts(side: str, facts: Facts, measured: Measurement) -> dict[str, str]:
     if side == measured.baseline:
         names[CONTROL] = CONTROL
     view = Measurement(
-        variants=(given(), *map(to_variant, applied)),
+        variants=(baseline(), *map(to_variant, applied)),
         trials=tuple(
             replace(trial, variant=names[trial.variant])
             for trial in measured.trials

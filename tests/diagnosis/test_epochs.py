@@ -49,8 +49,8 @@ def test_the_end_of_an_epoch_has_its_share_however_long_epochs_are(
 
 def test_long_epochs_are_ended_early_and_short_ones_are_whole():
     long, short = epochs_for(known(steps=10_000)), epochs_for(known(steps=5))
-    assert (long.trial_steps, long.whole) == (35, False)
-    assert (short.trial_steps, short.whole) == (None, True)
+    assert (long.trial_steps, long.has_epoch_ticks) == (35, False)
+    assert (short.trial_steps, short.has_epoch_ticks) == (None, True)
 
 
 @pytest.mark.parametrize("begin", [0.0, 0.5])

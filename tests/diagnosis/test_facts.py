@@ -12,7 +12,7 @@ import tensorflow as tf
 from perfkit.diagnosis.change import Untested
 from perfkit.diagnosis.changes.model import execution
 from perfkit.diagnosis.facts import facts_of, flop_of, of_graph
-from perfkit.diagnosis.failure import known
+from perfkit.diagnosis.failure import try_read
 from perfkit.diagnosis.script import not_trained
 from perfkit.diagnosis.training import examples_in, first_batch, handed_over, parted
 from tests.diagnosis import fits
@@ -214,10 +214,10 @@ def test_data_that_give_nothing_beside_the_training_are_unknown():
 
 
 def test_only_what_is_raised_is_replaced():
-    assert known(examples_in, np.ones((4, 2)), otherwise=1) == 4
-    assert known(examples_in, {1: 2, "a": 3}, otherwise=1) == 1
+    assert try_read(examples_in, np.ones((4, 2)), otherwise=1) == 4
+    assert try_read(examples_in, {1: 2, "a": 3}, otherwise=1) == 1
     with pytest.raises(KeyboardInterrupt):
-        known(interrupted, otherwise=1)
+        try_read(interrupted, otherwise=1)
 
 
 def interrupted():

@@ -27,7 +27,7 @@ def turns_of(training, wanted, turns=None, step_s=0.001):
     making = fitted(lambda: training, looping, following.screen)
     with contextlib.closing(making) as running:
         for number, told in enumerate(running):
-            following.heard(told)
+            following.take_event(told)
             if number == 3:
                 following.go_on(facts_of(training, pipeline={}, step_s=step_s), 1e6)
             assert getattr(told, "name", "") != FAILED, told
@@ -161,10 +161,10 @@ def test_no_batches_are_made_for_a_turn_that_is_over():
 
 def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_all():
     following = Turns()
-    following._now = "XLA"
+    following._current = "XLA"
     following._keep_failure(ValueError("no such kernel"))
     assert following._failed == {"XLA": "raised ValueError: no such kernel"}
-    following._now = AS_GIVEN
+    following._current = AS_GIVEN
     with pytest.raises(ValueError, match="the disk"):
         following._keep_failure(ValueError("the disk went away"))
 

@@ -30,7 +30,7 @@ def looped(function, epochs, most_told=12, **options):
     """Run a loop until so much is told; returns that, and the one who listened."""
     turnstile, looping = Turnstile(most_told), Looping(epochs, **options)
     with pytest.raises(Left):
-        looping.made(function, turnstile)
+        looping.make_training(function, turnstile)
     return turnstile.told, looping
 
 
@@ -156,7 +156,7 @@ def test_a_loop_without_data_is_refused():
             pass
 
     with pytest.raises(BadParameterError, match="made no step"):
-        Looping(Epochs(batch=1)).made(function, Turnstile(1))
+        Looping(Epochs(batch=1)).make_training(function, Turnstile(1))
 
 
 SCRIPT = """

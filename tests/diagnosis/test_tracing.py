@@ -36,7 +36,7 @@ def watched(tf):
 
     counted, anew = use("as given")
     tracing.fix(anew)
-    traces.seen.clear()
+    traces.traces.clear()
     return counted, anew, use("fixed")[0]
 
 
@@ -82,9 +82,9 @@ def test_what_keras_traces_anew_is_told_by_what_it_is_for():
         (False, "what Keras computes"),
     }
     keras = {"library": "the input of `predict`"}
-    assert tracing.named("Dataset_map_take", keras) == "the input of `predict`"
+    assert tracing.display_name("Dataset_map_take", keras) == "the input of `predict`"
     # Older files know of no library.
-    assert tracing.named("step", {}) == "`step`"
+    assert tracing.display_name("step", {}) == "`step`"
 
 
 def test_one_trace_more_leaves_open_whether_they_go_on():
@@ -116,5 +116,5 @@ def test_all_threads_are_added_up(tmp_path, told, added):
 def test_what_came_between_two_readings_is_kept(monkeypatch):
     readings = iter([(1.0, 1.0), (3.0, 1.5), (5.0, 2.0)])
     monkeypatch.setattr(tracing, "read", lambda: next(readings))
-    *_, told = tracing.noted([READY, Tick(1)], Tracing(), 1)
+    *_, told = tracing.add_notes([READY, Tick(1)], Tracing(), 1)
     assert told.value[tracing.WAITED] == {"ran_s": 2.0, "waited_s": 0.5}

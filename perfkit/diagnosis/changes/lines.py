@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.account.places import Place, Places, note_makers
 from perfkit.diagnosis.change import LINE, Change, Untested
 from perfkit.diagnosis.facts import Facts, open_shapes
-from perfkit.diagnosis.failure import known
+from perfkit.diagnosis.failure import try_read
 from perfkit.diagnosis.maker import LineNames
 from perfkit.diagnosis.training import Training, name_of_metric
 from perfkit.errors import BadParameterError

@@ -60,7 +60,7 @@ _SOURCES = {
 }
 
 
-# What holds the line that made a stage, as ``LineNames.told`` has it.
+# What holds the line that made a stage, as ``LineNames.locate`` has it.
 _LINE = "_perfkit_line"
 
 
@@ -72,7 +72,7 @@ def remember_lines(maker: Callable[[], Any]) -> None:
         # All cells of a kernel are called alike, and only one of them is edited.
         if "ipykernel" not in place[0] or place[0] == names.of_cell:
             # TensorFlow would track an attribute that is set.
-            vars(dataset)[_LINE] = names.told(*place)
+            vars(dataset)[_LINE] = names.locate(*place)
 
     note_stages(Places(), keep)
 

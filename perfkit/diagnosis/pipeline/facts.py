@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perfkit.diagnosis.failure import known
+from perfkit.diagnosis.failure import try_read
 from perfkit.diagnosis.pipeline import (
     PADS,
     beneath,

@@ -198,10 +198,10 @@ def test_of_the_metrics_the_line_s_own_is_left_out(built):
 def test_what_is_left_out_is_that_of_one_variant_and_of_no_other():
     given = training(loss="mse", metrics=["mae"])
     layer, compiled = given.model.get_layer("hidden"), given.model._compile_loss
-    as_given = look._State.of(given.model, [])
+    as_given = look._State.capture(given.model, [])
     for line in (HIDDEN, LOSS, METRIC):
         leave_out(given, line=line)
-    without = look._State.of(given.model, [])
+    without = look._State.capture(given.model, [])
     as_given.put(given.model, [])
     assert "call" not in vars(layer)
     assert given.model._compile_loss is compiled
@@ -298,7 +298,7 @@ def test_what_keras_makes_remembers_its_line(tmp_path):
     remember(maker)
     exec(compile(script.read_text(), str(script), "exec"), made := {})
     assert vars(made["layer"])["_perfkit_line"] == ("train.py", 0, 3)
-    assert LineNames(maker).told(str(script), 3) == ("train.py", 0, 3)
+    assert LineNames(maker).locate(str(script), 3) == ("train.py", 0, 3)
 
 
 def test_a_variant_is_called_after_its_line():
