@@ -169,9 +169,8 @@ def _spent(diagnosis: Diagnosis) -> Iterator[str]:
 def _waits_s(diagnosis: Diagnosis) -> float | None:
     """Seconds that a step of a loop waits for its data; of one that counts, None."""
     waits_s = diagnosis.facts.get("waits_s")
-    if "input-bound" in diagnosis.untested or not isinstance(waits_s, int | float):
-        return None
-    return waits_s
+    is_known = isinstance(waits_s, int | float)
+    return waits_s if is_known and "input-bound" not in diagnosis.untested else None
 
 
 def _traced(diagnosis: Diagnosis) -> Iterator[str]:
@@ -221,9 +220,9 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     if cause.is_ceiling and not diagnosis.explained(cause.change):
         headline = f"{_HELD_UP[cause.change]}; {_NO_REMEDY}."
     elif diagnosis.healthy and not (diagnosis.left_open or diagnosis.unmeasured):
-        headline = f"For more speed, {_low(headline)}"
-        if _is_little(diagnosis):
-            headline = f"Nothing is wrong in {_subject(diagnosis)}. {headline}"
+        right = f"Nothing is wrong in {_subject(diagnosis)}. "
+        lead = right if _is_little(diagnosis) else ""
+        headline = f"{lead}For more speed, {_low(headline)}"
     subject = "Without it the training" if cause.change[:7] == "without" else ""
     text = _effect(
         diagnosis,
@@ -421,10 +420,8 @@ def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterato
             qualifier = " by itself, which may be as much"
         else:
             qualifier = " by itself"
-        yield (
-            f"{before}{_low(cause.do) if before else cause.do}: {cause.speedup.brief}"
-            f"{qualifier}."
-        )
+        action = _low(cause.do) if before else cause.do
+        yield f"{before}{action}: {cause.speedup.brief}{qualifier}."
         before = "Then "
 
 
