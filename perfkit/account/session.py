@@ -218,7 +218,7 @@ def _around(
     lines: Iterable[Line], files: Iterable[str], names: LineNames
 ) -> dict[str, dict[str, str]]:
     """Return the source around some lines, by file and cell, then by number."""
-    paths = {names.told(file, 1)[0]: file for file in files}
+    paths = {names.locate(file, 1)[0]: file for file in files}
     around: dict[str, dict[str, str]] = {}
     for line in lines:
         file = paths.get(line.file)

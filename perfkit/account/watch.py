@@ -122,7 +122,7 @@ class Watch:
 
     def as_note(self) -> dict[str, Any]:
         """Return everything that was heard, as JSON."""
-        anew = self.anew.seen
+        anew = self.anew.traces
         return {
             "made": [[kind, name, *p] for (kind, name), p in self.makers.items()],
             "stages": [[place, kind] for place, kind in self.stages],

@@ -170,7 +170,7 @@ def _run_look(
             yield Note(ANATOMY, try_read(driven_plan, training.data, otherwise=plan))
         data = pipeline_facts(training) | {"plan": kinds(plan)}
         facts = facts_of(
-            training, pipeline=data, lines=with_obstacles(training, lines), **timed
+            training, pipeline=data, lines=with_obstacles(training, lines), **run_facts
         )
         yield Note(FACTS, facts.as_note())
         # What one variant's turn has traced would not be traced anew in another's.

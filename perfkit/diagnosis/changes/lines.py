@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # What of a training can be left out, as an account calls the parts of a line.
 _LAYER, _LOSS, _METRIC = _PARTS = ("layer", "loss", "metric")
 _MOST = 3
-# The attribute with the line that made an object, from ``LineNames.told``.
+# The attribute with the line that made an object, from ``LineNames.locate``.
 _AT = "_perfkit_line"
 _UNREAD = "what it makes could not be read"
 _OPEN = "the shape of what its layer gives is not known before it runs"
@@ -55,7 +55,7 @@ def remember(maker: Callable[[], Any]) -> None:
     def keep_line(part: Any, kind: str, place: Place | None) -> None:
         if place and kind in _PARTS:
             # Past setattr, because Keras would track the attribute; copies keep it.
-            vars(part)[_AT] = names.told(*place)
+            vars(part)[_AT] = names.locate(*place)
 
     note_makers(Places(), keep_line)
 
@@ -65,7 +65,7 @@ def with_obstacles(
 ) -> tuple[dict[str, Any], ...]:
     """Add to each line ``"why"`` it cannot be left out; "" where it can."""
     return tuple(
-        {**line, "why": known(_obstacle, training, line, otherwise=_UNREAD)}
+        {**line, "why": try_read(_obstacle, training, line, otherwise=_UNREAD)}
         for line in [*lines][:_MOST]
     )
 
@@ -204,7 +204,7 @@ def _is_open(layer: Any) -> bool:
     """Whether an output of a layer has an unknown size besides the batch."""
     import tensorflow as tf
 
-    outputs: list[Any] = known(lambda: tf.nest.flatten(layer.output), otherwise=[])
+    outputs: list[Any] = try_read(lambda: tf.nest.flatten(layer.output), otherwise=[])
     return any(None in tuple(output.shape)[1:] for output in outputs)
 
 

@@ -173,7 +173,7 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         return {}
     # What is private to TensorFlow may be gone in another version.
     reason = "this TensorFlow does not tell what its stages are made of"
-    return known(_of_dataset, training.data, otherwise={"missing": reason})
+    return try_read(_of_dataset, training.data, otherwise={"missing": reason})
 
 
 def _of_dataset(dataset: Any) -> dict[str, Any]:
