@@ -5,6 +5,7 @@ in a process of its own, so a crash takes no worker along, and returns the file.
 """
 
 import contextlib
+import gc
 import datetime
 import operator
 import os
@@ -150,6 +151,9 @@ def _connected(address: str) -> "Iterator[Client]":
             "A fleet is asked through Dask, which is not installed in this "
             f"environment; install it with `{installing('distributed')}`."
         ) from error
+    # One that could not connect before ends now: if it ended while the next one starts,
+    # both would wait for one lock of Dask's.
+    gc.collect()
     try:
         client = Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError) as error:
