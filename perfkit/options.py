@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import perfkit
 from perfkit.errors import BadParameterError
-from perfkit.experiments import experiments, named, unknown
+from perfkit.experiments import experiments, find_class, unknown
 from perfkit.experiments.parameters import (
     Choice,
     Folder,
@@ -97,7 +97,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if asked.command is None:
         parser.error(f"say what to do: {', '.join(commands)}")
     if getattr(asked, "name", None) is not None:
-        named(asked.name)
+        find_class(asked.name)
     if rest:
         said = _not_understood(commands[asked.command], rest[0])
         if given in _OF_SCRIPTS:
@@ -108,14 +108,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def parameters(asked: argparse.Namespace) -> dict[str, Any]:
     """Pick the experiment's parameters that were given."""
-    known = parameters_of(named(asked.name))
+    known = parameters_of(find_class(asked.name))
     return {p.name: getattr(asked, p.name) for p in known if hasattr(asked, p.name)}
 
 
 def to_words(asked: argparse.Namespace) -> list[str]:
     """Write the experiment's parameters that were given as options again."""
     words = []
-    for parameter in parameters_of(named(asked.name)):
+    for parameter in parameters_of(find_class(asked.name)):
         value = getattr(asked, parameter.name, None)
         if isinstance(value, bool):
             flag = parameter.option.removeprefix("--")

@@ -55,24 +55,24 @@ def experiment(name: str, /, **parameters: Any) -> Experiment:
         BadParameterError: No experiment or parameter has that name, or a value is
             outside what the parameter accepts.
     """
-    kind = named(name)
-    known = [parameter.name for parameter in parameters_of(kind)]
-    for given in parameters:
-        if given not in known:
-            raise BadParameterError(unknown(f"parameter of {name}", given, known))
+    kind = find_class(name)
+    names = [parameter.name for parameter in parameters_of(kind)]
+    for parameter in parameters:
+        if parameter not in names:
+            raise BadParameterError(unknown(f"parameter of {name}", parameter, names))
     return kind(**parameters)
 
 
-def named(name: str) -> type[Experiment]:
+def find_class(name: str) -> type[Experiment]:
     """Find an experiment's class by its name.
 
     Raises:
         BadParameterError: No experiment has that name.
     """
-    known = experiments()
-    if name not in known:
-        raise BadParameterError(unknown("experiment", name, known))
-    return known[name]
+    classes = experiments()
+    if name not in classes:
+        raise BadParameterError(unknown("experiment", name, classes))
+    return classes[name]
 
 
 @functools.cache
@@ -91,15 +91,15 @@ def charts_of(name: str) -> Mapping[str, Kind[Finding]]:
     return kinds
 
 
-def unknown(what: str, given: str, known: Iterable[str]) -> str:
+def unknown(noun: str, word: str, names: Iterable[str]) -> str:
     """Say that nothing has that name, and which name was probably meant."""
-    known = list(known)
+    names = list(names)
     # Names differ in dashes and underscores more often than in letters.
-    plain = {name.replace("_", "-"): name for name in known}
-    close = difflib.get_close_matches(str(given).replace("_", "-"), plain, n=1)
+    plain = {name.replace("_", "-"): name for name in names}
+    close = difflib.get_close_matches(str(word).replace("_", "-"), plain, n=1)
     hint = f" Did you mean {plain[close[0]]!r}?" if close else ""
-    names = f"There are: {', '.join(known)}." if known else "There are none."
-    return f"{given!r} is no {what}.{hint} {names}"
+    listing = f"There are: {', '.join(names)}." if names else "There are none."
+    return f"{word!r} is no {noun}.{hint} {listing}"
 
 
 def _kinds() -> Iterator[type[Experiment]]:
@@ -134,8 +134,8 @@ def _try(kind: type[Experiment]) -> None:
     """Do what every list and every option does with an experiment; once if it can."""
     if not isinstance(kind.name, str):
         raise TypeError(f"the name is {kind.name!r}, which is no text")
-    made = kind()
-    _ = made.question, made.parameters, made.baseline
+    instance = kind()
+    _ = instance.question, instance.parameters, instance.baseline
 
 
 def _places(error: BaseException, room: str) -> Iterator[tuple[str, int | None]]:
@@ -159,16 +159,16 @@ def _within_room(file: str, room: str) -> str:
     """A file of a room, as it is called within this folder; "" for all others."""
     path = Path(file).with_suffix("").as_posix()
     # The last of that name: a folder above may have it, too.
-    _, is_within, rest = f"{path}/".rpartition(f"/{room}/")
-    return f"{room}/{rest}".rstrip("/") + ".py" if is_within else ""
+    _, is_within, tail = f"{path}/".rpartition(f"/{room}/")
+    return f"{room}/{tail}".rstrip("/") + ".py" if is_within else ""
 
 
 @functools.cache
-def _report(file: str, line: int | None, why: str) -> None:
+def _report(file: str, line: int | None, reason: str) -> None:
     """Say once which room is left out, and why."""
     logging.getLogger(__name__).warning(
         "perfkit/experiments/%s%s: %s. It is left out: fix it or take it away.",
         file,
         f", line {line}" if line else "",
-        " ".join(why.split()).rstrip("."),
+        " ".join(reason.split()).rstrip("."),
     )

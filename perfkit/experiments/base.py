@@ -18,7 +18,7 @@ from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.plan import Tries
 from perfkit.measure.tick import Yielded
 
-Asked = TypeVar("Asked", bound="Experiment")
+Kind = TypeVar("Kind", bound="Experiment")
 _MARK = "_perfkit_variant"
 # Why a function of the reader's own is not timed.
 UNWRITTEN = "gives back nothing: its function is still to be written"
@@ -79,8 +79,8 @@ class Experiment:
     def code(self) -> dict[str, str]:
         """The lines of each variant that has any, as a reader types them, by name."""
         lines = {
-            name: one.code or getattr(self.choices.get(name), "lines", "")
-            for name, one in self.make_variants().items()
+            name: entry.code or getattr(self.choices.get(name), "lines", "")
+            for name, entry in self.make_variants().items()
         }
         return {name: code for name, code in lines.items() if code}
 
@@ -138,8 +138,8 @@ def variant(
 
 
 def with_yours(
-    kind: type[Asked], function: Callable[..., Any], /, **parameters: Any
-) -> Asked:
+    kind: type[Kind], function: Callable[..., Any], /, **parameters: Any
+) -> Kind:
     """Make an experiment with a function of the reader's as its ``function``.
 
     Raises:
@@ -149,8 +149,8 @@ def with_yours(
         raise BadParameterError(f"{function!r} is no function; give one.")
     # A field would be a parameter, and no command line or widget can hold a function.
     body = {"__doc__": kind.__doc__, "function": staticmethod(function)}
-    made: type[Asked] = type(f"{kind.__name__}WithYours", (kind,), body)
-    return made(**parameters)
+    subclass: type[Kind] = type(f"{kind.__name__}WithYours", (kind,), body)
+    return subclass(**parameters)
 
 
 def mistake_of(check: Callable[[], str]) -> str:

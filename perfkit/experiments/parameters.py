@@ -58,14 +58,17 @@ class Choice:
                 )
 
 
-def chosen(
-    asked: str,
+def select(
+    choice: str,
     groups: Mapping[str, Sequence[str]],
     variants: Mapping[str, _T],
     first: str,
 ) -> dict[str, _T]:
-    """What a choice of many asks for, by name or by group; ``first`` always first."""
-    words = (first, *asked.split(","))
+    """Return the variants that a choice of many names, singly or by group.
+
+    The variant ``first`` is always the first of them.
+    """
+    words = (first, *choice.split(","))
     names = (name for word in words for name in groups.get(word, (word,)))
     return {name: variants[name] for name in names}
 

@@ -42,7 +42,7 @@ BROUGHT = Path(__file__).parents[1] / "replays"
 REPLAY_VARIABLE = "PERFKIT_REPLAY"
 # What to do where there is no recording.
 MEASURE = f'measure it here, with `replay=""` or without {REPLAY_VARIABLE}.'
-_Found = TypeVar("_Found")
+_Document = TypeVar("_Document")
 
 
 def recording(experiment: Experiment, where: str | Path) -> Finding:
@@ -63,33 +63,33 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
     answers = [finding for finding in findings if finding.experiment == name]
     nothing = f"{holder(place)} holds no recording of {name}"
     if not answers:
-        others = sorted({plain(finding.experiment, 40) for finding in findings})
-        but = f", but of {', '.join(others)}" if others else ""
+        names = sorted({plain(finding.experiment, 40) for finding in findings})
+        but = f", but of {', '.join(names)}" if names else ""
         raise MissingPartError(
             f"{nothing}{but}: record one where it can be run, with `perfkit run {name} "
             f"--out FOLDER`, or {MEASURE}"
         )
-    nearest = min(answers, key=lambda one: len(differences(experiment, one)))
+    nearest = min(answers, key=lambda finding: len(differences(experiment, finding)))
     if there := differences(experiment, nearest):
         values = shareable(experiment)
-        wanted, recorded = (
+        request, recorded = (
             ", ".join(f"{key}={plain(repr(settings[key]), 60)}" for key in there)
             for settings in (values, there)
         )
         raise MissingPartError(
-            f"{nothing} with {wanted}, but one with {recorded}: ask for that, or "
+            f"{nothing} with {request}, but one with {recorded}: ask for that, or "
             f"{MEASURE}"
         )
     fitting = [finding for finding in answers if not differences(experiment, finding)]
-    return max(fitting, key=lambda one: (not one.ended_early, one.recorded))
+    return max(fitting, key=lambda finding: (not finding.ended_early, finding.recorded))
 
 
 def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     """The recorded values of the parameters that are set otherwise."""
     usual = {p.name: p.default for p in parameters_of(type(experiment))}
     # What stood there once.
-    named = {k: "FOLDER" for k, v in finding.parameters.items() if v == "a folder"}
-    recorded = usual | finding.parameters | named
+    folders = {k: "FOLDER" for k, v in finding.parameters.items() if v == "a folder"}
+    recorded = usual | finding.parameters | folders
     values = shareable(experiment).items()
     return {k: recorded.get(k) for k, v in values if recorded.get(k) != v}
 
@@ -119,7 +119,7 @@ def holder(place: Path) -> str:
     return "perfkit" if place == BROUGHT else plain(place.name, 80)
 
 
-def read_all(place: Path, read: Callable[[Path], _Found]) -> Iterator[_Found]:
+def read_all(place: Path, read: Callable[[Path], _Document]) -> Iterator[_Document]:
     """Read a file, or those of a folder that can be read; other files are none.
 
     Raises:
@@ -137,9 +137,9 @@ def recordings_of(
     name: str,
     code: str,
     where: str | Path,
-    kind: type[_Found],
+    kind: type[_Document],
     parse: Callable[[bytes, str], object],
-) -> list[_Found]:
+) -> list[_Document]:
     """The recordings of the training ``name``, made by code of that digest.
 
     That is "" where the code cannot be read. ``parse`` reads a document of that kind,
@@ -152,7 +152,7 @@ def recordings_of(
     word = str(vars(kind)["kind"])
     mark = f'"{word}"'.encode()
 
-    def read(path: Path) -> _Found:
+    def read(path: Path) -> _Document:
         data = whole_file(path)
         # Other documents are large, and not parsed for that.
         document = parse(data, plain(path.name)) if mark in data else None
@@ -204,7 +204,7 @@ class Replay(Keeper[Finding]):
         """Tell the recorded run in the order of its clock."""
         self._save(self._shown)
         yield Prepared(self._shown.notes)
-        for at, event in heapq.merge(*_told(self._shown), key=lambda timed: timed[0]):
+        for at, event in heapq.merge(*_streams(self._shown), key=lambda pair: pair[0]):
             if self._stopped.is_set():
                 break
             yield event
@@ -215,7 +215,7 @@ class Replay(Keeper[Finding]):
         yield Preparing(self._shown.stamp)
 
 
-def _told(finding: Finding) -> Iterator[Iterator[Timed]]:
+def _streams(finding: Finding) -> Iterator[Iterator[Timed]]:
     """What each trial told, and the samples, each in the order of the clock."""
     rows = zip(*finding.samples.values(), strict=True)
     samples = (dict(zip(finding.samples, row, strict=True)) for row in rows)
@@ -229,18 +229,18 @@ def _trial(trial: Trial) -> Iterator[Timed]:
     began = trial.started_s
     yield began, TrialStarted(trial.variant, trial.round, began)
     ticks = ((began + at, examples) for at, examples in trial.ticks)
-    for _, some in itertools.groupby(ticks, key=lambda tick: tick[0] // _TOGETHER_S):
-        together = tuple(some)
+    for _, group in itertools.groupby(ticks, key=lambda tick: tick[0] // _TOGETHER_S):
+        together = tuple(group)
         yield together[-1][0], Ticked(trial.variant, together)
 
 
 def _ends(finding: Finding) -> Iterator[Timed]:
     """The end of each round, with what was known by then."""
-    known = measurement(finding)
+    run = measurement(finding)
     for number in sorted({t.round for t in finding.trials if not t.is_try}):
-        trials = tuple(t for t in known.trials if t.round <= number)
+        trials = tuple(t for t in run.trials if t.round <= number)
         ended = [t for t in trials if t.round == number and t.variant != CONTROL]
         if ended:
             last = max(ended, key=lambda trial: trial.started_s + trial.wall_s)
-            measured = replace(known, trials=trials)
+            measured = replace(run, trials=trials)
             yield last.started_s + last.wall_s, TrialEnded(last, measured)

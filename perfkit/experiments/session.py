@@ -31,10 +31,10 @@ from perfkit.measure.monitor import Monitor
 from perfkit.measure.plan import Event, Finished, Plan, Preparing, Starter, TrialEnded
 from perfkit.measure.rounds import Run
 
-Found = TypeVar("Found", bound=store.Recorded)
+Document = TypeVar("Document", bound=store.Recorded)
 
 
-class Keeper(Generic[Found]):
+class Keeper(Generic[Document]):
     """Has what was found so far, saves it, and can be stopped.
 
     It saves in ``folder``; None is ``perfkit-findings`` here.
@@ -45,7 +45,7 @@ class Keeper(Generic[Found]):
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self.finding: Found | None = None
+        self.finding: Document | None = None
         self.unsaved = ""
         self._folder = folder
         self._path: Path | None = None
@@ -55,7 +55,7 @@ class Keeper(Generic[Found]):
         """End what is at work; callable from any thread."""
         self._stopped.set()
 
-    def _save(self, finding: Found) -> None:
+    def _save(self, finding: Document) -> None:
         self.finding = finding
         try:
             self._path = store.save(finding, self._folder, self._path)
@@ -65,7 +65,7 @@ class Keeper(Generic[Found]):
             self.unsaved = str(error)
 
 
-class Measurer(Keeper[Found]):
+class Measurer(Keeper[Document]):
     """Measures while nobody else does, and saves what it has at every trial.
 
     Random order and random numbers start at ``seed``; None draws one. The ``budget`` in
@@ -95,8 +95,8 @@ class Measurer(Keeper[Found]):
         self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
         alone = self._alone()
         try:
-            for held in alone.wait(self._stopped):
-                yield Preparing(held, waiting=True)
+            for holder in alone.wait(self._stopped):
+                yield Preparing(holder, waiting=True)
             yield from self._measure()
         finally:
             alone.let_go()
@@ -205,8 +205,8 @@ class Session(Measurer[Finding]):
     def _keep(self, event: TrialEnded | Finished) -> None:
         measured, experiment = event.measurement, self.experiment
         unfinished = isinstance(event, TrialEnded)
-        kept = self.finding.trials if self.finding and unfinished else ()
-        if measured.trials == kept or not measured.trials:
+        saved = self.finding.trials if self.finding and unfinished else ()
+        if measured.trials == saved or not measured.trials:
             return
         refused = [variant for variant in measured.variants if variant.unavailable]
         finding = Finding(
@@ -235,28 +235,28 @@ class Session(Measurer[Finding]):
         self._save(finding)
 
     def _verdict(self, measured: Measurement) -> Verdict:
-        compares = any(one.against not in ("", one.name) for one in measured.variants)
+        compares = any(v.against not in ("", v.name) for v in measured.variants)
         if measured.comparisons or (measured.timings and not compares):
             return self.experiment.verdict(measured)
         trials = [trial for trial in measured.trials if not trial.is_try]
         ended = [(trial.variant, trial.message or trial.outcome) for trial in trials]
         ended += [(v.name, v.unavailable) for v in measured.variants if v.unavailable]
         seconds = units.seconds(self._budget)
-        then = f"Give it more than {seconds}, or look at how the trials ended."
+        hint = f"Give it more than {seconds}, or look at how the trials ended."
         if self._stopped.is_set():
-            then = "Run it again, and let each variant have a turn before you stop it."
+            hint = "Run it again, and let each variant have a turn before you stop it."
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",
-            because=tuple(dict.fromkeys(f"{name}: {how}." for name, how in ended)),
-            next=then,
+            because=tuple(dict.fromkeys(f"{name}: {end}." for name, end in ended)),
+            next=hint,
         )
 
 
-def check_budget(budget: float, least: float) -> None:
-    """Raise ``BadParameterError`` for fewer seconds than ``least``, or over a day."""
-    if not least <= budget <= 86_400:
+def check_budget(budget: float, minimum: float) -> None:
+    """Raise ``BadParameterError`` for fewer seconds than ``minimum``, or over a day."""
+    if not minimum <= budget <= 86_400:
         raise BadParameterError(
-            f"The budget is {budget!r}; give seconds from {least:.0f} to 86400."
+            f"The budget is {budget!r}; give seconds from {minimum:.0f} to 86400."
         )
 
 

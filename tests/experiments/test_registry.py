@@ -5,7 +5,7 @@ import pytest
 
 import perfkit.experiments
 from perfkit.errors import BadParameterError
-from perfkit.experiments import experiment, experiments, named
+from perfkit.experiments import experiment, experiments, find_class
 from perfkit.experiments.parameters import Choice, parameters_of
 from perfkit.measure.measurement import Measurement, Variant
 from tests.findings.made import failed
@@ -68,7 +68,7 @@ def test_a_broken_file_is_told_and_others_listed(
 )
 def test_a_wrong_name_is_refused_with_the_one_that_was_meant(napping, name, meant):
     with pytest.raises(BadParameterError, match="There are: ") as caught:
-        named(name)
+        find_class(name)
     assert f"{name!r} is no experiment." in str(caught.value)
     assert (f"Did you mean {meant!r}?" in str(caught.value)) == (meant is not None)
 

@@ -40,7 +40,7 @@ from perfkit.experiments.convolution.work import (
     moving,
     multiplying,
 )
-from perfkit.experiments.parameters import Choice, Range, chosen
+from perfkit.experiments.parameters import Choice, Range, select
 from perfkit.experiments.shared.code import code_of
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import OWN, Measurement, Variant
@@ -157,7 +157,7 @@ class Convolution(Experiment):
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
         mine = {OWN: own(function)} if function else {}
-        methods = chosen(self.variants, GROUPS, VARIANTS, BASELINE)
+        methods = select(self.variants, GROUPS, VARIANTS, BASELINE)
         return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     @property

@@ -25,7 +25,7 @@ from perfkit.experiments.execution_mode.variants import (
 )
 from perfkit.experiments.execution_mode.verdict import CHOICES, judge
 from perfkit.experiments.execution_mode.work import MakeStep
-from perfkit.experiments.parameters import Choice, Range, chosen
+from perfkit.experiments.parameters import Choice, Range, select
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
@@ -85,7 +85,7 @@ class ExecutionMode(Experiment):
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
         mine = {OWN: modes.own(function)} if function else {}
-        methods = chosen(self.variants, GROUPS, VARIANTS, self.baseline)
+        methods = select(self.variants, GROUPS, VARIANTS, self.baseline)
         return {self.baseline: methods[self.baseline], **mine, **methods}
 
     def _variant(self, method: Method) -> Variant:

@@ -17,7 +17,7 @@ from typing import Annotated
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.mixed_precision import work
 from perfkit.experiments.mixed_precision.verdict import CHOICES, beforehand, judge
-from perfkit.experiments.parameters import Choice, Range, chosen
+from perfkit.experiments.parameters import Choice, Range, select
 from perfkit.experiments.shared import precision as formats
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import (
@@ -101,7 +101,7 @@ class MixedPrecision(Experiment):
 
     @property
     def _precisions(self) -> dict[str, Precision]:
-        return chosen(self.variants, GROUPS, PRECISIONS, FLOAT32)
+        return select(self.variants, GROUPS, PRECISIONS, FLOAT32)
 
 
 def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
