@@ -455,4 +455,4 @@ def fitted(
         elif training:
             train(Block.first(training, looping.epochs), turnstile)
 
-    yield from turnstile.heard(work)
+    yield from turnstile.run(work)

@@ -37,11 +37,11 @@ class Traces:
 
     Attributes:
         steps: How often the function was called; whoever calls it counts.
-        seen: The arguments of each trace, in words, by the argument's name.
+        inputs: The arguments of each trace, in words, by the argument's name.
     """
 
     steps: int = 0
-    seen: list[dict[str, str]] = field(default_factory=list)
+    inputs: list[dict[str, str]] = field(default_factory=list)
 
     def step(self, count: int = 1) -> None:
         """Note that the function was called ``count`` times."""
@@ -49,14 +49,14 @@ class Traces:
 
     def trace(self, **arguments: Any) -> None:
         """Note a trace; called from within the traced body."""
-        self.seen.append({name: described(one) for name, one in arguments.items()})
+        self.inputs.append({name: described(arg) for name, arg in arguments.items()})
 
-    def told(self) -> dict[str, Any]:
-        """What a trial keeps: steps, traces and the causes of the first few."""
-        causes = [_cause(*pair) for pair in itertools.pairwise(self.seen)]
+    def summary(self) -> dict[str, Any]:
+        """Return what a trial notes: steps, traces and the causes of the first few."""
+        causes = [_cause(*pair) for pair in itertools.pairwise(self.inputs)]
         return {
             "steps": self.steps,
-            "traces": len(self.seen),
+            "traces": len(self.inputs),
             "because": list(dict.fromkeys(causes))[:_TOLD],
         }
 
@@ -77,7 +77,7 @@ def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:
         yield tick
         passed += isinstance(tick, Tick)
         if passed >= due:
-            yield Note(NOTE, traces.told())
+            yield Note(NOTE, traces.summary())
             due *= 2
 
 
@@ -198,7 +198,7 @@ class Turnstile:
         self._tick: Told = Tick(0)
         self._leaving = False
 
-    def tell(self, what: Told) -> None:
+    def tell(self, message: Told) -> None:
         """Hand over what a trial is to yield, and stand still until it is stamped.
 
         Raises:
@@ -206,13 +206,13 @@ class Turnstile:
         """
         if self._leaving:
             raise Left
-        self._tick = what
+        self._tick = message
         self._told.release()
         self._go_on.acquire()
         if self._leaving:
             raise Left
 
-    def heard(self, work: Callable[[], object]) -> Iterator[Told]:
+    def run(self, work: Callable[[], object]) -> Iterator[Told]:
         """Run ``work`` in a thread and yield what it tells; raise what it raises."""
         with ThreadPoolExecutor(1, "perfkit-fit") as thread:
             working = thread.submit(work)
@@ -248,7 +248,7 @@ def ticks(
     """
     turnstile = Turnstile()
     callback = _counting(_OpenTick(turnstile, examples, sync, stepped), whole_epochs)
-    yield from turnstile.heard(lambda: fit(callback))
+    yield from turnstile.run(lambda: fit(callback))
 
 
 class _OpenTick:
@@ -371,9 +371,9 @@ def _even(job: Job) -> tf.data.Dataset:
 
 def _ragged(job: Job) -> tf.data.Dataset:
     count = (BATCHES - 1) * job.batch + max(1, job.batch // 2)
-    *whole, last = batched(job.examples(count), job.batch)
+    *full, last = batched(job.examples(count), job.batch)
     # In batches already, as the even ones are: cutting them has a cost of its own.
-    even = tuple(tf.stack(parts) for parts in zip(*whole, strict=True))
+    even = tuple(tf.stack(parts) for parts in zip(*full, strict=True))
     dataset = tf.data.Dataset.from_tensor_slices(even)
     return dataset.concatenate(tf.data.Dataset.from_tensors(last))
 

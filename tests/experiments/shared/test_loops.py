@@ -61,7 +61,7 @@ def test_arguments_are_described_as_tracing_sees_them_and_as_often():
 
     for number in (1, 2, 2, 3, 1):
         body(number)
-    assert len(traces.seen) == body.experimental_get_tracing_count() == 3
+    assert len(traces.inputs) == body.experimental_get_tracing_count() == 3
     assert loops.described(tf.zeros([2, 3])) == "float32[2, 3]"
     assert loops.described(0.5) == "float 0.5"
     assert loops.described(tf.constant(1)) == "int32[]"
@@ -82,7 +82,7 @@ def test_fit_leaves_the_batch_size_open_and_traces_no_ragged_batch_anew(jit_comp
     network = JOB.network()
     traces = prepared(JOB, network, jit_compile=jit_compile)
     network.fit(*JOB.examples(20), batch_size=8, epochs=2, verbose=0)
-    assert traces.seen == [{"features": "float32[?, 100]", "labels": "int32[?]"}]
+    assert traces.inputs == [{"features": "float32[?, 100]", "labels": "int32[?]"}]
 
 
 def sizes(feed, steps):
