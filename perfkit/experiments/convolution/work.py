@@ -355,14 +355,14 @@ def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
     side = _SIDE_ON_GPU if tf.config.list_logical_devices("GPU") else _SIDE
     matrix = tf.cast(placed(tf.random.normal([side, side])), precision)
     yield READY
-    yield from counted(lambda: tf.matmul(matrix, matrix), 2 * side**3 / flops)
+    yield from call_endlessly(lambda: tf.matmul(matrix, matrix), 2 * side**3 / flops)
 
 
 def moving(traffic: float) -> Iterator[Yielded]:
     """Add one large row of numbers to another; so many bytes count as one example."""
     sums, ones = tf.Variable(tf.zeros([_NUMBERS])), tf.ones([_NUMBERS])
     yield READY
-    yield from counted(lambda: sums.assign_add(ones), _MOVED / traffic)
+    yield from call_endlessly(lambda: sums.assign_add(ones), _MOVED / traffic)
 
 
 def wait_for_device() -> None:
@@ -380,10 +380,10 @@ def convolving(call: Callable[[], object], images: int) -> Iterator[Yielded]:
     call()
     wait_for_device()
     yield images
-    yield from counted(call, images)
+    yield from call_endlessly(call, images)
 
 
-def counted(call: Callable[[], object], each: float) -> Iterator[Yielded]:
+def call_endlessly(call: Callable[[], object], each: float) -> Iterator[Yielded]:
     """Call without an end, where a call counts as ``each`` examples."""
 
     def examples() -> Iterator[int]:

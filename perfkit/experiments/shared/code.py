@@ -19,7 +19,7 @@ Edit = tuple[int, int, str]
 _COMMENTS = re.compile(r"^\s*#.*\n|  # .*$", re.MULTILINE)
 _EMPTY_LINES = re.compile(r"\n(\s*\n)+")
 # What calls a function without an end, and what chooses where a process computes.
-_LOOPS, _PLACES = ("repeated", "counted"), ("without_gpus()", "on_one_core()")
+_LOOPS, _PLACES = ("repeated", "call_endlessly"), ("without_gpus()", "on_one_core()")
 _MORE = inspect.Parameter.VAR_KEYWORD
 
 
@@ -29,7 +29,7 @@ class Name(str):
     __slots__ = ()
 
 
-def code_of(*functions: Callable[..., Any], **given: Any) -> str:
+def code_of(*functions: Callable[..., Any], **values: Any) -> str:
     """The lines of functions that trials call, one after another.
 
     Left out is what is no part of the work: docstrings, imports, annotations, what a
@@ -39,63 +39,63 @@ def code_of(*functions: Callable[..., Any], **given: Any) -> str:
 
     Args:
         *functions: Plain functions, or partial ones, whose arguments are filled in.
-        **given: Values to be read in place of names, and in place of ``**options``.
+        **values: Values to be read in place of names, and in place of ``**options``.
     """
-    return "\n".join(filter(None, (_lines(each, given) for each in functions)))
+    return "\n".join(filter(None, (_lines(function, values) for function in functions)))
 
 
-def _lines(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
+def _lines(function: Callable[..., Any], values: Mapping[str, Any]) -> str:
     if isinstance(function, functools.partial):
         signature = inspect.signature(function.func)
         call = signature.bind_partial(*function.args, **function.keywords)
         call.apply_defaults()
         extra = [p.name for p in signature.parameters.values() if p.kind == _MORE]
-        more = {k: v for name in extra for k, v in call.arguments.pop(name).items()}
-        return _lines(function.func, {**call.arguments, **more, **given})
+        options = {k: v for name in extra for k, v in call.arguments.pop(name).items()}
+        return _lines(function.func, {**call.arguments, **options, **values})
     try:
-        source, made = _parsed(function)
+        source, tree = _parsed(function)
     except OSError:
         # An installation without sources has nothing to show.
         return ""
-    shown = _shown(made.body)
-    if not shown:
+    work = _find_work(tree.body)
+    if not work:
         return ""
-    rest = made.body[made.body.index(shown[0]) : made.body.index(shown[-1]) + 1]
-    return _Source(source, _constants(function) | _known(made, given)).text(rest)
+    span = tree.body[tree.body.index(work[0]) : tree.body.index(work[-1]) + 1]
+    return _Source(source, _constants(function) | _fill_ins(tree, values)).text(span)
 
 
 @functools.cache
 def _parsed(function: Callable[..., Any]) -> tuple[str, ast.FunctionDef]:
     source = textwrap.dedent(inspect.getsource(function))
-    (made,) = ast.parse(source).body
-    assert isinstance(made, ast.FunctionDef)
-    return source, made
+    (tree,) = ast.parse(source).body
+    assert isinstance(tree, ast.FunctionDef)
+    return source, tree
 
 
-def _shown(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a function that do its work."""
+def _find_work(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a function that do its work."""
     last = body[-1]
     gives = last.value if isinstance(last, ast.Return) else None
     if isinstance(gives, ast.Name):
-        made = (one for one in body if isinstance(one, ast.FunctionDef))
-        if itself := [one for one in made if one.name == gives.id]:
+        functions = (node for node in body if isinstance(node, ast.FunctionDef))
+        if itself := [f for f in functions if f.name == gives.id]:
             return [*itself]
-    shown = [one for one in body if not _is_idle(one)]
+    work = [node for node in body if not _is_idle(node)]
     names = gives.elts if isinstance(gives, ast.Tuple) else [gives]
-    if all(isinstance(one, ast.Name) for one in names):
-        del shown[-1]
-    return shown
+    if all(isinstance(name, ast.Name) for name in names):
+        del work[-1]
+    return work
 
 
 def _is_idle(node: ast.stmt) -> bool:
     """Whether it is a docstring, an import, or for the engine alone."""
     if not isinstance(node, ast.Expr):
         return isinstance(node, ast.Import | ast.ImportFrom)
-    said = node.value
-    if isinstance(said, ast.YieldFrom):
-        return _repeated(said) is None
-    is_text = isinstance(said, ast.Constant) and isinstance(said.value, str)
-    return is_text or isinstance(said, ast.Yield) or ast.unparse(said) in _PLACES
+    expr = node.value
+    if isinstance(expr, ast.YieldFrom):
+        return _repeated(expr) is None
+    is_text = isinstance(expr, ast.Constant) and isinstance(expr.value, str)
+    return is_text or isinstance(expr, ast.Yield) or ast.unparse(expr) in _PLACES
 
 
 def _repeated(node: ast.AST) -> ast.expr | None:
@@ -116,15 +116,15 @@ def _constants(function: Callable[..., Any]) -> dict[str, str]:
     }
 
 
-def _known(made: ast.FunctionDef, given: Mapping[str, Any]) -> dict[str, str]:
-    """What to read in place of names, and in place of ``**options``."""
+def _fill_ins(tree: ast.FunctionDef, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the text to read in place of each name, and of ``**options``."""
     plain = (str, int, float, list)
-    values = {name: _text(v) for name, v in given.items() if isinstance(v, plain)}
-    if made.args.kwarg:
-        own = {arg.arg for arg in (*made.args.args, *made.args.kwonlyargs)}
-        more = (f"{name}={v}" for name, v in values.items() if name not in own)
-        values[f"**{made.args.kwarg.arg}"] = ", ".join(more)
-    return values
+    texts = {name: _text(v) for name, v in values.items() if isinstance(v, plain)}
+    if tree.args.kwarg:
+        names = {arg.arg for arg in (*tree.args.args, *tree.args.kwonlyargs)}
+        extra = (f"{name}={v}" for name, v in texts.items() if name not in names)
+        texts[f"**{tree.args.kwarg.arg}"] = ", ".join(extra)
+    return texts
 
 
 def _text(value: Any) -> str:
@@ -135,9 +135,9 @@ def _text(value: Any) -> str:
 class _Source:
     """The source of a function, with values to be read in place of names."""
 
-    def __init__(self, source: str, known: Mapping[str, str]) -> None:
+    def __init__(self, source: str, texts: Mapping[str, str]) -> None:
         # The columns of a tree are counted in bytes.
-        self._bytes, self._known = source.encode(), known
+        self._bytes, self._texts = source.encode(), texts
         self._starts = [0]
         for line in self._bytes.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
@@ -162,14 +162,14 @@ class _Source:
             yield self._at(statement), self._at(itself), ""
         # What a function within yields is its own.
         inside = [f for f in ast.walk(statement) if isinstance(f, ast.FunctionDef)]
-        own = {
+        inner = {
             node
             for function in inside
             for node in ast.walk(function)
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)
         }
         for node in ast.walk(statement):
-            if node not in own and isinstance(node, ast.stmt) and _is_idle(node):
+            if node not in inner and isinstance(node, ast.stmt) and _is_idle(node):
                 yield self._line(node), self._end(node) + 1, ""
             elif (again := _repeated(node)) is not None:
                 yield self._at(node), self._end(node), self._loop(node, again)
@@ -180,10 +180,10 @@ class _Source:
 
     def _filled_in(self, node: ast.Name | ast.keyword) -> Iterator[Edit]:
         if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load) and node.id in self._known:
-                yield self._at(node), self._end(node), self._known[node.id]
+            if isinstance(node.ctx, ast.Load) and node.id in self._texts:
+                yield self._at(node), self._end(node), self._texts[node.id]
         elif node.arg is None:
-            value = self._known.get(f"**{ast.unparse(node.value)}")
+            value = self._texts.get(f"**{ast.unparse(node.value)}")
             begin = self._at(node)
             if value == "":
                 begin = len(self._bytes[:begin].rstrip().removesuffix(b","))
@@ -203,15 +203,15 @@ class _Source:
 
     def _loop(self, node: Any, again: ast.expr) -> str:
         """What stands for working without an end."""
-        called = again.body if isinstance(again, ast.Lambda) else again
-        text = self._bytes[self._at(called) : self._end(called)].decode()
+        target = again.body if isinstance(again, ast.Lambda) else again
+        text = self._bytes[self._at(target) : self._end(target)].decode()
         indent = " " * (node.col_offset + 4)
-        call = f"{text}()" if called is again else text
+        call = f"{text}()" if target is again else text
         return f"while True:\n{indent}{call}"
 
     def _line(self, node: Any) -> int:
         nodes = (node, *getattr(node, "decorator_list", ()))
-        return self._starts[min(int(one.lineno) for one in nodes) - 1]
+        return self._starts[min(int(n.lineno) for n in nodes) - 1]
 
     def _at(self, node: Any) -> int:
         return self._starts[int(node.lineno) - 1] + int(node.col_offset)

@@ -252,7 +252,7 @@ def test_the_overhead_is_that_of_the_smallest_convolution(costs):
 @pytest.mark.parametrize("examples", [0.3, 2.5, 1000.0])
 def test_a_limit_counts_whole_examples_and_loses_none(examples):
     calls = []
-    ticks = work.counted(lambda: calls.append(1), examples)
+    ticks = work.call_endlessly(lambda: calls.append(1), examples)
     counted = [tick.examples for tick in itertools.islice(ticks, 2)]
     assert sum(counted) == pytest.approx(len(calls) * examples, abs=1)
     assert all(isinstance(number, int) for number in counted)
