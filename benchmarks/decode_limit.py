@@ -22,7 +22,7 @@ from perfkit import units
 from perfkit.experiments.data_pipeline import DataPipeline
 from perfkit.experiments.data_pipeline.variants import DECODE_LIMIT, VARIANTS
 from perfkit.experiments.shared import benchmark, decoding
-from perfkit.experiments.shared.images import kept
+from perfkit.experiments.shared.images import recall
 from perfkit.measure.measurement import Variant
 
 SIMPLEJPEG = "decode limit, simplejpeg"
@@ -101,7 +101,7 @@ class WithMoreLimits(DataPipeline):
 
     def limit(self, decoder):
         """Only decode, with this decoder."""
-        images = kept(self.folder, count=self.count, side=self.image_side)
+        images = recall(self.folder, count=self.count, side=self.image_side)
         return decoding.limit(images, decoder)
 
 

@@ -56,8 +56,8 @@ def make_images(folder):
         (into / "one").mkdir(0o700)
         yield Note("progress", "all")
 
-    assert list(cache.make("images", fill, size=1, what="images"))
-    cache.write("lists/one.json", "[]", what="a list")
+    assert list(cache.make("images", fill, size=1, label="images"))
+    cache.write("lists/one.json", "[]", label="a list")
 
 
 def start_the_lab(folder):

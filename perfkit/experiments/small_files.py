@@ -85,23 +85,23 @@ class SmallFiles(Experiment):
         for form, state in itertools.product(_READERS, _PLACES):
             write = functools.partial(_write, form, self.count, self.size)
             size, name = self.count * self.size * 1000, self._folder(form, state).name
-            yield from cache.make(name, write, size=size, what=f"examples as {form}")
+            yield from cache.make(name, write, size=size, label=f"examples as {form}")
         if not hasattr(os, "posix_fadvise"):
-            why = "this system cannot be asked to forget what it has read"
-            yield Note(REFUSED, dict.fromkeys(self.choices, why))
+            reason = "this system cannot be asked to forget what it has read"
+            yield Note(REFUSED, dict.fromkeys(self.choices, reason))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say whether to pack, and whether what counts as cold came from the disk."""
         cold, warm = (_shares_from_disk(measured, state) for state in _PLACES)
         facts = ["How much came from the disk is not known here."]
         if cold:
-            least = units.percent(min(cold))
-            facts = [f"Of what was read cold at least {least} came from the disk."]
+            lowest = units.percent(min(cold))
+            facts = [f"Of what was read cold at least {lowest} came from the disk."]
         if packed := measured.compare("shards, warm", "files, warm"):
             facts.append(f"From memory, shards against files: {brief(packed)}.")
         if max(warm, default=0.0) > _WARM:
-            most = units.percent(max(warm))
-            facts[1:] = [f"Memory is not judged: {most} of it came from the disk."]
+            highest = units.percent(max(warm))
+            facts[1:] = [f"Memory is not judged: {highest} of it came from the disk."]
         verdict = self.race(measured).verdict(because=tuple(facts))
         warning = "Cold was not cold: the system kept files it was asked to forget."
         is_warm = min(cold, default=1.0) < _COLD
@@ -136,9 +136,9 @@ class SmallFiles(Experiment):
                 read += len(lengths)
                 yield len(lengths)
                 is_due = number % _BATCHES_A_NOTE == 0 or read >= self.count
-                now = _bytes_from_disk() if is_due else None
-                if before is not None and now is not None:
-                    share = (now - before) / (read * self.size * 1000)
+                after = _bytes_from_disk() if is_due else None
+                if before is not None and after is not None:
+                    share = (after - before) / (read * self.size * 1000)
                     yield Note(_FROM_DISK, min(1.0, share))
 
 

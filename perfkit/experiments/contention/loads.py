@@ -225,7 +225,7 @@ def make() -> Generator[Note, None, Path]:
         MissingPartError: There is no room for it.
     """
     size = _RECORD * _RECORDS
-    return (yield from cache.make(_FOLDER, _write, size=size, what="pictures to read"))
+    return (yield from cache.make(_FOLDER, _write, size=size, label="pictures to read"))
 
 
 def _steps(

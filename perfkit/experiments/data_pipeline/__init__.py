@@ -38,7 +38,7 @@ from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.experiments.shared import benchmark, cache, decoding
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.code import code_of
-from perfkit.experiments.shared.images import kept, look_at
+from perfkit.experiments.shared.images import look_at, recall
 from perfkit.experiments.shared.race import Race
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
@@ -188,7 +188,7 @@ class DataPipeline(Experiment):
         return decoding.limit(self._task().images)
 
     def _task(self) -> Task:
-        found = kept(self.folder, count=self.count, side=self.image_side)
+        found = recall(self.folder, count=self.count, side=self.image_side)
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
         return Task(images=found, side=self.image_side, batch=self.batch, seed=seed)

@@ -103,7 +103,7 @@ class Microbenchmarks(Experiment):
         """Those asked for, and always the product whose control tells the noise."""
         variants = {
             one.name: Variant(
-                *(one.name, one.work, one.what),
+                *(one.name, one.work, one.description),
                 unavailable=_why_not(one),
                 code=one.code,
             )
@@ -222,7 +222,7 @@ class Microbenchmarks(Experiment):
             counts[one.name] = Microbenchmark(
                 unit=one.unit,
                 group=one.group,
-                what=f"{one.what} {details.get(one.name, '')}".rstrip(),
+                what=f"{one.description} {details.get(one.name, '')}".rstrip(),
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )

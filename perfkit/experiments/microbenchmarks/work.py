@@ -22,7 +22,7 @@ from perfkit.experiments.shared.benchmark import (
     without_gpus,
 )
 from perfkit.experiments.shared.benchmark_gpu import on_gpu, syncing
-from perfkit.experiments.shared.images import HEIGHT, WIDTH, Images, kept, look_at
+from perfkit.experiments.shared.images import HEIGHT, WIDTH, Images, look_at, recall
 from perfkit.measure.tick import Note, Yielded
 
 _ADDITIONS, _ROUNDS = 64, 20_000
@@ -135,7 +135,7 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
     if one_core:
         on_one_core()
     folder = cache.folder() / images.folder_name(_SOURCE, _IMAGES_COUNT)
-    yield from decoding.limit(kept(folder, count=_IMAGES_COUNT, side=_SIDE))
+    yield from decoding.limit(recall(folder, count=_IMAGES_COUNT, side=_SIDE))
 
 
 ONE_CORE, ALL_CORES = "JPEG decode, 1 core", "JPEG decode"
@@ -147,7 +147,7 @@ IMAGES = tuple(
         functools.partial(decode, one_core=one_core),
         tensorflow=True,
         one_core=one_core,
-        shown=(decoding.with_tensorflow,),
+        sources=(decoding.with_tensorflow,),
     )
     for name, one_core in ((ONE_CORE, True), (ALL_CORES, False))
 )
@@ -196,7 +196,7 @@ def _add_up() -> int:
 _ADDING = "adding up integers, one step at a time"
 _SQUARING = "squaring and adding float32 in"
 INTERPRETER = (
-    Benchmark("interpreter", "Python loop", "steps", _ADDING, loop, shown=(_add_up,)),
+    Benchmark("interpreter", "Python loop", "steps", _ADDING, loop, sources=(_add_up,)),
 )
 ARRAYS = tuple(
     Benchmark("arrays", name, "elements", f"{_SQUARING} {how}", work)
@@ -320,7 +320,7 @@ def _benchmark(name: str, *, to_gpu: bool, is_pinned: bool) -> Benchmark:
         functools.partial(pinned if is_pinned else pageable, to_gpu=to_gpu),
         peaks.link,
         tensorflow=True,
-        shown=(_with_cuda if is_pinned else _copied,),
+        sources=(_with_cuda if is_pinned else _copied,),
     )
 
 

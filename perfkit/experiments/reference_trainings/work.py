@@ -14,7 +14,7 @@ from perfkit.errors import PerfkitError
 from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.benchmark import calls_of_a_tick
 from perfkit.experiments.shared.code import code_of
-from perfkit.experiments.shared.images import folder_name, image_folder, kept, look_at
+from perfkit.experiments.shared.images import folder_name, image_folder, look_at, recall
 from perfkit.experiments.shared.loops import step_of, wait
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import FLOAT32, PRECISIONS, use_policy
@@ -188,7 +188,7 @@ def _examples(reference: Reference) -> "tf.data.Dataset":
     if reference.feed == "disk":
         return _read(list(benchmark.files("")), as_it_is(_seeing()))
     folder = cache.folder() / folder_name("photographs", PHOTOGRAPHS)
-    images = kept(folder, count=PHOTOGRAPHS, side=_SIDE)
+    images = recall(folder, count=PHOTOGRAPHS, side=_SIDE)
     return _mapped(list(images.paths), list(images.labels), as_it_is(_decoding()))
 
 

@@ -52,41 +52,41 @@ class Benchmark:
         group: The part of the machine that it tries.
         name: Of the microbenchmark that it is.
         unit: What is counted.
-        what: What is done, in a line.
+        description: What is done, in a line.
         work: Does it, in a fresh process; its examples are ``unit``.
         peak: The most that is possible in theory; None where nobody knows.
         tensorflow: Whether it needs TensorFlow.
         one_core: Whether it keeps to one core.
-        shown: The functions whose lines a reader is shown; none for ``work`` itself.
+        sources: The functions whose lines a reader is shown; none for ``work`` itself.
     """
 
     group: str
     name: str
     unit: str
-    what: str
+    description: str
     work: Callable[[], Iterator[Yielded]]
     peak: Callable[[Hardware], Peak | None] = lambda hardware: None
     tensorflow: bool = False
     one_core: bool = False
-    shown: tuple[Callable[..., Any], ...] = ()
+    sources: tuple[Callable[..., Any], ...] = ()
 
     @property
     def code(self) -> str:
         """Its lines, as a reader types them."""
         alone = (bind,) if self.one_core else ()
-        return code_of(*alone, *self.shown or (self.work,))
+        return code_of(*alone, *self.sources or (self.work,))
 
 
 def repeated(
     call: Callable[[], object],
-    each: int,
+    examples: int,
     sync: Callable[[], object] = lambda: None,
 ) -> Iterator[Yielded]:
     """Call without an end; as many calls make a tick as take long enough together.
 
     Args:
         call: Does the work; called at least twice before it is ready.
-        each: What one call counts.
+        examples: What one call counts.
         sync: Waits for the device, once a tick.
     """
     count = calls_of_a_tick(call, sync)
@@ -95,7 +95,7 @@ def repeated(
         for _ in range(count):
             call()
         sync()
-        yield count * each
+        yield count * examples
 
 
 def calls_of_a_tick(call: Callable[[], object], sync: Callable[[], object]) -> int:
@@ -185,7 +185,7 @@ def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
         RunError: The folder holds nothing that is worth reading.
     """
     if not folder:
-        yield from cache.make(_FOLDER, _write, size=_OWN, what="a file to read")
+        yield from cache.make(_FOLDER, _write, size=_OWN, label="a file to read")
     if paths := files(folder):
         return paths
     raise RunError(
@@ -204,8 +204,8 @@ def forgets(paths: Sequence[str]) -> bool:
     if before is None or not drop_cached_file(paths[0]):
         return False
     with open(paths[0], "rb", buffering=0) as file:
-        taken = file.readinto(bytearray(_SAMPLE))
-    return (bytes_fetched() or 0) - before >= _FETCHED * (taken or 0)
+        count = file.readinto(bytearray(_SAMPLE))
+    return (bytes_fetched() or 0) - before >= _FETCHED * (count or 0)
 
 
 def read(folder: str) -> Iterator[Yielded]:
@@ -216,9 +216,9 @@ def read(folder: str) -> Iterator[Yielded]:
 
 
 def benchmark(folder: str) -> Benchmark:
-    """Reading the data; ``what`` is completed once it is known whether it is cold."""
+    """Reading the data; whether it is cold is added to the description once known."""
     work = functools.partial(read, folder)
-    return Benchmark("disk", NAME, "B", "reading", work, shown=(_passes,))
+    return Benchmark("disk", NAME, "B", "reading", work, sources=(_passes,))
 
 
 def _passes(paths: Sequence[str]) -> Iterator[Any]:
@@ -267,8 +267,8 @@ def array_bytes(root: Path = Path("/")) -> int:
     texts = [text_of(path) for path in folder.glob("index*/size")]
     caches = (re.fullmatch(r"(\d+)K", text) for text in texts)
     largest = max((1024 * int(size[1]) for size in caches if size), default=0)
-    wanted = max(_LEAST, _FACTOR * largest)
-    return min(wanted, free_bytes() // _SHARE) // 64 * 64
+    length = max(_LEAST, _FACTOR * largest)
+    return min(length, free_bytes() // _SHARE) // 64 * 64
 
 
 def copy(*, one_core: bool) -> Iterator[Yielded]:
@@ -303,18 +303,18 @@ def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
 
 def benchmarks() -> tuple[Benchmark, ...]:
     """Copying on one core, which rarely fills the memory's lanes, and on all."""
-    what = f"copying {units.size(array_bytes())}; bytes read and written count"
+    description = f"copying {units.size(array_bytes())}; bytes read and written count"
     return tuple(
         Benchmark(
             *(
                 "memory",
                 "memory copy, 1 core" if one_core else "memory copy",
                 "B",
-                what,
+                description,
             ),
             functools.partial(copy, one_core=one_core),
             one_core=one_core,
-            shown=(_copying if one_core else copying_parts,),
+            sources=(_copying if one_core else copying_parts,),
         )
         for one_core in (True, False)
     )
@@ -361,16 +361,16 @@ def product(
 def _product(
     name: str, kind: str, *, one_core: bool = False, numpy: bool = False
 ) -> Benchmark:
-    what = f"square matrices{' in NumPy' if numpy else ''}, {kind}, "
+    description = f"square matrices{' in NumPy' if numpy else ''}, {kind}, "
     make = _of_numpy if numpy else _of_tensorflow
     return Benchmark(
         *("arrays" if numpy else "TensorFlow", name, "FLOP"),
-        what + ("one core" if one_core else "all cores"),
+        description + ("one core" if one_core else "all cores"),
         functools.partial(product, kind, one_core=one_core, make=make),
         functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
         tensorflow=not numpy,
         one_core=one_core,
-        shown=(functools.partial(make, kind=kind),),
+        sources=(functools.partial(make, kind=kind),),
     )
 
 

@@ -134,7 +134,7 @@ BENCHMARKS = (
             f"product of two matrices of {_ROWS:,} by {_ROWS:,}, {kind}",
             functools.partial(product, kind),
             functools.partial(peaks.on_gpu, kind=kind),
-            shown=(functools.partial(_product, kind),),
+            sources=(functools.partial(_product, kind),),
         )
         for name, kind in zip(PRODUCTS, _KINDS, strict=True)
     ),
@@ -153,6 +153,6 @@ HEAT = (
         *(CLOCK, "Hz"),
         "the clock of the multiprocessors after 20 s of float16 products",
         *(heated, peaks.gpu_clock),
-        shown=(functools.partial(_product, "float16"),),
+        sources=(functools.partial(_product, "float16"),),
     ),
 )

@@ -30,12 +30,12 @@ def folder() -> Path:
     """The folder that holds everything; it need not exist yet."""
     import platformdirs
 
-    chosen = os.environ.get(VARIABLE) or platformdirs.user_cache_dir("perfkit")
-    return Path(chosen).expanduser().absolute()
+    place = os.environ.get(VARIABLE) or platformdirs.user_cache_dir("perfkit")
+    return Path(place).expanduser().absolute()
 
 
 def make(
-    name: str, make: Callable[[Path], Iterator[Note]], *, size: int, what: str
+    name: str, make: Callable[[Path], Iterator[Note]], *, size: int, label: str
 ) -> Generator[Note, None, Path]:
     """Give a folder of the cache, made on first use and always whole.
 
@@ -43,7 +43,7 @@ def make(
         name: Of the folder; it says everything that determines its contents.
         make: Fills an empty folder and tells how far it is.
         size: Bytes it will take, about.
-        what: What it is, for a reader: ``"512 photographs"``.
+        label: What it is, for a reader: ``"512 photographs"``.
 
     Yields:
         What ``make`` tells.
@@ -51,53 +51,53 @@ def make(
     Raises:
         MissingPartError: There is no room for it, or it may not be written.
     """
-    whole = folder() / name
-    if whole.is_dir():
-        return whole
-    with writing(what, size):
-        _made_parent(whole)
-        for left in folder().glob(f"{_UNFINISHED}*"):
+    target = folder() / name
+    if target.is_dir():
+        return target
+    with writing(label, size):
+        _made_parent(target)
+        for remnant in folder().glob(f"{_UNFINISHED}*"):
             with contextlib.suppress(OSError):
-                if time.time() - left.stat().st_mtime > _ABANDONED_S:
-                    shutil.rmtree(left, ignore_errors=True)
+                if time.time() - remnant.stat().st_mtime > _ABANDONED_S:
+                    shutil.rmtree(remnant, ignore_errors=True)
         if shutil.disk_usage(folder()).free < 1.05 * size:
-            raise OSError(errno.ENOSPC, f"{what} do not fit")
+            raise OSError(errno.ENOSPC, f"{label} do not fit")
         unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder()))
         try:
             yield from make(unfinished)
             try:
-                unfinished.rename(whole)
+                unfinished.rename(target)
             except OSError:
                 # Another run was faster and has made the same; else it is an error.
-                if not whole.is_dir():
+                if not target.is_dir():
                     raise
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-    return whole
+    return target
 
 
-def write(name: str, text: str, *, what: str) -> Path:
+def write(name: str, text: str, *, label: str) -> Path:
     """Write one file of the cache, whole or not at all.
 
     Raises:
         MissingPartError: There is no room for it, or it may not be written.
     """
-    whole = folder() / name
-    with writing(what, len(text)):
-        _made_parent(whole)
-        descriptor, unfinished = tempfile.mkstemp(prefix=_UNFINISHED, dir=whole.parent)
+    target = folder() / name
+    with writing(label, len(text)):
+        _made_parent(target)
+        descriptor, unfinished = tempfile.mkstemp(prefix=_UNFINISHED, dir=target.parent)
         try:
             with open(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
-            Path(unfinished).replace(whole)
+            Path(unfinished).replace(target)
         except BaseException:
             Path(unfinished).unlink()
             raise
-    return whole
+    return target
 
 
 @contextlib.contextmanager
-def writing(what: str, size: int) -> Iterator[None]:
+def writing(label: str, size: int) -> Iterator[None]:
     """Turn what the system says about a full or closed disk into a sentence."""
     try:
         yield
@@ -105,12 +105,12 @@ def writing(what: str, size: int) -> Iterator[None]:
         where = f"set {VARIABLE} to a folder"
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise MissingPartError(
-                f"No room for {what} ({units.size(size)}) in {folder()}: free some "
+                f"No room for {label} ({units.size(size)}) in {folder()}: free some "
                 f"there, or {where} on another disk."
             ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
             raise MissingPartError(
-                f"{folder()}, which is to keep {what}, cannot be written to: {where} "
+                f"{folder()}, which is to keep {label}, cannot be written to: {where} "
                 "that can."
             ) from error
         raise
@@ -163,10 +163,10 @@ def first_good(
     bad: dict[str, list[str]] = {}
     looked_at: list[str] = []
     waiting = iter(names)
-    while some := list(itertools.islice(waiting, min(count - len(good), _AT_ONCE))):
-        looked_at += some
-        shapes = {name: read_header(folder / name, side) for name in some}
-        promising = [name for name in some if not isinstance(shapes[name], str)]
+    while batch := list(itertools.islice(waiting, min(count - len(good), _AT_ONCE))):
+        looked_at += batch
+        shapes = {name: read_header(folder / name, side) for name in batch}
+        promising = [name for name in batch if not isinstance(shapes[name], str)]
         decoded = decoded_shapes([str(folder / name) for name in promising])
         shapes |= dict(zip(promising, decoded, strict=True))
         for name, shape in shapes.items():
@@ -175,7 +175,7 @@ def first_good(
             else:
                 good.append((name, shape))
         yield Note("progress", f"Checking images: {len(good)} of {count}")
-    return good, {why: tuple(names) for why, names in bad.items()}, looked_at
+    return good, {reason: tuple(names) for reason, names in bad.items()}, looked_at
 
 
 def read_header(path: Path, side: int) -> Shape | str:
@@ -214,6 +214,6 @@ def decoded_shapes(paths: Sequence[str]) -> list[Shape | str]:
     files = [os.fsencode(path) for path in paths]
     numbered = tf.data.Dataset.from_tensor_slices((range(len(files)), files))
     graph = tf.autograph.experimental.do_not_convert(shape)
-    whole = numbered.map(graph, num_parallel_calls=tf.data.AUTOTUNE).ignore_errors()
-    seen = {int(i): (int(s[0]), int(s[1])) for i, s in whole.as_numpy_iterator()}
-    return [seen.get(i, "broken or cut short") for i in range(len(files))]
+    dataset = numbered.map(graph, num_parallel_calls=tf.data.AUTOTUNE).ignore_errors()
+    sizes = {int(i): (int(s[0]), int(s[1])) for i, s in dataset.as_numpy_iterator()}
+    return [sizes.get(i, "broken or cut short") for i in range(len(files))]

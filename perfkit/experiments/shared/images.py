@@ -128,7 +128,7 @@ def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
         folder_name(source, count),
         functools.partial(_draw_photographs, count=count),
         size=_PHOTOGRAPH_BYTES * count,
-        what=f"{count} images ({source})",
+        label=f"{count} images ({source})",
     )
 
 
@@ -146,9 +146,9 @@ def _draw_photographs(into: Path, count: int) -> Iterator[Note]:
 
     doing = f"Drawing photographs, once ({units.size(_PHOTOGRAPH_BYTES * count)})"
     with ThreadPoolExecutor(benchmark.granted()) as pool:
-        for done, _ in enumerate(pool.map(draw, range(count)), start=1):
-            if done % 16 == 0 or done == count:
-                yield Note("progress", f"{doing}: {done} of {count}")
+        for number, _ in enumerate(pool.map(draw, range(count)), start=1):
+            if number % 16 == 0 or number == count:
+                yield Note("progress", f"{doing}: {number} of {count}")
 
 
 # The form of the kept list; another number, and old lists are made anew.
@@ -205,7 +205,7 @@ class Images:
             "height": round(sum(h for h, _ in self.shapes) / len(self.shapes)),
             "decoded_bytes": self.decoded,
             "skipped": len(left_out),
-            "skipped_because": {why: len(n) for why, n in self.skipped.items()},
+            "skipped_because": {reason: len(n) for reason, n in self.skipped.items()},
             "skipped_names": [
                 # Without their folders, which may be called after people.
                 os.fsencode(os.path.basename(name)).decode(errors="replace")
@@ -215,7 +215,7 @@ class Images:
 
 
 def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Images]:
-    """Choose images from a folder, check them, and keep the list for ``kept``.
+    """Choose images from a folder, check them, and keep the list for ``recall``.
 
     Which ones is drawn by chance, but always the same. Each is decoded once.
 
@@ -239,18 +239,18 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
             "that holds some, or none to use those made here."
         )
     list_name = _list_name(folder, count, side)
-    known = _read(list_name)
-    if known and known["signature"] == _signature(folder, names, known["looked_at"]):
-        return msgspec.convert(known["images"], Images)
+    saved = _read(list_name)
+    if saved and saved["signature"] == _signature(folder, names, saved["looked_at"]):
+        return msgspec.convert(saved["images"], Images)
     good, skipped, looked_at = yield from cache.first_good(
         folder, random.Random(0).sample(names, len(names)), count=count, side=side
     )
     if not good:
-        why = "; ".join(f"{len(bad)} {reason}" for reason, bad in skipped.items())
+        reasons = "; ".join(f"{len(bad)} {reason}" for reason, bad in skipped.items())
         smaller = any(reason.startswith("smaller") for reason in skipped)
         remedy = "choose a smaller image_side" if smaller else "give another folder"
         raise BadParameterError(
-            f"None of the images in {folder} can be used ({why}); {remedy}."
+            f"None of the images in {folder} can be used ({reasons}); {remedy}."
         )
     folders = [name.rpartition(os.sep)[0].partition(os.sep)[0] for name, _ in good]
     paths, classes = [str(folder / name) for name, _ in good], sorted({*folders})
@@ -263,17 +263,17 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
         found=len(names),
         skipped=skipped,
     )
-    kept = {
+    document = {
         "form": _FORM,
         "signature": _signature(folder, names, looked_at),
         "looked_at": looked_at,
         "images": dataclasses.asdict(images),
     }
-    cache.write(list_name, json.dumps(kept), what="the list of images")
+    cache.write(list_name, json.dumps(document), label="the list of images")
     return images
 
 
-def kept(folder: Path, *, count: int, side: int) -> Images:
+def recall(folder: Path, *, count: int, side: int) -> Images:
     """Give the images that ``look_at`` chose.
 
     Raises:
@@ -281,8 +281,8 @@ def kept(folder: Path, *, count: int, side: int) -> Images:
     """
     import msgspec
 
-    if known := _read(_list_name(folder, count, side)):
-        return msgspec.convert(known["images"], Images)
+    if saved := _read(_list_name(folder, count, side)):
+        return msgspec.convert(saved["images"], Images)
     raise BadFileError(
         f"The list of images in {cache.folder()} is gone; run again to remake it."
     )
@@ -294,10 +294,10 @@ def _list_name(folder: Path, count: int, side: int) -> str:
 
 def _read(name: str) -> dict[str, Any] | None:
     try:
-        kept = json.loads((cache.folder() / name).read_text(encoding="utf-8"))
+        data = json.loads((cache.folder() / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return kept if isinstance(kept, dict) and kept.get("form") == _FORM else None
+    return data if isinstance(data, dict) and data.get("form") == _FORM else None
 
 
 def _signature(folder: Path, names: Sequence[str], looked_at: Sequence[str]) -> str:
@@ -313,8 +313,8 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-def _digest(*of: Any) -> str:
-    return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 # Each form of TFRecord files by the number of files.
@@ -328,8 +328,8 @@ def make_records(images: Images, form: str) -> Generator[Note, None, Path]:
         MissingPartError: There is no room for it, or it may not be written.
     """
     write = functools.partial(_write_records, images=images, form=form)
-    size, what = _record_bytes(images, form), f"the TFRecord files ({form})"
-    return cache.make(_folder_of_records(images, form), write, size=size, what=what)
+    size, label = _record_bytes(images, form), f"the TFRecord files ({form})"
+    return cache.make(_folder_of_records(images, form), write, size=size, label=label)
 
 
 def record_files(images: Images, form: str) -> list[str]:
@@ -368,14 +368,14 @@ def _write_records(into: Path, images: Images, form: str) -> Iterator[Note]:
     count = RECORD_FORMS[form]
     names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
     size = units.size(_record_bytes(images, form))
-    what = f"Writing TFRecord files of {form}, once ({size})"
+    doing = f"Writing TFRecord files of {form}, once ({size})"
     with contextlib.ExitStack() as stack:
         writers = [stack.enter_context(tf.io.TFRecordWriter(name)) for name in names]
         try:
             for index in range(len(images.paths)):
                 writers[index % count].write(_record(images, index, form))
                 if index % 64 == 0:
-                    yield Note("progress", f"{what}: {index} of {len(images.paths)}")
+                    yield Note("progress", f"{doing}: {index} of {len(images.paths)}")
         except tf.errors.ResourceExhaustedError as error:
             # TensorFlow's word for a full disk; elsewhere it means memory.
             raise OSError(errno.ENOSPC, error.message) from error

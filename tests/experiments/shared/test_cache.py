@@ -25,7 +25,7 @@ def fill(folder):
 
 
 def make(run, name="thing", using=fill, size=10):
-    return run(cache.make(name, using, size=size, what="two numbers"))
+    return run(cache.make(name, using, size=size, label="two numbers"))
 
 
 def test_a_folder_is_made_once_and_read_where_none_can_be_written(run, monkeypatch):
@@ -47,7 +47,7 @@ def test_the_folder_lies_where_the_system_keeps_such_things(monkeypatch, tmp_pat
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_an_interrupted_making_is_never_taken_for_a_whole_one(run, own, killed):
-    making = cache.make("thing", fill, size=10, what="two numbers")
+    making = cache.make("thing", fill, size=10, label="two numbers")
     next(making)
     # Killed, the generator neither ends nor cleans up.
     if not killed:
@@ -60,7 +60,7 @@ def test_an_interrupted_making_is_never_taken_for_a_whole_one(run, own, killed):
 
 
 def test_two_may_make_the_same_and_what_a_killed_one_left_goes_after_a_day(run, own):
-    slow = cache.make("thing", fill, size=10, what="two numbers")
+    slow = cache.make("thing", fill, size=10, label="two numbers")
     next(slow)
     make(run)
     assert run(slow)[1] == own / "thing"
@@ -99,10 +99,10 @@ def test_a_place_that_cannot_be_written_is_said(run, monkeypatch, tmp_path, plac
 
 
 def test_a_file_is_written_whole_or_not_at_all(own, monkeypatch):
-    cache.write("lists/a.json", "old", what="a list")
+    cache.write("lists/a.json", "old", label="a list")
     fails = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
     monkeypatch.setattr("pathlib.Path.replace", fails)
     with pytest.raises(MissingPartError, match="No room for a list"):
-        cache.write("lists/a.json", "new", what="a list")
+        cache.write("lists/a.json", "new", label="a list")
     assert [path.name for path in (own / "lists").iterdir()] == ["a.json"]
     assert (own / "lists" / "a.json").read_text() == "old"

@@ -11,7 +11,7 @@ from PIL import Image
 from perfkit.errors import BadFileError, BadParameterError, MissingPartError
 from perfkit.experiments.shared import cache
 from perfkit.experiments.shared import images as shared_images
-from perfkit.experiments.shared.images import kept, look_at
+from perfkit.experiments.shared.images import look_at, recall
 
 
 def encoded(form, size=(90, 80), mode="RGB", **options):
@@ -96,7 +96,7 @@ def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
         pytest.skip("this file system takes no such names")
     images = look(run, tmp_path)
     assert len(images.paths) == 1
-    assert kept(tmp_path, count=100, side=64) == images
+    assert recall(tmp_path, count=100, side=64) == images
     images.describe()["skipped_names"][0].encode()
 
 
@@ -119,7 +119,7 @@ def test_a_second_look_decodes_nothing_unless_contents_change(run, folder, monke
     first = look(run, folder)
     monkeypatch.setattr(cache, "first_good", None)
     assert look(run, folder) == first
-    assert kept(folder, count=100, side=64) == first
+    assert recall(folder, count=100, side=64) == first
     before = first.key
     (folder / "cats/plain.jpg").write_bytes(encoded("JPEG", size=(95, 85)))
     assert first.key != before
@@ -154,7 +154,7 @@ def test_a_folder_of_nothing_to_use_is_said(run, tmp_path, name, contents, why):
         look(run, tmp_path, side=81)
     # No list is kept of it.
     with pytest.raises(BadFileError, match="run again to remake it"):
-        kept(tmp_path, count=100, side=81)
+        recall(tmp_path, count=100, side=81)
 
 
 def planes(jpeg):
