@@ -163,7 +163,7 @@ def memory(finding: Finding) -> Figure:
     def fill(axes: Axes) -> None:
         sizes = sorted({*held, *filter(None, (found.fits, found.fails))})
         curves.sizes(axes, sizes)
-        forecast = [float(expected.of(size)) for size in sizes] if expected else []
+        forecast = [float(expected.total(size)) for size in sizes] if expected else []
         seen = [*held.values(), *filter(None, (*forecast, asked, limit))]
         curves.measure(axes, seen, [], units.size)
         # All of it is above 0, or none: what a network holds cannot be negative.
@@ -190,7 +190,7 @@ def memory(finding: Finding) -> Figure:
     if expected:
         parts = "weights, gradients, optimizer and activations"
         caption.append(f"line: {parts}, from shapes")
-        shapes = [f", forecast {units.size(expected.of(size))}" for size in held]
+        shapes = [f", forecast {units.size(expected.total(size))}" for size in held]
         words = [f"{each}{shape}" for each, shape in zip(words, shapes, strict=True)]
     if found.fits:
         words.append(f"{found.fits:,} fit")

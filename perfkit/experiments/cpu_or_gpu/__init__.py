@@ -147,7 +147,7 @@ class CpuOrGpu(Experiment):
             yield Variant(
                 name,
                 functools.partial(trainings.train, device, model, batch, stays),
-                f"{model.what.capitalize()} on {device.name}.",
+                f"{model.description.capitalize()} on {device.name}.",
                 "" if why_not else before,
                 why_not,
                 code=trainings.code_of_training(device, model, stays),

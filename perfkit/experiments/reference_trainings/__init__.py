@@ -173,9 +173,9 @@ def _training(
 ) -> Training:
     # What lasts a moment wavers more than a step, and must not widen its interval.
     timing, (weights, device) = measured.timing(job.variant), _trained(measured, job)
-    names = ("name", "what", "dtype", "job", "batch")
+    names = ("name", "dtype", "job", "batch")
     about: dict[str, Any] = {name: getattr(job, name) for name in names}
-    about |= {"weights": weights, "device": device}
+    about |= {"what": job.description, "weights": weights, "device": device}
     if timing is None:
         why = refused.get(job.variant)
         ended = why_missing(measured.of(job.variant))

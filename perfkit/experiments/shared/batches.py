@@ -37,15 +37,15 @@ def above(at_start: dict[str, int]) -> dict[str, int]:
 
     # In kilobytes, but for macOS.
     unit = 1 if sys.platform == "darwin" else 1024
-    held = {"resident": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+    peak = {"resident": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
     if status := amounts_of(_STATUS):
         # The peak holds pages of files as well, which are the libraries' code.
         of_files = status["RssFile"] + status["RssShmem"]
-        held = {"resident": status["VmHWM"] - of_files, "data": status["VmData"]}
-    more = {name: max(0, value - at_start[name]) for name, value in held.items()}
+        peak = {"resident": status["VmHWM"] - of_files, "data": status["VmData"]}
+    growth = {name: max(0, value - at_start[name]) for name, value in peak.items()}
     for name in _first_gpu():
-        more["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
-    return more
+        growth["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
+    return growth
 
 
 def _first_gpu() -> list[str]:
@@ -78,8 +78,8 @@ class Forecast:
         """What does not depend on the batch."""
         return self.weights + self.gradients + self.slots
 
-    def of(self, batch: int) -> int:
-        """All of it for a batch of so many examples."""
+    def total(self, batch: int) -> int:
+        """Return the bytes of a step with a batch of so many examples."""
         return self.fixed + batch * self.activations
 
 
@@ -103,8 +103,8 @@ def _bytes(variables: Iterable[Any]) -> int:
 
 
 def _of_example(shape: Iterable[int | None], dtype: str) -> int:
-    _, *rest = shape
-    return math.prod(side or 1 for side in rest) * _width(dtype)
+    _, *sides = shape
+    return math.prod(side or 1 for side in sides) * _width(dtype)
 
 
 def _width(dtype: str) -> int:
@@ -150,20 +150,20 @@ def fitted(
     size, batches = len(batch[1]), again(*batch)
     fit = functools.partial(loops.fit, network, batches, steps, shuffle=False)
     yield READY
-    left = filling = STEPS_TO_FILL * size
+    remaining = filling = STEPS_TO_FILL * size
     for tick in loops.ticks(
         lambda counting: fit(verbose=0, callbacks=[counting]),
         examples=size,
         sync=loops.wait,
     ):
         yield tick
-        if left > 0 and isinstance(tick, Tick):
-            if left == filling > tick.examples:
+        if remaining > 0 and isinstance(tick, Tick):
+            if remaining == filling > tick.examples:
                 # In the first step kernels are tried, which takes room of its own.
                 for name in _first_gpu():
                     tf.config.experimental.reset_memory_stats(name)
-            left -= tick.examples
-            if left <= 0:
+            remaining -= tick.examples
+            if remaining <= 0:
                 yield Note("memory", above(at_start))
 
 
@@ -173,10 +173,10 @@ def again(features: Any, labels: Any) -> Any:
     return batches
 
 
-def code_of_fit(*made: Callable[..., Any]) -> str:
+def code_of_fit(*functions: Callable[..., Any]) -> str:
     """The lines of a training on one batch, and of what is called before it."""
     trained = functools.partial(loops.fit, verbose=0)
-    return code_of(*made, again, loops.compile_model, trained)
+    return code_of(*functions, again, loops.compile_model, trained)
 
 
 def fitting(name: str, batch: int) -> Iterator[Yielded]:
@@ -195,7 +195,7 @@ def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
     # It does not wait for the device.
     step = loops.compiled(loops.step_of(network, optimizer), autograph=False)
     loss_of = loops.loss_function()
-    seen, answers = map(tf.constant, learnable(model, _HELD_OUT, seed=1))
+    held_out, answers = map(tf.constant, learnable(model, _HELD_OUT, seed=1))
     count = max(_LEARNT, largest)
     examples, labels = map(tf.constant, learnable(model, count, seed=0))
     # It is traced without having learnt anything from it.
@@ -204,19 +204,19 @@ def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
     step(examples[:batch], labels[:batch])
     for variable, value in zip(variables, before, strict=True):
         variable.assign(value)
-    losses = [float(loss_of(answers, network(seen, training=False)))]
+    losses = [float(loss_of(answers, network(held_out, training=False)))]
     yield Note("batch", batch)
     yield Note("losses", losses)
     yield READY
-    done = since = 0
+    position = since = 0
     while len(losses) < _LOOKS:
-        chosen = (done + tf.range(batch)) % count
-        step(tf.gather(examples, chosen), tf.gather(labels, chosen))
-        done, since = done + batch, since + batch
+        indices = (position + tf.range(batch)) % count
+        step(tf.gather(examples, indices), tf.gather(labels, indices))
+        position, since = position + batch, since + batch
         if since >= _BETWEEN_LOOKS:
             loops.wait()
             yield since
-            losses.append(float(loss_of(answers, network(seen, training=False))))
+            losses.append(float(loss_of(answers, network(held_out, training=False))))
             yield Note("losses", list(losses))
             yield Pause("looking at the loss")
             since = 0

@@ -20,7 +20,7 @@ class Model:
 
     Attributes:
         name: As parameters have it, such as ``"small-cnn"``.
-        what: It in a line.
+        description: It in a line.
         shape: Of one example.
         classes: That it tells apart.
         build: Makes the network, untrained; its last layer gives logits in float32
@@ -28,7 +28,7 @@ class Model:
     """
 
     name: str
-    what: str
+    description: str
     shape: tuple[int, ...]
     classes: int
     build: Callable[[], "keras.Model"]
@@ -87,12 +87,12 @@ def _small_resnet() -> "keras.Model":
 
 
 def _block(flow: Any, filters: int, strides: int) -> Any:
-    kept = layers.Conv2D(filters, 1, strides=strides, use_bias=False)(flow)
+    shortcut = layers.Conv2D(filters, 1, strides=strides, use_bias=False)(flow)
     new = layers.Conv2D(filters, 3, strides=strides, padding="same", use_bias=False)(
         _normal(flow)
     )
     new = layers.Conv2D(filters, 3, padding="same", use_bias=False)(_normal(new))
-    return layers.Add()([kept, new])
+    return layers.Add()([shortcut, new])
 
 
 def _normal(flow: Any) -> Any:
@@ -128,11 +128,11 @@ def learnable(model: Model, count: int, seed: int) -> Batch:
     The patterns are always the same: another seed gives other examples of one task.
     """
     noise, labels = model.batch(count, seed)
-    seen = (noise + _patterns(model)[labels]).astype(np.float32)
+    examples = (noise + _patterns(model)[labels]).astype(np.float32)
     random = np.random.default_rng([seed, 1])
     wrong = random.random(count) < _WRONG
     labels[wrong] = random.integers(model.classes, size=int(wrong.sum()))
-    return seen, labels
+    return examples, labels
 
 
 def endless(model: Model, batch: int) -> "tf.data.Dataset":
@@ -147,18 +147,18 @@ def endless(model: Model, batch: int) -> "tf.data.Dataset":
             tf.random.uniform([batch], maxval=model.classes, dtype=tf.int32)
             for _ in range(2)
         )
-        seen = tf.gather(patterns, right) + tf.random.normal([batch, *model.shape])
-        return seen, tf.where(tf.random.uniform([batch]) < _WRONG, wrong, right)
+        examples = tf.gather(patterns, right) + tf.random.normal([batch, *model.shape])
+        return examples, tf.where(tf.random.uniform([batch]) < _WRONG, wrong, right)
 
     return tf.data.Dataset.counter().map(draw).prefetch(1)
 
 
 def _patterns(model: Model) -> NDArray[Any]:
-    side, *rest = model.shape
+    side, *tail = model.shape
     # Coarse patterns: what is pooled or strided over still shows them.
-    coarse = (_COARSE, _COARSE, *rest[1:]) if rest else (side,)
+    coarse = (_COARSE, _COARSE, *tail[1:]) if tail else (side,)
     random = np.random.default_rng(1)
     patterns: NDArray[Any] = random.standard_normal((model.classes, *coarse))
-    for axis, pixels in enumerate(model.shape[:2] if rest else (), start=1):
+    for axis, pixels in enumerate(model.shape[:2] if tail else (), start=1):
         patterns = np.repeat(patterns, pixels // _COARSE, axis=axis)
     return patterns * (_STRENGTH / math.sqrt(math.prod(model.shape)))

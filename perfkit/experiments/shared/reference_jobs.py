@@ -74,14 +74,14 @@ class Reference:
         return min(_MOST_AT_ONCE, _AT_ONCE * self.together)
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         """It in a line."""
         fed = {
             "memory": "arrays in memory",
             "JPEG": f"{PHOTOGRAPHS} JPEG files of {WIDTH} by {HEIGHT} px",
             "disk": f"images of {BYTES_ON_DISK:,} bytes in a file that memory forgot",
         }
-        return f"{MODELS[self.model].what}, fed from {fed[self.feed]}"
+        return f"{MODELS[self.model].description}, fed from {fed[self.feed]}"
 
     @property
     def job(self) -> dict[str, str | int]:
@@ -90,7 +90,7 @@ class Reference:
         return {
             "recipe": RECIPE,
             "model": self.model,
-            "data": f"{self.what}{quality}",
+            "data": f"{self.description}{quality}",
             "feeding": f"{CALLS} calls at a time, 2 batches ahead",
             "optimizer": "Adam",
             "seed": SEED,
@@ -110,12 +110,12 @@ _MIXED = tuple(
 )
 REFERENCES = (*_FLOAT32, *_MIXED)
 # One for each network and precision, however it is fed.
-RESIDENTS = {one.resident: one for one in REFERENCES if one.feed == "memory"}
+RESIDENTS = {job.resident: job for job in REFERENCES if job.feed == "memory"}
 
 
 def not_eligible(reference: Reference, hardware: Hardware) -> str:
     """Why a precision is not tried on this machine, as a clause; "" where it is."""
     if reference.dtype == FLOAT32:
         return ""
-    found = expected(PRECISIONS[reference.dtype], hardware)
-    return found.because if found.expect == "slower" else ""
+    expectation = expected(PRECISIONS[reference.dtype], hardware)
+    return expectation.because if expectation.expect == "slower" else ""
