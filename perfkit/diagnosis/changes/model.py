@@ -249,7 +249,7 @@ def precisions(
     if facts.policy != FLOAT32:
         yield Untested("precision", f"the model has a policy already: {facts.policy}")
         return
-    machine = machine or precision.here()
+    machine = machine or precision.read_hardware()
     expectations = {
         name: expected(Precision(name, "", policy=name), machine)
         for name in (BFLOAT16, FLOAT16)

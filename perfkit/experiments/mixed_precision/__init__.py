@@ -62,7 +62,7 @@ class MixedPrecision(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The precisions that ``variants`` asks for, float32 always first."""
-        asked, here = self._precisions, formats.here()
+        asked, here = self._precisions, formats.read_hardware()
         return {
             name: Variant(
                 name,

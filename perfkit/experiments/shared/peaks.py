@@ -85,21 +85,21 @@ def hardware(
         gpu: What the driver says of it.
     """
     text = text_of(root / "proc/cpuinfo")
-    found = processor(root)
-    known = {
-        "the highest clock that the system states": found.frequency_max or 0.0,
+    cpu = processor(root)
+    clocks = {
+        "the highest clock that the system states": cpu.frequency_max or 0.0,
         "the clock that a chain of additions showed": clock or 0.0,
     }
     # Some drivers state the clock without its boost.
-    words = max(known, key=known.__getitem__)
+    words = max(clocks, key=clocks.__getitem__)
     return Hardware(
         vendor=_field(text, "vendor_id"),
         family=_number(text, "cpu family"),
         model=_number(text, "model"),
-        instructions=frozenset(found.instructions or ()),
+        instructions=frozenset(cpu.instructions or ()),
         # Two threads of a core share what it multiplies with.
-        cores=min(cores, found.physical_cores or cores),
-        clock=known[words] or None,
+        cores=min(cores, cpu.physical_cores or cores),
+        clock=clocks[words] or None,
         clock_from=words,
         gpu=gpu,
     )

@@ -59,9 +59,9 @@ class Precision:
         """What to write to have it."""
         if not self.tensor_float_32:
             return code_of(use_tf32, enabled=False)
-        said = {"policy": self.policy, "instructions": self.allowed}
+        values = {"policy": self.policy, "instructions": self.allowed}
         before = [allow] if self.allowed else []
-        return code_of(*before, use_policy, **said)
+        return code_of(*before, use_policy, **values)
 
     def optimizer(self) -> "keras.Optimizer":
         """Adam, and around it what ``compile`` puts there for float16."""
@@ -145,7 +145,7 @@ GROUPS = {
     "precisions": (FLOAT32, NO_TF32, BFLOAT16, FLOAT16, FLOAT64),
     "lesser machine": (
         *(FLOAT32, BFLOAT16),
-        *(one.name for one in PRECISIONS.values() if one.kind == "imitation"),
+        *(p.name for p in PRECISIONS.values() if p.kind == "imitation"),
     ),
 }
 
@@ -168,7 +168,7 @@ class Hardware:
 
 
 @functools.cache
-def here() -> Hardware:
+def read_hardware() -> Hardware:
     """Read it from this machine, without TensorFlow."""
     return hardware_of(processor().instructions, gpus()[1], os.environ)
 
@@ -178,9 +178,10 @@ def seen_here() -> Hardware:
 
     It is asked in preparing, which needs none.
     """
-    seen = bool(tf.config.list_physical_devices("GPU"))
+    has_gpu = bool(tf.config.list_physical_devices("GPU"))
     without_gpus()
-    return here() if seen else replace(here(), gpu="", capability=None)
+    hardware = read_hardware()
+    return hardware if has_gpu else replace(hardware, gpu="", capability=None)
 
 
 def hardware_of(
@@ -189,13 +190,13 @@ def hardware_of(
     environment: Mapping[str, str],
 ) -> Hardware:
     """Say which of a machine's GPUs computes, if one does, by its environment."""
-    left = visible_gpus(gpus, environment)
-    gpu = gpus[left[0]] if left else None
+    visible = visible_gpus(gpus, environment)
+    gpu = gpus[visible[0]] if visible else None
     version = gpu.compute_capability if gpu else None
     return Hardware(
         instructions=instructions,
         # Which of several unlike ones computes is not always known.
-        gpu=gpu.name if gpu else "GPU" if left is None else "",
+        gpu=gpu.name if gpu else "GPU" if visible is None else "",
         capability=tuple(map(int, version.split("."))) if version else None,
         allowed=environment.get(INSTRUCTIONS, ""),
     )
@@ -225,20 +226,20 @@ class Expectation:
 def unavailable(precision: Precision, hardware: Hardware) -> str:
     """Say why a precision cannot be had; "" where it can."""
     if precision.name == NO_TF32 and not hardware.gpu:
-        which = "NVIDIA GPUs from compute capability 8.0 on"
-        return f"needs a GPU: TF32 is a format of {which}"
+        cards = "NVIDIA GPUs from compute capability 8.0 on"
+        return f"needs a GPU: TF32 is a format of {cards}"
     if precision.name == NO_TF32:
         if (hardware.capability or _TF32_AND_BFLOAT16) >= _TF32_AND_BFLOAT16:
             return ""
-        none = "has no TF32, which begins with compute capability 8.0"
-        return f"is float32 as it is: {_named(hardware)} {none}"
+        lack = "has no TF32, which begins with compute capability 8.0"
+        return f"is float32 as it is: {_gpu_name(hardware)} {lack}"
     if precision.kind != "imitation":
         return ""
     if hardware.gpu:
         return "limits the processor, and here the GPU computes"
     if precision.leaves_out not in (hardware.instructions or ()):
-        known = "which this processor is not known to have"
-        return f"leaves out {precision.leaves_out}, {known}"
+        reason = "which this processor is not known to have"
+        return f"leaves out {precision.leaves_out}, {reason}"
     if hardware.allowed:
         return f"needs {INSTRUCTIONS} for itself, and it is set already"
     return ""
@@ -247,8 +248,8 @@ def unavailable(precision: Precision, hardware: Hardware) -> str:
 def expected(precision: Precision, hardware: Hardware) -> Expectation:
     """Say what to expect of a precision that can be had."""
     if precision.name == FLOAT64:
-        why = "a number takes twice the room, and the fast kernels are made for fewer"
-        return Expectation("slower", f"{why} bits")
+        reason = "a number takes twice the room, and the fast kernels are made for"
+        return Expectation("slower", f"{reason} fewer bits")
     if precision.name == NO_TF32:
         return Expectation("slower", "the Tensor Cores are left out of float32")
     if hardware.gpu:
@@ -257,10 +258,10 @@ def expected(precision: Precision, hardware: Hardware) -> Expectation:
 
 
 def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
-    capability, gpu = hardware.capability, _named(hardware)
+    capability, gpu = hardware.capability, _gpu_name(hardware)
     if capability is None:
-        why = "the compute capability of the GPU that computes is not known"
-        return Expectation("open", why)
+        reason = "the compute capability of the GPU that computes is not known"
+        return Expectation("open", reason)
     if capability < _TENSOR_CORES or _WITHOUT in hardware.gpu:
         without = f"{gpu} has no Tensor Cores"
         if precision.policy != FLOAT16:
@@ -275,33 +276,33 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
     return Expectation("faster", f"{gpu} has Tensor Cores for {bits}; {small}")
 
 
-def _named(hardware: Hardware) -> str:
+def _gpu_name(hardware: Hardware) -> str:
     capability = ".".join(map(str, hardware.capability or ()))
     return f"the {hardware.gpu} (compute capability {capability or 'unknown'})"
 
 
 def _on_cpu(precision: Precision, hardware: Hardware) -> Expectation:
     if precision.policy == FLOAT16:
-        why = "TensorFlow has no fast kernels to train in float16 on a processor"
-        return Expectation("slower", why)
+        reason = "TensorFlow has no fast kernels to train in float16 on a processor"
+        return Expectation("slower", reason)
     if precision.policy != BFLOAT16:
-        why = f"{precision.leaves_out} has no part in float32"
-        return Expectation("no difference", why)
+        reason = f"{precision.leaves_out} has no part in float32"
+        return Expectation("no difference", reason)
     if hardware.instructions is None:
         return Expectation("open", "the processor's instruction sets are not known")
     if hardware.allowed:
-        why = f"{INSTRUCTIONS} is set, and leaves a part of the processor unused"
-        return Expectation("open", why)
+        reason = f"{INSTRUCTIONS} is set, and leaves a part of the processor unused"
+        return Expectation("open", reason)
     # Every imitation leaves out AMX.
     amx = {"amx_bf16"} if precision.leaves_out else set()
     instructions = set(hardware.instructions) - {precision.leaves_out} - amx
     if "amx_bf16" in instructions:
-        why = "the processor has amx_bf16, which multiplies whole tiles"
-        return Expectation("faster", why)
+        reason = "the processor has amx_bf16, which multiplies whole tiles"
+        return Expectation("faster", reason)
     for name in ("avx512_bf16", "bf16"):
         if name in instructions:
             costs = "products may be faster, and converting to and fro costs"
-            why = f"the processor has {name} but no amx_bf16: {costs}"
-            return Expectation("open", why)
-    why = "the processor has no instructions for bfloat16, so each number is converted"
-    return Expectation("slower", f"{why} before it is used")
+            reason = f"the processor has {name} but no amx_bf16: {costs}"
+            return Expectation("open", reason)
+    reason = "the processor has no instructions for bfloat16, so each number is"
+    return Expectation("slower", f"{reason} converted before it is used")

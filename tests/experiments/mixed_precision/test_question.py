@@ -61,11 +61,11 @@ def test_every_precision_is_held_against_the_float32_of_the_same_machine():
 
 
 def test_without_a_gpu_that_tensorflow_sees_tf32_is_shown_with_the_reason(monkeypatch):
-    monkeypatch.setattr(formats, "here", lambda: CPU)
+    monkeypatch.setattr(formats, "read_hardware", lambda: CPU)
     variants = MixedPrecision().make_variants()
     assert variants[NO_TF32].unavailable.startswith("needs a GPU")
     assert [one.name for one in variants.values() if one.unavailable] == [NO_TF32]
-    monkeypatch.setattr(formats, "here", lambda: GPU)
+    monkeypatch.setattr(formats, "read_hardware", lambda: GPU)
     assert not any(one.unavailable for one in MixedPrecision().make_variants().values())
 
 

@@ -43,7 +43,7 @@ def test_layers_compute_in_the_precision_but_the_last():
 
 
 @pytest.mark.skipif(
-    "avx512_bf16" not in (precision.here().instructions or ()),
+    "avx512_bf16" not in (precision.read_hardware().instructions or ()),
     reason="the processor has no avx512_bf16 that could be left out",
 )
 def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):
@@ -160,7 +160,7 @@ def test_the_card_that_programs_see_decides_and_of_unlike_ones_none():
 @pytest.mark.parametrize("seen", [False, True])
 def test_a_gpu_computes_only_where_tensorflow_sees_it(seen, monkeypatch):
     here = dataclasses.replace(with_card("8.0"), allowed="x")
-    monkeypatch.setattr(precision, "here", lambda: here)
+    monkeypatch.setattr(precision, "read_hardware", lambda: here)
     monkeypatch.setattr(precision, "without_gpus", lambda: None)
     listed = ["GPU:0"] if seen else []
     monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda _: listed)
