@@ -101,8 +101,8 @@ class EmbeddingLookup(Experiment):
         vectors, ids = self._draw()
         exact = [vectors[int(word)].tolist() for word in ids]
         answers = {name: make(vectors)(ids) for name, (make, _) in _LOOKUPS.items()}
-        why = "gives other vectors than the table holds"
-        yield refusal(why, answers, exact, atol=_CLOSE)
+        reason = "gives other vectors than the table holds"
+        yield refusal(reason, answers, exact, atol=_CLOSE)
 
     def race(self, measured: Measurement) -> Race:
         """Which way is fastest that a model can have in it, and by how much."""

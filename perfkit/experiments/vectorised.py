@@ -87,8 +87,8 @@ class Vectorised(Experiment):
         data = self._table(_CHECKED_ROWS)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
         answers = {name: _sums_by(name)(data) for name in _SUMS}
-        why = "gives other sums than exact arithmetic"
-        yield refusal(why, answers, exact, rtol=1e-9)
+        reason = "gives other sums than exact arithmetic"
+        yield refusal(reason, answers, exact, rtol=1e-9)
 
     def race(self, measured: Measurement) -> Race:
         """Which way is fastest, by how much, and the line that has it."""

@@ -63,9 +63,9 @@ def plan(iterator: Any) -> dict[str, Any]:
     except (tf.errors.NotFoundError, tf.errors.UnimplementedError):
         return {"missing": "AUTOTUNE is off here, and TensorFlow keeps no plan then."}
     nodes = [node for node in _in_order(model) if node.name != "Root"]
-    whole = sum(node.processing_time for node in nodes) or 1
+    total = sum(node.processing_time for node in nodes) or 1
     return {
-        "stages": [_stage(node, whole) for node in nodes],
+        "stages": [_stage(node, total) for node in nodes],
         "cores": int(model.optimization_params.cpu_budget),
         "memory": int(model.optimization_params.ram_budget),
     }
@@ -91,15 +91,15 @@ def _in_order(model: Any) -> Iterator[Any]:
         yield from upstream(model.output)
 
 
-def _stage(node: Any, whole: int) -> dict[str, Any]:
-    chosen = {p.name: int(p.state_value) for p in node.parameters}
+def _stage(node: Any, total: int) -> dict[str, Any]:
+    settings = {p.name: int(p.state_value) for p in node.parameters}
     return {
         "name": _PLAIN.get(node.name, node.name),
         "kind": node.name,
         "elements": int(node.num_elements),
         "ns_per_element": round(node.processing_time / max(1, node.num_elements)),
-        "share": round(node.processing_time / whole, 4),
-        "parallelism": chosen.get("parallelism"),
-        "buffer": chosen.get("buffer_size"),
+        "share": round(node.processing_time / total, 4),
+        "parallelism": settings.get("parallelism"),
+        "buffer": settings.get("buffer_size"),
         "tuned": any(parameter.tunable for parameter in node.parameters),
     }

@@ -59,11 +59,11 @@ def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielde
     It has to be called before the process has run anything in TensorFlow. Each process
     makes a decoder of its own.
     """
-    held = _in_memory(images)
+    files = _in_memory(images)
     workers = benchmark.granted()
     counts = mmap.mmap(-1, _COUNT.size * workers)
     start = _fork if sys.platform == "linux" else _thread
-    works = (functools.partial(_decode_all, n, held, counts) for n in range(workers))
+    works = (functools.partial(_decode_all, n, files, counts) for n in range(workers))
     ends = [start(work, decoder) for work in works]
     try:
         yield from _ticks(counts, workers)
@@ -73,28 +73,28 @@ def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielde
 
 
 def _ticks(counts: mmap.mmap, workers: int) -> Iterator[Yielded]:
-    done = [0] * workers
-    while not all(done):
+    totals = [0] * workers
+    while not all(totals):
         time.sleep(0.001)
-        done = _read(counts, done)
+        totals = _read(counts, totals)
     yield READY
     while True:
-        before = sum(done)
-        while sum(done) == before:
+        before = sum(totals)
+        while sum(totals) == before:
             time.sleep(TICK_S)
-            done = _read(counts, done)
-        yield Tick(sum(done) - before)
+            totals = _read(counts, totals)
+        yield Tick(sum(totals) - before)
 
 
 def _in_memory(images: Images) -> list[bytes]:
-    held, size = [], 0
+    files, size = [], 0
     for path in images.paths:
         with open(path, "rb") as file:
-            held.append(file.read())
-        size += len(held[-1])
+            files.append(file.read())
+        size += len(files[-1])
         if size > _HELD:
             break
-    return held
+    return files
 
 
 def _fork(work: Work, decoder: Decoder) -> Callable[[], object]:
@@ -121,27 +121,27 @@ def _thread(work: Work, decoder: Decoder) -> Callable[[], object]:
 
 def _decode_all(
     worker: int,
-    held: Sequence[bytes],
+    files: Sequence[bytes],
     counts: mmap.mmap,
     decoder: Decoder,
-    wanted: Callable[[], bool],
+    is_wanted: Callable[[], bool],
 ) -> None:
     try:
         decode = decoder()
-        for done in itertools.takewhile(lambda _: wanted(), itertools.count(1)):
-            decode(held[(worker * _APART + done) % len(held)])
-            _COUNT.pack_into(counts, worker * _COUNT.size, done)
+        for count in itertools.takewhile(lambda _: is_wanted(), itertools.count(1)):
+            decode(files[(worker * _APART + count) % len(files)])
+            _COUNT.pack_into(counts, worker * _COUNT.size, count)
     finally:
         _COUNT.pack_into(counts, worker * _COUNT.size, _ENDED)
 
 
-def _read(counts: mmap.mmap, known: Sequence[int]) -> list[int]:
-    numbers = _COUNT.iter_unpack(counts[: len(known) * _COUNT.size])
-    done = [number for (number,) in numbers]
-    if _ENDED in done:
+def _read(counts: mmap.mmap, before: Sequence[int]) -> list[int]:
+    numbers = _COUNT.iter_unpack(counts[: len(before) * _COUNT.size])
+    after = [number for (number,) in numbers]
+    if _ENDED in after:
         raise RunError("One of the processes that decode ended before its time.")
     # A number that is just being written reads as 0 for a moment.
-    return [max(pair) for pair in zip(done, known, strict=True)]
+    return [max(pair) for pair in zip(after, before, strict=True)]
 
 
 # Brightness moves by at most this much, of 1.
@@ -153,30 +153,30 @@ def draws(rows: int, seed: int = 0) -> NDArray[np.float32]:
     return np.random.default_rng(seed).random((rows, 4), dtype=np.float32)
 
 
-def corner(shape: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
+def corner(shape: tf.Tensor, numbers: tf.Tensor, side: int) -> tf.Tensor:
     """Top and left of the square to cut from an image of this shape."""
-    return tf.cast(drawn[:2] * tf.cast(shape[:2] - side + 1, tf.float32), tf.int32)
+    return tf.cast(numbers[:2] * tf.cast(shape[:2] - side + 1, tf.float32), tf.int32)
 
 
-def window(shape: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
+def window(shape: tf.Tensor, numbers: tf.Tensor, side: int) -> tf.Tensor:
     """Top, left, height and width of that square."""
-    return tf.concat([corner(shape, drawn, side), [side, side]], axis=0)
+    return tf.concat([corner(shape, numbers, side), [side, side]], axis=0)
 
 
-def cut(image: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
+def cut(image: tf.Tensor, numbers: tf.Tensor, side: int) -> tf.Tensor:
     """Cut the square out."""
-    begin = tf.concat([corner(tf.shape(image), drawn, side), [0]], axis=0)
+    begin = tf.concat([corner(tf.shape(image), numbers, side), [0]], axis=0)
     return tf.slice(image, begin, [side, side, 3])
 
 
-def mirror(image: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
+def mirror(image: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
     """Mirror the image, or not."""
-    return tf.cond(drawn[2] < 0.5, lambda: tf.reverse(image, [1]), lambda: image)
+    return tf.cond(numbers[2] < 0.5, lambda: tf.reverse(image, [1]), lambda: image)
 
 
-def brightness(drawn: tf.Tensor) -> tf.Tensor:
+def brightness(numbers: tf.Tensor) -> tf.Tensor:
     """By how much to brighten; for one image, or for a batch of them."""
-    brighter: tf.Tensor = (2 * drawn[..., 3] - 1) * BRIGHTNESS
+    brighter: tf.Tensor = (2 * numbers[..., 3] - 1) * BRIGHTNESS
     return brighter
 
 
@@ -185,27 +185,27 @@ def scale(image: tf.Tensor) -> tf.Tensor:
     return tf.cast(image, tf.float32) / 255
 
 
-def augment(image: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
+def augment(image: tf.Tensor, numbers: tf.Tensor, side: int) -> tf.Tensor:
     """All of it, on a decoded image."""
-    return scale(mirror(cut(image, drawn, side), drawn)) + brightness(drawn)
+    return scale(mirror(cut(image, numbers, side), numbers)) + brightness(numbers)
 
 
 def with_numpy(
-    image: NDArray[np.uint8], drawn: NDArray[np.float32], side: int
+    image: NDArray[np.uint8], numbers: NDArray[np.float32], side: int
 ) -> NDArray[np.float32]:
     """All of it in NumPy, on whole arrays."""
-    square = _square(image, drawn, side)
-    brighter = (2 * drawn[3] - 1) * BRIGHTNESS
+    square = _square(image, numbers, side)
+    brighter = (2 * numbers[3] - 1) * BRIGHTNESS
     result: NDArray[np.float32] = square.astype(np.float32) / 255 + brighter
     return result
 
 
 def by_element(
-    image: NDArray[np.uint8], drawn: NDArray[np.float32], side: int
+    image: NDArray[np.uint8], numbers: NDArray[np.float32], side: int
 ) -> NDArray[np.float32]:
     """All of it in NumPy, one number after another in a Python loop."""
-    square = _square(image, drawn, side)
-    brighter = float(2 * drawn[3] - 1) * BRIGHTNESS
+    square = _square(image, numbers, side)
+    brighter = float(2 * numbers[3] - 1) * BRIGHTNESS
     result = []
     for pixel in square.ravel().tolist():
         result.append(pixel / 255 + brighter)
@@ -213,15 +213,15 @@ def by_element(
 
 
 def _square(
-    image: NDArray[np.uint8], drawn: NDArray[np.float32], side: int
+    image: NDArray[np.uint8], numbers: NDArray[np.float32], side: int
 ) -> NDArray[np.uint8]:
     # In float32 like TensorFlow, or a square would now and then lie one pixel off.
     top, left = (
         int(share * type(share)(length - side + 1))
-        for share, length in zip(drawn[:2], image.shape[:2], strict=True)
+        for share, length in zip(numbers[:2], image.shape[:2], strict=True)
     )
     square = image[top : top + side, left : left + side]
-    return square[:, ::-1] if drawn[2] < 0.5 else square
+    return square[:, ::-1] if numbers[2] < 0.5 else square
 
 
 def small_cnn(side: int, classes: int) -> keras.Model:

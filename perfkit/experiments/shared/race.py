@@ -51,14 +51,14 @@ class Race:
         measured: The run.
         choices: The variants that may be chosen, by name; the baseline among them.
         unit: What an example is, such as ``"images"``.
-        what: What runs faster then, at the beginning of a sentence.
+        subject: What runs faster then, at the beginning of a sentence.
         against: What all are compared with; "" for the run's own baseline.
     """
 
     measured: Measurement
     choices: Mapping[str, Choice]
     unit: str
-    what: str = "This training"
+    subject: str = "This training"
     against: str = ""
 
     @cached_property
@@ -67,17 +67,17 @@ class Race:
         return self.against or self.measured.baseline
 
     @cached_property
-    def timed(self) -> tuple[str, ...]:
+    def runners(self) -> tuple[str, ...]:
         """The choices that were timed."""
-        timed = {timing.variant for timing in self.measured.timings}
-        return tuple(name for name in self.choices if name in timed)
+        names = {timing.variant for timing in self.measured.timings}
+        return tuple(name for name in self.choices if name in names)
 
     @cached_property
     def ranked(self) -> tuple[Timing, ...]:
         """The fastest that was timed, then those it is not shown to beat."""
-        if not self.timed:
+        if not self.runners:
             return ()
-        return self.measured.fastest(self.timed, against=self.baseline)
+        return self.measured.fastest(self.runners, against=self.baseline)
 
     @cached_property
     def compared(self) -> Comparison | None:
@@ -107,25 +107,25 @@ class Race:
             best is not None
             and best.sure == "sure"
             and best.low >= WORTH_KNOWING
-            and all(one.ratio <= best.ratio for one in self._held)
+            and all(rival.ratio <= best.ratio for rival in self._leaders)
         )
 
     @property
     def is_open(self) -> bool:
         """Whether something may be faster, for all that was measured."""
-        return any(one.verdict == "too noisy to say" for one in self._held)
+        return any(rival.verdict == "too noisy to say" for rival in self._leaders)
 
     @property
-    def _held(self) -> Iterator[Comparison]:
+    def _leaders(self) -> Iterator[Comparison]:
         """The fastest, and those that it does not beat, against the baseline."""
         return self._against(timing.variant for timing in self.ranked)
 
     def _against(self, names: Iterable[str]) -> Iterator[Comparison]:
         """Those of the names that are compared with the baseline."""
         for name in names:
-            one = self.measured.compare(name, self.baseline)
-            if one and name != self.baseline:
-                yield one
+            comparison = self.measured.compare(name, self.baseline)
+            if comparison and name != self.baseline:
+                yield comparison
 
     def verdict(
         self,
@@ -141,17 +141,17 @@ class Race:
             because: More facts that it rests on.
             next: What to do after that; "" for what fits any race.
         """
-        rest = (*because, *failures(self.measured))
-        if len(self.timed) < 2:
-            only = f"Only {quoted(self.timed[0])}" if self.timed else "Nothing"
+        facts = (*because, *failures(self.measured))
+        if len(self.runners) < 2:
+            only = f"Only {quoted(self.runners[0])}" if self.runners else "Nothing"
             broken = any(trial.has_failed for trial in self.measured.trials)
-            then = _BROKEN if broken else _SHORT
+            advice = _BROKEN if broken else _SHORT
             return Verdict(
-                headline=f"{only} could be timed.", because=rest, next=next or then
+                headline=f"{only} could be timed.", because=facts, next=next or advice
             )
         if self.won:
-            return self._won(warnings, rest, next)
-        return self._not_won(rest, next)
+            return self._won(warnings, facts, next)
+        return self._not_won(facts, next)
 
     def _won(
         self, warnings: tuple[str, ...], because: tuple[str, ...], next: str
@@ -168,7 +168,7 @@ class Race:
             fast = f"{compared.as_fast_as} {quoted(self.baseline)}"
         return Verdict(
             headline=new.do,
-            much=f"{self.what} then runs {fast}{rates}.",
+            much=f"{self.subject} then runs {fast}{rates}.",
             sure=compared.sure,
             interval=compared.ends,
             edits=(Edit(old=old.lines, new=new.lines),),
@@ -180,23 +180,23 @@ class Race:
 
     def _not_won(self, because: tuple[str, ...], next: str) -> Verdict:
         best, base = self.ranked[0], quoted(self.baseline)
-        much = f"{quoted(best.variant)} reaches {best.in_words(self.unit)}"
+        sentence = f"{quoted(best.variant)} reaches {best.in_words(self.unit)}"
         compared = self.compared
         if compared and compared.ends:
-            much += f", {compared.as_fast_as} {base}"
+            sentence += f", {compared.as_fast_as} {base}"
         elif best.variant != self.baseline:
-            much += f"; how that compares with {base} is not known yet"
+            sentence += f"; how that compares with {base} is not known yet"
         unknown = best.variant != self.baseline and (
             compared is None or compared.sure == "not known yet"
         )
         headline = f"Keep {base}: nothing else is shown to be faster."
-        sure = compared.sure if compared else sure_of_all(self._against(self.timed))
+        sure = compared.sure if compared else sure_of_all(self._against(self.runners))
         if self.is_open or unknown:
             headline = f"Whether anything is faster than {base} is not known yet."
             sure = "not known yet"
         return Verdict(
             headline=headline,
-            much=f"{much}.",
+            much=f"{sentence}.",
             sure=sure,
             interval=compared.ends if compared else "",
             because=because,
@@ -226,7 +226,7 @@ def raced(
     }
 
 
-def refusal(why: str, answers: Mapping[str, Any], right: Any, **close: Any) -> Note:
+def refusal(reason: str, answers: Mapping[str, Any], right: Any, **close: Any) -> Note:
     """Refuse each way whose answer is not as close as ``np.allclose`` is to be told."""
-    wrong = [k for k, it in answers.items() if not np.allclose(it, right, **close)]
-    return Note(REFUSED, dict.fromkeys(wrong, why))
+    wrong = [k for k, v in answers.items() if not np.allclose(v, right, **close)]
+    return Note(REFUSED, dict.fromkeys(wrong, reason))

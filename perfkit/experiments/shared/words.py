@@ -27,22 +27,22 @@ def brief(compared: Comparison) -> str:
     return f"{compared.interval[:-1]}; {compared.judgement})"
 
 
-def between(found: Estimate, write: Callable[[float], str]) -> str:
+def between(estimate: Estimate, write: Callable[[float], str]) -> str:
     """A number with the ends of its interval."""
-    return units.between(found.value, found.low, found.high, write)
+    return units.between(estimate.value, estimate.low, estimate.high, write)
 
 
 def instead(
-    now: Timing | None, before: Timing | None, *, unit: str = "examples"
+    after: Timing | None, before: Timing | None, *, unit: str = "examples"
 ) -> str:
     """Two rates behind a claim, ``": 877 instead of 516 images/s"``; "" if unknown."""
-    known = [units.rate(t.rate, unit) for t in (now, before) if t and t.is_known]
-    return f": {units.instead(*known)}" if len(known) == 2 else ""
+    rates = [units.rate(t.rate, unit) for t in (after, before) if t and t.is_known]
+    return f": {units.instead(*rates)}" if len(rates) == 2 else ""
 
 
 def sure_of_all(compared: Iterable[Comparison]) -> Sure:
     """How sure what is said of all of them together is."""
-    return "sure" if all(one.sure == "sure" for one in compared) else "likely"
+    return "sure" if all(c.sure == "sure" for c in compared) else "likely"
 
 
 def rounds(compared: Comparison) -> str:
@@ -59,19 +59,17 @@ def failures(measured: Measurement) -> tuple[str, ...]:
         for trial in measured.trials
         if trial.outcome not in ("completed", "stopped") and not trial.is_try
     }
-    unavailable = {
-        one.name: one.unavailable for one in measured.variants if one.unavailable
-    }
-    told = ended | unavailable
-    return tuple(f"{quoted(name)} {how.rstrip('.')}." for name, how in told.items())
+    unavailable = {v.name: v.unavailable for v in measured.variants if v.unavailable}
+    ends = ended | unavailable
+    return tuple(f"{quoted(name)} {end.rstrip('.')}." for name, end in ends.items())
 
 
 def rates_behind(
     measured: Measurement, compared: Comparison, unit: str = "examples"
 ) -> str:
     """The two rates of a comparison as ``instead`` writes them; "" if unknown."""
-    now, before = map(measured.timing, (compared.variant, compared.baseline))
-    return instead(now, before, unit=unit)
+    after, before = map(measured.timing, (compared.variant, compared.baseline))
+    return instead(after, before, unit=unit)
 
 
 def longer(compared: Comparison) -> tuple[str, str]:
@@ -87,9 +85,9 @@ def longer(compared: Comparison) -> tuple[str, str]:
 
 
 def tied_with(
-    worst: Comparison, others: Iterable[Comparison], measured: Measurement
+    worst: Comparison, rivals: Iterable[Comparison], measured: Measurement
 ) -> list[str]:
     """The names of the others that are not shown to cost less than the worst."""
-    names = [other.variant for other in others if other.variant != worst.variant]
+    names = [rival.variant for rival in rivals if rival.variant != worst.variant]
     pairs = ((name, measured.compare(name, worst.variant)) for name in names)
     return [name for name, pair in pairs if not pair or pair.verdict != "faster"]
