@@ -80,7 +80,7 @@ class BatchSize(Experiment):
             )
             for size in self.batches
         )
-        return {one.name: one for one in variants}
+        return {variant.name: variant for variant in variants}
 
     @property
     def batches(self) -> tuple[int, ...]:
@@ -90,8 +90,8 @@ class BatchSize(Experiment):
         ]
         count = min(self.sizes - 2, len(inner))
         # The middles of as many even parts.
-        chosen = [inner[(2 * i + 1) * len(inner) // (2 * count)] for i in range(count)]
-        return (self.smallest, *chosen, self.largest)
+        middles = [inner[(2 * i + 1) * len(inner) // (2 * count)] for i in range(count)]
+        return (self.smallest, *middles, self.largest)
 
     def prepare(self) -> Iterator[Yielded]:
         """Forecast what a step will hold, from the network's shapes."""

@@ -40,8 +40,8 @@ def name_of(size: int) -> str:
 
 def size_of(name: str, word: str = "batch") -> int:
     """The batch size in the name of a variant, or of a try; 0 where there is none."""
-    said = _NAMES.fullmatch(name)
-    return int(said[2].replace(",", "")) if said and said[1] == word else 0
+    match = _NAMES.fullmatch(name)
+    return int(match[2].replace(",", "")) if match and match[1] == word else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +76,14 @@ class Knee:
     @property
     def firm(self) -> bool:
         """Whether it is known well enough: that another is much faster is ruled out."""
-        known = ("no difference shown", "slower")
-        return all(one and one.verdict in known for one in self.tied.values())
+        settled = ("no difference shown", "slower")
+        return all(tie and tie.verdict in settled for tie in self.tied.values())
 
     @property
     def sure(self) -> Sure:
         """How sure that is, of the one that is known least well."""
-        every = [one.sure if one else "not known yet" for one in self.tied.values()]
-        return "sure" if all(one == "sure" for one in every) else "likely"
+        levels = [tie.sure if tie else "not known yet" for tie in self.tied.values()]
+        return "sure" if all(level == "sure" for level in levels) else "likely"
 
     @property
     def rising(self) -> bool:
@@ -93,8 +93,8 @@ class Knee:
 
 def sized(timings: Sequence[Timing]) -> dict[int, Timing]:
     """The timings of batch sizes, by size and in its order."""
-    known = {size_of(timing.variant): timing for timing in timings if timing.low > 0}
-    return {size: known[size] for size in sorted(known) if size}
+    by_size = {size_of(timing.variant): timing for timing in timings if timing.low > 0}
+    return {size: by_size[size] for size in sorted(by_size) if size}
 
 
 def step_times(timings: Sequence[Timing]) -> dict[int, Estimate]:
@@ -114,37 +114,37 @@ def line(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | No
     sizes, seconds = np.array([(float(n), step.value) for n, step in steps.items()]).T
     half = np.array([(step.high / step.low) ** 0.5 - 1 for step in steps.values()])
     weights = 1 / (seconds * np.maximum(half / 2, _BEST_KNOWN))
-    found, spread = np.polyfit(sizes, seconds, 1, w=weights, cov="unscaled")
-    expected = np.polyval(found, sizes)
+    coefficients, spread = np.polyfit(sizes, seconds, 1, w=weights, cov="unscaled")
+    expected = np.polyval(coefficients, sizes)
     misses = weights * (seconds - expected)
     freedom = len(steps) - 2
     scale = max(1.0, float(misses @ misses) / freedom)
     reach = student(freedom) * np.sqrt(np.diag(spread) * scale)
     cost, overhead = (
         Estimate(value=float(v), low=float(v - r), high=float(v + r))
-        for v, r in zip(found, reach, strict=True)
+        for v, r in zip(coefficients, reach, strict=True)
     )
-    least = max(_BENDS, (floor or 1.0) - 1)
+    threshold = max(_BENDS, (floor or 1.0) - 1)
     bends = tuple(
         (size, step.value / at)
         for (size, step), at in zip(steps.items(), expected.tolist(), strict=True)
-        # Off by more than its interval and than ``least``; below 0 there is no step.
+        # Off by more than its interval and the threshold; below 0 there is no step.
         if at <= 0
-        or (not step.low <= at <= step.high and abs(step.value / at - 1) > least)
+        or (not step.low <= at <= step.high and abs(step.value / at - 1) > threshold)
     )
     return Line(overhead=overhead, cost=cost, bends=bends)
 
 
 def knee(measured: Measurement) -> Knee | None:
     """Find it; None while no size has a rate."""
-    known = sized(measured.timings)
-    if not known:
+    timings = sized(measured.timings)
+    if not timings:
         return None
-    ranked = measured.fastest(tuple(timing.variant for timing in known.values()))
+    ranked = measured.fastest(tuple(timing.variant for timing in timings.values()))
     best, *_ = sizes = [size_of(timing.variant) for timing in ranked]
-    size, *others = sorted(sizes)
-    tied = {n: measured.compare(name_of(n), name_of(size)) for n in others}
-    return Knee(size=size, best=best, tied=tied, sizes=tuple(known))
+    size, *larger = sorted(sizes)
+    tied = {n: measured.compare(name_of(n), name_of(size)) for n in larger}
+    return Knee(size=size, best=best, tied=tied, sizes=tuple(timings))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,25 +167,25 @@ def forecast(notes: Mapping[str, Any]) -> Forecast | None:
     return bytes_ if bytes_ and min(astuple(bytes_)) >= 0 else None
 
 
-def memory(trials: Iterable[Trial], what: str = "resident") -> dict[int, float]:
+def memory(trials: Iterable[Trial], kind: str = "resident") -> dict[int, float]:
     """Bytes above the start at each batch size, the median over its trials."""
-    told = dict[int, list[int]]()
+    by_size = dict[int, list[int]]()
     for trial in trials:
-        size, held = size_of(trial.variant), _held(trial)
-        if size and held.get(what, -1) >= 0:
-            told.setdefault(size, []).append(held[what])
-    return {size: statistics.median(told[size]) for size in sorted(told)}
+        size, amounts = size_of(trial.variant), _read_memory(trial)
+        if size and amounts.get(kind, -1) >= 0:
+            by_size.setdefault(size, []).append(amounts[kind])
+    return {size: statistics.median(by_size[size]) for size in sorted(by_size)}
 
 
 def asked_for(trials: Iterable[Trial], size: int) -> int:
     """Bytes that a try with a batch of ``size`` had asked for; 0 if none told."""
     tries = (trial for trial in trials if trial.is_try)
-    told = (_held(t) for t in tries if t.notes.get("batch") == size)
-    asked = (held.get("gpu_peak", held.get("data", 0)) for held in told)
-    return next((held for held in asked if held > 0), 0)
+    notes = (_read_memory(t) for t in tries if t.notes.get("batch") == size)
+    requests = (amounts.get("gpu_peak", amounts.get("data", 0)) for amounts in notes)
+    return next((request for request in requests if request > 0), 0)
 
 
-def _held(trial: Trial) -> dict[str, int]:
+def _read_memory(trial: Trial) -> dict[str, int]:
     return note_as(dict[str, int], trial.notes.get("memory")) or {}
 
 
@@ -231,15 +231,15 @@ def as_circulated(name: str, sizes: Sequence[int]) -> Iterator[Yielded]:
 
 def usual_loop(trials: Iterable[Trial], name: str) -> dict[int, float]:
     """Examples per second by batch size, as the loop in circulation has them."""
-    told = (trial.notes.get("told") for trial in trials if trial.variant == name)
-    rates = note_as(list[tuple[int, float]], next(told, ())) or ()
+    notes = (trial.notes.get("told") for trial in trials if trial.variant == name)
+    rates = note_as(list[tuple[int, float]], next(notes, ())) or ()
     return {size: rate for size, rate in rates if size > 0 and rate > 0}
 
 
 def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
     """The trainings that were run to learn, in the order of their batch sizes."""
-    drawn = filter(None, map(_curve, trials))
-    return tuple(sorted(drawn, key=lambda curve: curve.batch))
+    trainings = filter(None, map(_curve, trials))
+    return tuple(sorted(trainings, key=lambda curve: curve.batch))
 
 
 def _curve(trial: Trial) -> Curve | None:
@@ -250,14 +250,14 @@ def _curve(trial: Trial) -> Curve | None:
     samples = itertools.accumulate((count for _, count in worked), initial=0)
     # A training may be ended between a tick and the look that belongs to it.
     looks = [
-        (done, spent, loss)
-        for done, spent, loss in zip(samples, seconds, losses, strict=False)
+        (examples, spent, loss)
+        for examples, spent, loss in zip(samples, seconds, losses, strict=False)
         if loss is not None and 0 <= loss < _LARGEST_LOSS
     ]
     if batch < 1 or len(looks) < 2 or looks[1][0] <= 0 or looks[-1][1] <= 0:
         return None
-    done, spent, seen = (tuple(column) for column in zip(*looks, strict=True))
-    return Curve(batch=batch, samples=done, seconds=spent, losses=seen)
+    counts, spent, values = (tuple(column) for column in zip(*looks, strict=True))
+    return Curve(batch=batch, samples=counts, seconds=spent, losses=values)
 
 
 # Beyond this nobody trains.
@@ -265,17 +265,17 @@ _SEARCH_MOST = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SearchResult:
     """The largest batch that fits, 0 for none, and the smallest that fails, if any.
 
-    That one ended so (``how``), by the limit if it ran out of memory. In all so many
-    batches were ``asked`` for.
+    That one ended so (``reason``), by the limit if it ran out of memory. In all so many
+    batches were tried (``tries``).
     """
 
     fits: int
     fails: int | None
-    how: str
-    asked: int
+    reason: str
+    tries: int
     by_limit: bool
 
     @property
@@ -323,19 +323,21 @@ def tries(name: str, first: int, memory: int | None) -> Tries:
     return search(first, ask)
 
 
-def found(trials: Iterable[Trial]) -> Found | None:
+def read_search(trials: Iterable[Trial]) -> SearchResult | None:
     """Read what a search has shown; None where there was none."""
-    kept = [trial for trial in trials if trial.is_try and trial.outcome != "stopped"]
-    asked = {size: trial for trial in kept if (size := size_of(trial.variant, "fits"))}
-    if not asked:
+    runs = [trial for trial in trials if trial.is_try and trial.outcome != "stopped"]
+    by_size = {
+        size: trial for trial in runs if (size := size_of(trial.variant, "fits"))
+    }
+    if not by_size:
         return None
-    fits = [size for size, trial in asked.items() if trial.outcome == "completed"]
-    fails = min((size for size in asked if size not in fits), default=None)
-    ended = asked[fails] if fails else None
-    return Found(
+    fits = [size for size, trial in by_size.items() if trial.outcome == "completed"]
+    fails = min((size for size in by_size if size not in fits), default=None)
+    ended = by_size[fails] if fails else None
+    return SearchResult(
         fits=max(fits, default=0),
         fails=fails,
-        how=(ended.message or ended.outcome) if ended else "",
-        asked=len(asked),
+        reason=(ended.message or ended.outcome) if ended else "",
+        tries=len(by_size),
         by_limit=ended is not None and ended.outcome == "out-of-memory",
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.numbers import Found, Knee
+from perfkit.experiments.batch_size.numbers import Knee, SearchResult
 from perfkit.experiments.shared.words import failures, rates_behind
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.measurement import Measurement
@@ -26,17 +26,17 @@ _KNOWN = {
 }
 
 
-def why(message: str) -> str:
+def explain_end(message: str) -> str:
     """Say what a trial was short of, by what is recorded of its end."""
     if tensor := _TENSOR.search(message):
         sides = [int(side) for side in tensor[1].replace(",", " ").split()]
         shape = " by ".join(f"{side:,}" for side in sides)
-        held = units.size(_FLOAT * math.prod(sides))
-        return f"a tensor of {shape} numbers ({held} in float32) did not fit any more"
+        amount = units.size(_FLOAT * math.prod(sides))
+        return f"a tensor of {shape} numbers ({amount} in float32) did not fit any more"
     if array := _NUMPY.search(message):
         return f"an array of {array[1]} did not fit any more"
-    known = (words for said, words in _KNOWN.items() if said in message)
-    return next(known, f"it {message.rstrip('.')}")
+    explanations = (words for sign, words in _KNOWN.items() if sign in message)
+    return next(explanations, f"it {message.rstrip('.')}")
 
 
 _LEARNS = "A larger batch learns otherwise: compare the validation loss."
@@ -54,15 +54,15 @@ def judge(measured: Measurement, memory: int, model: str) -> Verdict:
 
     Where there is no GPU it has to fit into ``memory`` bytes.
     """
-    knee, found = numbers.knee(measured), numbers.found(measured.trials)
+    knee, search = numbers.knee(measured), numbers.read_search(measured.trials)
     # What a batch has to fit into.
     room = f"perfkit's limit of {units.size(memory)}"
     if measured.notes.get("gpus"):
         room = "the GPU's memory"
-    said = _answer(measured, knee, model) if knee else _NOTHING
-    because = (*_too_large(measured, found, room), *failures(measured))
-    warnings = (*_largest(found, room), *said.warnings)
-    return replace(said, warnings=warnings, because=because)
+    verdict = _answer(measured, knee, model) if knee else _NOTHING
+    because = (*_too_large(measured, search, room), *failures(measured))
+    warnings = (*_largest(search, room), *verdict.warnings)
+    return replace(verdict, warnings=warnings, because=because)
 
 
 def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
@@ -79,8 +79,8 @@ def _answer(measured: Measurement, knee: Knee, model: str) -> Verdict:
         )
     # The smallest that is as fast as the best; the best where that is not known.
     names = [numbers.name_of(size) for size in (knee.size, knee.best)]
-    held = (measured.compare(name, numbers.name_of(knee.sizes[0])) for name in names)
-    compared = next((one for one in held if one and one.verdict == "faster"), None)
+    pairs = (measured.compare(name, numbers.name_of(knee.sizes[0])) for name in names)
+    compared = next((c for c in pairs if c and c.verdict == "faster"), None)
     if compared is None:
         return _open(knee)
     size, small = (numbers.size_of(n) for n in (compared.variant, compared.baseline))
@@ -113,24 +113,24 @@ def _failed(measured: Measurement, above: int) -> Iterator[int]:
         size = numbers.size_of(trial.variant)
         if trial.has_failed and not trial.is_try and size > above:
             yield size
-    found = numbers.found(measured.trials)
+    search = numbers.read_search(measured.trials)
     # On processors it is sought within a limit that no other trial has.
-    if measured.notes.get("gpus") and found is not None and found.fails is not None:
-        yield found.fails
+    if measured.notes.get("gpus") and search is not None and search.fails is not None:
+        yield search.fails
 
 
 def _open(knee: Knee) -> Verdict:
     """What is known where noise hides from which size on the rate stops rising."""
-    least = f"Every size below {knee.size:,} is slower; "
+    slower = f"Every size below {knee.size:,} is slower; "
     if knee.size == knee.sizes[0]:
-        least = ""
-    known = {n: one for n, one in knee.tied.items() if one}
-    size = max(known, key=lambda n: known[n].high, default=knee.best)
-    compared = known.get(size)
-    most = units.times(compared.high) if compared and compared.ends else units.UNKNOWN
+        slower = ""
+    ties = {n: tie for n, tie in knee.tied.items() if tie}
+    size = max(ties, key=lambda n: ties[n].high, default=knee.best)
+    compared = ties.get(size)
+    limit = units.times(compared.high) if compared and compared.ends else units.UNKNOWN
     return Verdict(
         headline="From which batch size on training is no faster is not known yet.",
-        much=f"{least}{size:,} may be up to {most} times as fast as {knee.size:,}.",
+        much=f"{slower}{size:,} may be up to {limit} times as fast as {knee.size:,}.",
         sure="not known yet",
     )
 
@@ -139,34 +139,37 @@ def _fit(size: int) -> str:
     return f"model.fit(x, y, batch_size={size})"
 
 
-def _largest(found: Found | None, room: str) -> Iterator[str]:
-    if found is None or (found.fails and not found.by_limit):
+def _largest(search: SearchResult | None, room: str) -> Iterator[str]:
+    if search is None or (search.fails and not search.by_limit):
         return
-    if found.fails is None:
-        yield f"Batches of {found.fits:,} fit into {room}; no larger one was tried."
-    elif not found.fits:
-        yield f"Not even a batch of {found.fails:,} fits into {room}."
-    elif found.closed:
-        yield f"Batches of up to {found.fits:,} fit into {room}."
+    if search.fails is None:
+        yield f"Batches of {search.fits:,} fit into {room}; no larger one was tried."
+    elif not search.fits:
+        yield f"Not even a batch of {search.fails:,} fits into {room}."
+    elif search.closed:
+        yield f"Batches of up to {search.fits:,} fit into {room}."
     else:
-        yield f"Batches of {found.fits:,} fit into {room}, and {found.fails:,} do not."
+        fails = f"{search.fails:,} do not"
+        yield f"Batches of {search.fits:,} fit into {room}, and {fails}."
 
 
-def _too_large(measured: Measurement, found: Found | None, room: str) -> Iterator[str]:
+def _too_large(
+    measured: Measurement, search: SearchResult | None, room: str
+) -> Iterator[str]:
     """What the smallest batch that does not fit was short of."""
-    if found is None or found.fails is None:
+    if search is None or search.fails is None:
         return
-    tried = f"{found.asked} batches were tried, each in a process of its own"
-    if not found.by_limit:
+    tries = f"{search.tries} batches were tried, each in a process of its own"
+    if not search.by_limit:
         yield (
-            f"Whether memory ended the batch of {found.fails:,} is not known: it "
-            f"{found.how.rstrip('.')}. {tried}."
+            f"Whether memory ended the batch of {search.fails:,} is not known: it "
+            f"{search.reason.rstrip('.')}. {tries}."
         )
         return
-    held = numbers.asked_for(measured.trials, found.fits)
-    asked = f" The batch of {found.fits:,} had asked for {units.size(held)}."
+    peak = numbers.asked_for(measured.trials, search.fits)
+    request = f" The batch of {search.fits:,} had asked for {units.size(peak)}."
     yield (
-        f"Within {room} a batch of {found.fails:,} is too large: "
-        f"{why(found.how)}.{asked if held else ''} {tried}; the step of the "
-        f"search is {numbers.step(found.fits):,}."
+        f"Within {room} a batch of {search.fails:,} is too large: "
+        f"{explain_end(search.reason)}.{request if peak else ''} {tries}; the step of "
+        f"the search is {numbers.step(search.fits):,}."
     )

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.numbers import found, search, step
-from perfkit.experiments.batch_size.verdict import why
+from perfkit.experiments.batch_size.numbers import read_search, search, step
+from perfkit.experiments.batch_size.verdict import explain_end
 from perfkit.experiments.shared import batches as shared_batches
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.plan import Try
@@ -41,7 +41,7 @@ def test_the_largest_is_found_to_a_step_from_wherever_it_begins(most, first):
         return "completed" if size <= most else "out-of-memory"
 
     trials = answered(search(first, asked), outcome)
-    result = found(trials)
+    result = read_search(trials)
     assert result.fits <= most < result.fails
     assert result.fails - result.fits <= step(result.fits)
     assert result.closed
@@ -50,16 +50,17 @@ def test_the_largest_is_found_to_a_step_from_wherever_it_begins(most, first):
 
 def test_a_search_ends_where_nothing_fits_where_all_does_and_where_it_is_stopped():
     trials = answered(search(600, asked), lambda size: "out-of-memory")
-    assert (found(trials).fits, found(trials).fails) == (0, 1)
+    assert (read_search(trials).fits, read_search(trials).fails) == (0, 1)
     trials = answered(search(600, asked), lambda size: "completed")
-    assert found(trials).fails is None
-    assert found(trials).fits <= 2**24
+    assert read_search(trials).fails is None
+    assert read_search(trials).fits <= 2**24
     outcomes = iter(["completed", "completed", "stopped"])
     trials = answered(search(16, asked), lambda size: next(outcomes))
-    result = found(trials)
+    result = read_search(trials)
     assert (result.fits, result.fails, result.closed) == (32, None, False)
-    assert found([]) is None
-    assert not found([tried("fits 68?", "crashed", "was ended by SIGSEGV")]).by_limit
+    assert read_search([]) is None
+    crash = tried("fits 68?", "crashed", "was ended by SIGSEGV")
+    assert not read_search([crash]).by_limit
     first = next(numbers.tries("dense", 64, 300 * MB))
     assert (first.name, first.memory) == ("fits 64?", 300 * MB)
 
@@ -86,7 +87,7 @@ def test_under_a_real_limit_it_finds_what_brute_force_finds():
         return Try(name=f"fits {size:,}?", work=holds, memory=limit)
 
     trials = driven(search(8, ask), ended)
-    result = found(trials)
+    result = read_search(trials)
     outcomes = {trial.outcome for trial in trials}
     assert outcomes == {"completed", "out-of-memory"}
     brute = {size: ended(ask(size)).outcome for size in range(48, 64, 2)}
@@ -107,7 +108,7 @@ WHY = {
 
 @pytest.mark.parametrize("message", WHY)
 def test_why_a_batch_is_too_large_is_said_in_words(message):
-    assert WHY[message] in why(message)
+    assert WHY[message] in explain_end(message)
 
 
 def test_the_first_size_of_the_usual_loop_pays_for_tracing():
