@@ -87,8 +87,8 @@ class Contention(Experiment):
             does = "Something slows it."
             variants.append(Variant(MYSTERY, self._sealed, does, QUIET))
         else:
-            variants += [self._variant(name, LOADS[name].what) for name in self._slow]
-        return {one.name: one for one in variants}
+            variants += [self._variant(name, LOADS[name].action) for name in self._slow]
+        return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files to read, and refuse loads that this machine cannot have."""
@@ -121,7 +121,7 @@ class Contention(Experiment):
             verdict = _of_worst(measured, slower[0], compared)
         else:
             verdict = _of_none(compared)
-        facts = () if sealed else tuple(_each(measured, compared, self.fed))
+        facts = () if sealed else tuple(_facts(measured, compared, self.fed))
         return replace(
             verdict,
             warnings=(*verdict.warnings, *_not_quiet(measured)),
@@ -181,18 +181,18 @@ def _of_none(compared: list[Comparison]) -> Verdict:
 
 
 def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
-    headline, then = "The mystery is not shown to slow this training.", ""
+    headline, next_step = "The mystery is not shown to slow this training.", ""
     if compared.verdict == "too noisy to say":
         headline = "Whether the mystery slows this training is not known yet."
-        then = MORE
+        next_step = MORE
     if compared.verdict == "slower":
-        headline, then = "Something slows this training.", _OPEN
+        headline, next_step = "Something slows this training.", _OPEN
     return Verdict(
         headline=headline,
         much=_longer(measured, compared, "With it"),
         sure=compared.sure,
         interval=longer(compared)[1],
-        next=then,
+        next=next_step,
     )
 
 
@@ -206,8 +206,8 @@ def _longer(measured: Measurement, compared: Comparison, beside: str) -> str:
 
 
 def _not_quiet(measured: Measurement) -> Iterator[str]:
-    others = signs.values(measured, QUIET).get(signs.OTHERS)
-    if others and (mean := statistics.fmean(others.values())) >= _BUSY_CORES:
+    cores = signs.values(measured, QUIET).get(signs.OTHERS)
+    if cores and (mean := statistics.fmean(cores.values())) >= _BUSY_CORES:
         yield (
             f"Beside {quoted(QUIET)}, too, other programs kept "
             f"{signs.OTHERS.write(mean)} busy: on a free machine a load would show "
@@ -215,22 +215,24 @@ def _not_quiet(measured: Measurement) -> Iterator[str]:
         )
 
 
-def _each(measured: Measurement, compared: list[Comparison], fed: str) -> Iterator[str]:
-    """What each shows, the one that costs most first; how a pipeline is told apart."""
-    for name in [one.variant for one in compared]:
-        shown = signs.moved(signs.changes(measured, name))
+def _facts(
+    measured: Measurement, compared: list[Comparison], fed: str
+) -> Iterator[str]:
+    """Yield the signs of each load, worst first, and what tells a pipeline apart."""
+    for name in [c.variant for c in compared]:
+        moved = signs.moved(signs.changes(measured, name))
         # What points to something comes first: others' cores may grow beside a training
         # that waits, and waiting beside others.
         first = _OF_PIPELINES if name in PIPELINES else _OF_LOADS
-        order = dict.fromkeys((*first, *shown))
-        changes = "; ".join(str(shown[sign]) for sign in order if sign in shown)
+        order = dict.fromkeys((*first, *moved))
+        changes = "; ".join(str(moved[sign]) for sign in order if sign in moved)
         yield f"{quoted(name)}: {changes or 'no counter moved with it in every round'}."
-    slower = {one.variant for one in compared if one.verdict == "slower"}
-    for name, who in _WHO.items():
+    slower = {c.variant for c in compared if c.verdict == "slower"}
+    for name, clause in _WHO.items():
         if name in slower and signs.suspects(measured, name, fed) == (name,):
             yield (
                 f"{quoted(name)} is told from a busy machine: a step waits for input, "
-                f"and in the time that is added to it {who}."
+                f"and in the time that is added to it {clause}."
             )
 
 

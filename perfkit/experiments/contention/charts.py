@@ -27,19 +27,19 @@ def signs(finding: Finding) -> Figure:
     readings = _read(finding)
     if not readings:
         return canvas.message(title, "No variant was sampled for long enough.")
-    shown = [sign for sign in SIGNS if any(sign in row for row in readings.values())]
+    panes = [sign for sign in SIGNS if any(sign in row for row in readings.values())]
     lines = canvas.caption_lines(["bar: mean over the rounds", "dot: one round"])
-    inner, stripes = len(readings) * _ROW, math.ceil(len(shown) / _ABREAST)
+    inner, stripes = len(readings) * _ROW, math.ceil(len(panes) / _ABREAST)
     stripe = _ABOVE + inner + _BELOW
     height = canvas.TOP + stripes * stripe + 16 * len(lines) + 8
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(variant) for variant in readings]
-        left = 12 + canvas.text_width(names) + 12
-        wide = (WIDTH - left) / _ABREAST
-        for number, sign in enumerate(shown):
+        margin = 12 + canvas.text_width(names) + 12
+        wide = (WIDTH - margin) / _ABREAST
+        for number, sign in enumerate(panes):
             down, across = divmod(number, _ABREAST)
-            top, begin = canvas.TOP + down * stripe + _ABOVE, left + across * wide
+            top, begin = canvas.TOP + down * stripe + _ABOVE, margin + across * wide
             axes = canvas.place(drawing, begin, top, wide - _NUMBER, inner)
             _draw(axes, sign, readings)
             labels = names if across == 0 else [""] * len(names)
@@ -65,9 +65,9 @@ def _mean(rounds: dict[int, float]) -> float:
 
 
 def _draw(axes: Axes, sign: Sign, readings: Readings) -> None:
-    most = max(n for row in readings.values() for n in row.get(sign, {}).values())
+    peak = max(n for row in readings.values() for n in row.get(sign, {}).values())
     axes.set_ylim(len(readings) - 0.5, -0.5)
-    axes.set_xlim(0, most * 1.02 or 1.0)
+    axes.set_xlim(0, peak * 1.02 or 1.0)
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     axes.axvline(0, color=INK, lw=0.8)

@@ -54,7 +54,7 @@ class Load:
 
     name: str
     work: str
-    what: str
+    action: str
     slows: str = ""
     remedy: str = ""
 
@@ -139,8 +139,8 @@ def at_work(
     command = [sys.executable, "-P", "-m", programs.__name__, load.work, str(limit)]
     needs = benchmark.files("")[0] if load.name == DISK else ""
     if load.name == MEMORY:
-        held = min(_HELD_BYTES, free_bytes() // _HELD_SHARE)
-        needs = str(max(array_bytes(), held // 2) // count)
+        size = min(_HELD_BYTES, free_bytes() // _HELD_SHARE)
+        needs = str(max(array_bytes(), size // 2) // count)
     command += [str(os.getpid()), needs]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     environment = {**os.environ, OTHERS_VARIABLE: "1"}
@@ -192,8 +192,8 @@ def delay(steps: Sequence[float]) -> float:
     The first few are made before it is slow; their median passes over the one that
     traces. It is 0 until they are known.
     """
-    known = len(steps) >= _SEEN
-    return SLOWER * statistics.median(steps[:_SEEN]) if known else 0.0
+    is_known = len(steps) >= _SEEN
+    return SLOWER * statistics.median(steps[:_SEEN]) if is_known else 0.0
 
 
 def train(job: Job) -> Iterator[Yielded]:
@@ -231,11 +231,11 @@ def make() -> Generator[Note, None, Path]:
 def _steps(
     job: Job, batches: Any, step: Callable[[Any, Any], float], seconds: list[float]
 ) -> Iterator[Tick | Pause]:
-    made = iter(batches)
+    iterator = iter(batches)
     while True:
         for _ in range(_RECORDS // job.batch or 1):
             began = time.perf_counter()
-            images, labels = next(made)
+            images, labels = next(iterator)
             ready = time.perf_counter()
             step(images, labels)
             seconds.append(time.perf_counter() - ready)
@@ -312,11 +312,11 @@ def _decoding(
     # Only the loop knows which of the two it asks for: none is decoded once for all.
     files = tf.constant([jpeg, jpeg])
     # What it takes where nothing comes between: the shortest of a few.
-    each = min(timeit.repeat(lambda: tf.io.decode_jpeg(files[0]), number=1))
+    decode_s = min(timeit.repeat(lambda: tf.io.decode_jpeg(files[0]), number=1))
 
     def wanted() -> Any:
         late = delay(steps)
-        return np.int32(max(1, round(at_once * late / each)) if late else 0)
+        return np.int32(max(1, round(at_once * late / decode_s)) if late else 0)
 
     def decode(number: Any, sum_: Any) -> tuple[Any, Any]:
         picture = tf.io.decode_jpeg(files[number % 2], channels=3)

@@ -46,19 +46,19 @@ class Sign:
     """Something to read from a trial.
 
     It ``says`` half a sentence, with a place for the number. Nothing is said before it
-    grows by ``least``, which may be a share of what it was.
+    grows by ``threshold``, which may be a share of what it was.
     """
 
     name: str
     says: str
     write: Callable[[float], str]
-    least: float
+    threshold: float
     share: bool = False
 
     def grew(self, before: float, after: float) -> float:
-        """How far it grew, in multiples of ``least``."""
-        least = self.least * before if self.share else self.least
-        return (after - before) / least if least > 0 else 0.0
+        """How far it grew, in multiples of ``threshold``."""
+        threshold = self.threshold * before if self.share else self.threshold
+        return (after - before) / threshold if threshold > 0 else 0.0
 
 
 def _cores(value: float) -> str:
@@ -108,8 +108,8 @@ class Change:
 
     def __str__(self) -> str:
         """Half a sentence."""
-        said = self.sign.says.format(self.sign.write(self.after))
-        return f"{said}, against {self.sign.write(self.before)} when quiet"
+        words = self.sign.says.format(self.sign.write(self.after))
+        return f"{words}, against {self.sign.write(self.before)} when quiet"
 
 
 Changes = dict[Sign, Change]
@@ -130,14 +130,14 @@ def _read(
     trial: Trial, samples: Mapping[str, Sequence[float | None]]
 ) -> dict[Sign, float]:
     """What a trial's steady work shows, without its first call."""
-    lengths = [(now - before, now) for before, now, _ in trial.worked if now > before]
+    lengths = [(end - before, end) for before, end, _ in trial.worked if end > before]
     if len(lengths) < 3:
         return {}
     began, ended = (trial.started_s + lengths[n][1] for n in (0, -1))
     # The whole time of a sample, back to the one before, lies within the work.
     times = (math.nan if at is None else at for at in samples.get("t", ()))
     pairs = enumerate(itertools.pairwise(times), start=1)
-    inside = [at for at, (before, now) in pairs if began <= before and now <= ended]
+    inside = [at for at, (before, end) in pairs if began <= before and end <= ended]
 
     def sampled(name: str) -> list[float]:
         column = samples.get(name, ())
@@ -146,16 +146,16 @@ def _read(
 
     steps = [length for length, _ in lengths[1:]]
     step, waited = statistics.fmean(steps), sum(trial.parts.get("input", ())[1:])
-    means = {k: statistics.fmean(seen) for k in samples if (seen := sampled(k))}
+    means = {k: statistics.fmean(numbers) for k in samples if (numbers := sampled(k))}
     signs = {STEP: step, WAITING: waited / sum(steps)}
     if "cpu_other" in means:
         signs[OTHERS] = means["cpu_other"]
     if "cpu_trial" in means:
         signs[CPU_TIME] = means["cpu_trial"] * step
     # Memory is read once in a while.
-    whole, own = sampled("memory_used"), sampled("memory_trial")
-    if whole and own:
-        signs[HELD] = max(0.0, whole[-1] - own[-1])
+    total, training = sampled("memory_used"), sampled("memory_trial")
+    if total and training:
+        signs[HELD] = max(0.0, total[-1] - training[-1])
     if "disk_read" in means:
         read_by_others = means["disk_read"] - means.get("disk_read_trial", 0.0)
         signs[READ] = max(0.0, read_by_others)
@@ -166,10 +166,10 @@ def _read(
 
 def changes(run: Run, variant: str) -> Changes:
     """Every sign that was read of a variant and of quiet in the same rounds."""
-    quiet, other = values(run, QUIET), values(run, variant)
+    quiet, loaded = values(run, QUIET), values(run, variant)
     compared = {}
     for sign in SIGNS:
-        before, after = quiet.get(sign, {}), other.get(sign, {})
+        before, after = quiet.get(sign, {}), loaded.get(sign, {})
         if rounds := sorted(before.keys() & after.keys()):
             compared[sign] = Change(sign, tuple((before[r], after[r]) for r in rounds))
     return compared
@@ -196,15 +196,15 @@ def suspects(run: Run, variant: str, fed: str = "memory") -> tuple[str, ...]:
     good pipeline, or take what a waiting training leaves.
     """
     compared = changes(run, variant)
-    shown = moved(compared)
-    if BUSY in shown:
+    growth = moved(compared)
+    if BUSY in growth:
         return (GPU,)
-    if READ in shown:
+    if READ in growth:
         return (DISK,)
-    fits = _busy(shown, compared) if OTHERS in shown or OTHERS not in compared else ()
-    if WAITING in shown:
+    fits = _busy(growth, compared) if OTHERS in growth or OTHERS not in compared else ()
+    if WAITING in growth:
         fits += _pipelines(compared)
-    elif OTHERS not in shown:
+    elif OTHERS not in growth:
         return ()
     untold = fed == "disk" and READ not in compared
     return (*fits, DISK) if untold else fits
@@ -216,22 +216,22 @@ def _pipelines(compared: Changes) -> tuple[str, ...]:
     grew = STEP.grew(step.before, step.after) if step else 0.0
     if not step or not cpu or cpu.before <= 0 or grew < 1:
         return PIPELINES
-    own = (cpu.after / cpu.before - 1) / (step.after / step.before - 1)
-    if own <= _ASLEEP:
+    share = (cpu.after / cpu.before - 1) / (step.after / step.before - 1)
+    if share <= _ASLEEP:
         return (SLEEPING,)
-    return (DECODING,) if own >= _AT_WORK else PIPELINES
+    return (DECODING,) if share >= _AT_WORK else PIPELINES
 
 
-def _busy(shown: Changes, compared: Changes) -> tuple[str, ...]:
+def _busy(growth: Changes, compared: Changes) -> tuple[str, ...]:
     """What others do if they took cores: their memory tells copies from burners.
 
     The training's own CPU time does not: it grows beside copies, and also beside
     burners where two hardware threads share a core.
     """
-    if HELD not in shown:
+    if HELD not in growth:
         untold = HELD not in compared
-        return (CPU, MEMORY) if untold or CPU_TIME in shown else (CPU,)
-    others = compared.get(OTHERS)
-    cores = others.after - others.before if others else 0.0
-    held = shown[HELD].after - shown[HELD].before
-    return (MEMORY,) if held > _HELD_PER_CORE * cores else (CPU, MEMORY)
+        return (CPU, MEMORY) if untold or CPU_TIME in growth else (CPU,)
+    programs = compared.get(OTHERS)
+    cores = programs.after - programs.before if programs else 0.0
+    memory = growth[HELD].after - growth[HELD].before
+    return (MEMORY,) if memory > _HELD_PER_CORE * cores else (CPU, MEMORY)
