@@ -23,7 +23,7 @@ from perfkit.experiments.convolution.variants import (
     LONGEST_S,
     VARIANTS,
     Method,
-    own,
+    own_method,
     try_method,
 )
 from perfkit.experiments.convolution.verdict import (
@@ -114,7 +114,7 @@ class Convolution(Experiment):
         if self.compare == "channels":
             return channels.make_variants(self.problem)
         methods = self._methods
-        timed = [
+        variants = [
             Variant(
                 name,
                 functools.partial(self._convolve, name),
@@ -124,7 +124,7 @@ class Convolution(Experiment):
             )
             for name, method in methods.items()
         ]
-        return {variant.name: variant for variant in (*timed, *self._limits)}
+        return {variant.name: variant for variant in (*variants, *self._limits)}
 
     def prepare(self) -> Iterator[Yielded]:
         """Hold every answer against float64, and refuse what is wrong or too slow."""
@@ -137,13 +137,13 @@ class Convolution(Experiment):
         longest = math.inf
         for name, method in self._methods.items():
             yield Note("progress", f"Checking the answer of {name}")
-            tried = try_method(method, self.problem, longest)
-            if tried.why_not:
-                refused[name] = tried.why_not
+            check = try_method(method, self.problem, longest)
+            if check.why_not:
+                refused[name] = check.why_not
             else:
-                overhead[name] = tried.overhead
+                overhead[name] = check.overhead
             if name == BASELINE:
-                longest = max(LONGEST_S, _OF_BASELINE * tried.call_s)
+                longest = max(LONGEST_S, _OF_BASELINE * check.call_s)
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
@@ -156,14 +156,14 @@ class Convolution(Experiment):
     @property
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
-        mine = {OWN: own(function)} if function else {}
+        mine = {OWN: own_method(function)} if function else {}
         methods = select(self.variants, GROUPS, VARIANTS, BASELINE)
         return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     @property
     def _limits(self) -> tuple[Variant, ...]:
-        whole = VARIANTS[BASELINE]
-        flops, traffic = whole.flops(self.problem), whole.traffic(self.problem)
+        base = VARIANTS[BASELINE]
+        flops, traffic = base.flops(self.problem), base.traffic(self.problem)
         limits = [
             (ARITHMETIC, functools.partial(multiplying, flops), _PRODUCT),
             (MEMORY, functools.partial(moving, traffic), _SUM),

@@ -43,8 +43,8 @@ def prepare(problem: Problem) -> Iterator[Yielded]:
     for name, pair in _problems(problem).items():
         yield Note("progress", f"Checking the answer with {name}")
         image = replace(pair, batch=1)
-        if why := try_method(VARIANTS[BASELINE], image, math.inf).why_not:
-            refused[name] = why
+        if reason := try_method(VARIANTS[BASELINE], image, math.inf).why_not:
+            refused[name] = reason
         counts[name] = {"in": pair.channels, "out": pair.filters, "flops": pair.flops}
     yield Note("channels", counts)
     yield Note(REFUSED, refused)
@@ -53,8 +53,8 @@ def prepare(problem: Problem) -> Iterator[Yielded]:
 def verdict(measured: Measurement, problem: Problem) -> Verdict:
     """Say which counts run at another speed, at equal work, than the one asked for."""
     base, problems = name_of(problem), _problems(problem)
-    others = (measured.compare(name, base) for name in problems if name != base)
-    raw, floor = [*filter(None, others)], measured.noise_floor or 1.0
+    pairs = (measured.compare(name, base) for name in problems if name != base)
+    raw, floor = [*filter(None, pairs)], measured.noise_floor or 1.0
     compared = [
         at_equal_work(c, problems[c.variant].flops / problem.flops, len(raw), floor)
         for c in raw
@@ -90,21 +90,21 @@ def _differ(
     measured: Measurement, problem: Problem, apart: list[Comparison]
 ) -> Verdict:
     """The verdict where counts differ, from those that do, the slowest first."""
-    base, shown = name_of(problem), apart[-1]
-    headline = f"Choose {shown.variant}: it computes more in its time."
-    if shown.verdict != "faster":
-        shown = apart[0]
-        headline = f"Keep {base}, and avoid {shown.variant}."
-    both = (_problems(problem)[shown.variant], problem)
-    speeds = (_speed(measured, each) for each in both)
-    fast = f"at {units.times(shown.ratio)} times the speed of"
-    fast = fast if shown.ends else f"{shown.verdict} than"
-    alike = [c.variant for c in apart if c.verdict == shown.verdict and c is not shown]
+    base, pick = name_of(problem), apart[-1]
+    headline = f"Choose {pick.variant}: it computes more in its time."
+    if pick.verdict != "faster":
+        pick = apart[0]
+        headline = f"Keep {base}, and avoid {pick.variant}."
+    problems = (_problems(problem)[pick.variant], problem)
+    speeds = (_speed(measured, case) for case in problems)
+    fast = f"at {units.times(pick.ratio)} times the speed of"
+    fast = fast if pick.ends else f"{pick.verdict} than"
+    alike = [c.variant for c in apart if c.verdict == pick.verdict and c is not pick]
     return Verdict(
         headline=headline,
-        much=f"{shown.variant} runs {fast} {base}{instead(*speeds, unit='FLOP')}.",
-        sure=shown.sure,
-        interval=shown.ends,
+        much=f"{pick.variant} runs {fast} {base}{instead(*speeds, unit='FLOP')}.",
+        sure=pick.sure,
+        interval=pick.ends,
         next=f"The same holds for {'; '.join(alike[:3])}." if alike else "",
     )
 
@@ -152,9 +152,9 @@ def _convolving(problem: Problem) -> Iterator[Yielded]:
 
 def _problems(problem: Problem) -> dict[str, Problem]:
     pairs = (
-        (problem.channels + more, problem.filters + others)
-        for more in _AROUND
-        for others in _AROUND
+        (problem.channels + more_in, problem.filters + more_out)
+        for more_in in _AROUND
+        for more_out in _AROUND
     )
     problems = (replace(problem, channels=c, filters=f) for c, f in pairs if c and f)
     return {name_of(pair): pair for pair in problems}

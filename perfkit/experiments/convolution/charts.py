@@ -118,8 +118,8 @@ def _draw_cell(axes: Axes, cell: Cell, at: tuple[int, int], best: float) -> None
 
 
 def _count(number: int) -> str:
-    times, rest = divmod(number, _MULTIPLE)
-    return f"{number} = {_MULTIPLE} × {times}" if not rest else str(number)
+    times, remainder = divmod(number, _MULTIPLE)
+    return f"{number} = {_MULTIPLE} × {times}" if not remainder else str(number)
 
 
 KINDS: dict[str, Kind[Finding]] = {

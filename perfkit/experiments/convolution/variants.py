@@ -44,7 +44,7 @@ class Method:
         changes: What it changes, in a sentence.
         do: What choosing it means, as a sentence; "" where it does not give the full
             convolution in float32 and is never advised.
-        shown: The functions whose lines a reader is shown; none for ``build`` itself.
+        sources: The functions whose lines a reader is shown; none for ``build`` itself.
         against: The variant it is compared with.
         precision: Of the numbers that it multiplies.
         interpreted: Whether Python handles single numbers, which may take minutes.
@@ -58,7 +58,7 @@ class Method:
     build: Callable[[Any, Any, Problem], Callable[[], Any]]
     changes: str
     do: str = ""
-    shown: tuple[Callable[..., Any], ...] = ()
+    sources: tuple[Callable[..., Any], ...] = ()
     against: str = BASELINE
     precision: str = "float32"
     interpreted: bool = False
@@ -70,7 +70,7 @@ class Method:
     @functools.cached_property
     def code(self) -> str:
         """Its lines, as a reader types them; "" of a function of one's own."""
-        return "" if self.name == OWN else code_of(*self.shown or (self.build,))
+        return "" if self.name == OWN else code_of(*self.sources or (self.build,))
 
     def arrays(self, problem: Problem, seed: int) -> tuple[Any, Any]:
         """Draw the images, the same for all variants, and a kernel of its own shape."""
@@ -86,17 +86,17 @@ class Method:
 
     def traffic(self, problem: Problem) -> float:
         """Bytes that must be read or written for one image, each of them once."""
-        own = self.solves(problem)
-        images = problem.side**2 * problem.channels + own.out**2 * own.filters
+        part = self.solves(problem)
+        images = problem.side**2 * problem.channels + part.out**2 * part.filters
         width = FLOAT if self.precision == "float32" else FLOAT // 2
-        return width * (images + own.taps * own.filters / problem.batch)
+        return width * (images + part.taps * part.filters / problem.batch)
 
 
 _XLA = functools.partial(compiled, jit_compile=True)
 
 VARIANTS = {
-    one.name: one
-    for one in (
+    method.name: method
+    for method in (
         Method(
             BASELINE,
             calling(conv2d),
@@ -162,14 +162,14 @@ VARIANTS = {
             work.keras_layer,
             "keras.layers.Conv2D, called as a function.",
             "Call a `keras.layers.Conv2D`.",
-            (work.layer_of, work.called),
+            (work.layer_of, work.call_layer),
         ),
         *(
             Method(
                 f"conv2d {precision}",
                 calling(conv2d, precision),
                 f"tf.nn.conv2d on {precision} numbers.",
-                shown=(functools.partial(rounded, precision=precision), conv2d),
+                sources=(functools.partial(rounded, precision=precision), conv2d),
                 precision=precision,
             )
             for precision in ("bfloat16", "float16")
@@ -178,7 +178,7 @@ VARIANTS = {
             "depthwise",
             work.depthwise,
             "Another layer: each channel has one filter of its own.",
-            shown=(work.by_channel,),
+            sources=(work.by_channel,),
             solves=lambda p: replace(p, channels=1, filters=p.channels),
             answer=work.convolved_by_channel,
         ),
@@ -212,7 +212,7 @@ VARIANTS = {
 }
 
 
-def own(function: Callable[[Any, Any, int, str], Any]) -> Method:
+def own_method(function: Callable[[Any, Any, int, str], Any]) -> Method:
     """Make a variant of a function of images, kernel, stride and padding."""
 
     def build(images: Any, kernel: Any, problem: Problem) -> Callable[[], Any]:
@@ -297,8 +297,8 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
         "it takes the kernel's columns for its rows": kernel.swapaxes(0, 1),
         "it mirrors the kernel": kernel[::-1, ::-1],
     }
-    for cause, other in kernels.items():
-        if abs(numbers - method.answer(images, other, part)).max() <= limit:
+    for cause, wrong_kernel in kernels.items():
+        if abs(numbers - method.answer(images, wrong_kernel, part)).max() <= limit:
             return f"{wrong} {cause}"
     edges = len(kernel)
     inside = off[:, edges:-edges, edges:-edges]
@@ -332,9 +332,9 @@ def _right(
     return answer(images, kernel, part), float(sizes.max())
 
 
-def _precision(method: Method, given: Any) -> str:
+def _precision(method: Method, answer: Any) -> str:
     """How the numbers were multiplied that gave an answer."""
-    if method.precision != "float32" or isinstance(given, np.ndarray | list):
+    if method.precision != "float32" or isinstance(answer, np.ndarray | list):
         return method.precision
     short = tf.config.experimental.tensor_float_32_execution_enabled()
     on_gpu = bool(tf.config.list_physical_devices("GPU"))
@@ -342,7 +342,7 @@ def _precision(method: Method, given: Any) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class Check:
     """What came of trying a variant.
 
     Attributes:
@@ -357,11 +357,11 @@ class Tried:
     overhead: float | None = None
 
 
-def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
+def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Check:
     """Hold a variant's answer against the right one, and time a call of it."""
     if (scratch := method.scratch(problem)) > _MEMORY_SHARE * free_bytes():
         needs = f"would take {units.size(scratch)} of memory besides its numbers"
-        return Tried(why_not=needs)
+        return Check(why_not=needs)
     try:
         why_not = _too_slow_to_try(method, problem, longest_s)
         why_not = why_not or mistake(method, problem)
@@ -369,11 +369,11 @@ def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -
     # Whatever the author of a function did wrong is theirs to read, not the run's end.
     except Exception as error:
         if type(error).__name__ == "UnimplementedError":
-            return Tried(why_not="TensorFlow cannot compute that on this device")
-        return Tried(why_not=raised(error, _MESSAGE))
+            return Check(why_not="TensorFlow cannot compute that on this device")
+        return Check(why_not=raised(error, _MESSAGE))
     if why_not := why_not or _too_slow(seconds, longest_s):
-        return Tried(why_not=why_not)
-    return Tried(call_s=seconds, overhead=_overhead(method, problem, seconds))
+        return Check(why_not=why_not)
+    return Check(call_s=seconds, overhead=_overhead(method, problem, seconds))
 
 
 def call_s(method: Method, problem: Problem) -> float:
@@ -405,17 +405,17 @@ def _too_slow_to_try(method: Method, problem: Problem, longest_s: float) -> str:
     """Follow how a call grows with its image, where a whole one may take minutes."""
     if not method.interpreted:
         return ""
-    least, least_work, side = 0.0, 0, problem.kernel
+    first_s, first_work, side = 0.0, 0, problem.kernel
     # The same convolution of one image, from a few pixels on.
     while side < problem.side:
         small = replace(problem, batch=1, side=side)
         seconds, work = call_s(method, small), small.flops
-        if least and seconds > _GROWN * least:
-            each = (seconds - least) / (work - least_work)
-            whole = each * problem.batch * problem.flops
-            if slow := _too_slow(whole, longest_s):
+        if first_s and seconds > _GROWN * first_s:
+            per_flop = (seconds - first_s) / (work - first_work)
+            total_s = per_flop * problem.batch * problem.flops
+            if slow := _too_slow(total_s, longest_s):
                 return slow
-        least, least_work = least or seconds, least_work or work
+        first_s, first_work = first_s or seconds, first_work or work
         side *= 2
     return ""
 

@@ -47,8 +47,8 @@ def bound_of(shares: Mapping[Bound, Estimate]) -> Bound:
     values = {b: value for b, value in values.items() if value >= _HOLDS_UP}
     if not values:
         return "unknown" if may else "none"
-    most = max(values, key=values.__getitem__)
-    return most if shares[most].low >= _HOLDS_UP else "unknown"
+    largest = max(values, key=values.__getitem__)
+    return largest if shares[largest].low >= _HOLDS_UP else "unknown"
 
 
 def shares_of(
@@ -67,12 +67,12 @@ def shares_of(
 def _shares(
     measured: Measurement, problem: Problem, name: str
 ) -> dict[Bound, Estimate]:
-    method, whole = _method(name), VARIANTS[BASELINE]
+    method, base = _method(name), VARIANTS[BASELINE]
     arithmetic = _PRODUCTS.get(method.precision, "")
     # A limit's rate counts what an example of the baseline takes.
     limits: dict[Bound, tuple[str, float]] = {
-        "compute": (arithmetic, method.flops(problem) / whole.flops(problem)),
-        "memory": (MEMORY, method.traffic(problem) / whole.traffic(problem)),
+        "compute": (arithmetic, method.flops(problem) / base.flops(problem)),
+        "memory": (MEMORY, method.traffic(problem) / base.traffic(problem)),
     }
     shares: dict[Bound, Estimate] = {}
     for bound, (limit, work) in limits.items():
@@ -92,9 +92,9 @@ def _method(name: str) -> Method:
 
 
 CHOICES = {
-    one.name: Choice(one.do, functools.partial(getattr, one, "code"))
-    for one in VARIANTS.values()
-    if one.do
+    method.name: Choice(method.do, functools.partial(getattr, method, "code"))
+    for method in VARIANTS.values()
+    if method.do
 }
 CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, pad)")
 # A first call is worth a sentence from so many times that of the baseline on.
@@ -122,14 +122,14 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
         return race.verdict()
     shares = shares_of(measured, problem)
     first_calls = {name: _first_call(measured, problem, name) for name in CHOICES}
-    own = first_calls.pop(race.winner, "")
+    first_call = first_calls.pop(race.winner, "")
     verdict = race.verdict(
-        warnings=(own,) if own else (),
+        warnings=(first_call,) if first_call else (),
         because=(
             *_limits(measured, problem),
             *_held_up(shares),
             *filter(None, first_calls.values()),
-            *_others(measured, problem),
+            *_other_work(measured, problem),
         ),
         next=_next(measured, race, shares),
     )
@@ -223,13 +223,13 @@ def _first_call(measured: Measurement, problem: Problem, name: str) -> str:
     return f"{call}, which is not shown to pay back." if expensive else ""
 
 
-def _others(measured: Measurement, problem: Problem) -> Iterator[str]:
-    """What was timed and computes something else."""
+def _other_work(measured: Measurement, problem: Problem) -> Iterator[str]:
+    """Yield a sentence on each timed variant that computes something else."""
     for name in (*SHORT, *LIGHTER):
         if measured.timing(name) is None:
             continue
         part = VARIANTS[name].flops(problem) / VARIANTS[BASELINE].flops(problem)
-        what = "is right to 2 or 3 digits only"
+        remark = "is right to 2 or 3 digits only"
         if name in LIGHTER:
-            what = f"is another layer with {units.percent(part)} of the arithmetic"
-        yield f"{quoted(name)} {what}, so it does not compete."
+            remark = f"is another layer with {units.percent(part)} of the arithmetic"
+        yield f"{quoted(name)} {remark}, so it does not compete."

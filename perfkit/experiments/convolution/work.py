@@ -90,19 +90,19 @@ class Problem:
 
     def images(self, seed: int = 0) -> Array:
         """Draw images of numbers from -1 to 1; nobody can write into them."""
-        return _drawn((self.batch, self.side, self.side, self.channels), (seed, 0))
+        return _draw((self.batch, self.side, self.side, self.channels), (seed, 0))
 
     def weights(self, seed: int = 0) -> Array:
         """Draw a kernel in the same manner."""
         shape = (self.kernel, self.kernel, self.channels, self.filters)
-        return _drawn(shape, (seed, 1))
+        return _draw(shape, (seed, 1))
 
     def pad(self, images: Array) -> Array:
         """Put zeros around the images, as many as the padding asks for."""
         return np.pad(images, ((0, 0), self.edge, self.edge, (0, 0)))
 
 
-def _drawn(shape: tuple[int, ...], seed: tuple[int, int]) -> Array:
+def _draw(shape: tuple[int, ...], seed: tuple[int, int]) -> Array:
     numbers = np.random.default_rng(seed).random(shape, np.float32)
     numbers -= 0.5
     numbers *= 2
@@ -288,7 +288,7 @@ def compiled(convolve: Any, **options: Any) -> Any:
     return convolve
 
 
-def conv2d(problem: Problem, **more: Any) -> Operation:
+def conv2d(problem: Problem, **options: Any) -> Operation:
     """What TensorFlow brings along."""
     # In a small call even looking up a name of ``later`` would show.
     import tensorflow as tf
@@ -296,7 +296,7 @@ def conv2d(problem: Problem, **more: Any) -> Operation:
     stride, padding = problem.stride, problem.padding.upper()
 
     def convolve(images: Any, kernel: Any) -> Any:
-        return tf.nn.conv2d(images, kernel, stride, padding, **more)
+        return tf.nn.conv2d(images, kernel, stride, padding, **options)
 
     return convolve
 
@@ -311,7 +311,7 @@ def channels_first(images: Array, kernel: Array, problem: Problem) -> Call:
 def keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
     """Call a ``keras.layers.Conv2D`` as a function."""
     sizes = (problem.filters, problem.kernel, problem.stride, problem.padding)
-    return called(layer_of(*sizes), placed(images), kernel)
+    return call_layer(layer_of(*sizes), placed(images), kernel)
 
 
 def layer_of(filters: int, side: int, stride: int, padding: str) -> Any:
@@ -320,7 +320,7 @@ def layer_of(filters: int, side: int, stride: int, padding: str) -> Any:
     return layer
 
 
-def called(layer: Any, images: Any, kernel: Any) -> Call:
+def call_layer(layer: Any, images: Any, kernel: Any) -> Call:
     """Give the layer its weights, and call it."""
     layer.build(images.shape)
     layer.kernel.assign(kernel)
@@ -383,16 +383,16 @@ def convolving(call: Callable[[], object], images: int) -> Iterator[Yielded]:
     yield from call_endlessly(call, images)
 
 
-def call_endlessly(call: Callable[[], object], each: float) -> Iterator[Yielded]:
-    """Call without an end, where a call counts as ``each`` examples."""
+def call_endlessly(call: Callable[[], object], per_call: float) -> Iterator[Yielded]:
+    """Call without an end, where a call counts as ``per_call`` examples."""
 
     def examples() -> Iterator[int]:
-        left = 0.0
+        due = 0.0
         while True:
             call()
-            left += each
+            due += per_call
             # Examples are counted whole; what is left over counts next time.
-            yield int(left)
-            left -= int(left)
+            yield int(due)
+            due -= int(due)
 
     return every(examples(), sync=wait_for_device)
