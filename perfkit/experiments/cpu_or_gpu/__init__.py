@@ -91,18 +91,18 @@ class CpuOrGpu(Experiment):
         # Processors like a multiple of four as much as the next.
         widths = (self.narrowest, *(4 * round(w / 4) for w in inner), self.widest)
         along = [Size(width, self.batch) for width in sorted(set(widths))]
-        more = min(self.batch * _LARGER, _LARGEST_BATCH)
-        return (*along, Size(along[-2].width, more))
+        larger = min(self.batch * _LARGER, _LARGEST_BATCH)
+        return (*along, Size(along[-2].width, larger))
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Both devices at each size, then what only a GPU can show."""
         trained = [(trainings.dense(size.width), size.batch) for size in self.sizes]
         if self.yours != _NONE:
             trained.append((MODELS[self.yours], self.batch))
-        variants = [one for each in trained for one in self._both(*each)]
+        variants = [variant for pair in trained for variant in self._on_both(*pair)]
         if self.devices == "here":
             variants += self._on_the_wire()
-        return {one.name: one for one in variants}
+        return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
         """Count the cores, and the work of the reader's model.
@@ -139,7 +139,7 @@ class CpuOrGpu(Experiment):
             return trainings.WHOLE_CPU, trainings.A_GPU
         return trainings.ONE_CORE, trainings.ALL_CORES
 
-    def _both(self, model: Model, batch: int) -> Iterator[Variant]:
+    def _on_both(self, model: Model, batch: int) -> Iterator[Variant]:
         before, stays = "", trainings.stays
         for device in self._pair:
             name = numbers.name_of(device.name, model.name, batch)

@@ -30,53 +30,53 @@ def _result(finding: Finding) -> Result:
 
 def crossover(finding: Finding) -> Figure:
     """Draw what the second device gains over the width, and where it begins to pay."""
-    shown = _result(finding)
+    result = _result(finding)
     subject = "what all cores gain over one core"
-    if shown.devices[1] == "GPU":
+    if result.devices[1] == "GPU":
         subject = "what the GPU gains over the CPU"
     title = f"{plain(finding.experiment, 40)}: {subject}"
-    curve, others = shown.curve, shown.others
+    curve, off_curve = result.curve, result.off_curve
     if curve is None:
         return canvas.message(title, "Fewer than three widths were timed on both.")
-    found = numbers.crossing(curve)
+    crossing = numbers.crossing(curve)
 
     def fill(axes: Axes) -> None:
         curves.sizes(axes, [point.size.width for point in curve.points])
         axes.set_xlabel(f"width of the network, batch {curve.batch:,} (logarithmic)")
-        gains = [point.gain for point in shown.points]
-        dots = [dot.gain.value for dot in shown.dots]
+        gains = [point.gain for point in result.points]
+        dots = [dot.gain.value for dot in result.dots]
         middles = [*(gain.ratio for gain in gains), *dots, 1.0, numbers.PAYS]
         ends = [end for gain in gains for end in (gain.low, gain.high)]
         curves.measure(axes, middles, ends, units.ratio)
-        _draw_curve(axes, curve, found)
-        for point in others:
+        _draw_curve(axes, curve, crossing)
+        for point in off_curve:
             _draw_point(axes, point, f"batch {point.size.batch:,}")
         for point in curve.points:
             _draw_point(axes, point, "")
-        for dot in shown.dots:
+        for dot in result.dots:
             _draw_dot(axes, dot)
 
-    caption = _crossover_caption(finding, found, shown.dots)
-    words = _crossover_in_words(finding, shown, found)
-    what = "times the examples per second (logarithmic)"
-    return curves.picture(title, what, caption, words, fill)
+    caption = _crossover_caption(finding, crossing, result.dots)
+    words = _crossover_in_words(finding, result, crossing)
+    label = "times the examples per second (logarithmic)"
+    return curves.picture(title, label, caption, words, fill)
 
 
 _MARKS = {"pays": (GREEN, "D"), "does not": (BLUE, "o"), "open": (GREY, "s")}
 _MEANT = ("◆ pays: at least a tenth faster, for sure", "● does not", "■ noise hides it")
 
 
-def _draw_curve(axes: Axes, drawn: Curve, found: Crossing) -> None:
-    axes.fill_between(drawn.widths, drawn.low, drawn.high, color=BLUE, alpha=0.15, lw=0)
-    axes.plot(drawn.widths, drawn.gain, color=BLUE, lw=1.6)
+def _draw_curve(axes: Axes, curve: Curve, crossing: Crossing) -> None:
+    axes.fill_between(curve.widths, curve.low, curve.high, color=BLUE, alpha=0.15, lw=0)
+    axes.plot(curve.widths, curve.gain, color=BLUE, lw=1.6)
     axes.axhline(1.0, color=INK, lw=1, alpha=0.6)
     axes.axhline(numbers.PAYS, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.6)
     curves.label(axes, "pays", axes.get_xlim()[1], numbers.PAYS)
-    if found.kind == "from" and found.low:
-        axes.axvspan(found.low, found.high, color=GREEN, alpha=0.15)
-        axes.axvline(found.width, color=GREEN, lw=1.4)
-        words = f"from {units.significant(found.width, 2)}"
-        curves.label(axes, words, found.width, axes.get_ylim()[0] * 1.06)
+    if crossing.kind == "from" and crossing.low:
+        axes.axvspan(crossing.low, crossing.high, color=GREEN, alpha=0.15)
+        axes.axvline(crossing.width, color=GREEN, lw=1.4)
+        words = f"from {units.significant(crossing.width, 2)}"
+        curves.label(axes, words, crossing.width, axes.get_ylim()[0] * 1.06)
 
 
 def _draw_point(axes: Axes, point: Point, words: str) -> None:
@@ -92,16 +92,16 @@ def _draw_dot(axes: Axes, dot: Dot) -> None:
     curves.between(axes, dot.width, dot.gain.low, dot.gain.high, RED)
     inside = RED if dot.measured else "none"
     axes.plot(dot.width, dot.gain.value, "^", color=RED, mfc=inside, ms=9)
-    curves.label(axes, plain(dot.what, 30), dot.width, dot.gain.value)
+    curves.label(axes, plain(dot.name, 30), dot.width, dot.gain.value)
 
 
 def _crossover_caption(
-    finding: Finding, found: Crossing, dots: Sequence[Dot]
+    finding: Finding, crossing: Crossing, dots: Sequence[Dot]
 ) -> Iterator[str]:
     yield "bar, band: 95 % interval"
     yield from _MEANT
-    if found.kind == "from":
-        yield f"it pays {_place(found)}"
+    if crossing.kind == "from":
+        yield f"it pays {_place(crossing)}"
     if any(not dot.measured for dot in dots):
         yield "△ your network, read off the curve, not measured"
     if any(dot.measured for dot in dots):
@@ -110,29 +110,29 @@ def _crossover_caption(
     yield canvas.origin(finding)
 
 
-def _place(found: Crossing) -> str:
-    ends = (found.width, found.low, found.high)
+def _place(crossing: Crossing) -> str:
+    ends = (crossing.width, crossing.low, crossing.high)
     width, low, high = (units.significant(end, 2) for end in ends)
-    if not units.is_known(found.low, found.high):
+    if not units.is_known(crossing.low, crossing.high):
         return f"from width {high} on at the latest"
     return f"from about width {width} on ({low} to {high})"
 
 
 def _crossover_in_words(
-    finding: Finding, shown: Result, found: Crossing
+    finding: Finding, result: Result, crossing: Crossing
 ) -> Iterator[str]:
-    for point in shown.points:
-        yield f"{point.size.what}, batch {point.size.batch:,}: {brief(point.gain)}"
-    for dot in shown.dots:
+    for point in result.points:
+        yield f"{point.size.name}, batch {point.size.batch:,}: {brief(point.gain)}"
+    for dot in result.dots:
         where = f"like width {units.significant(dot.width)}"
-        yield f"{plain(dot.what, 60)}, {where}: {units.ratio(dot.gain.value)}"
+        yield f"{plain(dot.name, 60)}, {where}: {units.ratio(dot.gain.value)}"
     yield {
-        "from": f"It pays {_place(found)}",
+        "from": f"It pays {_place(crossing)}",
         "always": "It pays at every width",
         "never": "It never pays within what was tried",
         "mixed": "It pays at some widths and not at larger ones",
         "open": "Noise hides from where on it pays",
-    }[found.kind]
+    }[crossing.kind]
     yield f"Measured on {canvas.origin(finding)}"
 
 

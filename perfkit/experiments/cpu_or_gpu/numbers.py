@@ -27,9 +27,9 @@ _SOUND = 1e12
 _POINTS = 240
 
 
-def name_of(device: str, what: str, batch: int) -> str:
+def name_of(device: str, network: str, batch: int) -> str:
     """What the variant of a device, a network and a batch size is called."""
-    return f"{device}, {what}, batch {batch:,}"
+    return f"{device}, {network}, batch {batch:,}"
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Curve:
         value, low, high = (float(np.interp(np.log(width), x, y)) for y in lines)
         return Estimate(value=value, low=low, high=high)
 
-    def width_of(self, known: Iterable[float], value: float) -> float | None:
-        """The width at which what is ``known`` of all has a value; None beyond."""
-        x = np.array([*known])
+    def width_of(self, values: Iterable[float], value: float) -> float | None:
+        """Return the width at which ``values`` reach ``value``; None off the curve."""
+        x = np.array([*values])
         if not x[0] <= value <= x[-1]:
             return None
         return float(np.exp(np.interp(np.log(value), np.log(x), np.log(self.widths))))
@@ -92,13 +92,13 @@ class Dot:
     """What the second device gains with a network of the reader's.
 
     Attributes:
-        what: Its name.
+        name: Of the network.
         width: Of the dense network whose step has as much arithmetic.
         gain: As a ratio.
         measured: Whether that was measured; else it is read off the curve.
     """
 
-    what: str
+    name: str
     width: float
     gain: Estimate
     measured: bool
@@ -144,7 +144,7 @@ class Result:
     dots: tuple[Dot, ...]
 
     @property
-    def others(self) -> tuple[Point, ...]:
+    def off_curve(self) -> tuple[Point, ...]:
         """The sizes beside the curve, at other batch sizes."""
         batch = self.curve.batch if self.curve else 0
         return tuple(p for p in self.points if p.size.batch != batch)
@@ -160,17 +160,17 @@ def result(
         steps = [
             (size.cost, timing.seconds(size.batch))
             for size in sizes
-            if (timing := timings.get(name_of(device, size.what, size.batch)))
+            if (timing := timings.get(name_of(device, size.name, size.batch)))
             and _is_sound(timing.low, timing.high)
         ]
         if steps:
-            pair = next(both for both in PAIRS if device in both)
+            pair = next(names for names in PAIRS if device in names)
         if fit := fitted(steps):
             fits[device] = fit
     points = tuple(
         Point(size, gain)
         for size in sorted(sizes)
-        if (gain := _gain(measured, pair, size.what, size.batch))
+        if (gain := _gain(measured, pair, size.name, size.batch))
     )
     curve = _curve(points, fits, pair)
     dots = tuple(_dots(measured, pair, curve, yours, weights)) if curve else ()
@@ -178,10 +178,10 @@ def result(
 
 
 def _gain(
-    measured: Measurement, pair: tuple[str, str], what: str, batch: int
+    measured: Measurement, pair: tuple[str, str], network: str, batch: int
 ) -> Comparison | None:
     """The second device against the first; None where both were not timed."""
-    first, second = (name_of(device, what, batch) for device in pair)
+    first, second = (name_of(device, network, batch) for device in pair)
     gain = measured.compare(second, first)
     return gain if gain and _is_sound(gain.low, gain.ratio, gain.high) else None
 
@@ -198,17 +198,17 @@ def _curve(
     if count < 3:
         return None
     along = tuple(point for point in points if point.size.batch == batch)
-    known = np.log([point.size.width for point in along])
+    nodes = np.log([point.size.width for point in along])
     # What is measured is seen to lie on the curve.
-    x = np.union1d(np.linspace(known[0], known[-1], _POINTS), known)
+    x = np.union1d(np.linspace(nodes[0], nodes[-1], _POINTS), nodes)
     shape = np.zeros(len(x))
     if set(pair) <= set(fits):
         first, second = (fits[device] for device in pair)
         costs = [cost(width, batch) for width in np.exp(x)]
-        shape = np.log([first.at(each) / second.at(each) for each in costs])
-    at = np.interp(known, x, shape)
+        shape = np.log([first.at(c) / second.at(c) for c in costs])
+    at = np.interp(nodes, x, shape)
     ends = np.log([(p.gain.ratio, p.gain.low, p.gain.high) for p in along]).T
-    gain, low, high = (np.exp(shape + np.interp(x, known, end - at)) for end in ends)
+    gain, low, high = (np.exp(shape + np.interp(x, nodes, end - at)) for end in ends)
     return Curve(points=along, widths=np.exp(x), gain=gain, low=low, high=high)
 
 
@@ -222,9 +222,9 @@ def _dots(
     note = note_as(dict[str, Any], measured.notes.get(YOURS)) or {}
     flops = note_as(float, note.get("flops")) or 0.0
     along = (cost(width, curve.batch).flops for width in curve.widths)
-    seen = _gain(measured, pair, yours, curve.batch)
-    if seen and (width := curve.width_of(along, flops)):
-        gain = Estimate(value=seen.ratio, low=seen.low, high=seen.high)
+    compared = _gain(measured, pair, yours, curve.batch)
+    if compared and (width := curve.width_of(along, flops)):
+        gain = Estimate(value=compared.ratio, low=compared.low, high=compared.high)
         yield Dot(yours, width, gain, measured=True)
     if width := curve.width_of(map(work.weights, curve.widths), weights):
         yield Dot(f"{weights:,} weights", width, curve.at(width), measured=False)
@@ -285,7 +285,7 @@ def fitted(steps: Sequence[tuple[Cost, Estimate]]) -> Fit | None:
     scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
     wide = np.minimum(spread * scale * student(freedom) / _NORMAL, _WIDEST)
     noise = np.random.default_rng(0).standard_normal((_DRAWS, len(steps)))
-    draws = [_solved(rows, drawn, spread) for drawn in expected * np.exp(wide * noise)]
+    draws = [_solved(rows, draw, spread) for draw in expected * np.exp(wide * noise)]
     launch, per_byte, per_flop = (
         Estimate(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
         for v, low, high in zip(costs, *np.percentile(draws, _ENDS, 0), strict=True)
@@ -307,10 +307,10 @@ def _solved(rows: Floats, seconds: Floats, spread: Floats) -> Floats:
 
 def crossing(curve: Curve) -> Crossing:
     """Find where the curve begins to pay, within the widths that were measured."""
-    said = [point.says for point in curve.points]
-    if len(set(said)) == 1 and said[0] != "open":
-        return Crossing(kind="always" if said[0] == "pays" else "never")
-    after = said[said.index("pays") :] if "pays" in said else ["open"]
+    answers = [point.says for point in curve.points]
+    if len(set(answers)) == 1 and answers[0] != "open":
+        return Crossing(kind="always" if answers[0] == "pays" else "never")
+    after = answers[answers.index("pays") :] if "pays" in answers else ["open"]
     if "does not" in after:
         return Crossing(kind="mixed")
     if "open" in after:
@@ -330,5 +330,5 @@ def _rises(widths: Floats, gain: Floats) -> float | None:
         return float(widths[0])
     if below[-1] == len(gain) - 1:
         return None
-    here = slice(below[-1], below[-1] + 2)
-    return float(np.exp(np.interp(PAYS, gain[here], np.log(widths[here]))))
+    ends = slice(below[-1], below[-1] + 2)
+    return float(np.exp(np.interp(PAYS, gain[ends], np.log(widths[ends]))))

@@ -24,16 +24,16 @@ _HIDE = 'tf.config.set_visible_devices([], "GPU")'
 _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the others."
 
 
-def judge(measured: Measurement, found: Result) -> Verdict:
+def judge(measured: Measurement, result: Result) -> Verdict:
     """Say from which size on the second device pays, by how much, and what to do."""
-    because = (*_costs(found), *_wire(measured), *failures(measured))
+    because = (*_costs(result), *_wire(measured), *failures(measured))
     cores = measured.notes.get(CORES)
     first, second = "one core", f"all {cores or 'the'} cores"
-    if found.devices[1] == "GPU":
+    if result.devices[1] == "GPU":
         first, second = "the CPU", "the GPU"
     elif cores == 2:
         second = "both cores"
-    if found.curve is None:
+    if result.curve is None:
         return Verdict(
             headline=f"From which width on to train on {second} is not known yet.",
             much="Fewer than three widths were timed on both devices.",
@@ -41,26 +41,26 @@ def judge(measured: Measurement, found: Result) -> Verdict:
             because=because,
             next="Look at how the trials ended, or give the run more seconds.",
         )
-    crossing, points = numbers.crossing(found.curve), found.curve.points
+    crossing, points = numbers.crossing(result.curve), result.curve.points
     paying = [point for point in points if point.says == "pays"]
-    shown = (paying or points)[-1]
-    sure = shown.gain.sure if paying else "not known yet"
+    largest = (paying or points)[-1]
+    sure = largest.gain.sure if paying else "not known yet"
     if crossing.kind == "never":
         # Each interval ends below what pays, whether or not it leaves out 1.
-        sure = "sure" if shown.gain.rounds > 1 else "likely"
+        sure = "sure" if largest.gain.rounds > 1 else "likely"
     hides = crossing.kind == "never" and second == "the GPU"
     return Verdict(
         headline=_headline(paying, crossing, first, second),
-        much=_much(measured, shown, second),
+        much=_describe_gain(measured, largest, second),
         sure=sure,
-        interval=shown.gain.ends,
+        interval=largest.gain.ends,
         edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
         because=(
-            _where(found.curve, crossing),
-            *_placed(found, found.curve),
+            _where(result.curve, crossing),
+            *_placed(result, result.curve),
             *because,
         ),
-        next="" if crossing.kind == "open" else _next(found, crossing),
+        next="" if crossing.kind == "open" else _next(result, crossing),
     )
 
 
@@ -77,11 +77,11 @@ def _headline(paying: list[Point], crossing: Crossing, first: str, second: str) 
         return f"Train on {second} from {width}; below that is not known yet."
     if not paying:
         return f"Whether to train on {second} is not known yet."
-    rest = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"
-    return f"Train on {second} at {', '.join(p.size.what for p in paying)}; {rest}."
+    tail = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"
+    return f"Train on {second} at {', '.join(p.size.name for p in paying)}; {tail}."
 
 
-def _much(measured: Measurement, point: Point, second: str) -> str:
+def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
     gain = point.gain
     fast = f"runs {units.times(gain.ratio)} times as fast"
     if not units.is_known(gain.low, gain.high):
@@ -91,7 +91,7 @@ def _much(measured: Measurement, point: Point, second: str) -> str:
     elif gain.ratio < 1:
         fast = f"takes {units.times(1 / gain.ratio)} times as long"
     rates = instead(*map(measured.timing, (gain.variant, gain.baseline)))
-    return f"At {point.size.what} training {fast} on {second}{rates}."
+    return f"At {point.size.name} training {fast} on {second}{rates}."
 
 
 def _where(curve: Curve, crossing: Crossing) -> str:
@@ -108,9 +108,9 @@ def _where(curve: Curve, crossing: Crossing) -> str:
     )
 
 
-def _costs(found: Result) -> Iterator[str]:
+def _costs(result: Result) -> Iterator[str]:
     """What a step costs on each device, where the fit says it."""
-    for device, fit in found.fits.items():
+    for device, fit in result.fits.items():
         speeds = [
             units.rate_between(1 / part.value, 1 / part.high, 1 / part.low, unit)
             for part, unit in ((fit.per_flop, "FLOP"), (fit.per_byte, "B"))
@@ -126,11 +126,11 @@ def _costs(found: Result) -> Iterator[str]:
             f"measured step by {units.percent(fit.misses)} at most."
         )
         trusted = fit.launch.low > 0 and fit.misses <= _TRUSTED
-        if trusted and device == found.devices[1] and found.curve:
-            narrowest, *_, widest = (point.size for point in found.curve.points)
+        if trusted and device == result.devices[1] and result.curve:
+            narrowest, *_, widest = (point.size for point in result.curve.points)
             shares = [
                 f"{units.percent(fit.launch.value / fit.at(size.cost))} of a step at "
-                f"{size.what}"
+                f"{size.name}"
                 for size in (narrowest, widest)
             ]
             yield (
@@ -140,25 +140,25 @@ def _costs(found: Result) -> Iterator[str]:
             )
 
 
-def _placed(found: Result, curve: Curve) -> Iterator[str]:
+def _placed(result: Result, curve: Curve) -> Iterator[str]:
     """What lies beside the curve: another batch, and the reader's models."""
     along = {point.size.width: point.gain for point in curve.points}
-    for point in found.others:
+    for point in result.off_curve:
         size, usual = point.size, along.get(point.size.width)
         if usual and usual.ends and point.gain.ends:
             yield (
                 f"With {size.batch:,} instead of {curve.batch:,} examples a batch, "
-                f"{size.what} gains {brief(point.gain)} instead of {usual.interval}."
+                f"{size.name} gains {brief(point.gain)} instead of {usual.interval}."
             )
-    for dot in found.dots:
+    for dot in result.dots:
         gain = units.ratio_between(dot.gain.value, dot.gain.low, dot.gain.high)
         width = f"width {units.significant(dot.width)}"
         on_curve = units.ratio(curve.at(dot.width).value)
         yield (
-            f"A step of {quoted(dot.what)} has as much arithmetic as {width}; it "
+            f"A step of {quoted(dot.name)} has as much arithmetic as {width}; it "
             f"gains {gain}, where the curve has {on_curve}."
             if dot.measured
-            else f"A dense network with {dot.what} is like {width}: by the curve it "
+            else f"A dense network with {dot.name} is like {width}: by the curve it "
             f"gains {gain}. It was not measured itself."
         )
 
@@ -176,22 +176,22 @@ def _wire(measured: Measurement) -> Iterator[str]:
         )
         share = units.between(middle, low, high, units.percent)
         yield f"Of a step, bringing each batch to the GPU as floats takes {share}."
-    for name, how in ((BYTES, "As bytes"), (AHEAD, "Ahead of the step")):
+    for name, way in ((BYTES, "As bytes"), (AHEAD, "Ahead of the step")):
         compared = measured.compare(name, FLOATS)
         if compared and compared.ends:
-            yield f"{how} instead, the training runs at {brief(compared)}."
+            yield f"{way} instead, the training runs at {brief(compared)}."
 
 
-def _next(found: Result, crossing: Crossing) -> str:
-    if found.curve and crossing.kind == "always":
-        narrowest = found.curve.points[0].size.width
+def _next(result: Result, crossing: Crossing) -> str:
+    if result.curve and crossing.kind == "always":
+        narrowest = result.curve.points[0].size.width
         return f"Ask again with a `narrowest` below {narrowest}."
     # What makes a step larger, where the run has shown that it helps.
-    paying = [point.size for point in found.others if point.says == "pays"]
+    paying = [point.size for point in result.off_curve if point.says == "pays"]
     if paying:
         return (
             f"Or make a step larger: with `batch_size={paying[-1].batch}` "
-            f"{paying[-1].what} pays. `perfkit run execution-mode` measures what "
+            f"{paying[-1].name} pays. `perfkit run execution-mode` measures what "
             "several steps in a call bring."
         )
-    return _ONE_CORE if found.devices[0] == "one core" else ""
+    return _ONE_CORE if result.devices[0] == "one core" else ""

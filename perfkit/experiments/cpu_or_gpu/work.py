@@ -37,13 +37,13 @@ class Device:
         name: As variants have it, such as ``"all cores"``.
         place: As TensorFlow calls it.
         take: Makes a fresh process use it and nothing else.
-        shown: What a reader is shown of that.
+        sources: The functions of it whose lines a reader is shown.
     """
 
     name: str
     place: str
     take: Callable[[], None]
-    shown: tuple[Callable[[], None], ...] = ()
+    sources: tuple[Callable[[], None], ...] = ()
 
 
 # How batches come to a device from memory.
@@ -99,7 +99,7 @@ class Size:
     batch: int
 
     @property
-    def what(self) -> str:
+    def name(self) -> str:
         """What the network is called."""
         return f"width {self.width:,}"
 
@@ -130,8 +130,8 @@ def dense(width: int) -> Model:
 
 def flops_of(name: str, batch: int) -> float:
     """Multiplications and additions in a step of a named model; builds it."""
-    first, *others = filter(None, map(products, MODELS[name].build().layers))
-    return float(2 * batch * (2 * first + 3 * sum(others)))
+    first, *later = filter(None, map(products, MODELS[name].build().layers))
+    return float(2 * batch * (2 * first + 3 * sum(later)))
 
 
 def _dense(width: int) -> "keras.Model":
@@ -143,7 +143,7 @@ def _dense(width: int) -> "keras.Model":
 
 def code_of_training(device: Device, model: Model, feed: Feed) -> str:
     """The lines of a training on a device, as a reader types them."""
-    return code_of(*device.shown, model.build, *_SHOWN[feed], compiled, loop)
+    return code_of(*device.sources, model.build, *_SHOWN[feed], compiled, loop)
 
 
 # Different batches in memory, so that none is at hand from the step before.
