@@ -99,17 +99,17 @@ class DataPipeline(Experiment):
     def make_variants(self) -> Mapping[str, Variant]:
         """What ``variants`` and ``feeding`` ask for, the baseline always first."""
         variants = [self._variant(name) for name in self._methods]
-        if SYNTHETIC in self._asked and self.feeding != "alone":
+        if SYNTHETIC in self._names and self.feeding != "alone":
             does = "One batch that is in memory already: no pipeline at all."
             code = code_of(consumers.one_batch)
             variants.append(
                 Variant(SYNTHETIC, self._synthetic, does, BASELINE, code=code)
             )
-        if DECODE_LIMIT in self._asked:
+        if DECODE_LIMIT in self._names:
             does = "Cores that decode whole images and do nothing else."
             code = code_of(decoding.with_tensorflow)
             variants.append(Variant(DECODE_LIMIT, self._decode_limit, does, code=code))
-        return {one.name: one for one in variants}
+        return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
         """Make or check the images, write record files, compare what the variants give.
@@ -120,25 +120,25 @@ class DataPipeline(Experiment):
         benchmark.without_gpus()
         if not self.images:
             yield from shared_images.image_folder(self.source, self.count)
-        found = yield from look_at(self.folder, count=self.count, side=self.image_side)
-        yield Note("images", found.describe())
+        images = yield from look_at(self.folder, count=self.count, side=self.image_side)
+        yield Note("images", images.describe())
         yield Note(LIMITS, [SYNTHETIC, DECODE_LIMIT])
         present = psutil.virtual_memory().total
         yield Note("memory", limits.memory_granted(Path("/"), present))
-        for form in dict.fromkeys(one.form for one in self._methods.values()):
+        for form in dict.fromkeys(method.form for method in self._methods.values()):
             if form:
-                yield from shared_images.make_records(found, form)
+                yield from shared_images.make_records(images, form)
         yield Note("progress", "Checking that all variants give the same images")
-        task = Task(images=found, side=self.image_side, batch=4)
+        task = Task(images=images, side=self.image_side, batch=4)
         methods = self._methods
         if OWN in methods:
             wrong = consumers.why_not(methods.pop(OWN), task)
             yield Note(REFUSED, {OWN: wrong} if wrong else {})
         differ = consumers.differences(methods.values(), task)
-        for name, how in differ.items():
+        for name, difference in differ.items():
             raise RunError(
-                f"{name!r} does not give the images that the others give: {how}. "
-                "Its speed would say nothing, so nothing is timed."
+                f"{name!r} does not give the images that the others give: "
+                f"{difference}. Its speed would say nothing, so nothing is timed."
             )
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -148,11 +148,11 @@ class DataPipeline(Experiment):
     def race(self, measured: Measurement) -> Race:
         """Which of the pipelines that may be advised is fastest."""
         choices = {name: CHOICES[name] for name in contenders(measured)}
-        what = "The pipeline" if self.feeding == "alone" else "This training"
-        return Race(measured, choices, "images", what, BASELINE)
+        subject = "The pipeline" if self.feeding == "alone" else "This training"
+        return Race(measured, choices, "images", subject, BASELINE)
 
     @property
-    def _asked(self) -> tuple[str, ...]:
+    def _names(self) -> tuple[str, ...]:
         words = self.variants.split(",")
         return tuple(name for word in words for name in GROUPS.get(word, (word,)))
 
@@ -160,18 +160,18 @@ class DataPipeline(Experiment):
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
         mine = {OWN: Method(OWN, "Your own pipeline.", function)} if function else {}
-        named = {name: VARIANTS[name] for name in self._asked if name in VARIANTS}
-        return {BASELINE: VARIANTS[BASELINE], **mine, **named}
+        methods = {name: VARIANTS[name] for name in self._names if name in VARIANTS}
+        return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     def _variant(self, name: str) -> Variant:
         method = self._methods[name]
         against = method.against if method.against in self._methods else BASELINE
         # Without the variant that it changes one thing of, it changes more than that.
-        more = "" if against == method.against else f' On top of "{method.against}".'
+        note = "" if against == method.against else f' On top of "{method.against}".'
         return Variant(
             name,
             functools.partial(self._feed, name),
-            method.changes + more,
+            method.changes + note,
             against,
             code="" if name == OWN else method.code,
         )
@@ -188,10 +188,10 @@ class DataPipeline(Experiment):
         return decoding.limit(self._task().images)
 
     def _task(self) -> Task:
-        found = recall(self.folder, count=self.count, side=self.image_side)
+        images = recall(self.folder, count=self.count, side=self.image_side)
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
-        return Task(images=found, side=self.image_side, batch=self.batch, seed=seed)
+        return Task(images=images, side=self.image_side, batch=self.batch, seed=seed)
 
     @property
     def folder(self) -> Path:
@@ -220,8 +220,8 @@ def pipeline_with(function: Function, /, **parameters: Any) -> DataPipeline:
         BadParameterError: It is no function, asks for something that there is not, or a
             parameter is not accepted.
     """
-    asked = with_yours(DataPipeline, function, **parameters)
+    experiment = with_yours(DataPipeline, function, **parameters)
     for name in takes(function):
         if name not in PARTS:
             raise BadParameterError(unknown("part of a pipeline", name, PARTS))
-    return asked
+    return experiment

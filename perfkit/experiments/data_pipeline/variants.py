@@ -21,13 +21,13 @@ VARIANTS = dict[str, Method]()
 
 
 def _method(
-    name: str, against: str = BASELINE, **more: Any
+    name: str, against: str = BASELINE, **options: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a variant of a function of parts; see ``Method`` for the rest."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         changes = (inspect.getdoc(function) or "").partition("\n")[0]
-        VARIANTS[name] = Method(name, changes, function, against, **more)
+        VARIANTS[name] = Method(name, changes, function, against, **options)
         return function
 
     return add
@@ -341,6 +341,6 @@ _TOGETHER = {
     "all": VARIANTS,
 }
 GROUPS = {
-    name: (BASELINE, *those, SYNTHETIC, DECODE_LIMIT)
-    for name, those in _TOGETHER.items()
+    name: (BASELINE, *members, SYNTHETIC, DECODE_LIMIT)
+    for name, members in _TOGETHER.items()
 }

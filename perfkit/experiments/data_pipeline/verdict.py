@@ -24,8 +24,8 @@ Answer = Literal[
     "cannot be tested here",
 ]
 CHOICES = {
-    one.name: Choice(one.do, functools.partial(getattr, one, "advice"))
-    for one in VARIANTS.values()
+    method.name: Choice(method.do, functools.partial(getattr, method, "advice"))
+    for method in VARIANTS.values()
 }
 CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
 # A cache may fill this share of the machine's memory.
@@ -53,11 +53,11 @@ def claims(finding: Finding) -> tuple[Claim, ...]:
     """
     in_map = "Augmentation in map runs on the GPU."
     vectorised = "Vectorised preprocessing uses the GPU."
-    every = tuple(trial.variant for trial in finding.trials)
+    variants = tuple(trial.variant for trial in finding.trials)
     mapped, arrays = ("parallel map", "prefetch"), ("numpy", "batch first")
     loops = ("numpy by element", "batch first")
     return (
-        _on_gpu(finding, in_map, every, mapped, "essential"),
+        _on_gpu(finding, in_map, variants, mapped, "essential"),
         _on_gpu(finding, vectorised, arrays, loops, "python,augmentation"),
         _records(finding),
     )
@@ -67,7 +67,7 @@ def _on_gpu(
     finding: Finding,
     says: str,
     looked_at: tuple[str, ...],
-    timed: tuple[str, ...],
+    names: tuple[str, ...],
     variants: str,
 ) -> Claim:
     """Answer by where the batches of some variants lay; tell how fast others are."""
@@ -79,18 +79,18 @@ def _on_gpu(
     if not places:
         return _not_measured(says, variants)
     gpus = any(place["gpus"] for place in places)
-    used = any(place["gpu_bytes"] > 0 or "GPU" in place["batch"] for place in places)
-    taken = units.size(max(place["gpu_bytes"] for place in places))
+    on_gpu = any(place["gpu_bytes"] > 0 or "GPU" in place["batch"] for place in places)
+    size = units.size(max(place["gpu_bytes"] for place in places))
     devices = " and ".join(sorted({place["batch"] for place in places}))
     # A machine without a GPU says nothing of what runs on one.
     answer: Answer = "cannot be tested here"
-    why = "No GPU was there, and the same pipeline ran: it needs none."
+    reason = "No GPU was there, and the same pipeline ran: it needs none."
     if gpus:
-        answer = "so here" if used else "not so"
-        why = f"Making a batch took {taken} of the GPU's memory."
+        answer = "so here" if on_gpu else "not so"
+        reason = f"Making a batch took {size} of the GPU's memory."
     where = f"The batches came out of the pipeline on {devices}."
-    compared = [_sentence(c) for c in finding.comparisons if c.variant in timed]
-    return Claim(says, answer, (where, why, *(f"Measured: {c}" for c in compared)))
+    compared = [_sentence(c) for c in finding.comparisons if c.variant in names]
+    return Claim(says, answer, (where, reason, *(f"Measured: {c}" for c in compared)))
 
 
 _READ = (
@@ -173,30 +173,30 @@ def _costs(measured: Measurement, best: str) -> Iterator[str]:
             "not run here and would have to do it."
         )
     # What was fed may be a part of the reader's own pictures.
-    whole = images["found"] / images["count"]
-    decoded, taken = (
-        units.size(whole * images[name]) for name in ("decoded_bytes", "bytes")
+    scale = images["found"] / images["count"]
+    decoded, encoded = (
+        units.size(scale * images[name]) for name in ("decoded_bytes", "bytes")
     )
     if method.keeps:
         yield f"{quoted(best)} keeps {decoded} in memory."
     if method.form == "raw":
         yield (
             f"{quoted(best)} reads {decoded} from its file, where the images "
-            f"themselves take {taken}."
+            f"themselves take {encoded}."
         )
 
 
 def _waits(measured: Measurement, best: str) -> Iterator[str]:
-    said = [
+    waits = [
         f"{units.percent(share)} with {quoted(name)}"
         for name in dict.fromkeys([BASELINE, best])
         if (share := waiting(measured, name)) is not None
     ]
-    if said:
-        yield f"Of a training step, the wait for data is {' and '.join(said)}."
+    if waits:
+        yield f"Of a training step, the wait for data is {' and '.join(waits)}."
     places = [trial.notes.get("where") for trial in measured.trials]
     # Where no trial saw a GPU, the processor computed the model.
-    if said and not any(place["gpus"] for place in places if place):
+    if waits and not any(place["gpus"] for place in places if place):
         yield (
             "The model computes on the same cores as the pipeline, so a short wait is "
             f"no sign that the input is free; the rate of {quoted(SYNTHETIC)} would be "
@@ -216,25 +216,25 @@ def _limits(measured: Measurement, best: str) -> Iterator[str]:
         )
     limit = measured.timing(DECODE_LIMIT)
     if limit:
-        most = limit.in_words("images")
+        rate = limit.in_words("images")
         shares = [
-            f"; {quoted(name)}, which decodes {what}, {_share(compared)} of that"
-            for what, name in best_that_decode(measured).items()
+            f"; {quoted(name)}, which decodes {part}, {_share(compared)} of that"
+            for part, name in best_that_decode(measured).items()
             if (compared := measured.compare(name, DECODE_LIMIT))
         ]
         yield (
-            f"Cores that decode whole images and do nothing else reach {most}"
+            f"Cores that decode whole images and do nothing else reach {rate}"
             f"{''.join(shares)}."
         )
 
 
 def _out_of_contest(measured: Measurement) -> Iterator[str]:
     for method in timed_methods(measured):
-        why = method.excluded or too_large(measured, method)
+        reason = method.excluded or too_large(measured, method)
         timing = measured.timing(method.name)
-        if why and timing:
+        if reason and timing:
             rate = timing.in_words("images")
-            yield f"{quoted(method.name)} ({rate}) does not count: {why}."
+            yield f"{quoted(method.name)} ({rate}) does not count: {reason}."
 
 
 def _images_fed(measured: Measurement) -> Iterator[str]:
@@ -248,7 +248,7 @@ def _images_fed(measured: Measurement) -> Iterator[str]:
     )
     if many := images["skipped"]:
         reasons = [
-            f"{number} {why}" for why, number in images["skipped_because"].items()
+            f"{number} {reason}" for reason, number in images["skipped_because"].items()
         ]
         names = [*images["skipped_names"][:3], *(["…"] if many > 3 else [])]
         were = "image was" if many == 1 else "images were"
@@ -267,11 +267,11 @@ def timed_methods(measured: Measurement) -> list[Method]:
 
 def contenders(measured: Measurement) -> tuple[str, ...]:
     """The variants that were timed and may be called the fastest."""
-    own = (OWN,) if measured.timing(OWN) else ()
-    return own + tuple(
-        one.name
-        for one in timed_methods(measured)
-        if not one.excluded and not too_large(measured, one)
+    yours = (OWN,) if measured.timing(OWN) else ()
+    return yours + tuple(
+        method.name
+        for method in timed_methods(measured)
+        if not method.excluded and not too_large(measured, method)
     )
 
 
@@ -280,11 +280,11 @@ def too_large(measured: Measurement, method: Method) -> str:
     images, memory = measured.notes.get("images"), measured.notes.get("memory")
     if not method.keeps or not images or not memory:
         return ""
-    whole = images["decoded_bytes"] * images["found"] / images["count"]
-    if whole <= _MEMORY_SHARE * memory:
+    total = images["decoded_bytes"] * images["found"] / images["count"]
+    if total <= _MEMORY_SHARE * memory:
         return ""
     return (
-        f"all {images['found']:,} images decoded take {units.size(whole)}, and this "
+        f"all {images['found']:,} images decoded take {units.size(total)}, and this "
         f"machine has {units.size(memory)}"
     )
 
@@ -302,9 +302,9 @@ def waiting(measured: Measurement, variant: str) -> float | None:
 
 def best_that_decode(measured: Measurement) -> dict[str, str]:
     """The fastest variant that decodes whole images, and the one that does not."""
-    timed, fastest = timed_methods(measured), dict[str, str]()
+    methods, fastest = timed_methods(measured), dict[str, str]()
     parts = {"square": "only the square it needs", "whole": "them all"}
-    for decodes, what in parts.items():
-        if among := tuple(one.name for one in timed if one.decodes == decodes):
-            fastest[what] = measured.fastest(among)[0].variant
+    for decodes, part in parts.items():
+        if among := tuple(m.name for m in methods if m.decodes == decodes):
+            fastest[part] = measured.fastest(among)[0].variant
     return fastest

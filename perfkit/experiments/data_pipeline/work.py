@@ -49,12 +49,12 @@ def schedule(
     The first time they come in the order of the list, so that all variants can
     be compared.
     """
-    drawn, count = table(task), len(task.images.paths)
+    draws, count = table(task), len(task.images.paths)
     rng = np.random.default_rng(task.seed)
-    again = [rng.permutation(count) for _ in range(len(drawn) // count - 1)]
+    again = [rng.permutation(count) for _ in range(len(draws) // count - 1)]
     order = np.concatenate([np.arange(count), *again])
     paths, labels = columns(task.images)
-    return paths[order], labels[order], drawn
+    return paths[order], labels[order], draws
 
 
 def table(task: Task) -> NDArray[np.float32]:
@@ -166,7 +166,7 @@ def _with_side(function: Callable[..., Any], task: Task) -> Callable[..., Any]:
 def takes(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of the arguments that a function has to be given."""
     arguments = inspect.signature(function).parameters.values()
-    return tuple(one.name for one in arguments if one.default is one.empty)
+    return tuple(arg.name for arg in arguments if arg.default is arg.empty)
 
 
 BASELINE = "naive map"
@@ -208,14 +208,14 @@ class Method:
     def build(self, task: Task) -> Any:
         """Make the pipeline, which never ends, of the parts that its function takes."""
         parts = {name: PARTS[name](task, self.form) for name in takes(self.function)}
-        made = self.function(**parts)
-        return Again(made) if inspect.isgeneratorfunction(made) else made
+        pipeline = self.function(**parts)
+        return Again(pipeline) if inspect.isgeneratorfunction(pipeline) else pipeline
 
     @functools.cached_property
     def advice(self) -> str:
         """The lines that make the pipeline, as a reader types them."""
-        shown = (part for name, part in _SHOWN.items() if name in takes(self.function))
-        return code_of(*shown, self.function, *_IN_MODEL.get(self.in_model, ()))
+        parts = (part for name, part in _SHOWN.items() if name in takes(self.function))
+        return code_of(*parts, self.function, *_IN_MODEL.get(self.in_model, ()))
 
     @functools.cached_property
     def code(self) -> str:
@@ -253,7 +253,7 @@ def feed(method: Method, task: Task, *, training: bool) -> Iterator[Yielded]:
     step = method.step(task) if training else lambda images, labels: None
     _fill_cache(method, task, pipeline)
     yield READY
-    yield from every(_steps(pipeline, task, step, timed=training))
+    yield from every(_steps(pipeline, task, step, is_timed=training))
 
 
 def synthetic(task: Task) -> Iterator[Yielded]:
@@ -273,19 +273,19 @@ def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
 
 
 def _steps(
-    pipeline: Iterable[Any], task: Task, step: Step, *, timed: bool
+    pipeline: Iterable[Any], task: Task, step: Step, *, is_timed: bool
 ) -> Iterator[Tick | Pause | Note]:
     batches, is_planned = iter(pipeline), False
     first, where = _first_batch(batches)
     step(*first)
-    yield Tick(task.batch, {"input": 0.0} if timed else {})
+    yield Tick(task.batch, {"input": 0.0} if is_timed else {})
     started = time.perf_counter()
     while True:
         began = time.perf_counter()
         images, labels = next(batches)
         waited = time.perf_counter() - began
         step(images, labels)
-        yield Tick(task.batch, {"input": waited} if timed else {})
+        yield Tick(task.batch, {"input": waited} if is_timed else {})
         if not is_planned and time.perf_counter() - started >= PLAN_S:
             is_planned = True
             # A note ends the tick that is open, so that what follows is not in it.
@@ -313,8 +313,8 @@ def _fill_cache(method: Method, task: Task, pipeline: Iterable[Any]) -> None:
 
 def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
     """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
-    found = tf.config.list_logical_devices("GPU")
-    gpus = [gpu.name.partition("device:")[2] for gpu in found]
+    devices = tf.config.list_logical_devices("GPU")
+    gpus = [gpu.name.partition("device:")[2] for gpu in devices]
     for gpu in gpus:
         tf.config.experimental.reset_memory_stats(gpu)
     memory = tf.config.experimental.get_memory_info
@@ -354,22 +354,22 @@ def comparable(method: Method) -> bool:
 
 def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
     """Say of each whose first batch is not as expected how it differs, by name."""
-    paths, _, drawn = schedule(task)
-    first = itertools.islice(zip(paths, drawn, strict=True), task.batch)
+    paths, _, draws = schedule(task)
+    first = itertools.islice(zip(paths, draws, strict=True), task.batch)
     pairs = ((_pixels(path), numbers) for path, numbers in first)
     # The first images as each has to give them, computed in NumPy.
-    wanted = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
+    expected = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
     differing = {
-        one.name: _difference(one, task, wanted) for one in methods if comparable(one)
+        m.name: _difference(m, task, expected) for m in methods if comparable(m)
     }
     return {name: difference for name, difference in differing.items() if difference}
 
 
 def why_not(method: Method, task: Task) -> str:
     """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
-    few = slice(_SEEN)
+    part = slice(_SEEN)
     images = replace(
-        task.images, paths=task.images.paths[few], labels=task.images.labels[few]
+        task.images, paths=task.images.paths[part], labels=task.images.labels[part]
     )
     task = replace(task, images=images)
     return mistake_of(lambda: _mistake(method, task))
@@ -384,8 +384,8 @@ def _mistake(method: Method, task: Task) -> str:
     batches = list(itertools.islice(iter(pipeline), needed))
     sizes = {int(np.size(labels)) for _, labels in batches}
     if sizes and sizes != {task.batch}:
-        told = ", ".join(map(str, sorted(sizes)))
-        return f"gives batches of {told} images instead of {task.batch}"
+        listing = ", ".join(map(str, sorted(sizes)))
+        return f"gives batches of {listing} images instead of {task.batch}"
     if len(batches) < needed:
         return "ends, where the others go on without an end: repeat it"
     images = np.concatenate([np.asarray(images) for images, _ in batches])
@@ -398,25 +398,25 @@ def _mistake(method: Method, task: Task) -> str:
 
 def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
     """What is wrong with examples: each is one of the images, augmented once so."""
-    drawn, files = table(task), list(map(_pixels, task.images.paths))
-    used, seen = set[int](), [0] * len(files)
+    draws, files = table(task), list(map(_pixels, task.images.paths))
+    used_rows, counts = set[int](), [0] * len(files)
     for place, (image, label) in enumerate(examples):
         # One drawn a little earlier or later will do: which image it is for, too.
         near = range(max(0, place - _AHEAD), place + _AHEAD + 1)
         rows = sorted(near, key=lambda row: abs(row - place))
-        for row, one in itertools.product(rows, range(len(files))):
-            wanted = decoding.with_numpy(files[one], drawn[row], task.side)
-            if not _apart(np.abs(image - wanted)):
+        for row, index in itertools.product(rows, range(len(files))):
+            expected = decoding.with_numpy(files[index], draws[row], task.side)
+            if not _apart(np.abs(image - expected)):
                 break
         else:
             return _OTHERS
-        if row in used:
+        if row in used_rows:
             return _FROZEN
-        if label != task.images.labels[one]:
+        if label != task.images.labels[index]:
             return "gives its images other labels"
-        used.add(row)
-        seen[one] += 1
-    return "" if min(seen) >= _EPOCHS - 1 else _UNEVEN
+        used_rows.add(row)
+        counts[index] += 1
+    return "" if min(counts) >= _EPOCHS - 1 else _UNEVEN
 
 
 def _pixels(path: str) -> NDArray[np.uint8]:
@@ -424,14 +424,14 @@ def _pixels(path: str) -> NDArray[np.uint8]:
     return pixels
 
 
-def _difference(method: Method, task: Task, wanted: NDArray[np.float32]) -> str:
+def _difference(method: Method, task: Task, expected: NDArray[np.float32]) -> str:
     batch = next(iter(method.build(task)))[0]
     if method.in_model == "bytes":
         batch = decoding.from_bytes(batch)
     shape = np.shape(batch)
-    if shape[1:] != wanted.shape[1:]:
-        return f"its images have shape {shape[1:]} instead of {wanted.shape[1:]}"
-    return _apart(np.abs(np.asarray(batch) - wanted))
+    if shape[1:] != expected.shape[1:]:
+        return f"its images have shape {shape[1:]} instead of {expected.shape[1:]}"
+    return _apart(np.abs(np.asarray(batch) - expected))
 
 
 def _apart(gaps: Any) -> str:
