@@ -61,7 +61,7 @@ class ExecutionMode(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The variants that ``variants`` asks for, the baseline always first."""
-        return {name: self._variant(one) for name, one in self._methods.items()}
+        return {name: self._variant(method) for name, method in self._methods.items()}
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that learn something else, or do what another does here."""
@@ -71,10 +71,10 @@ class ExecutionMode(Experiment):
         methods, function = self._methods, type(self).function
         refused = modes.alike(methods, xla=work.uses_xla(job.network()))
         methods.pop(OWN, None)
-        if function and (why := modes.why_not(function, job)):
-            refused[OWN] = why
-        able = [one for name, one in methods.items() if name not in refused]
-        able = [one for one in able if not one.missing()]
+        if function and (reason := modes.why_not(function, job)):
+            refused[OWN] = reason
+        able = [method for name, method in methods.items() if name not in refused]
+        able = [method for method in able if not method.missing()]
         yield Note(REFUSED, refused | modes.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -84,7 +84,7 @@ class ExecutionMode(Experiment):
     @property
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
-        mine = {OWN: modes.own(function)} if function else {}
+        mine = {OWN: modes.own_method(function)} if function else {}
         methods = select(self.variants, GROUPS, VARIANTS, self.baseline)
         return {self.baseline: methods[self.baseline], **mine, **methods}
 

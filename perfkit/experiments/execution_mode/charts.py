@@ -39,13 +39,13 @@ class _Course:
 
     variant: str
     first: float
-    each: float
+    step_s: float
     paid: PayBack | None
     crossing: float | None
 
     def seconds(self, steps: Any) -> Any:
         """How long so many steps take, the first call included."""
-        return self.first + steps * self.each
+        return self.first + steps * self.step_s
 
 
 def break_even(finding: Finding) -> Figure:
@@ -65,12 +65,12 @@ def break_even(finding: Finding) -> Figure:
         caption.append("green: the fastest")
     words = []
     for course in courses:
-        first, each = units.seconds(course.first), units.seconds(course.each)
+        first, step = units.seconds(course.first), units.seconds(course.step_s)
         name, paid = plain(course.variant, 60), course.paid
         pays = f", {paying(paid, batch)}" if paid else ""
         if course.variant == finding.baseline:
             pays = ", the baseline"
-        words.append(f"{name}: first call {first}, then {each} a step{pays}")
+        words.append(f"{name}: first call {first}, then {step} a step{pays}")
         if paid and paid.paying == "pays back":
             caption.append(f"◆ {plain(course.variant, 30)} after {paid.steps(batch)}")
     lines = canvas.caption_lines(caption)
@@ -80,20 +80,20 @@ def break_even(finding: Finding) -> Figure:
         right = canvas.text_width(names, SMALL) + 40
         axes = curves.axes(drawing, "time for so many steps", left=80, right=right)
         crossings = [10 * course.crossing for course in courses if course.crossing]
-        most = min(_MOST, max([_LEAST, *crossings]))
-        ends = [course.seconds(steps) for course in courses for steps in (1, most)]
+        limit = min(_MOST, max([_LEAST, *crossings]))
+        ends = [course.seconds(steps) for course in courses for steps in (1, limit)]
         low, high = min(ends) / 1.3, max(ends) * 1.3
-        axes.set(xscale="log", yscale="log", xlim=(1, most), ylim=(low, high))
-        curves.put(axes, log_ticks(1, most), units.significant)
+        axes.set(xscale="log", yscale="log", xlim=(1, limit), ylim=(low, high))
+        curves.put(axes, log_ticks(1, limit), units.significant)
         curves.ticks(axes, log_ticks(low, high), units.seconds)
         axes.set_xlabel("steps (logarithmic)")
-        steps = np.geomspace(1, most, _POINTS)
+        steps = np.geomspace(1, limit, _POINTS)
         for course in courses:
             color, style = GREEN if course.variant == winner else BLUE, "-"
             if course.variant == finding.baseline:
                 color, style = INK, "--"
             axes.plot(steps, course.seconds(steps), style, color=color, lw=1.8)
-            if course.crossing and course.crossing <= most:
+            if course.crossing and course.crossing <= limit:
                 at = course.crossing, course.seconds(course.crossing)
                 axes.plot(*at, "D", ms=7, color=color, mec=INK, mew=0.8)
         _label(axes, courses)
@@ -117,10 +117,10 @@ def _courses(finding: Finding, batch: float) -> Iterator[_Course]:
 
 def _label(axes: Axes, courses: Sequence[_Course]) -> None:
     """Names at the right ends of the lines, moved apart where they would overlap."""
-    most = axes.get_xlim()[1]
+    limit = axes.get_xlim()[1]
     inside = axes.transScale + axes.transLimits
     ends = sorted(
-        (float(inside.transform((most, course.seconds(most)))[1]), course.variant)
+        (float(inside.transform((limit, course.seconds(limit)))[1]), course.variant)
         for course in courses
     )
     places = spread([end for end, _ in ends], _LABEL)

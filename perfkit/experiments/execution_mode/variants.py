@@ -66,16 +66,16 @@ class Method:
         return f"{code_of(loops.gradient_step)}\n{lines}"
 
 
-def _lines_of_fit(*used: Callable[..., Any], said: Any = None, **options: Any) -> str:
-    """The lines of a ``fit``: of what is ``used``, of ``compile`` and of itself."""
-    made = code_of(*used), code_of(loops.compile_model, **(said or {}))
-    return "\n".join(filter(None, (*made, code_of(loops.fit, **(QUIET | options)))))
+def _fit_lines(*parts: Callable[..., Any], setup: Any = None, **options: Any) -> str:
+    """The lines of a ``fit``: of its ``parts``, of ``compile`` and of itself."""
+    lines = code_of(*parts), code_of(loops.compile_model, **(setup or {}))
+    return "\n".join(filter(None, (*lines, code_of(loops.fit, **(QUIET | options)))))
 
 
 def _fit(name: str, changes: str, do: str, **options: Any) -> Method:
     """A mode of ``fit`` that tells ``compile`` something."""
     run = functools.partial(work.fitted, **options)
-    read = functools.partial(_lines_of_fit, said=options)
+    read = functools.partial(_fit_lines, setup=options)
     xla = options.get("jit_compile")
     return Method(name, run, changes, read, FIT, do, xla=xla)
 
@@ -118,7 +118,7 @@ _MODES = (
         FIT,
         work.fitted,
         "model.fit instead of your own loop, with XLA only where Keras chooses it.",
-        _lines_of_fit,
+        _fit_lines,
         GRAPH,
         "Use `fit`.",
     ),
@@ -207,13 +207,13 @@ _RETRACING = (
 )
 
 
-def _watched(*used: Callable[..., Any], **more: Any) -> Callable[[], str]:
+def _watched(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
     """Read the lines of a ``fit`` in epochs."""
-    return functools.partial(_lines_of_fit, *used, epochs=Name("epochs"), **more)
+    return functools.partial(_fit_lines, *parts, epochs=Name("epochs"), **options)
 
 
-def _histograms(every: int) -> Callable[[], str]:
-    writing = functools.partial(work.writing, Name("folder"), every)
+def _histograms(interval: int) -> Callable[[], str]:
+    writing = functools.partial(work.writing, Name("folder"), interval)
     return _watched(writing, **_BY_CALLBACK)
 
 
@@ -231,7 +231,7 @@ _OBSERVERS = (
         "metrics",
         functools.partial(work.watched, metrics=["accuracy"]),
         'The same with metrics=["accuracy"].',
-        _watched(said={"metrics": ["accuracy"]}),
+        _watched(setup={"metrics": ["accuracy"]}),
         do="Leave out metrics that you do not read.",
         fix=_watched(),
     ),
@@ -276,7 +276,7 @@ _OBSERVERS = (
         missing=work.histograms_missing,
     ),
 )
-VARIANTS = {one.name: one for one in (*_MODES, *_RETRACING, *_OBSERVERS)}
+VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING, *_OBSERVERS)}
 # What a single variant is held against that is asked alone.
 BASELINES: dict[Kind, str] = {
     "mode": EAGER,
@@ -296,7 +296,7 @@ GROUPS = {
 }
 
 
-def own(make_step: MakeStep) -> Method:
+def own_method(make_step: MakeStep) -> Method:
     """Make a variant of a function that makes a step."""
     run = functools.partial(work.by_hand, make_step)
     return Method(OWN, run, "Your own step, called from a loop in Python.", str)
@@ -310,21 +310,21 @@ def why_not(make_step: MakeStep, job: Job) -> str:
         step = make_step(network, loops.optimizer_for(network), loops.loss_function())
         if step is None:
             return UNWRITTEN
-        return differences([own(make_step)], job).get(OWN, "")
+        return differences([own_method(make_step)], job).get(OWN, "")
 
     return mistake_of(check)
 
 
-def alike(asked: Mapping[str, Method], *, xla: bool) -> dict[str, str]:
+def alike(methods: Mapping[str, Method], *, xla: bool) -> dict[str, str]:
     """Say of each that asks for what Keras does anyway which one has it already.
 
     ``xla`` is whether Keras, left to itself, uses XLA here.
     """
     does = "compiles with XLA" if xla else "uses no XLA"
     return {
-        name: f'is what "{one.against}" does here, where Keras {does} by itself'
-        for name, one in asked.items()
-        if one.xla is xla and one.against in asked
+        name: f'is what "{method.against}" does here, where Keras {does} by itself'
+        for name, method in methods.items()
+        if method.xla is xla and method.against in methods
     }
 
 
@@ -337,8 +337,8 @@ _TOLERANCE = 0.01
 def differences(methods: Iterable[Method], job: Job) -> dict[str, str]:
     """Say of each that does not learn what it should how it differs, by name."""
     short = job.first(STEPS)
-    wanted = functools.cache(functools.partial(expected, short))
-    differing = {one.name: _difference(one, short, wanted(one.feed)) for one in methods}
+    movement = functools.cache(functools.partial(expected, short))
+    differing = {m.name: _difference(m, short, movement(m.feed)) for m in methods}
     return {name: difference for name, difference in differing.items() if difference}
 
 
@@ -355,7 +355,7 @@ def expected(job: Job, feed: Feed) -> Weights:
     return _weights(network) - start
 
 
-def _difference(method: Method, job: Job, wanted: Weights) -> str:
+def _difference(method: Method, job: Job, movement: Weights) -> str:
     network = job.network()
     start = _weights(network)
     try:
@@ -364,7 +364,7 @@ def _difference(method: Method, job: Job, wanted: Weights) -> str:
         # What cannot run at all says so in its trial, and only there for sure.
         return ""
     moved = _weights(network) - start
-    apart = float(np.linalg.norm(moved - wanted) / np.linalg.norm(wanted))
+    apart = float(np.linalg.norm(moved - movement) / np.linalg.norm(movement))
     if apart <= _TOLERANCE:
         return ""
     return (
@@ -374,4 +374,4 @@ def _difference(method: Method, job: Job, wanted: Weights) -> str:
 
 
 def _weights(network: Any) -> Weights:
-    return np.concatenate([np.ravel(one) for one in network.get_weights()])
+    return np.concatenate([np.ravel(array) for array in network.get_weights()])

@@ -28,9 +28,9 @@ from perfkit.measure.pay_back import PayBack, pay_back
 from perfkit.measure.statistics import Comparison
 
 CHOICES = {
-    one.name: Choice(one.do, one.read)
-    for one in VARIANTS.values()
-    if one.kind == "mode"
+    method.name: Choice(method.do, method.read)
+    for method in VARIANTS.values()
+    if method.kind == "mode"
 }
 CHOICES[OWN] = Choice("Use your own step.", "step = yours(model, optimizer, loss_of)")
 # What is said where nothing of a kind is shown to cost anything, and what to do then.
@@ -62,9 +62,9 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     verdicts = [_of_costs(measured, k, c, facts) for k, c in costs.items() if c]
     if verdicts:
         # What is to be changed comes first; the other answer is not left out.
-        first, *others = sorted(verdicts, key=lambda verdict: not verdict.edits)
-        more = (" ".join(filter(None, (v.headline, v.much))) for v in others)
-        return replace(first, because=(*more, *first.because))
+        first, *later = sorted(verdicts, key=lambda verdict: not verdict.edits)
+        remarks = (" ".join(filter(None, (v.headline, v.much))) for v in later)
+        return replace(first, because=(*remarks, *first.because))
     # Where observers come first, their baseline is no mode.
     against = "" if measured.baseline in CHOICES else next(iter(modes), "")
     race = Race(measured, CHOICES, "examples", against=against)
@@ -137,12 +137,12 @@ def _of_worst(
 ) -> Verdict:
     worst = min(slower, key=lambda cost: cost.ratio)
     tied, (times, ends) = tied_with(worst, slower, measured), longer(worst)
-    much = f"{times} times as long" if times else "longer, nobody knows how long"
+    duration = f"{times} times as long" if times else "longer, nobody knows how long"
     method = VARIANTS[worst.variant]
     untimed = "Only leaving it out was timed, so this gains less."
     return Verdict(
         headline=method.do,
-        much=f"With {quoted(method.name)} this training takes {much}"
+        much=f"With {quoted(method.name)} this training takes {duration}"
         f"{rates_behind(measured, worst)}.",
         sure=worst.sure,
         interval=ends,
@@ -163,23 +163,23 @@ def _edit(old: str, new: str) -> Edit:
 
 def _of_kind(measured: Measurement, kind: Kind) -> tuple[str, ...]:
     """The timed variants of a kind, in their usual order."""
-    timed = {timing.variant for timing in measured.timings}
+    names = {timing.variant for timing in measured.timings}
     return tuple(
-        w.name for w in VARIANTS.values() if w.kind == kind and w.name in timed
+        w.name for w in VARIANTS.values() if w.kind == kind and w.name in names
     )
 
 
 def _costs(measured: Measurement, kind: Kind) -> tuple[Comparison, ...]:
     """What could cost time, against what it is without, as far as both were timed."""
     guilty = (VARIANTS[name] for name in _of_kind(measured, kind) if VARIANTS[name].do)
-    compared = (measured.compare(one.name, one.against) for one in guilty)
+    compared = (measured.compare(method.name, method.against) for method in guilty)
     return tuple(filter(None, compared))
 
 
 def _by_default(measured: Measurement) -> Iterator[str]:
-    told = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
-    if told:
-        uses = "compiles with XLA" if told[-1] else "uses no XLA"
+    notes = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
+    if notes:
+        uses = "compiles with XLA" if notes[-1] else "uses no XLA"
         yield (
             f'{quoted(FIT)} is what `compile` gives by default, `jit_compile="auto"`: '
             f"here Keras {uses} then. It uses XLA where TensorFlow has another device "
@@ -189,12 +189,12 @@ def _by_default(measured: Measurement) -> Iterator[str]:
 
 def _retraced(measured: Measurement) -> Iterator[str]:
     for name in _of_kind(measured, "retracing"):
-        told = [t.notes[NOTE] for t in measured.of(name) if NOTE in t.notes]
-        if not told:
+        notes = [t.notes[NOTE] for t in measured.of(name) if NOTE in t.notes]
+        if not notes:
             continue
-        traces = sum(one["traces"] for one in told)
-        steps = sum(one["steps"] for one in told)
-        cause = next((f" ({one['because'][0]})" for one in told if one["because"]), "")
+        traces = sum(n["traces"] for n in notes)
+        steps = sum(n["steps"] for n in notes)
+        cause = next((f" ({n['because'][0]})" for n in notes if n["because"]), "")
         yield f"{quoted(name)}: {traces:,} traces in {steps:,} steps{cause}."
 
 

@@ -133,11 +133,11 @@ def histograms(job: Job, network: Any) -> Iterator[Yielded]:
     yield from watched(job, network, callbacks=[writing(str(folder))])
 
 
-def writing(folder: str, every: int = 1) -> Any:
+def writing(folder: str, interval: int = 1) -> Any:
     """Make a callback that writes all weights, once in so many epochs."""
     import keras
 
-    callback = keras.callbacks.TensorBoard(folder, histogram_freq=every)
+    callback = keras.callbacks.TensorBoard(folder, histogram_freq=interval)
     return callback
 
 

@@ -51,10 +51,10 @@ def kind_of(measured: Measurement) -> work.DeviceKind:
 def speed_ups(measured: Measurement) -> dict[int, Comparison]:
     """Compare several devices with one that has no strategy, by their number."""
     kind, gains = kind_of(measured), dict[int, Comparison]()
-    timed = {t.variant for t in measured.timings if t.rate < _MAX_RATE}
+    names = {t.variant for t in measured.timings if t.rate < _MAX_RATE}
     for count in range(2, _MOST_DEVICES):
-        name, one = name_of(kind, count), name_of(kind, 1)
-        if {name, one} <= timed and (speed_up := measured.compare(name, one)):
+        name, single = name_of(kind, count), name_of(kind, 1)
+        if {name, single} <= names and (speed_up := measured.compare(name, single)):
             gains[count] = speed_up
     return gains
 
@@ -114,14 +114,14 @@ class Scaling(Experiment):
         variants = dict[str, Variant]()
         for count in self._counts:
             job, plain = self._job(count), name_of(self._kind, count)
-            for how in ("", STRATEGY if count == 1 else OWN, FED):
-                name = name_of(self._kind, count, how)
+            for mode in ("", STRATEGY if count == 1 else OWN, FED):
+                name = name_of(self._kind, count, mode)
                 variants[name] = Variant(
                     name,
-                    functools.partial(work.train, job, how, self.image_side),
-                    _CHANGES[how],
-                    plain if how else self.baseline,
-                    code=work.code_of_training(job, how),
+                    functools.partial(work.train, job, mode, self.image_side),
+                    _CHANGES[mode],
+                    plain if mode else self.baseline,
+                    code=work.code_of_training(job, mode),
                 )
         return variants
 
@@ -131,7 +131,7 @@ class Scaling(Experiment):
         for count in self._counts[1:]:
             yield Note("progress", f"Checking what {self._kind}s learn: {count}")
             if reason := work.why_not_equal(self._job(count)):
-                names = (name_of(self._kind, count, how) for how in ("", OWN, FED))
+                names = (name_of(self._kind, count, mode) for mode in ("", OWN, FED))
                 refused |= dict.fromkeys(names, reason)
         yield Note(REFUSED, refused)
 
@@ -154,18 +154,18 @@ class Scaling(Experiment):
         best = min(
             fastest, key=lambda count: (_LIKELIEST.index(gains[count].verdict), count)
         )
-        gain, most = gains[best], max(gains)
+        gain, largest = gains[best], max(gains)
         is_advised = kind == GPU and gain.verdict == "faster"
         if is_advised and self.scaling == "weak":
             warnings = (
                 "Here each had a whole batch: `fit` shares one out, so give it "
                 f"{best} times as many examples, and watch the validation loss.",
             )
-        much = f"They train {gain.as_fast_as} one{rates_behind(measured, gain)}."
-        costs = _explain_sum(measured, gains[most].variant, self._job(most).batch)
+        sentence = f"They train {gain.as_fast_as} one{rates_behind(measured, gain)}."
+        costs = _explain_sum(measured, gains[largest].variant, self._job(largest).batch)
         return Verdict(
             headline=_headline(gain, kind),
-            much=much if gain.ends else "",
+            much=sentence if gain.ends else "",
             sure=gain.sure,
             interval=gain.ends,
             edits=(_edit_for(best),) if is_advised else (),
@@ -184,8 +184,8 @@ class Scaling(Experiment):
         """How many devices to try: 1, 2, 4, 8 and so on, and the most."""
         # Two logical devices show the method; more than four show nothing more of it.
         parts = min(max(benchmark.granted(), 2), 4)
-        most = self.devices or (len(gpus_here()[0]) if self._kind == GPU else parts)
-        return tuple(sorted({most, *(1 << n for n in range(most.bit_length()))}))
+        largest = self.devices or (len(gpus_here()[0]) if self._kind == GPU else parts)
+        return tuple(sorted({largest, *(1 << n for n in range(largest.bit_length()))}))
 
     def _job(self, count: int) -> work.Job:
         batch = self.batch if self.scaling == "strong" else count * self.batch
@@ -225,10 +225,10 @@ def _next_step(measured: Measurement, kind: work.DeviceKind, devices: str) -> st
 
 def _explain_sum(measured: Measurement, devices: str, examples: int) -> Iterator[str]:
     """The difference of a step with and without it, as a share of that with it."""
-    own = measured.compare(devices, f"{devices}, {OWN}")
+    c = measured.compare(devices, f"{devices}, {OWN}")
     timing = measured.timing(devices)
-    if own and timing:
-        share = units.between(1 - own.ratio, 1 - own.high, 1 - own.low, units.percent)
-        takes = f"takes {share} of" if own.high < 1 else "is not shown to take any of"
+    if c and timing:
+        share = units.between(1 - c.ratio, 1 - c.high, 1 - c.low, units.percent)
+        takes = f"takes {share} of" if c.high < 1 else "is not shown to take any of"
         step = units.seconds(timing.seconds(examples).value)
         yield f"Summing the gradients of {devices} {takes} a step of {step}."

@@ -19,20 +19,20 @@ def scaling(finding: Finding) -> Figure:
     title = f"{plain(finding.experiment, 40)}: what several {kind}s bring"
     if not gains:
         return canvas.message(title, f"Fewer than two numbers of {kind}s were timed.")
-    timed = {timing.variant: timing for timing in run.timings}
-    timings = {count: timed[name_of(kind, count)] for count in (1, *gains)}
-    rates, most = [timing.rate for timing in timings.values()], max(timings)
-    ideal = most * timings[1].rate
+    by_name = {timing.variant: timing for timing in run.timings}
+    timings = {count: by_name[name_of(kind, count)] for count in (1, *gains)}
+    rates, largest = [timing.rate for timing in timings.values()], max(timings)
+    ideal = largest * timings[1].rate
 
     def fill(axes: Axes) -> None:
-        room = 0.14 * (most - 1)
-        axes.set_xlim(1 - room, most + room)
+        room = 0.14 * (largest - 1)
+        axes.set_xlim(1 - room, largest + room)
         # The largest number comes first, because it must be readable.
         curves.put(axes, [float(n) for n in reversed(timings)], "{:.0f}".format)
         axes.set_xlabel(f"number of {kind}s")
         curves.even(axes, max(ideal, *rates), units.significant)
-        axes.plot([1, most], [rates[0], ideal], "--", color=INK, lw=1)
-        curves.label(axes, "ideal", most, ideal)
+        axes.plot([1, largest], [rates[0], ideal], "--", color=INK, lw=1)
+        curves.label(axes, "ideal", largest, ideal)
         axes.plot(list(timings), rates, "o-", color=BLUE, lw=1.2, ms=7)
         for count, timing in timings.items():
             curves.between(axes, count, timing.low, timing.high, BLUE)

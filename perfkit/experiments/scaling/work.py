@@ -33,10 +33,10 @@ STRATEGY, OWN, FED = "strategy", "own gradients", "fed"
 _PICTURES = 64
 
 
-def name_of(kind: DeviceKind, count: int, how: str = "") -> str:
+def name_of(kind: DeviceKind, count: int, mode: str = "") -> str:
     """The name of a variant, such as ``"4 GPUs, fed"``."""
     devices = f"{count} {kind}" if count == 1 else f"{count} {kind}s"
-    return f"{devices}, {how}" if how else devices
+    return f"{devices}, {mode}" if mode else devices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,16 +71,16 @@ def claim_devices(job: Job) -> tuple[str, ...]:
     return tuple(f"{device}:{number}" for number in range(job.count))
 
 
-def train(job: Job, how: str, side: int) -> Iterator[Yielded]:
+def train(job: Job, mode: str, side: int) -> Iterator[Yielded]:
     """Train on a batch that stays on its devices, or ``FED`` JPEGs of ``side`` px."""
-    places, is_mirrored = claim_devices(job), job.count > 1 or how == STRATEGY
+    places, is_mirrored = claim_devices(job), job.count > 1 or mode == STRATEGY
     strategy = mirrored(places) if is_mirrored else tf.distribute.get_strategy()
     with strategy.scope():
         network = job.network()
     step = plain(network)
     if is_mirrored:
-        step = shared_out(network, strategy, summed=how != OWN)
-    if how == FED:
+        step = shared_out(network, strategy, summed=mode != OWN)
+    if mode == FED:
         iterator = iter(strategy.experimental_distribute_dataset(decoded(job, side)))
         call = loops.compiled(lambda: step(*next(iterator)), autograph=False)
     else:
@@ -92,13 +92,13 @@ def train(job: Job, how: str, side: int) -> Iterator[Yielded]:
     yield from every(steps, sync=loops.wait)
 
 
-def code_of_training(job: Job, how: str) -> str:
+def code_of_training(job: Job, mode: str) -> str:
     """The lines of a training, as a reader types them; see ``train``."""
     step: list[Callable[..., Any]] = [plain]
-    if job.count > 1 or how == STRATEGY:
-        step = [mirrored, functools.partial(shared_out, summed=how != OWN)]
+    if job.count > 1 or mode == STRATEGY:
+        step = [mirrored, functools.partial(shared_out, summed=mode != OWN)]
     graph = functools.partial(loops.compiled, autograph=False)
-    return code_of(*([fed] if how == FED else []), *step, graph)
+    return code_of(*([fed] if mode == FED else []), *step, graph)
 
 
 def mirrored(places: tuple[str, ...]) -> Any:
@@ -155,7 +155,7 @@ def descend(weight: Any, slope: Any) -> None:
 def batch_at_hand(job: Job, strategy: Any) -> Any:
     """Features and labels of a step; each device of the strategy holds its share."""
     count = strategy.num_replicas_in_sync
-    parts = [np.split(whole, count) for whole in job.examples(job.batch)]
+    parts = [np.split(array, count) for array in job.examples(job.batch)]
 
     def share() -> tuple[Any, ...]:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
