@@ -102,32 +102,32 @@ class Microbenchmarks(Experiment):
     def make_variants(self) -> Mapping[str, Variant]:
         """Those asked for, and always the product whose control tells the noise."""
         variants = {
-            one.name: Variant(
-                *(one.name, one.work, one.description),
-                unavailable=_why_not(one),
-                code=one.code,
+            bench.name: Variant(
+                *(bench.name, bench.work, bench.description),
+                unavailable=_why_not(bench),
+                code=bench.code,
             )
-            for one in self._benchmarks
+            for bench in self._benchmarks
         }
-        if why := self._no_gpu:
-            variants[NO_GPU] = Variant(NO_GPU, ().__iter__, unavailable=why)
+        if reason := self._no_gpu:
+            variants[NO_GPU] = Variant(NO_GPU, ().__iter__, unavailable=reason)
         return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Make what is read and decoded, and work out what is possible in theory."""
         reading, refused = "", dict[str, str]()
-        tried = {one.name for one in self._benchmarks if not _why_not(one)}
+        names = {bench.name for bench in self._benchmarks if not _why_not(bench)}
         if not _without_tensorflow():
             without_gpus()
         # The others need none of what cannot be made.
-        if benchmark.NAME in tried:
+        if benchmark.NAME in names:
             try:
                 paths = yield from benchmark.make(self.data)
                 forgets = benchmark.forgets(paths)
                 reading = benchmark.COLD if forgets else benchmark.CACHED
             except PerfkitError as error:
                 refused[benchmark.NAME] = str(error)
-        if not tried.isdisjoint(work.NAMES):
+        if not names.isdisjoint(work.NAMES):
             try:
                 sizes = (yield from work.make()).sizes
                 yield Note(IMAGE_BYTES, sum(sizes) // len(sizes))
@@ -136,16 +136,16 @@ class Microbenchmarks(Experiment):
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
         _, card = computing(gpus_here()[0], os.environ)
-        here = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
-        yield Note(CORES, here.cores)
+        hardware = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
+        yield Note(CORES, hardware.cores)
         yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - benchmark.granted()))
-        yield Note(standing.NOTE, standing.note(self._counts(reading, here)))
+        yield Note(standing.NOTE, standing.note(self._counts(reading, hardware)))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what the arithmetic reaches, what is weak, and what to do."""
         if not measured.timings:
             return Verdict(headline="Nothing could be timed.", next=_QUIETER)
-        busy, missing = tuple(_others(measured)), tuple(_missing(measured))
+        busy, missing = tuple(_other_programs(measured)), tuple(_missing(measured))
         if max(timing.trials for timing in measured.timings) < 2:
             return Verdict(
                 headline=_NOT_KNOWN,
@@ -155,20 +155,20 @@ class Microbenchmarks(Experiment):
                 next=MORE,
             )
         weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
-        limited = any(one.limit for one in microbenchmarks(measured.notes).values())
-        none = _NOT_KNOWN if busy else _NONE if limited else _NO_LIMIT
-        worst, *others = weak or [Weak(1.0, none, _arithmetic(measured))]
+        limited = any(m.limit for m in microbenchmarks(measured.notes).values())
+        headline = _NOT_KNOWN if busy else _NONE if limited else _NO_LIMIT
+        worst, *milder = weak or [Weak(1.0, headline, _arithmetic(measured))]
         sure: Sure = "sure" if weak else "not known yet" if busy else ""
         noisy = any(map(_is_noisy, measured.timings))
         steps = [*([_QUIET] if busy else []), *([_QUIETER] if noisy else []), _FURTHER]
         return Verdict(
             headline=worst.do,
-            much=worst.much,
+            much=worst.sentence,
             sure=worst.compared.sure if worst.compared else sure,
             interval=worst.compared.ends if worst.compared else "",
             because=(
                 *busy,
-                *(f"Weak as well: {part.much} {part.do}" for part in others),
+                *(f"Weak as well: {part.sentence} {part.do}" for part in milder),
                 *([_arithmetic(measured)] if weak else []),
                 *_call_cost(measured),
                 *missing,
@@ -200,29 +200,29 @@ class Microbenchmarks(Experiment):
             "heat": gpu.HEAT if has_gpu else (),
         }
         return tuple(
-            one
+            bench
             for group, benchmarks in by_group.items()
-            for one in benchmarks
-            if group in self._groups or one.name == self.baseline
+            for bench in benchmarks
+            if group in self._groups or bench.name == self.baseline
         )
 
     def _out_of_reach(self) -> dict[str, str]:
         """Why those of a GPU that TensorFlow cannot use are not run, by name."""
-        on_gpu = [one.name for one in self._benchmarks if one.group == "GPU"]
+        on_gpu = [bench.name for bench in self._benchmarks if bench.group == "GPU"]
         if not on_gpu or _why_not(gpu.BENCHMARKS[0]) or gpu.sees_one():
             return {}
-        why = "TensorFlow can use no GPU here; `perfkit doctor` says why"
-        return dict.fromkeys(on_gpu, why)
+        reason = "TensorFlow can use no GPU here; `perfkit doctor` says why"
+        return dict.fromkeys(on_gpu, reason)
 
-    def _counts(self, reading: str, here: Hardware) -> dict[str, Microbenchmark]:
+    def _counts(self, reading: str, hardware: Hardware) -> dict[str, Microbenchmark]:
         """What each microbenchmark counts and what is possible, for the finding."""
         counts = {}
-        for one in self._benchmarks:
-            peak, details = one.peak(here), {benchmark.NAME: reading}
-            counts[one.name] = Microbenchmark(
-                unit=one.unit,
-                group=one.group,
-                what=f"{one.description} {details.get(one.name, '')}".rstrip(),
+        for bench in self._benchmarks:
+            peak, details = bench.peak(hardware), {benchmark.NAME: reading}
+            counts[bench.name] = Microbenchmark(
+                unit=bench.unit,
+                group=bench.group,
+                what=f"{bench.description} {details.get(bench.name, '')}".rstrip(),
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )
@@ -233,22 +233,22 @@ class Microbenchmarks(Experiment):
     @property
     def _no_gpu(self) -> str:
         """Why none of a GPU is there; "" where one is, or none is asked for."""
-        gpus, why = gpus_here()
+        gpus, reason = gpus_here()
         if gpus or not {"gpu", "heat"} & set(self._groups):
             return ""
-        return why or "this machine has no GPU"
+        return reason or "this machine has no GPU"
 
 
 def _without_tensorflow() -> bool:
     return importlib.util.find_spec("tensorflow") is None
 
 
-def _why_not(one: Benchmark) -> str:
-    if one.tensorflow and _without_tensorflow():
+def _why_not(bench: Benchmark) -> str:
+    if bench.tensorflow and _without_tensorflow():
         return (
             'TensorFlow is not installed; `pip install "perfkit[tensorflow]"` brings it'
         )
-    if one.one_core and not can_keep_to_one_core():
+    if bench.one_core and not can_keep_to_one_core():
         return "this system does not let a process keep to one core"
     return ""
 
@@ -260,25 +260,25 @@ class Weak:
     Attributes:
         share: Of what it should reach; what is lowest is named first.
         do: What to do about it, in a sentence.
-        much: How weak it is, in a sentence.
+        sentence: How weak it is, in a sentence.
         compared: What shows that; None for a rate against a limit.
     """
 
     share: float
     do: str
-    much: str
+    sentence: str
     compared: Comparison | None = None
 
 
-def _others(measured: Measurement) -> Iterator[str]:
-    """What other programs took of the cores, where that is much of them."""
+def _other_programs(measured: Measurement) -> Iterator[str]:
+    """Yield how many cores other programs kept busy, where they are many."""
     busy = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
-    taken, cores = sum(busy) / max(1, len(busy)), _cores(measured)
+    busy_cores, cores = sum(busy) / max(1, len(busy)), _cores(measured)
     # Others may have kept those busy that are not granted.
-    if taken > _BUSY * cores + measured.notes.get(WITHHELD, 0):
+    if busy_cores > _BUSY * cores + measured.notes.get(WITHHELD, 0):
         yield (
-            f"Other programs kept {units.significant(taken, 2)} cores busy: likely the "
-            "reason for what is slow here."
+            f"Other programs kept {units.significant(busy_cores, 2)} cores busy: "
+            "likely the reason for what is slow here."
         )
 
 
@@ -317,8 +317,8 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
         ratio = _ratio(measured, together, alone)
         # More threads than these NumPy's library does not make.
         numpy = together == benchmark.BASELINE
-        most = min(cores, _NUMPY_THREADS) if numpy else cores
-        if ratio and cores > 1 and ratio.high < _WEAK * most:
+        threads = min(cores, _NUMPY_THREADS) if numpy else cores
+        if ratio and cores > 1 and ratio.high < _WEAK * threads:
             yield Weak(
                 ratio.ratio / cores,
                 "Run `perfkit doctor`: it says what holds the cores back.",
@@ -359,15 +359,15 @@ def _call_cost(measured: Measurement) -> Iterator[str]:
 
 
 def _missing(measured: Measurement) -> Iterator[str]:
-    variants = (one.name for one in measured.variants if not one.unavailable)
+    variants = (v.name for v in measured.variants if not v.unavailable)
     missed = [name for name in variants if measured.timing(name) is None]
     if missed:
         stopped = any(
             t.outcome == "stopped" and "run was stopped" in t.message
             for t in measured.trials
         )
-        why = "The run was stopped" if stopped else "A larger budget may reach them"
-        yield f"Not measured: {', '.join(missed)}. {why}."
+        reason = "The run was stopped" if stopped else "A larger budget may reach them"
+        yield f"Not measured: {', '.join(missed)}. {reason}."
 
 
 def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | None:

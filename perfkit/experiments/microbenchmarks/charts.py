@@ -30,19 +30,19 @@ def each_part(finding: Finding) -> Figure:
     """Draw each microbenchmark's rate, as a share of its limit where there is one."""
     stood = standings(finding)
     title = f"{plain(finding.experiment, 40)}: how fast each part is"
-    shown = list(_rows(stood))
+    entries = list(_rows(stood))
 
     def draw(axes: Axes) -> None:
         _set_scale(axes, stood)
-        for row, (_, one) in enumerate(shown):
-            if one is None:
+        for row, (_, standing) in enumerate(entries):
+            if standing is None:
                 axes.get_yticklabels()[row].set_fontweight("bold")
             else:
-                _draw_row(axes, row, one, finding)
+                _draw_row(axes, row, standing, finding)
 
     return rows.picture(
         title,
-        [(text, (_beside(one), "")) for text, one in shown],
+        [(text, (_beside(standing), "")) for text, standing in entries],
         canvas.caption_lines([*_caption(stood), *guess(finding).caption]),
         draw,
         alt=f"{title}. {_in_words(finding, stood)}",
@@ -111,10 +111,10 @@ def _caption(stood: tuple[Standing, ...]) -> Iterator[str]:
 
 
 def _in_words(finding: Finding, stood: tuple[Standing, ...]) -> str:
-    said = [_sentence(standing) for standing in stood]
-    limits = [one.limit_from for one in microbenchmarks(finding.notes).values()]
-    said += [f"A limit: {words}" for words in dict.fromkeys(filter(None, limits))]
-    return ". ".join(said) + "."
+    sentences = [_sentence(standing) for standing in stood]
+    limits = [entry.limit_from for entry in microbenchmarks(finding.notes).values()]
+    sentences += [f"A limit: {words}" for words in dict.fromkeys(filter(None, limits))]
+    return ". ".join(sentences) + "."
 
 
 def _sentence(standing: Standing) -> str:

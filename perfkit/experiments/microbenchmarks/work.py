@@ -108,8 +108,8 @@ def in_a_graph() -> Iterator[Yielded]:
 
 GRAPH_CALL = "graph call"
 DISPATCH = tuple(
-    Benchmark("TensorFlow", name, "calls", what, work, tensorflow=True)
-    for name, what, work in (
+    Benchmark("TensorFlow", name, "calls", description, work, tensorflow=True)
+    for name, description, work in (
         ("eager operation", "adding two numbers, called from Python", eager),
         (GRAPH_CALL, "calling a tf.function that adds two numbers", graph_call),
         (
@@ -199,8 +199,8 @@ INTERPRETER = (
     Benchmark("interpreter", "Python loop", "steps", _ADDING, loop, sources=(_add_up,)),
 )
 ARRAYS = tuple(
-    Benchmark("arrays", name, "elements", f"{_SQUARING} {how}", work)
-    for name, how, work in (
+    Benchmark("arrays", name, "elements", f"{_SQUARING} {manner}", work)
+    for name, manner, work in (
         ("loop over an array", "Python", element_loop),
         ("the same in NumPy", "two calls", vectorised),
     )

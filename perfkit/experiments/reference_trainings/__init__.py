@@ -72,20 +72,20 @@ class ReferenceTrainings(Experiment):
         no_disk = yield from work.make()
         refused = dict[str, str]()
         for job in REFERENCES:
-            if why := not_eligible(job, hardware):
-                refused |= {job.variant: why, job.resident: why}
+            if reason := not_eligible(job, hardware):
+                refused |= {job.variant: reason, job.resident: reason}
             elif job.feed == "disk" and no_disk:
                 refused[job.variant] = no_disk
         yield Note(REFUSED, refused)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say of each training how long a step takes, and where that goes."""
-        timed = [one for one in trainings(measured) if one.seconds is not None]
-        because = (*map(_sentence, timed), *failures(measured))
-        if not timed:
+        jobs = [t for t in trainings(measured) if t.seconds is not None]
+        because = (*map(_sentence, jobs), *failures(measured))
+        if not jobs:
             return Verdict(headline="Nothing could be timed.", because=because)
         return Verdict(
-            headline=f"{len(timed)} trainings were timed, and their steps taken apart.",
+            headline=f"{len(jobs)} trainings were timed, and their steps taken apart.",
             because=because,
             next="`perfkit passport` keeps this for comparing machines.",
         )
@@ -136,10 +136,10 @@ def _with_changes(measured: Measurement) -> Measurement:
         for label, pauses in trial.pauses.items():
             count = steps.get(label, 0)
             if 0 < count < _MOST_STEPS:
-                each = 1 if label in (work.ONE, work.ONE_TOGETHER) else job.batch
+                per_step = 1 if label in (work.ONE, work.ONE_TOGETHER) else job.batch
                 name = _change(job, label)
                 variants[name] = Variant(name, ().__iter__)
-                trials.append(_as_trial(trial, name, pauses, each * count))
+                trials.append(_as_trial(trial, name, pauses, per_step * count))
     return replace(
         measured,
         variants=(*measured.variants, *variants.values()),
@@ -177,9 +177,11 @@ def _training(
     about: dict[str, Any] = {name: getattr(job, name) for name in names}
     about |= {"what": job.description, "weights": weights, "device": device}
     if timing is None:
-        why = refused.get(job.variant)
+        cause = refused.get(job.variant)
         ended = why_missing(measured.of(job.variant))
-        return Training(**about, missing=f"Not tried here: {why}." if why else ended)
+        return Training(
+            **about, missing=f"Not tried here: {cause}." if cause else ended
+        )
     step = timing.seconds(job.batch)
     parts = tuple(_parts(opened, job, step.value, device))
     about |= {"seconds": step.value, "low": step.low, "high": step.high}
@@ -207,41 +209,41 @@ def _parts(
     fed = _saved(opened, job.variant, copied if on_gpu else job.resident, job.batch)
     # On one example it is most of a step; a call is left for every so many steps.
     call = _saved(opened, alone, many, job.many / (job.many - 1))
-    compute = _taken(opened, job.variant, together, job.batch) if call else None
+    compute = _step_s(opened, job.variant, together, job.batch) if call else None
     if call and compute:
         low, middle, high = (end - call[1] / job.together for end in compute)
         compute = low, middle, high
     transfer: Ends | None = (0.0, 0.0, 0.0)
-    how = "0: the processor computes where the batch lies."
+    way = "0: the processor computes where the batch lies."
     if on_gpu or device.startswith("GPU"):
         transfer = _saved(opened, copied, job.resident, job.batch)
-        how = "A batch in the computer's memory swapped for one on the GPU."
+        way = "A batch in the computer's memory swapped for one on the GPU."
     yield _part("input", fed, "The pipeline swapped for a batch that is there already.")
     change = f"A call for each step swapped for one of {job.many} steps, on one example"
     yield _part("dispatch", call, f"{change}.")
-    yield _part("transfer", transfer, how)
+    yield _part("transfer", transfer, way)
     change = f"{job.together} steps in one call on a batch that is there"
     yield _part("compute", compute, f"{change}, less what the call costs.")
-    rest, saved = None, _saved(opened, job.resident, together, job.batch)
+    remainder, saved = None, _saved(opened, job.resident, together, job.batch)
     if saved and fed and call and transfer and compute:
-        left = seconds - math.fsum(part[1] for part in (fed, call, transfer, compute))
+        gap = seconds - math.fsum(part[1] for part in (fed, call, transfer, compute))
         half = math.hypot(saved[2] - saved[0], call[2] - call[0]) / 2
-        rest = left - half, left, left + half
-    how = "What the parts leave of the step; below 0 where they overlap."
-    yield _part(UNEXPLAINED, rest, how, "A part is not known.")
+        remainder = gap - half, gap, gap + half
+    way = "What the parts leave of the step; below 0 where they overlap."
+    yield _part(UNEXPLAINED, remainder, way, "A part is not known.")
 
 
 def _part(
     name: PartName,
     ends: Ends | None,
-    how: str,
-    why: str = "The change was not timed.",
+    way: str,
+    lack: str = "The change was not timed.",
 ) -> Part:
-    low, middle, high = ends or (None, None, None)
-    return Part(name=name, seconds=middle, low=low, high=high, how=how if ends else why)
+    low, value, high = ends or (None, None, None)
+    return Part(name=name, seconds=value, low=low, high=high, how=way if ends else lack)
 
 
-def _taken(opened: Measurement, slow: str, fast: str, examples: float) -> Ends | None:
+def _step_s(opened: Measurement, slow: str, fast: str, examples: float) -> Ends | None:
     """Seconds of a step of the fast variant, at the usual length of the slow one's.
 
     They come from the rounds that hold both.
@@ -249,16 +251,16 @@ def _taken(opened: Measurement, slow: str, fast: str, examples: float) -> Ends |
     timing, ratio = opened.timing(slow), opened.compare(fast, slow)
     if timing is None or ratio is None:
         return None
-    whole = examples / timing.rate
-    return whole / ratio.high, whole / ratio.ratio, whole / ratio.low
+    step_s = examples / timing.rate
+    return step_s / ratio.high, step_s / ratio.ratio, step_s / ratio.low
 
 
 def _saved(opened: Measurement, slow: str, fast: str, examples: float) -> Ends | None:
     """Seconds of a step of the slow variant that are gone in the fast one."""
-    timing, taken = opened.timing(slow), _taken(opened, slow, fast, examples)
-    if timing is None or taken is None:
+    timing, ends = opened.timing(slow), _step_s(opened, slow, fast, examples)
+    if timing is None or ends is None:
         return None
-    low, middle, high = (examples / timing.rate - end for end in reversed(taken))
+    low, middle, high = (examples / timing.rate - end for end in reversed(ends))
     return low, middle, high
 
 

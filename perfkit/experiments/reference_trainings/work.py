@@ -132,23 +132,23 @@ def build(reference: Reference) -> tuple[Step, Steps, Note]:
         tf.TensorSpec([None, *model.shape], tf.float32),
         tf.TensorSpec([None], tf.int32),
     )
-    counted = (tf.TensorSpec([], tf.int32), *batch)
+    specs = (tf.TensorSpec([], tf.int32), *batch)
 
     def steps(count: tf.Tensor, examples: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        def once(done: tf.Tensor) -> tf.Tensor:
+        def once(number: tf.Tensor) -> tf.Tensor:
             with tf.control_dependencies([plain(examples, labels)]):
-                return done + 1
+                return number + 1
 
         # Side by side, steps would not wait for each other's weights.
         return tf.while_loop(
-            lambda done: done < count, once, [0], parallel_iterations=1
+            lambda number: number < count, once, [0], parallel_iterations=1
         )[0]
 
     device = "GPU:0" if _gpus() else "CPU:0"
     trained = {"weights": int(network.count_params()), "device": device}
     return (
         tf.function(plain, input_signature=batch, autograph=False),
-        tf.function(steps, input_signature=counted, autograph=False),
+        tf.function(steps, input_signature=specs, autograph=False),
         Note(TRAINED, trained),
     )
 
@@ -160,10 +160,10 @@ def _changes(
     import tensorflow as tf
 
     together, many = reference.together, reference.many
-    one = tuple(part[:1] for part in batch)
+    example = tuple(part[:1] for part in batch)
     yield TOGETHER, lambda: steps(together, *batch), together
-    yield ONE, lambda: step(*one), 1
-    yield ONE_TOGETHER, lambda: steps(many, *one), many
+    yield ONE, lambda: step(*example), 1
+    yield ONE_TOGETHER, lambda: steps(many, *example), many
     if _gpus():
         with tf.device("CPU:0"):
             there = tuple(tf.constant(part.numpy()) for part in batch)
@@ -258,13 +258,13 @@ def code_of_training(reference: Reference, *, is_fed: bool) -> str:
 
     Before them comes the precision, where it is not the usual one.
     """
-    shown: dict[str, tuple[Callable[..., Any], ...]] = {
+    feeds: dict[str, tuple[Callable[..., Any], ...]] = {
         "memory": (_again,),
         "JPEG": (_decoding, _mapped),
         "disk": (_seeing, _read),
     }
     policy = [] if reference.dtype == FLOAT32 else [use_policy]
-    feed = (*shown[reference.feed], _ahead) if is_fed else (placed,)
+    feed = (*feeds[reference.feed], _ahead) if is_fed else (placed,)
     return code_of(*policy, *feed, policy=reference.dtype)
 
 
