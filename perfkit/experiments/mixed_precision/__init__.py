@@ -62,18 +62,18 @@ class MixedPrecision(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The precisions that ``variants`` asks for, float32 always first."""
-        asked, here = self._precisions, formats.read_hardware()
+        precisions, hardware = self._precisions, formats.read_hardware()
         return {
             name: Variant(
                 name,
                 functools.partial(work.training, self.model, name, self.batch),
-                one.changes,
-                one.against if one.against in asked else FLOAT32,
+                precision.changes,
+                precision.against if precision.against in precisions else FLOAT32,
                 # Whether TensorFlow can use a GPU, only preparing finds out.
-                "" if here.gpu else unavailable(one, here),
-                code=work.code_of_training(one),
+                "" if hardware.gpu else unavailable(precision, hardware),
+                code=work.code_of_training(precision),
             )
-            for name, one in asked.items()
+            for name, precision in precisions.items()
         }
 
     def prepare(self) -> Iterator[Yielded]:
@@ -82,16 +82,16 @@ class MixedPrecision(Experiment):
 
     def tries(self, measured: Measurement) -> Tries:
         """Let each precision that was timed learn; then show how float16 scales."""
-        timed = {timing.variant for timing in measured.timings}
-        asked = self._precisions.values()
-        able = [p.name for p in asked if p.kind == "precision" and p.name in timed]
+        names = {timing.variant for timing in measured.timings}
+        precisions = self._precisions.values()
+        able = [p.name for p in precisions if p.kind == "precision" and p.name in names]
         for seed in range(1, self.seeds + 1):
             for name in able:
                 learning = functools.partial(work.learning, self.model, name, seed)
                 title = f"learning in {name}, seed {seed}"
                 yield Try(name=title, work=learning, seconds=_LEARNING_S)
             if seed == 1 and FLOAT16 in self._precisions:
-                model = self.model if FLOAT16 in timed else _SHOWS_SCALE
+                model = self.model if FLOAT16 in names else _SHOWS_SCALE
                 scaled = functools.partial(work.scaling, model, seed)
                 yield Try(name="the loss scale", work=scaled, seconds=_LEARNING_S)
 
@@ -113,11 +113,11 @@ def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
     Raises:
         BadParameterError: There is no such network.
     """
-    asked = MixedPrecision(model=model)
+    question = MixedPrecision(model=model)
 
     def say(_: object) -> Verdict:
         with _without_log():
-            return beforehand(work.known(asked.model, tuple(PRECISIONS.values())))
+            return beforehand(work.notes_of(question.model, tuple(PRECISIONS.values())))
 
     return say
 
@@ -126,11 +126,11 @@ def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
 def _without_log() -> Iterator[None]:
     """Leave out what TensorFlow logs as it starts, which is about other things."""
     sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(nowhere)

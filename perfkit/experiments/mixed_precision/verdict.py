@@ -158,8 +158,8 @@ def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
         if 0 < peak < _LARGEST and not trial.is_try:
             peaks.setdefault(trial.variant, []).append(peak)
     return {
-        name: Estimate(value=statistics.median(held), low=min(held), high=max(held))
-        for name, held in peaks.items()
+        name: Estimate(value=statistics.median(sizes), low=min(sizes), high=max(sizes))
+        for name, sizes in peaks.items()
     }
 
 
@@ -181,11 +181,11 @@ def layers(network: Any) -> Iterator[Layer]:
             yield Layer(layer.name, layer.compute_dtype, inputs, outputs, products)
 
 
-def share(found: tuple[Layer, ...]) -> float | None:
+def share(multiplying: tuple[Layer, ...]) -> float | None:
     """The share of all multiplications that can gain; None where there are none."""
-    whole = sum(layer.products for layer in found)
-    able = sum(layer.products for layer in found if not layer.hindrance)
-    return able / whole if whole else None
+    total = sum(layer.products for layer in multiplying)
+    able = sum(layer.products for layer in multiplying if not layer.hindrance)
+    return able / total if total else None
 
 
 Alike = Literal[
@@ -254,8 +254,8 @@ class Pairs:
             return "too few trainings to say"
         if abs(self.difference) + self.half_width <= self.seeds_differ:
             return "less apart than two seeds"
-        shown = abs(self.difference) > max(self.half_width, self.seeds_differ)
-        return "differs" if shown else "too noisy to say"
+        is_apart = abs(self.difference) > max(self.half_width, self.seeds_differ)
+        return "differs" if is_apart else "too noisy to say"
 
 
 def pairs(trials: Iterable[Trial]) -> tuple[Pairs, ...]:
@@ -264,27 +264,27 @@ def pairs(trials: Iterable[Trial]) -> tuple[Pairs, ...]:
     for curve in curves(trials):
         by_name.setdefault(curve.precision, {})[curve.seed] = curve
     usual = by_name.pop(FLOAT32, {})
-    found = (_pairs(name, known, usual) for name, known in by_name.items())
-    return tuple(filter(None, found))
+    results = (_pairs(name, runs, usual) for name, runs in by_name.items())
+    return tuple(filter(None, results))
 
 
-def _pairs(name: str, known: dict[int, Curve], usual: dict[int, Curve]) -> Pairs | None:
-    common = sorted(known.keys() & usual.keys())
-    seeds = [seed for seed in common if known[seed].every == usual[seed].every]
-    lost = any(None in known[seed].losses for seed in seeds)
+def _pairs(name: str, runs: dict[int, Curve], usual: dict[int, Curve]) -> Pairs | None:
+    common = sorted(runs.keys() & usual.keys())
+    seeds = [seed for seed in common if runs[seed].every == usual[seed].every]
+    lost = any(None in runs[seed].losses for seed in seeds)
     if lost:
         # One that is lost at once is no row, and hides no other.
-        seeds = [seed for seed in seeds if len(known[seed].sound) > 1]
-    both = [[of[seed].sound for seed in seeds] for of in (known, usual)]
-    count = min((len(losses) for one in both for losses in one), default=0)
+        seeds = [seed for seed in seeds if len(runs[seed].sound) > 1]
+    sides = [[side[seed].sound for seed in seeds] for side in (runs, usual)]
+    count = min((len(losses) for side in sides for losses in side), default=0)
     if count < 2 and (seeds or not lost):
         return None
-    mine, others = (np.array([losses[:count] for losses in one]) for one in both)
-    if not np.all(others > 0):
+    mine, base = (np.array([losses[:count] for losses in side]) for side in sides)
+    if not np.all(base > 0):
         return None
-    every = next((known[seed].every for seed in seeds), 0)
-    steps = tuple(every * look for look in range(1, count + 1))
-    return Pairs(name, tuple(seeds), steps, losses=mine, usual=others, lost=lost)
+    interval = next((runs[seed].every for seed in seeds), 0)
+    steps = tuple(interval * look for look in range(1, count + 1))
+    return Pairs(name, tuple(seeds), steps, losses=mine, usual=base, lost=lost)
 
 
 _PLAIN = {p.name: p for p in PRECISIONS.values() if p.kind == "precision"}
@@ -311,13 +311,13 @@ _ALIKE: dict[Alike, str] = {
 def judge(measured: Measurement) -> Verdict:
     """Say which precision trains fastest, and whether it learns what float32 learns."""
     learnt = pairs(measured.trials)
-    alike = {one.precision: one.alike for one in learnt}
+    alike = {pair.precision: pair.alike for pair in learnt}
     race = fastest = Race(measured, CHOICES, "examples")
     # The next one may learn what the fastest does not.
-    left = dict(CHOICES)
+    remaining = dict(CHOICES)
     while race.won and alike.get(race.winner) in _SPOILT:
-        del left[race.winner]
-        race = Race(measured, left, "examples")
+        del remaining[race.winner]
+        race = Race(measured, remaining, "examples")
     if not race.won:
         race = fastest
     verdict = race.verdict(
@@ -333,15 +333,15 @@ def judge(measured: Measurement) -> Verdict:
     )
     if not race.won:
         return verdict
-    called, learns = _CALLED[race.winner], alike.get(race.winner)
+    name, learns = _CALLED[race.winner], alike.get(race.winner)
     if learns is None or learns not in _ALIKE:
         return replace(verdict, warnings=(_UNKNOWN,))
     if learns not in _SPOILT:
-        return replace(verdict, headline=f"Train with {called}: {_ALIKE[learns]}.")
+        return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
     return replace(
         verdict,
-        headline=f"Keep float32: {called} is faster, {_ALIKE[learns]}.",
-        much=verdict.much.replace("This training then", f"With {called} it"),
+        headline=f"Keep float32: {name} is faster, {_ALIKE[learns]}.",
+        much=verdict.much.replace("This training then", f"With {name} it"),
         edits=(),
         next="Train longer with both, and compare the losses.",
     )
@@ -350,14 +350,14 @@ def judge(measured: Measurement) -> Verdict:
 def beforehand(notes: Mapping[str, Any]) -> Verdict:
     """Say what to expect before a run, from the notes of its preparation."""
     expected = expectations(notes).items()
-    faster = [name for name, one in expected if one.expect == "faster"]
+    faster = [name for name, outlook in expected if outlook.expect == "faster"]
     headline = "No precision is sure to be faster than float32 on this hardware."
     if faster:
         headline = f"Expect {listed(faster)} to be faster than float32 here."
-    words = ", ".join(f"{quoted(name)} {one.expect}" for name, one in expected)
+    words = ", ".join(f"{quoted(name)} {outlook.expect}" for name, outlook in expected)
     reasons = (
-        f"Of {quoted(name)} expect: {one.expect}, because {one.because}."
-        for name, one in expected
+        f"Of {quoted(name)} expect: {outlook.expect}, because {outlook.because}."
+        for name, outlook in expected
     )
     return Verdict(
         headline=headline,
@@ -380,35 +380,35 @@ def _eligible(notes: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _learnt(one: Pairs) -> str:
+def _learnt(pair: Pairs) -> str:
     """Whether a precision learnt what float32 learnt, with the numbers."""
-    name, seeds = quoted(one.precision), len(one.losses)
+    name, seeds = quoted(pair.precision), len(pair.losses)
     trainings = f"{seeds} pair{'s' if seeds > 1 else ''} of trainings"
-    if one.lost:
+    if pair.lost:
         where = f"In {trainings} the" if seeds else "The"
         return f"{where} loss of {name} became NaN."
-    half, between = one.half_width, ""
+    half, between = pair.half_width, ""
     if half is not None:
-        low, high = one.difference - half, one.difference + half
+        low, high = pair.difference - half, pair.difference + half
         between = f" ({low:+.4f} to {high:+.4f})"
-    usual = one.usual[:, -1]
+    usual = pair.usual[:, -1]
     return (
-        f"Losses of {name} against {FLOAT32}: {one.alike}. In {trainings} alike in all "
-        f"else it adds {one.difference:+.4f}{between} to the loss by step "
-        f"{one.steps[-1]}, which is {usual.min():.3f} to {usual.max():.3f} in "
+        f"Losses of {name} against {FLOAT32}: {pair.alike}. In {trainings} alike in "
+        f"all else it adds {pair.difference:+.4f}{between} to the loss by step "
+        f"{pair.steps[-1]}, which is {usual.min():.3f} to {usual.max():.3f} in "
         f"{FLOAT32} from seed to seed."
     )
 
 
 def _expected_and_seen(measured: Measurement) -> Iterator[str]:
-    compared = {one.variant: one for one in measured.comparisons}
+    compared = {c.variant: c for c in measured.comparisons}
     for name, expected in expectations(measured.notes).items():
         if name not in compared:
             continue
         ratio, end = compared[name], ""
         if expected.expect != "open" and ratio.verdict != "too noisy to say":
-            same = ratio.verdict.removesuffix(" shown") == expected.expect
-            end = ", as expected" if same else ", not as expected"
+            is_expected = ratio.verdict.removesuffix(" shown") == expected.expect
+            end = ", as expected" if is_expected else ", not as expected"
         yield (
             f"Expected of {quoted(name)}: {expected.expect}, because "
             f"{expected.because}. Seen: {ratio.judgement}{end}."
@@ -418,34 +418,35 @@ def _expected_and_seen(measured: Measurement) -> Iterator[str]:
 def _full_float32(measured: Measurement) -> Iterator[str]:
     """What 16 bits gain against float32 without TF32, which hides a part of it."""
     for name in _PLAIN:
-        found = measured.compare(name, NO_TF32) if name.startswith("mixed_") else None
-        if found:
+        pair = measured.compare(name, NO_TF32) if name.startswith("mixed_") else None
+        if pair:
             yield (
-                f"Against {quoted(NO_TF32)}, {quoted(name)} reaches {found.interval} "
-                f"the rate: {found.judgement}. TF32 is on by default, in "
+                f"Against {quoted(NO_TF32)}, {quoted(name)} reaches {pair.interval} "
+                f"the rate: {pair.judgement}. TF32 is on by default, in "
                 f"{quoted(FLOAT32)} too."
             )
 
 
 def _scale(measured: Measurement) -> Iterator[str]:
-    seen = scale(measured.trials)
-    if seen is None:
+    course = scale(measured.trials)
+    if course is None:
         return
-    more = ["…"] if len(seen.skipped) > 4 else []
-    steps = ", ".join([*map(str, seen.skipped[:4]), *more])
-    at = f" (at step {steps})" if seen.skipped else ""
+    dots = ["…"] if len(course.skipped) > 4 else []
+    steps = ", ".join([*map(str, course.skipped[:4]), *dots])
+    at = f" (at step {steps})" if course.skipped else ""
     yield (
-        f"The loss scale of float16, with {quoted(seen.model)} and doubled every "
+        f"The loss scale of float16, with {quoted(course.model)} and doubled every "
         f"{GROWTH} good steps instead of every 2,000, went from "
-        f"{seen.scales[0]:,.0f} up to {max(seen.scales):,.0f}: {len(seen.skipped)} "
-        f"of {len(seen.scales) - 1} steps were skipped{at}, and each halved it."
+        f"{course.scales[0]:,.0f} up to {max(course.scales):,.0f}: "
+        f"{len(course.skipped)} of {len(course.scales) - 1} steps were skipped{at}, "
+        "and each halved it."
     )
 
 
 def _memory(measured: Measurement) -> Iterator[str]:
-    held = memory(measured.trials)
-    usual = held.pop(FLOAT32, None)
-    for name, peak in held.items():
+    peaks = memory(measured.trials)
+    usual = peaks.pop(FLOAT32, None)
+    for name, peak in peaks.items():
         if usual is None or name not in _PLAIN:
             continue
         apart = peak.low > usual.high or peak.high < usual.low

@@ -45,59 +45,61 @@ _FEW, _MOMENT_S, _TOO_LONG_S = 8, 0.2, 5.0
 _CALLS = 4
 
 
-def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yielded]:
+def foreseen(
+    model: str, batch: int, precisions: Sequence[Precision]
+) -> Iterator[Yielded]:
     """Tell what is expected of each precision, and refuse those that take too long.
 
     Float32 is among them.
     """
-    notes = known(model, asked)
-    yield from (Note(name, told) for name, told in notes.items())
-    expects = {name: one["expect"] for name, one in notes[EXPECTED].items()}
+    notes = notes_of(model, precisions)
+    yield from (Note(name, value) for name, value in notes.items())
+    expects = {name: note["expect"] for name, note in notes[EXPECTED].items()}
     words = ", ".join(f"{name} {expect}" for name, expect in expects.items())
     yield Note("progress", f"Trying one step of what may be slow. Expected: {words}")
     doubtful = [n for n in (BFLOAT16, FLOAT16) if expects.get(n) == "slower"]
-    taken = {
-        one.name: _seconds_of_step(model, one, batch)
-        for one in asked
-        if one.name in (FLOAT32, *doubtful) and not notes["gpu"]
+    step_s = {
+        p.name: _seconds_of_step(model, p, batch)
+        for p in precisions
+        if p.name in (FLOAT32, *doubtful) and not notes["gpu"]
     }
-    yield Note("step", taken)
-    yield Note(REFUSED, notes[_NOT_HERE] | too_slow(taken))
+    yield Note("step", step_s)
+    yield Note(REFUSED, notes[_NOT_HERE] | too_slow(step_s))
 
 
-def known(model: str, asked: Sequence[Precision]) -> dict[str, Any]:
-    """What hardware and shapes say, without a step, as notes by name."""
-    here = precision.seen_here()
-    missing = {one.name: why for one in asked if (why := unavailable(one, here))}
-    able = [one for one in asked if one.name not in missing]
+def notes_of(model: str, precisions: Sequence[Precision]) -> dict[str, Any]:
+    """Return the notes, by name, that need hardware and shapes but no step."""
+    hardware = precision.seen_here()
+    missing = {p.name: fault for p in precisions if (fault := unavailable(p, hardware))}
+    able = [p for p in precisions if p.name not in missing]
     PRECISIONS[BFLOAT16].choose()
     return {
-        "gpu": here.gpu,
+        "gpu": hardware.gpu,
         _NOT_HERE: missing,
-        EXPECTED: expectations(able, here),
+        EXPECTED: expectations(able, hardware),
         LAYERS: [asdict(layer) for layer in layers(MODELS[model].build())],
     }
 
 
-def expectations(asked: Sequence[Precision], here: Hardware) -> dict[str, Any]:
+def expectations(precisions: Sequence[Precision], hardware: Hardware) -> dict[str, Any]:
     """What is expected of each precision but float32, as a note has it."""
     return {
-        one.name: asdict(expected(one, here)) for one in asked if one.name != FLOAT32
+        p.name: asdict(expected(p, hardware)) for p in precisions if p.name != FLOAT32
     }
 
 
-def too_slow(taken: Mapping[str, float]) -> dict[str, str]:
+def too_slow(step_s: Mapping[str, float]) -> dict[str, str]:
     """Say of each precision whose steps would be the whole run why it is not timed.
 
     What was tried has taken so many seconds a step, float32 among it.
     """
-    usual = taken.get(FLOAT32, 0.0)
+    usual = step_s.get(FLOAT32, 0.0)
     return {
         name: (
             f"takes about {units.seconds(seconds)} a step, where {FLOAT32} takes "
             f"{units.seconds(usual)}: a few of them would be the whole run"
         )
-        for name, seconds in taken.items()
+        for name, seconds in step_s.items()
         if seconds > max(_LONGEST_STEP_S, _TIMES * usual)
     }
 
@@ -110,10 +112,10 @@ def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
     yield from fitted(network, optimizer, (examples, labels), at_start)
 
 
-def code_of_training(one: Precision) -> str:
+def code_of_training(choice: Precision) -> str:
     """The lines of a training in a precision, as a reader types them."""
-    made = [precision.scaled] if one.policy == FLOAT16 else []
-    return f"{one.line}\n{code_of_fit(*made)}"
+    wrappers = [precision.scaled] if choice.policy == FLOAT16 else []
+    return f"{choice.line}\n{code_of_fit(*wrappers)}"
 
 
 def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
@@ -135,9 +137,9 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
             groups = (losses[n : n + BETWEEN] for n in range(0, len(losses), BETWEEN))
             means = (sum(group) / BETWEEN for group in groups)
             # What is no number is told as None.
-            known = [mean if math.isfinite(mean) else None for mean in means]
+            values = [mean if math.isfinite(mean) else None for mean in means]
             curve = {"precision": precision, "seed": seed, "every": BETWEEN}
-            yield Note(CURVE, curve | {"losses": known})
+            yield Note(CURVE, curve | {"losses": values})
 
 
 def scaling(name: str, seed: int) -> Iterator[Yielded]:
@@ -158,44 +160,44 @@ def scaling(name: str, seed: int) -> Iterator[Yielded]:
             yield Note(SCALE, {"model": name, "scales": list(scales)})
 
 
-def _seconds_of_step(name: str, one: Precision, batch: int) -> float:
+def _seconds_of_step(name: str, precision: Precision, batch: int) -> float:
     """Time a step of a few examples, and one of all where that gives reason to doubt.
 
     Where a few of them take long already, the time is worked out from those and from
     twice as many.
     """
-    few = min(batch, _FEW)
-    once = _timed(name, one, few)
-    at_most = once * batch / few
-    if at_most <= _MOMENT_S or (once > _TOO_LONG_S and 2 * few >= batch):
+    sample = min(batch, _FEW)
+    once = _time_step(name, precision, sample)
+    at_most = once * batch / sample
+    if at_most <= _MOMENT_S or (once > _TOO_LONG_S and 2 * sample >= batch):
         return at_most
-    if 2 * few < batch:
-        each = max(0.0, _timed(name, one, 2 * few) - once) / few
-        about = once + each * (batch - few)
+    if 2 * sample < batch:
+        per_example = max(0.0, _time_step(name, precision, 2 * sample) - once) / sample
+        about = once + per_example * (batch - sample)
         if about > _TOO_LONG_S:
             return about
-    return _timed(name, one, batch)
+    return _time_step(name, precision, batch)
 
 
-def _timed(name: str, one: Precision, batch: int) -> float:
-    step = compiled(step_of(*_built(name, one)), autograph=False)
+def _time_step(name: str, precision: Precision, batch: int) -> float:
+    step = compiled(step_of(*_built(name, precision)), autograph=False)
     examples, labels = map(tf.constant, MODELS[name].batch(batch))
-    taken: list[float] = []
+    durations: list[float] = []
     # The first call traces as well, and says nothing where another can be afforded.
-    while len(taken) < _CALLS and sum(taken) < _TOO_LONG_S:
+    while len(durations) < _CALLS and sum(durations) < _TOO_LONG_S:
         began = time.perf_counter()
         float(step(examples, labels))
-        taken.append(time.perf_counter() - began)
-    return min(taken)
+        durations.append(time.perf_counter() - began)
+    return min(durations)
 
 
 def _built(
-    name: str, one: Precision, seed: int = 0
+    name: str, precision: Precision, seed: int = 0
 ) -> "tuple[keras.Model, keras.Optimizer]":
     """A fresh network in a precision, and what updates it."""
-    one.choose()
+    precision.choose()
     keras.utils.set_random_seed(seed)
-    network, optimizer = MODELS[name].build(), one.optimizer()
+    network, optimizer = MODELS[name].build(), precision.optimizer()
     optimizer.build(network.trainable_variables)
     return network, optimizer
 
