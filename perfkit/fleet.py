@@ -5,8 +5,8 @@ in a process of its own, so a crash takes no worker along, and returns the file.
 """
 
 import contextlib
-import gc
 import datetime
+import gc
 import operator
 import os
 import pkgutil
