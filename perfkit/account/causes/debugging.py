@@ -23,10 +23,11 @@ def _lines_slowed(
 
 
 _DATA_MODE = "tf.data.experimental.enable_debug_mode()"
+_FIX = "Delete the line, or run it only while you debug"
 _DATA_DEBUGGED = cause(
-    "data-debug-mode", do=f"Take `{_DATA_MODE}` out", swap="debugging"
+    "data-debug-mode", do=f"Take `{_DATA_MODE}` out", fix=_FIX, swap="debugging"
 )(_lines_slowed(_DATA_MODE, lambda line: THREAD in line.parts[:1]))
 _EAGER_MODE = "tf.config.run_functions_eagerly(True)"
 _FUNCTIONS_EAGER = cause(
-    "functions-run-eagerly", do=f"Take `{_EAGER_MODE}` out", swap="eager"
+    "functions-run-eagerly", do=f"Take `{_EAGER_MODE}` out", fix=_FIX, swap="eager"
 )(_lines_slowed(_EAGER_MODE, lambda line: line.is_eager))

@@ -19,7 +19,7 @@ from perfkit.errors import RunError
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
-from perfkit.experiments.shared.later import tf
+from perfkit.experiments.shared.later import keras, tf
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.putting_together import smooth_jpeg
 from perfkit.measure.tick import READY, Yielded, every
@@ -121,24 +121,26 @@ def plain(network: Any) -> Callable[..., None]:
 def shared_out(network: Any, strategy: Any, *, summed: bool) -> Callable[..., None]:
     """Give the step of all devices, which learn from all gradients or their own."""
 
-    def step(*batch: Any) -> None:
-        slopes = strategy.run(lambda *part: gradients(network, *part), batch)
-        weights = variables(network)
-        if summed:
-            pairs = list(zip(slopes, weights, strict=True))
-            slopes = strategy.extended.batch_reduce_to("SUM", pairs)
-        for weight, slope in zip(weights, slopes, strict=True):
+    def learn(_: Any, slopes: list[Any]) -> None:
+        for weight, slope in zip(variables(network), slopes, strict=True):
             strategy.extended.update(weight, descend, args=(slope,), group=False)
 
-    return step
+    def on_each(*part: Any) -> None:
+        slopes, device = gradients(network, *part), tf.distribute.get_replica_context()
+        if summed:
+            slopes = device.all_reduce(tf.distribute.ReduceOp.SUM, slopes)
+        device.merge_call(learn, args=(slopes,))
+
+    return lambda *batch: strategy.run(on_each, args=batch)
 
 
 def gradients(network: Any, features: Any, labels: Any) -> Any:
     """A device's part of the gradient of the mean loss over the whole batch."""
-    devices = tf.distribute.get_strategy().num_replicas_in_sync
+    # A mean of Keras's is divided by the devices already, in some of its versions.
+    loss_of = keras.losses.SparseCategoricalCrossentropy(True, reduction="sum")
+    batch = labels.shape[0] * tf.distribute.get_strategy().num_replicas_in_sync
     with tf.GradientTape() as tape:
-        logits = network(features, training=True)
-        loss = loops.loss_function()(labels, logits) / devices
+        loss = loss_of(labels, network(features, training=True)) / batch
     return tape.gradient(loss, variables(network))
 
 
@@ -181,8 +183,7 @@ def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
     """Give batches of pictures that are decoded in parallel."""
     batches = tf.data.Dataset.from_tensor_slices((pictures, labels)).repeat()
     batches = batches.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
-    batches = batches.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
-    return batches
+    return batches.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
 
 
 # Two ways to add the same numbers were seen to differ by a ten-thousandth of the step
