@@ -206,7 +206,7 @@ def turns(budget=40.0):
     measured = _run({"products": base, "AUTOTUNE pipeline": pipeline}, budget, 0)
     rows = []
     for name in ("products", "AUTOTUNE pipeline"):
-        logs = [log for trial in measured.of(name) if (log := _at_turn(trial))]
+        logs = [log for trial in measured.trials_of(name) if (log := _at_turn(trial))]
         mean = np.exp(np.mean(logs))
         spread = np.std(logs, ddof=1) if len(logs) > 1 else float("nan")
         detail = f"standard deviation {spread:.3f}, {len(logs)} trials"
@@ -252,7 +252,7 @@ def claims(runs=20, budget=20.0, keep=None, replay=None):
                 notes=spread.as_note(),
                 baseline=COPIES[0],
             )
-            runs_seen = [*runs_seen, measured.seen]
+            runs_seen = [*runs_seen, measured.variances]
             found += measured.comparisons
         table += _claimed(found, f"{known}: ")
     load = np.mean([np.mean(loads) for _, loads in rows])

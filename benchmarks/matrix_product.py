@@ -76,7 +76,7 @@ def both(measured, name):
 
 def completed(measured, variant):
     """The trials of a variant that count."""
-    return [t for t in measured.of(variant) if t.outcome == "completed"]
+    return [t for t in measured.trials_of(variant) if t.outcome == "completed"]
 
 
 def others(measured, doubt):

@@ -186,7 +186,7 @@ def _is_explained(ceiling: Comparison, pairs: list[tuple[Change, Comparison]]) -
 
 def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause:
     inferred = bool(change.inferred_if) and any(
-        change.inferred_if in trial.notes for trial in measured.of(AS_GIVEN)
+        change.inferred_if in trial.notes for trial in measured.trials_of(AS_GIVEN)
     )
     how_fast = (
         f"at {compared.ratio:.2f}× the rate (95 % interval {compared.low:.2f} to "
@@ -297,7 +297,7 @@ def _retracing(
 ) -> Cause | None:
     if not facts.retraced or any(_stops_it(change, measured) for change in changes):
         return None
-    traced = _drop_none(map(_traced_s, measured.of(AS_GIVEN)))
+    traced = _drop_none(map(_traced_s, measured.trials_of(AS_GIVEN)))
     gain = _gain([seconds / step.median_s for seconds in traced])
     if gain is None:
         return None
@@ -327,8 +327,8 @@ def _stops_it(change: Change, measured: Measurement) -> bool:
     """Whether a change was timed that did keep functions from being traced anew."""
     if change.cause != "retracing":
         return False
-    after = _drop_none(map(_traced_s, measured.of(change.name)))
-    before = _drop_none(map(_traced_s, measured.of(AS_GIVEN)))
+    after = _drop_none(map(_traced_s, measured.trials_of(change.name)))
+    before = _drop_none(map(_traced_s, measured.trials_of(AS_GIVEN)))
     return bool(after and before and np.mean(after) < np.mean(before) / 2)
 
 
@@ -341,7 +341,7 @@ def _traced_s(trial: Trial) -> float | None:
 
 def _contention(measured: Measurement, name: str, cores: float) -> Cause | None:
     shares, loads = _shares(measured)
-    trials = (*measured.of(AS_GIVEN), *measured.of(CONTROL))
+    trials = (*measured.trials_of(AS_GIVEN), *measured.trials_of(CONTROL))
     quiet_shares = _drop_none(_when_quiet(trial, measured) for trial in trials)
     compared = len(quiet_shares) > 1
     gain = _gain(quiet_shares if compared else shares)
@@ -389,7 +389,7 @@ def _when_quiet(trial: Trial, measured: Measurement) -> float | None:
 def _shares(measured: Measurement) -> tuple[list[float], list[float]]:
     """Of each trial: what share of its time others cost it, and the cores they used."""
     shares, loads = [], []
-    for trial in (*measured.of(AS_GIVEN), *measured.of(CONTROL)):
+    for trial in (*measured.trials_of(AS_GIVEN), *measured.trials_of(CONTROL)):
         other_cpu = _during(trial, measured, "cpu_other")
         own_cpu = _during(trial, measured, "cpu_trial")
         note = _note(trial, tracing.WAITED)
@@ -406,7 +406,7 @@ def _shares(measured: Measurement) -> tuple[list[float], list[float]]:
 
 
 def _memory(measured: Measurement) -> Cause | None:
-    trials = measured.of(AS_GIVEN)
+    trials = measured.trials_of(AS_GIVEN)
     stalled = _drop_none(_during(trial, measured, "memory_stalled") for trial in trials)
     gain = _gain(stalled)
     if gain is None:

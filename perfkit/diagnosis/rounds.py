@@ -323,7 +323,7 @@ class Rounds:
 
     def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
         """Name the variants of the next round; none where nothing is left to learn."""
-        trials = [*measured.of(AS_GIVEN), *measured.of(CONTROL)]
+        trials = [*measured.trials_of(AS_GIVEN), *measured.trials_of(CONTROL)]
         ran = any(trial.outcome == "completed" for trial in trials)
         if not ran and _fails(measured, AS_GIVEN, CONTROL):
             return ()
@@ -528,13 +528,13 @@ def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, .
 
 def _fails(measured: Measurement, *names: str) -> bool:
     """Whether one of these was tried and did not come through."""
-    return any(trial.has_failed for name in names for trial in measured.of(name))
+    return any(trial.has_failed for name in names for trial in measured.trials_of(name))
 
 
 def _is_settled(measured: Measurement, name: str) -> bool:
     """Whether a round holds it, or it has been tried often enough without one."""
     # A trial that was too short for a rate, or whose counterpart was, says nothing.
-    return bool(_rounds(measured, name)) or len(measured.of(name)) >= _TRIED
+    return bool(_rounds(measured, name)) or len(measured.trials_of(name)) >= _TRIED
 
 
 def _spent_s(trials: Iterable[Trial]) -> float:

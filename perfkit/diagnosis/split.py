@@ -51,7 +51,7 @@ def tries(facts: Facts, *, gpus: int) -> Tries:
 
 def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | None:
     """What share of that rate a step as given reaches; None where nobody knows."""
-    timings = [steady(trial) for trial in measured.of(NAME)]
+    timings = [steady(trial) for trial in measured.trials_of(NAME)]
     peak = max((timing.rate for timing in timings if timing), default=None)
     is_known = step and units.is_known(step.low, step.high) and can_be_told(facts)
     if not (is_known and step and facts.flop and peak):
@@ -143,7 +143,8 @@ class _Savings:
 
     def epoch_ends(self) -> Part:
         """What ends of epochs take, less what went with the changes before."""
-        trials = [*self._measured.of(AS_GIVEN), *self._measured.of(CONTROL)]
+        trials_of = self._measured.trials_of
+        trials = (*trials_of(AS_GIVEN), *trials_of(CONTROL))
         names = {label for trial in trials for label in trial.recurring}
         if not names:
             basis = "No end of an epoch was timed by itself; it is part of the steps."
@@ -175,7 +176,7 @@ class _Savings:
         return self._batch * (1 / timing.rate - 1 / bare)
 
     def _runs(self, variant: str) -> list[Steady]:
-        return [part for _, part in self._measured.counted(variant).values()]
+        return [part for _, part in self._measured.by_round(variant).values()]
 
 
 def _transfer(savings: _Savings, changes: Sequence[Change], gpus: int) -> Part:

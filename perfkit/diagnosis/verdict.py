@@ -108,7 +108,7 @@ def verdict_of(diagnosis: Diagnosis) -> Verdict:
 
 def outcome(measured: Measurement) -> str:
     """How the training as given ended, at best."""
-    ended = [trial.outcome for trial in measured.of(AS_GIVEN)]
+    ended = [trial.outcome for trial in measured.trials_of(AS_GIVEN)]
     return "completed" if "completed" in ended or not ended else ended[-1]
 
 

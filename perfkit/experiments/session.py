@@ -117,7 +117,7 @@ class Measurer(Keeper[Document]):
                 self._keep(event)
             # Runs vary by more than what a rate does.
             if isinstance(event, Finished) and not plan.runs:
-                spread.remember(event.measurement.seen)
+                spread.remember(event.measurement.variances)
             yield event
 
 

@@ -47,9 +47,9 @@ def private_folder(path: Path) -> None:
     Raises:
         OSError: It cannot be made, or is no folder.
     """
-    missing = [one for one in path.parents if not one.exists()]
-    for one in (*reversed(missing), path):
-        one.mkdir(0o700, exist_ok=True)
+    missing = [parent for parent in path.parents if not parent.exists()]
+    for folder in (*reversed(missing), path):
+        folder.mkdir(0o700, exist_ok=True)
 
 
 def remove_left(prefix: str, lock: str) -> None:
@@ -58,8 +58,8 @@ def remove_left(prefix: str, lock: str) -> None:
     Who still needs such a folder holds the file in it that is its lock.
     """
     for folder in filter(is_ours, Path(tempfile.gettempdir()).glob(f"{prefix}*")):
-        with contextlib.suppress(OSError), (folder / lock).open("rb+") as held:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError), (folder / lock).open("rb+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -67,54 +67,56 @@ class Alone:
     """The right to measure; ``wait`` takes it, ``let_go`` gives it back.
 
     Args:
-        what: Measures, where it is not in a notebook, as others say whom they wait for.
+        holder: Who measures, outside a notebook; shown to those who wait.
         budget: Seconds that it will measure; 0 where nobody knows.
     """
 
-    def __init__(self, what: str = "another run", budget: float = 0.0) -> None:
+    def __init__(self, holder: str = "another run", budget: float = 0.0) -> None:
         notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
-        here = notebook.suffix == ".ipynb"
-        self._what = f"the run in {notebook.stem}" if here else what
+        in_notebook = notebook.suffix == ".ipynb"
+        self._holder = f"the run in {notebook.stem}" if in_notebook else holder
         self._budget = budget
-        self._held: int | None = None
+        self._file: int | None = None
 
     def wait(self, stopped: threading.Event) -> Iterator[str]:
         """Take it; every 0.1 s it says whom it waits for, until ``stopped``."""
         try:
-            held = os.open(lock_file(), _FLAGS, 0o600)
+            file = os.open(lock_file(), _FLAGS, 0o600)
         except OSError:
             # Where nothing can be written nobody can wait for anybody.
             return
-        if os.fstat(held).st_uid != os.getuid():
+        if os.fstat(file).st_uid != os.getuid():
             # Whoever laid it there could keep this user waiting for ever.
-            os.close(held)
+            os.close(file)
             return
-        self._held = held
-        while not stopped.is_set() and not _locked(held):
-            yield _waiting(held)
+        self._file = file
+        while not stopped.is_set() and not _locked(file):
+            yield _waiting(file)
             time.sleep(_SLICE_S)
         if not stopped.is_set():
             end = time.monotonic() + self._budget + _START_S if self._budget else 0
             # A full disk costs others the name, and nobody the run.
             with contextlib.suppress(OSError):
-                os.ftruncate(held, 0)
-                os.pwrite(held, f"{self._what[:_LONGEST]}\n{end:.0f}".encode(), 0)
+                os.ftruncate(file, 0)
+                os.pwrite(file, f"{self._holder[:_LONGEST]}\n{end:.0f}".encode(), 0)
 
     def let_go(self) -> None:
         """Give it back, if it was taken."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
 def _waiting(file: int) -> str:
     """Whom the holder of the file makes wait, as ``"Waiting for X, about 40 s"``."""
-    said = os.pread(file, 4 * _LONGEST, 0).decode(errors="replace")
-    what, _, end = said.partition("\n")
-    left = float(end[:12]) - time.monotonic() if end.isdecimal() else 0.0
-    about = f", about {units.seconds(10 * math.ceil(left / 10))}" if left > 0 else ""
-    who = what if what and what.isprintable() else "another run"
-    return f"Waiting for {who}{about}"
+    content = os.pread(file, 4 * _LONGEST, 0).decode(errors="replace")
+    holder, _, end = content.partition("\n")
+    seconds = float(end[:12]) - time.monotonic() if end.isdecimal() else 0.0
+    about = (
+        f", about {units.seconds(10 * math.ceil(seconds / 10))}" if seconds > 0 else ""
+    )
+    name = holder if holder and holder.isprintable() else "another run"
+    return f"Waiting for {name}{about}"
 
 
 def _locked(file: int) -> bool:

@@ -38,29 +38,29 @@ _OVERRUN = 1.05
 
 
 def turns(
-    budget: float, left: float, set_up: float, a_turn: float, *, early: bool = False
+    budget: float, left_s: float, set_up: float, a_turn: float, *, early: bool = False
 ) -> int:
     """How many turns each trial of a round gets, at least 1.
 
     Args:
         budget: Seconds of the whole run.
-        left: Seconds of it that are left.
+        left_s: Seconds of it that are left.
         set_up: Seconds that this round spent before its first turn.
         a_turn: Seconds that one turn of every trial takes.
         early: Whether the run may end as soon as its answer is known.
     """
-    fewest, most = _ROUNDS
+    min_rounds, max_rounds = _ROUNDS
     rounds = int(budget * _SET_UP_SHARE / max(set_up, 1e-3))
-    round_s = budget / min(most, max(fewest, rounds))
+    round_s = budget / min(max_rounds, max(min_rounds, rounds))
     round_s = min(round_s, max(_LONGEST_ROUND_S, set_up / _SET_UP_SHARE))
     if early:
         round_s = min(round_s, set_up / _EARLY_SET_UP_SHARE)
-    wanted = max(_FEWEST_TURNS, int((round_s - set_up) / a_turn))
-    fitting = int(left / a_turn)
+    turn_count = max(_FEWEST_TURNS, int((round_s - set_up) / a_turn))
+    fitting = int(left_s / a_turn)
     # A rest that is too short for a round of its own is spent on this one.
-    if fitting - wanted < set_up / a_turn + _FEWEST_TURNS:
-        wanted = fitting
-    return max(1, min(wanted, fitting))
+    if fitting - turn_count < set_up / a_turn + _FEWEST_TURNS:
+        turn_count = fitting
+    return max(1, min(turn_count, fitting))
 
 
 def fewest_s(a_turn: float) -> float:
@@ -77,14 +77,14 @@ def turn_s(tick_s: float, least_s: float = TURN_S) -> float:
     return max(least_s, ticks * tick_s)
 
 
-def turns_of_a_choice(left: float, each: Sequence[float]) -> int:
+def turns_of_a_choice(left_s: float, turns_s: Sequence[float]) -> int:
     """How many turns each trial gets in a round whose variants are chosen, at least 1.
 
     Such a run learns from each round which variants the next one needs, so rounds are
-    short and many. A turn of each trial takes ``each`` seconds of those that are left.
+    short and many. A turn of each trial takes ``turns_s``, of ``left_s`` seconds left.
     """
-    wanted = max(_FEWEST_TURNS, round(_CHOSEN_S * len(each) / sum(each)))
-    return max(1, min(wanted, int(left / sum(each))))
+    turn_count = max(_FEWEST_TURNS, round(_CHOSEN_S * len(turns_s) / sum(turns_s)))
+    return max(1, min(turn_count, int(left_s / sum(turns_s))))
 
 
 def chosen_s(tick_s: float) -> float:
@@ -98,12 +98,12 @@ def one_go_s(tick_s: float, budget: float = math.inf, variants: int = 1) -> floa
     return max(usual, min(_LONGEST_ONE_GO_S, 2 * _TICKS_A_TURN * tick_s))
 
 
-def longest_warm_up_s(budget: float, variants: int, *, chosen: bool = False) -> float:
+def longest_warm_up_s(budget: float, variants: int, *, choice: bool = False) -> float:
     """Seconds after which a trial that never settles is measured as it is.
 
     Where the variants of each round are chosen, trials warm up before they are ready.
     """
-    if chosen:
+    if choice:
         return 2 * SHORTEST_WARM_UP_S
     return max(SHORTEST_WARM_UP_S, min(_LONGEST_WARM_UP_S, budget / (4 * variants)))
 
@@ -114,8 +114,8 @@ def shortest_round_s(
     """Seconds that the shortest useful round of these takes, as far as trials show."""
     last = {trial.variant: trial.setup_s or 0.0 for trial in trials}
     set_up = sum(last.get(name, 0.0) for name in names)
-    each = SHORTEST_WARM_UP_S + _FEWEST_TURNS * TURN_S if in_turns else ONE_GO_S
-    return set_up + len(names) * each
+    trial_s = SHORTEST_WARM_UP_S + _FEWEST_TURNS * TURN_S if in_turns else ONE_GO_S
+    return set_up + len(names) * trial_s
 
 
 def runs_s(names: Sequence[str], trials: Sequence[Trial], baseline: str) -> float:
@@ -136,13 +136,13 @@ def _unclear(measured: Measurement, variants: Mapping[str, Variant]) -> set[str]
     compared |= {CONTROL: control} if control else {}
     return {
         name
-        for name, one in variants.items()
-        if (name == CONTROL or one.against not in ("", name))
+        for name, variant in variants.items()
+        if (name == CONTROL or variant.against not in ("", name))
         and (name not in compared or compared[name].half_width > _NARROW)
     }
 
 
-def wanted(
+def next_variants(
     rounds: int, measured: Measurement, variants: Mapping[str, Variant]
 ) -> list[str]:
     """Which variants come after so many rounds: all twice, then what is still unclear.
@@ -158,6 +158,6 @@ def wanted(
     # What is compared with nothing is there for its rate, which every round narrows.
     return [
         name
-        for name, one in variants.items()
-        if name in unclear | against or (name != CONTROL and not one.against)
+        for name, variant in variants.items()
+        if name in unclear | against or (name != CONTROL and not variant.against)
     ]

@@ -96,8 +96,8 @@ def environment_of(place: Place) -> Environment:
             text=True,
             cwd="/",
         )
-        told = json.loads(ran.stdout.splitlines()[-1])
-        python = tuple(told["python"])
+        answer = json.loads(ran.stdout.splitlines()[-1])
+        python = tuple(answer["python"])
     except _NO_PYTHON as error:
         raise BadParameterError(
             f"{name} cannot be run as Python ({_in_short(error)}): give the python of "
@@ -108,16 +108,16 @@ def environment_of(place: Place) -> Environment:
             f"{name} is Python {'.'.join(map(str, python))}, and perfkit runs on "
             f"{'.'.join(map(str, _OLDEST))} or later."
         )
-    if not told["found"]["tensorflow"]:
+    if not answer["found"]["tensorflow"]:
         raise MissingPartError(f"{name} has no TensorFlow: give another environment.")
-    lacks = tuple(part for part in _LENT if not told["found"][part])
+    lacks = tuple(part for part in _LENT if not answer["found"][part])
     if python[:2] != sys.version_info[:2] and any(_LENT[part] for part in lacks):
         missing = " and ".join(part for part in lacks if _LENT[part])
         raise MissingPartError(
             f"{name} lacks {missing}, which this Python's would not fit: "
             f"`{name} -m pip install {missing.replace(' and', '')}` brings it."
         )
-    versions = software.versions([folder for folder in told["path"] if folder])
+    versions = software.versions([folder for folder in answer["path"] if folder])
     keras = versions.get("keras", "3")
     if keras.startswith(("0.", "1.", "2.")):
         raise MissingPartError(
@@ -203,11 +203,11 @@ class Host:
         )
 
     def _variables(self) -> dict[str, str]:
-        given = self._place.environment
+        variables = self._place.environment
         if self._lent:
-            path = (given.get("PYTHONPATH", ""), self._lent)
-            given["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-        return given
+            path = (variables.get("PYTHONPATH", ""), self._lent)
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        return variables
 
     def wait(self, timeout: float) -> bool:
         """Wait up to ``timeout`` seconds; True once trials start at once.
@@ -247,10 +247,10 @@ class Host:
                 self.receive(_START_S)
         except (EOFError, OSError):
             raise RunError(self._last_words()) from None
-        kind, *told = self._inbox[number].popleft()
+        kind, *fields = self._inbox[number].popleft()
         if kind != "started":
-            raise RunError(told[1])
-        pid, started_ns = told
+            raise RunError(fields[1])
+        pid, started_ns = fields
         return Hosted(self, number, pid, started_ns, limits.silence)
 
     def receive(self, timeout: float) -> None:
@@ -260,8 +260,8 @@ class Host:
             EOFError: The launcher there is gone.
         """
         while self._connection.poll(timeout):
-            kind, number, *rest = self._connection.recv()
-            self._inbox[number].append((kind, *rest))
+            kind, number, *fields = self._connection.recv()
+            self._inbox[number].append((kind, *fields))
             timeout = 0.0
 
     def messages(self, number: int, timeout: float) -> list[Message]:
@@ -272,14 +272,14 @@ class Host:
                 self.receive(timeout)
         except (EOFError, OSError):
             inbox.append(("ended", "crashed", "lost the process that started it", ""))
-        found = list(inbox)
+        messages = list(inbox)
         inbox.clear()
-        return found
+        return messages
 
-    def ask(self, *what: Any) -> None:
+    def ask(self, *request: Any) -> None:
         """Ask for something that has no answer of its own."""
         with contextlib.suppress(OSError):
-            self._connection.send(what)
+            self._connection.send(request)
 
     def close(self) -> None:
         """End it with all it started."""
@@ -297,8 +297,8 @@ class Host:
 
     def _last_words(self) -> str:
         self._process.kill()
-        said = self._process.stderr.read() if self._process.stderr else b""
-        lines = said.decode(errors="replace").strip().splitlines()
+        output = self._process.stderr.read() if self._process.stderr else b""
+        lines = output.decode(errors="replace").strip().splitlines()
         last = f" ({lines[-1].strip()[:300]})" if lines else ""
         name = self._place.python or "another process"
         return (
@@ -318,14 +318,14 @@ class Hosted(Started):
         self._host, self._number = host, number
 
     def _hear(self, timeout: float) -> list[Message]:
-        told: list[Message] = []
-        for kind, *rest in self._host.messages(self._number, timeout):
+        messages: list[Message] = []
+        for kind, *fields in self._host.messages(self._number, timeout):
             self._heard = time.perf_counter()
             if kind == "told":
-                told += rest[0]
+                messages += fields[0]
             else:
-                self.outcome, self.message, self.tail = rest
-        return told
+                self.outcome, self.message, self.tail = fields
+        return messages
 
     def kill(self, outcome: Outcome, message: str) -> None:
         """End the trial and all it started, now; it ends with this outcome."""
@@ -348,30 +348,30 @@ class Launchers:
     def __init__(
         self, places: set[Place], environments: Mapping[Place, Environment]
     ) -> None:
-        self._here = len(places) == 1
+        self._is_shared = len(places) == 1
         self.hosts: dict[Place, Host] = {}
-        if self._here:
+        if self._is_shared:
             launcher().load_with(dict(next(iter(places)).variables))
             return
         self.hosts = {place: Host(place, environments[place]) for place in places}
 
     def wait(self, timeout: float) -> bool:
         """Wait until all can start trials; False if that takes longer."""
-        if self._here:
+        if self._is_shared:
             return launcher().wait(timeout)
         share = timeout / len(self.hosts)
         return all([host.wait(share) for host in self.hosts.values()])
 
     def start(self, work: Any, seed: int, limits: Limits) -> Started:
         """Start a trial where its work belongs."""
-        starter = launcher() if self._here else self.hosts[work.place]
+        starter = launcher() if self._is_shared else self.hosts[work.place]
         return starter.start(work, seed, limits)
 
     def close(self) -> None:
         """End all that was started for it."""
         for host in self.hosts.values():
             host.close()
-        if self._here:
+        if self._is_shared:
             launcher().load_with({})
 
 
@@ -381,7 +381,7 @@ def _lend(lacks: tuple[str, ...]) -> str:
     for name in ("perfkit", *lacks):
         spec = importlib.util.find_spec(name)
         if spec and spec.origin:
-            whole = Path(spec.origin)
-            source = whole.parent if whole.name == "__init__.py" else whole
+            origin = Path(spec.origin)
+            source = origin.parent if origin.name == "__init__.py" else origin
             (folder / source.name).symlink_to(source)
     return str(folder)

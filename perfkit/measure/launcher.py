@@ -110,8 +110,8 @@ class Started:
         if stopped:
             self._note_stood(self._heard)
         if self.outcome is None and silent > self.silence:
-            why = "was stopped from outside" if stopped else "gave no sign of life"
-            self.kill("timed-out", f"{why} for {self.silence:.0f} s and was ended")
+            cause = "was stopped from outside" if stopped else "gave no sign of life"
+            self.kill("timed-out", f"{cause} for {self.silence:.0f} s and was ended")
         return messages
 
     def _note_stood(self, since: float) -> None:
@@ -261,11 +261,11 @@ class Launcher:
         What was loaded with others is given up: only while no trial runs.
         """
         self._variables = dict(variables)
-        if self._loaded not in (None, self._wanted):
+        if self._loaded not in (None, self._early_variables):
             self._give_up()
 
     @property
-    def _wanted(self) -> dict[str, str]:
+    def _early_variables(self) -> dict[str, str]:
         return read_early(os.environ | self._variables)
 
     def _give_up(self) -> None:
@@ -363,19 +363,19 @@ class Launcher:
         return self._loaded is not None and _server()._forkserver_pid != self._server
 
     def _warm(self) -> None:
-        why: str | None
+        details: str | None
         todo = "try `python -c 'import tensorflow'` here"
         try:
-            why = None if self._starts() else self._last_words()
+            details = None if self._starts() else self._last_words()
         except Exception as error:
             # Whatever went wrong, nobody may wait for this thread for ever.
-            why = f" ({type(error).__name__}: {error})"
+            details = f" ({type(error).__name__}: {error})"
             if isinstance(error, OSError):
                 todo = remedy(error, "set TMPDIR to another folder with a short path")
-        if why is not None:
+        if details is not None:
             self._failure = (
-                f"The process that loads TensorFlow ended before it was ready{why}: "
-                f"{todo}."
+                f"The process that loads TensorFlow ended before it was ready"
+                f"{details}: {todo}."
             )
         self._ready.set()
 
@@ -395,20 +395,20 @@ class Launcher:
         self._folder = tempfile.mkdtemp(prefix=_FOLDER)
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._context.set_forkserver_preload([preload.__name__])
-        loaded = self._wanted
-        told = self._variables | {
+        loaded = self._early_variables
+        variables = self._variables | {
             preload.FOLDER_VARIABLE: self._folder,
             preload.PARENT_VARIABLE: str(os.getpid()),
         }
         before = dict(os.environ)
-        os.environ.update(told)
+        os.environ.update(variables)
         try:
             _server().ensure_running()
             self._server = _server()._forkserver_pid
         finally:
-            for name in told:
+            for name in variables:
                 del os.environ[name]
-            os.environ.update({k: before[k] for k in told if k in before})
+            os.environ.update({k: before[k] for k in variables if k in before})
         self._loaded = loaded
 
     def _last_words(self) -> str:
@@ -437,14 +437,14 @@ def _leave_main_out() -> None:
     Work travels as a cloudpickle, so they need nothing from ``__main__``. What others
     start, in other threads too, finds it as ever.
     """
-    given = spawn.get_preparation_data
+    original = spawn.get_preparation_data
 
     def prepared(name: str) -> dict[str, Any]:
-        told = given(name)
-        mains = [key for key in told if key.startswith("init_main_")]
+        data = original(name)
+        mains = [key for key in data if key.startswith("init_main_")]
         for key in mains if name == _OURS else ():
-            del told[key]
-        return told
+            del data[key]
+        return data
 
     spawn.get_preparation_data = prepared
 
@@ -503,9 +503,9 @@ def _crash(
     code: int | None, tail: str, limits: Limits, killed_for_memory: bool
 ) -> tuple[Outcome, str]:
     last = tail.strip().splitlines()[-1].strip()[:300] if tail.strip() else ""
-    said = f"; its last words: {last}" if last else ""
+    last_words = f"; its last words: {last}" if last else ""
     if limits.memory is not None and any(words in tail for words in _OUT_OF_MEMORY):
-        return "out-of-memory", f"ran out of the memory it was allowed{said}"
+        return "out-of-memory", f"ran out of the memory it was allowed{last_words}"
     if killed_for_memory:
         return "out-of-memory", "was killed by the system because memory ran out"
-    return "crashed", f"{how_ended(code)}{said}"
+    return "crashed", f"{how_ended(code)}{last_words}"

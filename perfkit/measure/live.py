@@ -33,7 +33,7 @@ class Asleep:
     ) -> None:
         self._tasks = root / "proc" / str(pid) / "task"
         self._clock = clock
-        self._used: tuple[int, ...] = ()
+        self._cpu_ticks: tuple[int, ...] = ()
         self._since_ns = clock()
 
     def seconds(self) -> float:
@@ -42,10 +42,10 @@ class Asleep:
             states = [_state(task) for task in sorted(self._tasks.iterdir())]
         except OSError:
             states = []
-        used = tuple(ticks for _, ticks in states)
+        cpu_ticks = tuple(ticks for _, ticks in states)
         asleep = bool(states) and all(state == _ASLEEP for state, _ in states)
-        if not asleep or used != self._used:
-            self._used, self._since_ns = used, self._clock()
+        if not asleep or cpu_ticks != self._cpu_ticks:
+            self._cpu_ticks, self._since_ns = cpu_ticks, self._clock()
         return (self._clock() - self._since_ns) / 1e9
 
 
@@ -155,8 +155,8 @@ class LiveTrial:
     @property
     def since_first_call_s(self) -> float:
         """Seconds from the end of its first call to its last tick; 0.0 before that."""
-        done = [at for at, examples in self._ticks if examples]
-        return (done[-1] - done[0]) / 1e9 if done else 0.0
+        ends = [at for at, examples in self._ticks if examples]
+        return (ends[-1] - ends[0]) / 1e9 if ends else 0.0
 
     def resume(self) -> None:
         """Give it its turn."""
@@ -189,12 +189,12 @@ class LiveTrial:
         Returns:
             New ticks as ``(seconds since the run's start, examples)``.
         """
-        known = len(self._ticks)
+        old_count = len(self._ticks)
         for message in self.running.poll(timeout):
             self.take(message)
         return tuple(
             ((time_ns - self._zero_ns) / 1e9, examples)
-            for time_ns, examples in self._ticks[known:]
+            for time_ns, examples in self._ticks[old_count:]
         )
 
     def take(self, message: Message) -> None:
@@ -202,17 +202,17 @@ class LiveTrial:
         if message[0] == "note":
             self.notes[message[1]] = message[2]
             return
-        for time_ns, examples, parts, label, *every in message[1]:
+        for time_ns, examples, parts, label, *recurrence in message[1]:
             if self._has_stood_still(time_ns):
                 # Neither a rate nor a pause can be read from that time.
-                examples, label, every = 0, "", []
+                examples, label, recurrence = 0, "", []
             broken = any(self._last_ns < at <= time_ns for at in self._resumed_ns[-2:])
             if broken or label or not examples:
                 # What spans another's turn is neither work nor a pause of its own.
-                if label and self._ticks and (every or not broken):
+                if label and self._ticks and (recurrence or not broken):
                     spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
                     self._paused_for(label, spent)
-                self._recurring |= {label: every[0]} if every else {}
+                self._recurring |= {label: recurrence[0]} if recurrence else {}
                 examples = 0
             elif not self._ticks:
                 # A variant that never says it is ready is ready at its first tick.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perfkit.measure import statistics
-from perfkit.measure.spread import Seen, Spread
+from perfkit.measure.spread import Spread, Variance
 from perfkit.measure.statistics import Comparison, Rounds, Timing
 from perfkit.measure.steady import Steady, Usual, steady
 from perfkit.measure.tick import Yielded
@@ -69,7 +69,7 @@ class Measurement:
     notes: dict[str, Any] = field(default_factory=dict)
     baseline: str = ""
 
-    def of(self, variant: str) -> tuple[Trial, ...]:
+    def trials_of(self, variant: str) -> tuple[Trial, ...]:
         """The trials of one variant, whatever their outcome."""
         return tuple(t for t in self.trials if t.variant == variant)
 
@@ -81,17 +81,17 @@ class Measurement:
         )
         return tuple(
             statistics.timing(
-                one.name,
-                list(self._steady[one.name].values()),
-                [t.setup_s for t in self.of(one.name) if t.setup_s is not None],
+                v.name,
+                list(self._steady[v.name].values()),
+                [t.setup_s for t in self.trials_of(v.name) if t.setup_s is not None],
                 usual,
                 one_process=all(
                     ONE_PROCESS in trial.notes
-                    for trial, _ in self._completed[one.name].values()
+                    for trial, _ in self._completed[v.name].values()
                 ),
             )
-            for one in self.variants
-            if self._steady.get(one.name)
+            for v in self.variants
+            if self._steady.get(v.name)
         )
 
     def timing(self, variant: str) -> Timing | None:
@@ -111,9 +111,9 @@ class Measurement:
 
     def compare(self, variant: str, baseline: str) -> Comparison | None:
         """Any two variants, from the rounds that hold both; None if there are none."""
-        for known in self.comparisons:
-            if (known.variant, known.baseline) == (variant, baseline):
-                return known
+        for comparison in self.comparisons:
+            if (comparison.variant, comparison.baseline) == (variant, baseline):
+                return comparison
         rounds = self._rounds(variant, baseline)
         return None if rounds is None else self._comparison(rounds)
 
@@ -145,14 +145,14 @@ class Measurement:
         )
         if not ranked:
             return ()
-        shown = [t for t in ranked if self._beats(t, against, rounds)]
-        best, *rest = shown or ranked
-        for other in rest:
-            compared = self.compare(other.variant, best.variant)
+        faster = [t for t in ranked if self._beats(t, against, rounds)]
+        best, *rivals = faster or ranked
+        for rival in rivals:
+            compared = self.compare(rival.variant, best.variant)
             if compared and compared.verdict == "faster":
-                best = other
-        others = (t for t in ranked if t is not best and self._ties(best, t))
-        return (best, *others)
+                best = rival
+        ties = (t for t in ranked if t is not best and self._ties(best, t))
+        return (best, *ties)
 
     def _beats(self, timing: Timing, against: str, rounds: int) -> bool:
         compared = self.compare(timing.variant, against or self.baseline)
@@ -165,25 +165,25 @@ class Measurement:
             return timing.rate
         return common.rate * compared.ratio
 
-    def _ties(self, best: Timing, other: Timing) -> bool:
-        comparison = self.compare(best.variant, other.variant)
+    def _ties(self, best: Timing, rival: Timing) -> bool:
+        comparison = self.compare(best.variant, rival.variant)
         if comparison is None:
-            return other.high >= best.low
+            return rival.high >= best.low
         return comparison.verdict != "faster"
 
-    def counted(self, variant: str) -> dict[int, tuple[Trial, Steady]]:
+    def by_round(self, variant: str) -> dict[int, tuple[Trial, Steady]]:
         """What counts of a variant in each round: a trial, and its steady part."""
         return self._completed.get(variant, {})
 
     @functools.cached_property
     def _completed(self) -> dict[str, dict[int, tuple[Trial, Steady]]]:
-        found: dict[str, dict[int, tuple[Trial, Steady]]] = {}
+        completed: dict[str, dict[int, tuple[Trial, Steady]]] = {}
         waited = set[int]()
         for trial in self.trials:
             if trial.is_try or trial.outcome != "completed" or self._misses(trial):
                 continue
             if (part := steady(trial)) is not None:
-                found.setdefault(trial.variant, {})[trial.round] = trial, part
+                completed.setdefault(trial.variant, {})[trial.round] = trial, part
                 waited |= {trial.round} if part.waited else set()
         # Where the first tick of a turn is not like the others, nobody's counts.
         return {
@@ -191,7 +191,7 @@ class Measurement:
                 number: (trial, (number in waited and part.rested) or part)
                 for number, (trial, part) in rounds.items()
             }
-            for variant, rounds in found.items()
+            for variant, rounds in completed.items()
         }
 
     def _misses(self, trial: Trial) -> bool:
@@ -201,85 +201,86 @@ class Measurement:
         for longer than epochs last has no ends: that belongs to what was changed.
         """
         charged = trial.recurring or WHOLE in trial.notes
-        if charged or trial.variant in self._own:
+        if charged or trial.variant in self._with_own_pauses:
             return False
-        done = sum(examples for _, examples in trial.ticks)
+        total = sum(examples for _, examples in trial.ticks)
         lasting = (
-            every
-            for one in self.of(self.baseline)
-            if one.shares_process(trial)
-            for every, _ in one.recurring.values()
+            length
+            for baseline_trial in self.trials_of(self.baseline)
+            if baseline_trial.shares_process(trial)
+            for length, _ in baseline_trial.recurring.values()
         )
-        return any(done < _ENDLESS * every for every in lasting)
+        return any(total < _ENDLESS * length for length in lasting)
 
     @functools.cached_property
-    def _own(self) -> set[str]:
+    def _with_own_pauses(self) -> set[str]:
         """The variants whose pauses are their own."""
-        return {one.name for one in self.variants if one.own_pauses}
+        return {variant.name for variant in self.variants if variant.own_pauses}
 
     @functools.cached_property
     def _usual_pauses(self) -> Usual:
         trials: dict[str, list[Trial]] = {}
         for variant, rounds in self._completed.items():
-            if variant not in self._own:
+            if variant not in self._with_own_pauses:
                 mine = trials.setdefault(self._repeats(variant), [])
                 mine += [trial for trial, _ in rounds.values()]
-        return Usual(trials, [one.name for one in self.variants if one.other_pauses])
+        return Usual(trials, [v.name for v in self.variants if v.other_pauses])
 
     def _repeats(self, variant: str) -> str:
         return self.baseline if variant == CONTROL else variant
 
-    def _steady_of(self, variant: str, *, own: bool) -> dict[int, Steady]:
+    def _steady_of(self, variant: str, *, singly: bool) -> dict[int, Steady]:
         """The steady part of each round, with its recurring pauses shared out."""
 
         def pauses_s(trial: Trial, part: Steady) -> float:
-            if own or not trial.recurring:
+            if singly or not trial.recurring:
                 return part.pauses_s
             usual = self._usual_pauses
             return usual.usual_s(self._repeats(variant), trial, part.example_s)
 
         return {
             number: part.with_pauses(pauses_s(trial, part))
-            for number, (trial, part) in self.counted(variant).items()
+            for number, (trial, part) in self.by_round(variant).items()
         }
 
     @functools.cached_property
     def _steady(self) -> dict[str, dict[int, Steady]]:
         return {
-            one: self._steady_of(one, own=one in self._own) for one in self._completed
+            name: self._steady_of(name, singly=name in self._with_own_pauses)
+            for name in self._completed
         }
 
     @functools.cached_property
     def _compared(self) -> tuple[Rounds, ...]:
-        pairs = ((one.name, one.against) for one in self.variants if one.against)
-        rounds = (self._rounds(one, other) for one, other in pairs if one != other)
+        pairs = ((v.name, v.against) for v in self.variants if v.against)
+        rounds = (self._rounds(a, b) for a, b in pairs if a != b)
         return tuple(r for r in rounds if r is not None)
 
     @functools.cached_property
-    def _every(self) -> tuple[Rounds, ...]:
+    def _all_rounds(self) -> tuple[Rounds, ...]:
         """The rounds of all comparisons, the control's among them.
 
         How much rounds vary whose pauses count one by one says nothing of the others.
         """
         control = self._rounds(CONTROL, self.baseline)
-        usual = (of for of in self._compared if of.variant not in self._own)
+        usual = (r for r in self._compared if r.variant not in self._with_own_pauses)
         return (*usual, *([control] if control else []))
 
     @functools.cached_property
     def _usual(self) -> Spread:
         """How much a round's log ratio usually varies in this run."""
-        return statistics.usual(Spread.noted(self.notes), self._every)
+        return statistics.usual(Spread.from_notes(self.notes), self._all_rounds)
 
     @property
-    def seen(self) -> list[Seen]:
+    def variances(self) -> list[Variance]:
         """How much its rounds varied: what the machine's file keeps of it."""
-        return statistics.seen(self._every)
+        return statistics.variances(self._all_rounds)
 
     def _rounds(self, variant: str, baseline: str) -> Rounds | None:
-        own = not self._own.isdisjoint((variant, baseline))
-        one = self._steady_of(variant, own=own)
-        other = self._steady_of(baseline, own=own)
-        common = sorted(one.keys() & other.keys())
+        singly = not self._with_own_pauses.isdisjoint((variant, baseline))
+        steadies = self._steady_of(variant, singly=singly)
+        references = self._steady_of(baseline, singly=singly)
+        common = sorted(steadies.keys() & references.keys())
         if not common:
             return None
         one_process = all(
@@ -289,44 +290,45 @@ class Measurement:
         return statistics.rounds(
             variant,
             baseline,
-            [(one[r], other[r]) for r in common],
+            [(steadies[r], references[r]) for r in common],
             shared=self._pauses_variance(
-                (variant, one), (baseline, other), common, own=own
+                (variant, steadies), (baseline, references), common, singly=singly
             ),
             one_process=one_process,
             # What turns in one process differ by, the turns themselves tell.
-            same=variant == CONTROL and baseline == self.baseline and not one_process,
+            alike=variant == CONTROL and baseline == self.baseline and not one_process,
         )
 
     def _trial(self, variant: str, number: int) -> Trial:
         return self._completed[variant][number][0]
 
     def _pauses_variance(
-        self, variant: _Timed, baseline: _Timed, common: Sequence[int], *, own: bool
+        self, variant: _Timed, baseline: _Timed, common: Sequence[int], *, singly: bool
     ) -> float:
         """Of the log ratio, from what is not known of usual pauses: in all rounds."""
-        one = self._pauses_errors(variant, baseline, common, own=own)
-        other = self._pauses_errors(baseline, variant, common, own=own)
+        errors = self._pauses_errors(variant, baseline, common, singly=singly)
+        baseline_errors = self._pauses_errors(baseline, variant, common, singly=singly)
         return sum(
-            (one.get(key, 0.0) - other.get(key, 0.0)) ** 2 for key in {*one, *other}
+            (errors.get(key, 0.0) - baseline_errors.get(key, 0.0)) ** 2
+            for key in {*errors, *baseline_errors}
         )
 
     def _pauses_errors(
-        self, of: _Timed, against: _Timed, common: Sequence[int], *, own: bool
+        self, side: _Timed, against: _Timed, common: Sequence[int], *, singly: bool
     ) -> dict[str, float]:
         """Of the log rate, by their source."""
-        (variant, steadies), (other, _) = of, against
+        (variant, steadies), (baseline, _) = side, against
         trials = [self._trial(variant, number) for number in common]
-        trial = next((one for one in trials if one.recurring), None)
-        like = trial or self._trial(other, common[0])
+        trial = next((trial for trial in trials if trial.recurring), None)
+        like = trial or self._trial(baseline, common[0])
         if not like.recurring:
             return {}
-        name, usual = self._repeats(variant if trial else other), self._usual_pauses
-        if trial and not own:
+        name, usual = self._repeats(variant if trial else baseline), self._usual_pauses
+        if trial and not singly:
             errors = usual.errors_s(name, trial)
         else:
             # Those of its trials count one by one, or came between two of its ticks.
-            done = sum(float(steadies[number].examples.sum()) for number in common)
-            errors = {variant: usual.by_chance_s(name, like, trials, done)}
+            examples = sum(float(steadies[number].examples.sum()) for number in common)
+            errors = {variant: usual.by_chance_s(name, like, trials, examples)}
         rate = sum(steady.rate for steady in steadies.values()) / len(steadies)
         return {key: error * rate for key, error in errors.items()}

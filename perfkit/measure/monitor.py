@@ -86,18 +86,18 @@ class Monitor:
             self._thread.join()
         self._gpus.close()
 
-    def watch(self, pid: int | None, others: Sequence[int] = ()) -> None:
+    def watch(self, pid: int | None, round_pids: Sequence[int] = ()) -> None:
         """Say which process has its turn, and which of the round stand still.
 
         Args:
             pid: The trial at work; None between trials.
-            others: The trials of the round, that one among them or not.
+            round_pids: The trials of the round, that one among them or not.
         """
         # What a trial has done is counted before it ends, or it would look like others.
         self._count_trials()
-        known = self._trees
-        pids = {p for p in (*others, pid) if p is not None}
-        self._trees = {p: known.get(p) or _Tree(p) for p in pids}
+        trees = self._trees
+        pids = {p for p in (*round_pids, pid) if p is not None}
+        self._trees = {p: trees.get(p) or _Tree(p) for p in pids}
         self._trial = None if pid is None else self._trees[pid]
 
     def take(self) -> list[dict[str, float]]:
@@ -114,8 +114,8 @@ class Monitor:
             self._stop.wait(began + PERIOD_S - time.perf_counter())
 
     def _sample(self) -> dict[str, float]:
-        now = time.perf_counter_ns()
-        sample = {"t": (now - self._zero_ns) / 1e9}
+        now_ns = time.perf_counter_ns()
+        sample = {"t": (now_ns - self._zero_ns) / 1e9}
         for reading in (self._cpu, self._disk):
             with contextlib.suppress(*_READINGS):
                 sample |= reading()
@@ -130,8 +130,8 @@ class Monitor:
         """CPU seconds that the trials of this run have used, ended ones included."""
         for pid, tree in list(self._trees.items()):
             with contextlib.suppress(*_READINGS):
-                used = max(tree.cpu_seconds(), self._trial_cpu.get(pid, 0.0))
-                self._trial_cpu[pid] = used
+                seconds = max(tree.cpu_seconds(), self._trial_cpu.get(pid, 0.0))
+                self._trial_cpu[pid] = seconds
         return sum(self._trial_cpu.values())
 
     def _cpu(self) -> dict[str, float]:
@@ -150,8 +150,8 @@ class Monitor:
         if len(load) < len(counters):
             return {}
         # The counters tick in steps of 10 ms, so a difference may come out below 0.
-        others = load.pop("busy") - sum(load.values())
-        return load | {"cpu_other": max(0.0, others)}
+        other_cores = load.pop("busy") - sum(load.values())
+        return load | {"cpu_other": max(0.0, other_cores)}
 
     def _disk(self) -> dict[str, float]:
         counters = dict[str, float]()
@@ -186,8 +186,8 @@ class _Tree:
 
     def look_for_children(self) -> None:
         with contextlib.suppress(*_READINGS):
-            found = self._processes[0].children(recursive=True)
-            self._processes[1:] = [p for p in found if not _stands_for_others(p)]
+            children = self._processes[0].children(recursive=True)
+            self._processes[1:] = [p for p in children if not _stands_for_others(p)]
 
     def cpu_seconds(self) -> float:
         """User and system time, that of children which have ended included."""
@@ -221,14 +221,14 @@ class _Rates:
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, float]] = {}
 
-    def of_all(self, now: float, counters: dict[str, float]) -> dict[str, float]:
+    def of_all(self, at_s: float, counters: dict[str, float]) -> dict[str, float]:
         """Change per second since the last look; absent at the first or a reset."""
         rates = {}
         for name, value in counters.items():
             before = self._last.get(name)
-            self._last[name] = (now, value)
-            if before is not None and now > before[0] and value >= before[1]:
-                rates[name] = (value - before[1]) / (now - before[0])
+            self._last[name] = (at_s, value)
+            if before is not None and at_s > before[0] and value >= before[1]:
+                rates[name] = (value - before[1]) / (at_s - before[0])
         return rates
 
 
@@ -244,8 +244,8 @@ def _disks() -> Iterator[Any]:
 
 def _memory_stalled_s() -> float:
     """Seconds for which something on this machine has waited for short memory."""
-    some = Path("/proc/pressure/memory").read_text().partition("\n")[0]
-    return float(some.rpartition("total=")[2]) / 1e6
+    line = Path("/proc/pressure/memory").read_text().partition("\n")[0]
+    return float(line.rpartition("total=")[2]) / 1e6
 
 
 def _stands_for_others(process: psutil.Process) -> bool:

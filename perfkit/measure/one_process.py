@@ -31,9 +31,9 @@ def turn(variant: str, number: int) -> Pause:
     return Pause(f"{_TURN}{number}: {variant}")
 
 
-def failed(variant: str, why: str) -> Note:
+def failed(variant: str, reason: str) -> Note:
     """Say that a variant cannot be run: in half a sentence, after its name."""
-    return Note(FAILED, [variant, why])
+    return Note(FAILED, [variant, reason])
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Opening:
 
     Attributes:
         running: The process; it ends by itself.
-        heard: What it told before the run began.
+        messages: Those that it sent before the run began.
         variants: What it may tell of, by name.
     """
 
     running: Started
-    heard: tuple[Message, ...]
+    messages: tuple[Message, ...]
     variants: tuple[Variant, ...]
 
 
@@ -101,10 +101,10 @@ class OneProcess:
         """
         if message[0] == "note":
             if message[1] == FAILED:
-                variant, why = message[2]
+                variant, reason = message[2]
                 if variant in self._lives:
                     part = self._lives[variant].running
-                    part.outcome, part.message = "crashed", why
+                    part.outcome, part.message = "crashed", reason
             elif self.at_work is not None:
                 self.at_work.take(message)
             elif message[1] == PROBLEM:
@@ -125,9 +125,9 @@ class OneProcess:
 
     def trials(self) -> tuple[Trial, ...]:
         """What each variant has measured so far; with no step done it is none."""
-        made = [(live, self._trial(name, live)) for name, live in self._lives.items()]
+        pairs = [(life, self._trial(name, life)) for name, life in self._lives.items()]
         # A turn that was cut off before its first step is told as one that crashed.
-        return tuple(one for live, one in made if one.outcome == live.running.outcome)
+        return tuple(t for life, t in pairs if t.outcome == life.running.outcome)
 
     def _begin(self, variant: str, number: int, at_ns: int) -> None:
         if variant not in self._lives:

@@ -46,7 +46,7 @@ class PayBack:
     low: float = 0.0
     high: float | None = None
 
-    def steps(self, batch: float, what: str = "steps") -> str:
+    def steps(self, batch: float, unit: str = "steps") -> str:
         """``examples`` in batches, with its interval: ``"26 steps (12 to 36)"``.
 
         Where that is wide or has no end, the least is told.
@@ -56,39 +56,39 @@ class PayBack:
         low = units.significant(self.low / batch, 2)
         if self.high is None or not units.is_known(self.low, self.high):
             # How soon at best is known, whatever the upper end is.
-            return f"at least {low} {what}"
+            return f"at least {low} {unit}"
         ends = f"{low} to {units.significant(self.high / batch, 2)}"
-        return f"{units.significant(self.examples / batch, 2)} {what} ({ends})"
+        return f"{units.significant(self.examples / batch, 2)} {unit} ({ends})"
 
 
 @dataclass(frozen=True)
 class Line:
-    """Seconds that a trial takes for so many examples: ``extra + n * each``."""
+    """Seconds that a trial takes for so many examples: ``extra + n * example_s``."""
 
     extra: float
-    each: float
+    example_s: float
 
 
-def line(trial: Trial, found: Steady) -> Line:
+def line(trial: Trial, steady: Steady) -> Line:
     """What a trial's first call costs beyond its work, and what an example costs."""
     # The first call did some work, too, and all of that is in its examples.
     first = next(examples for _, examples in trial.ticks if examples)
-    each = 1 / found.rate
-    return Line(found.first_call_s - first * each, each)
+    example_s = 1 / steady.rate
+    return Line(steady.first_call_s - first * example_s, example_s)
 
 
 def lines(measured: Measurement, variant: str) -> dict[int, Line]:
     """A variant's line in each round."""
-    return {n: line(*counted) for n, counted in measured.counted(variant).items()}
+    return {n: line(*pair) for n, pair in measured.by_round(variant).items()}
 
 
 def typical(measured: Measurement, variant: str) -> Line | None:
     """A variant's line over all rounds, the means; None where it was not timed."""
-    known = list(lines(measured, variant).values())
-    if not known:
+    in_rounds = list(lines(measured, variant).values())
+    if not in_rounds:
         return None
-    extra, each = np.mean([(one.extra, one.each) for one in known], axis=0)
-    return Line(float(extra), float(each))
+    extra, example_s = np.mean([(r.extra, r.example_s) for r in in_rounds], axis=0)
+    return Line(float(extra), float(example_s))
 
 
 def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | None:
@@ -96,22 +96,22 @@ def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | No
     compared = measured.compare(variant, baseline)
     if compared is None:
         return None
-    of = functools.partial(PayBack, variant=variant, baseline=baseline)
-    one, other = (lines(measured, each) for each in (variant, baseline))
-    common = sorted(one.keys() & other.keys())
-    extra = np.array([one[number].extra - other[number].extra for number in common])
-    saved = np.array([other[number].each - one[number].each for number in common])
+    make = functools.partial(PayBack, variant=variant, baseline=baseline)
+    late, early = (lines(measured, name) for name in (variant, baseline))
+    common = sorted(late.keys() & early.keys())
+    extra = np.array([late[n].extra - early[n].extra for n in common])
+    saved = np.array([early[n].example_s - late[n].example_s for n in common])
     if compared.verdict != "faster" or len(common) < 2 or saved.mean() <= 0:
         paying: Paying = "never" if compared.verdict == "slower" else "not shown"
         if compared.verdict == "faster" and len(common) == 1:
             paying = "one round"
-        return of(paying=paying)
+        return make(paying=paying)
     middle = float(extra.mean() / saved.mean())
     low, high = _fieller(extra, saved)
     if middle <= 0 and high != 0:
         # Its first call may be shorter, or longer.
-        return of(paying="not shown", high=high)
-    return of(
+        return make(paying="not shown", high=high)
+    return make(
         paying="pays back" if middle > 0 else "at once",
         examples=max(middle, 0.0),
         low=low,

@@ -106,7 +106,7 @@ def fresh(
     if memory is not None and not 0 < memory < float("inf"):
         raise BadParameterError(f"memory is {memory!r}; give MB, such as 500.")
     above = None if memory is None else round(memory * 1e6)
-    ended = in_process(lambda: _told(function), timeout, above)
+    ended = in_process(lambda: _note_result(function), timeout, above)
     sys.stdout.write(unlogged(ended.tail))
     if guess:
         print("Your guess:", guess)
@@ -115,7 +115,7 @@ def fresh(
     return ended.notes.get(_RESULT)
 
 
-def _told(function: Callable[[Any], Any]) -> Iterator[Note]:
+def _note_result(function: Callable[[Any], Any]) -> Iterator[Note]:
     import tensorflow as tf
 
     yield Note(_RESULT, function(tf))

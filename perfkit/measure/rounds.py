@@ -93,7 +93,7 @@ class Run:
         self._tries_end: float | None = None
         self._in_turns = plan.in_turns
         self._planned = plan.variants
-        self._variants = {one.name: one for one in plan.variants if not one.unavailable}
+        self._variants = {v.name: v for v in plan.variants if not v.unavailable}
         self._offered = set(self._variants)
         if plan.twice and plan.baseline in self._variants:
             work = self._variants[plan.baseline].work
@@ -159,7 +159,7 @@ class Run:
             k: v for k, v in live.notes.items() if k not in ("progress", REFUSED)
         }
         refused = dict(live.notes.get(REFUSED, {}))
-        self._refuse({name: anonymize(why) for name, why in refused.items()})
+        self._refuse({name: anonymize(reason) for name, reason in refused.items()})
         if live.running.outcome == "stopped":
             return
         if live.running.outcome != "completed":
@@ -169,15 +169,15 @@ class Run:
             )
         yield Prepared(dict(self._notes))
 
-    def _refuse(self, why: dict[str, str]) -> None:
-        """Take out variants that preparing found not worth timing, each with why."""
+    def _refuse(self, reasons: dict[str, str]) -> None:
+        """Take out variants that preparing found not worth timing, with the reasons."""
         self._planned = tuple(
-            replace(one, unavailable=why.get(one.name, one.unavailable))
-            for one in self._planned
+            replace(variant, unavailable=reasons.get(variant.name, variant.unavailable))
+            for variant in self._planned
         )
-        for name in why:
+        for name in reasons:
             self._variants.pop(name, None)
-        if self.plan.baseline in why:
+        if self.plan.baseline in reasons:
             self._variants.pop(CONTROL, None)
 
     # Rounds.
@@ -187,27 +187,27 @@ class Run:
         running, self._round = opening.running, 1
         longest = max(_OPENING_SILENCE_S, _TIMES_AS_LONG * self.plan.ready_s)
         running.silence = min(running.silence, longest)
-        heard = OneProcess(
+        process = OneProcess(
             running.started_ns,
             zero_ns=self._zero_ns,
             clock=self.clock,
             seed=self.plan.seed,
             stood=running.stood,
         )
-        known = {one.name: one for one in opening.variants}
+        variants = {variant.name: variant for variant in opening.variants}
         self.watcher.watch(running.pid)
-        messages, turn, started = list(opening.heard), 0, set[str]()
+        messages, turn, started = list(opening.messages), 0, set[str]()
         try:
             while not self._ending:
                 for message in messages:
-                    for name, ticks in heard.take(message).items():
+                    for name, ticks in process.take(message).items():
                         if name not in started:
                             started.add(name)
                             yield TrialStarted(name, 1, ticks[0][0])
                         yield Ticked(name, ticks)
-                if heard.turn > turn:
-                    turn = heard.turn
-                    yield from self._tell_opening(heard, known)
+                if process.turn > turn:
+                    turn = process.turn
+                    yield from self._tell_opening(process, variants)
                 if running.outcome is not None:
                     break
                 messages = running.poll(_SLICE_S / 4)
@@ -215,29 +215,29 @@ class Run:
         finally:
             running.kill("stopped", "was ended")
             self.watcher.watch(None)
-        yield from self._tell_opening(heard, known)
+        yield from self._tell_opening(process, variants)
         if not self._trials:
             # What takes no turns there is left to rounds in fresh processes.
             self._round = 0
-            if heard.problem:
-                self._notes[NO_TURNS] = anonymize(heard.problem)
+            if process.problem:
+                self._notes[NO_TURNS] = anonymize(process.problem)
 
     def _tell_opening(
-        self, heard: OneProcess, known: dict[str, Variant]
+        self, process: OneProcess, variants: dict[str, Variant]
     ) -> Iterator[Event]:
         """Put what the turns have shown by now in the place of what they had."""
-        self._trials = list(heard.trials())
-        seen = {one.name for one in self._planned}
+        self._trials = list(process.trials())
+        names = {variant.name for variant in self._planned}
         self._planned += tuple(
-            known[trial.variant]
+            variants[trial.variant]
             for trial in self._trials
-            if trial.variant in known and trial.variant not in seen
+            if trial.variant in variants and trial.variant not in names
         )
         if self._trials:
             yield TrialEnded(self._trials[-1], self.measurement)
 
     def _one_round(self) -> Iterator[Event]:
-        names = self._wanted()
+        names = self._next_names()
         self._round += 1
         self._random.shuffle(names)
         if self.plan.runs and self._round == 1:
@@ -269,7 +269,7 @@ class Run:
     def _runs_fit(self, rounds: int, names: list[str]) -> bool:
         """Whether so many rounds of runs fit into what is left of the budget."""
         round_s = budgets.runs_s(names, self._trials, self.plan.baseline)
-        return self._now() + rounds * round_s <= self.plan.budget
+        return self._now_s() + rounds * round_s <= self.plan.budget
 
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
         # The first call shows no rate, and may take longer than all that follows.
@@ -281,7 +281,7 @@ class Run:
         return enough
 
     def _round_in_turns(self, names: list[str]) -> Iterator[Event]:
-        began = self._now()
+        began = self._now_s()
         lives: list[LiveTrial] = []
         for name in names:
             if lives and not self._room_for_another(lives, len(names)):
@@ -299,7 +299,7 @@ class Run:
             if self._ending:
                 break
         order = list(lives)
-        for turn in range(self._turns(lives, self._now() - began)):
+        for turn in range(self._turns(lives, self._now_s() - began)):
             if self._ending:
                 break
             # There and back, so that what changes steadily falls on all alike.
@@ -313,12 +313,12 @@ class Run:
             return
         seconds = budgets.turn_s(live.tick_s)
         # With the tick that ends nearest to it.
-        least = seconds - min(seconds, live.tick_s) / 2
+        least_s = seconds - min(seconds, live.tick_s) / 2
 
         def enough(spent: float, ticks: int) -> bool:
-            return spent >= least if ticks > 2 else spent > 4 * seconds
+            return spent >= least_s if ticks > 2 else spent > 4 * seconds
 
-        self.watcher.watch(live.running.pid, [other.running.pid for other in lives])
+        self.watcher.watch(live.running.pid, [peer.running.pid for peer in lives])
         live.resume()
         yield from self._hear(live, enough)
         live.freeze()
@@ -333,7 +333,7 @@ class Run:
         limits = Limits(silence=silence, memory=self.plan.memory)
         live = self._start(name, self._variants[name].work, limits)
         self.watcher.watch(live.running.pid)
-        yield TrialStarted(name, self._round, self._now())
+        yield TrialStarted(name, self._round, self._now_s())
         yield from self._hear(live, lambda _, ticks: ticks > 0)
         return live
 
@@ -343,7 +343,7 @@ class Run:
         longest = budgets.longest_warm_up_s(
             self.plan.budget,
             len(self._variants),
-            chosen=self.plan.choose is not None,
+            choice=self.plan.choose is not None,
         )
 
         def steady(spent: float, _: int) -> bool:
@@ -366,20 +366,20 @@ class Run:
         It is asked where a tick has ended. In the middle of one, the longer that takes,
         the more likely it would be cut off, and stalls would be missing in the rate.
         """
-        began, heard, is_enough = self._now(), 0, False
+        began, tick_count, is_enough = self._now_s(), 0, False
         while not (live.over or self._ending or is_enough):
             ticks = live.listen(_SLICE_S / 4)
-            heard += len(ticks)
+            tick_count += len(ticks)
             if ticks:
                 yield Ticked(live.variant, ticks)
-                is_enough = enough(self._now() - began, heard)
+                is_enough = enough(self._now_s() - began, tick_count)
             yield from self._tell()
 
     def _tell(self) -> Iterator[Event]:
         for sample in self.watcher.take():
             self._samples.append(sample)
             yield Sampled(dict(sample))
-        yield Progress(self._now(), max(self._expected_s, self._now()))
+        yield Progress(self._now_s(), max(self._expected_s, self._now_s()))
 
     def _end(self, lives: list[LiveTrial]) -> Iterator[Event]:
         self.watcher.watch(None)
@@ -391,8 +391,8 @@ class Run:
                 live.end()
             else:
                 over = "budget" if self._tries_end is None else "time for tries"
-                why = "run was stopped" if self.stopped.is_set() else f"{over} ended"
-                live.end("stopped", f"was at work when the {why}")
+                cause = "run was stopped" if self.stopped.is_set() else f"{over} ended"
+                live.end("stopped", f"was at work when the {cause}")
         yield from self._record(lives)
 
     def _record(self, lives: list[LiveTrial]) -> Iterator[Event]:
@@ -409,8 +409,8 @@ class Run:
 
     def _failed(self, trial: Trial) -> None:
         """Do not try again what failed twice, or what takes long to fail."""
-        same = (t for t in self._trials if t.variant == trial.variant)
-        failures = sum(t.has_failed for t in same)
+        trials = (t for t in self._trials if t.variant == trial.variant)
+        failures = sum(t.has_failed for t in trials)
         if failures > 1 or trial.outcome == "timed-out":
             self._variants.pop(trial.variant, None)
             if trial.variant == self.plan.baseline:
@@ -423,25 +423,25 @@ class Run:
         if self.plan.tries is None or self.stopped.is_set():
             return
         self._round = 0
-        self._tries_end = self._now() + measure_plan.seconds_for(self.plan.budget)
+        self._tries_end = self._now_s() + measure_plan.seconds_for(self.plan.budget)
         with contextlib.closing(self.plan.tries(self.measurement)) as asking:
-            wanted = measure_plan.following(asking, None)
-            while wanted is not None and not self._ending:
-                yield from self._one_try(wanted)
-                wanted = measure_plan.following(asking, self._trials[-1])
+            attempt = measure_plan.following(asking, None)
+            while attempt is not None and not self._ending:
+                yield from self._one_try(attempt)
+                attempt = measure_plan.following(asking, self._trials[-1])
 
-    def _one_try(self, wanted: Try) -> Iterator[Event]:
-        limits = Limits(silence=_TRY_SILENCE_S, memory=wanted.memory)
-        live = self._start(wanted.name, wanted.work, limits)
+    def _one_try(self, attempt: Try) -> Iterator[Event]:
+        limits = Limits(silence=_TRY_SILENCE_S, memory=attempt.memory)
+        live = self._start(attempt.name, attempt.work, limits)
         self.watcher.watch(live.running.pid)
-        yield TrialStarted(wanted.name, self._round, self._now())
-        longest = wanted.seconds or math.inf
+        yield TrialStarted(attempt.name, self._round, self._now_s())
+        longest = attempt.seconds or math.inf
         asleep = Asleep(live.running.pid, self.clock)
         while not live.over and not self._ending:
-            if live.ready and self._now() - live.ready_s >= longest:
+            if live.ready and self._now_s() - live.ready_s >= longest:
                 break
             live.listen(_SLICE_S / 4)
-            if wanted.memory is not None and asleep.seconds() > _WAITS_FOR_MEMORY_S:
+            if attempt.memory is not None and asleep.seconds() > _WAITS_FOR_MEMORY_S:
                 live.end("out-of-memory", _WAITS_FOR_MEMORY)
             yield from self._tell()
         yield from self._end([live])
@@ -461,15 +461,15 @@ class Run:
         self._live.append(live)
         return live
 
-    def _now(self) -> float:
+    def _now_s(self) -> float:
         return (self.clock() - self._zero_ns) / 1e9
 
     @property
     def _ending(self) -> bool:
         """Whether nothing more may run, by Stop or because the time for it is over."""
         if self._tries_end is not None:
-            return self.stopped.is_set() or self._now() > self._tries_end
-        overrun = self._now() > budgets.overrun_s(
+            return self.stopped.is_set() or self._now_s() > self._tries_end
+        overrun = self._now_s() > budgets.overrun_s(
             self.plan.budget, self._round, self.plan.overrun
         )
         return self.stopped.is_set() or (self._round > 0 and overrun)
@@ -488,7 +488,7 @@ class Run:
     def _next_round_fits(self) -> bool:
         if not self._variants or self.stopped.is_set():
             return False
-        names = self._wanted()
+        names = self._next_names()
         if self.plan.runs:
             self._make_room(names)
             fits = self._runs_fit(1, [n for n in names if n in self._variants])
@@ -496,59 +496,59 @@ class Run:
             needed = budgets.shortest_round_s(
                 names, self._trials, in_turns=self._in_turns
             )
-            fits = self._now() + needed <= self.plan.budget
+            fits = self._now_s() + needed <= self.plan.budget
         return self._round == 0 or (fits and bool(names))
 
-    def _wanted(self) -> list[str]:
+    def _next_names(self) -> list[str]:
         """Which variants the next round holds; none where another adds nothing."""
         if self.plan.choose is not None:
-            return self._chosen(self.plan.choose(self.measurement))
+            return self._offer(self.plan.choose(self.measurement))
         measured, answered = self.measurement, self.plan.answered
         # Two rounds or more may say all that was asked.
         if answered and self._round > 1 and answered(measured):
             return []
-        return budgets.wanted(self._round, measured, self._variants)
+        return budgets.next_variants(self._round, measured, self._variants)
 
-    def _chosen(self, variants: tuple[Variant, ...]) -> list[str]:
-        known = {one.name for one in self._planned}
+    def _offer(self, variants: tuple[Variant, ...]) -> list[str]:
+        planned = {variant.name for variant in self._planned}
         for variant in variants:
             if variant.name not in self._offered:
                 self._offered.add(variant.name)
-                self._planned += () if variant.name in known else (variant,)
+                self._planned += () if variant.name in planned else (variant,)
                 self._variants[variant.name] = variant
-        names = [one.name for one in variants if one.name in self._variants]
+        names = [variant.name for variant in variants if variant.name in self._variants]
         # Where turns in one process have shown the noise, set-ups are for the changes.
         opened = any(trial.notes.get(ONE_PROCESS) for trial in self._trials)
         twice = names and CONTROL in self._variants and not opened
         return [*names, CONTROL] if twice else names
 
     def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
-        each = [budgets.turn_s(live.tick_s) for live in lives if not live.over]
-        a_turn, left = sum(each), self.plan.budget - self._now()
+        turns_s = [budgets.turn_s(live.tick_s) for live in lives if not live.over]
+        a_turn, left_s = sum(turns_s), self.plan.budget - self._now_s()
         if not a_turn:
             return 0
         if self._round == 1:
             # The first round may overrun, and one turn alone would claim nothing.
             latest = budgets.overrun_s(self.plan.budget, 1, self.plan.overrun)
-            left = max(left, min(budgets.fewest_s(a_turn), latest - self._now()))
+            left_s = max(left_s, min(budgets.fewest_s(a_turn), latest - self._now_s()))
         if self.plan.choose is not None:
-            return budgets.turns_of_a_choice(left, each)
+            return budgets.turns_of_a_choice(left_s, turns_s)
         early, budget = self.plan.answered is not None, self.plan.budget
-        return budgets.turns(budget, left, set_up, a_turn, early=early)
+        return budgets.turns(budget, left_s, set_up, a_turn, early=early)
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:
         """Whether all trials of a round fit into memory side by side."""
-        there = [live for live in lives if not live.over]
-        if not there:
+        active = [live for live in lives if not live.over]
+        if not active:
             return True
         try:
-            sizes = [psutil.Process(live.running.pid).memory_info() for live in there]
+            sizes = [psutil.Process(live.running.pid).memory_info() for live in active]
             free = free_bytes()
         except (psutil.Error, OSError):
             return True
-        own = max(size.rss - getattr(size, "shared", 0) for size in sizes)
+        private_bytes = max(size.rss - getattr(size, "shared", 0) for size in sizes)
         missing = count - len(lives)
-        return missing * own < _MEMORY_SHARE * free
+        return missing * private_bytes < _MEMORY_SHARE * free
 
 
 def _best(samples: list[dict[str, float]]) -> dict[str, float]:

@@ -27,7 +27,7 @@ def serve(asking: Connection) -> None:
     try:
         _warm(asking)
         while True:
-            heard_on = [each for one in running.values() for each in one.heard_on]
+            heard_on = [pipe for trial in running.values() for pipe in trial.heard_on]
             connection.wait([asking, *heard_on])
             _tell(asking, running)
             while asking.poll():
@@ -36,8 +36,8 @@ def serve(asking: Connection) -> None:
         # Whoever asked is gone, in whatever way.
         pass
     finally:
-        for one in running.values():
-            one.kill("stopped", "nobody listens any more")
+        for trial in running.values():
+            trial.kill("stopped", "nobody listens any more")
 
 
 def _warm(asking: Connection) -> None:
@@ -51,29 +51,29 @@ def _warm(asking: Connection) -> None:
     asking.send(("ready", ""))
 
 
-def _do(asking: Connection, running: dict[int, Running], what: tuple[Any, ...]) -> None:
-    kind, number, *rest = what
+def _do(asking: Connection, running: dict[int, Running], task: tuple[Any, ...]) -> None:
+    kind, number, *fields = task
     if kind == "start":
-        payload, seed, limits = rest
+        payload, seed, limits = fields
         # Whoever asked knows when a trial stands still, and so what is silence.
         limits = replace(limits, silence=_FOR_EVER)
         try:
-            one = running[number] = launcher().start_pickled(payload, seed, limits)
+            trial = running[number] = launcher().start_pickled(payload, seed, limits)
         except RunError as error:
             asking.send(("ended", number, "crashed", str(error), ""))
             return
-        asking.send(("started", number, one.pid, one.started_ns))
+        asking.send(("started", number, trial.pid, trial.started_ns))
     elif number in running:
-        running[number].kill(*rest)
+        running[number].kill(*fields)
         _tell(asking, running)
 
 
 def _tell(asking: Connection, running: dict[int, Running]) -> None:
-    for number, one in list(running.items()):
-        if messages := one.poll(0):
+    for number, trial in list(running.items()):
+        if messages := trial.poll(0):
             asking.send(("told", number, messages))
-        if one.outcome is not None:
-            asking.send(("ended", number, one.outcome, one.message, one.tail))
+        if trial.outcome is not None:
+            asking.send(("ended", number, trial.outcome, trial.message, trial.tail))
             del running[number]
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from perfkit.measure.alone import private_folder
 
 # A variance in the units above, and its degrees of freedom.
-Seen = tuple[float, int]
+Variance = tuple[float, int]
 
 NOTE = "spread"
 # Two processes that do the same differ by so much in any case: a standard deviation of
@@ -64,48 +64,48 @@ class Spread:
     turn: float = 0.0
 
     @classmethod
-    def learnt(cls, runs: Sequence[Sequence[Seen]]) -> "Spread":
+    def learnt(cls, runs: Sequence[Sequence[Variance]]) -> "Spread":
         """What the variances of earlier runs let expect of the next one."""
-        seen = [one for run in runs for one in run]
-        if len(seen) < _FEW:
+        variances = [variance for run in runs for variance in run]
+        if len(variances) < _FEW:
             return cls()
         # Not with the module, which every trial imports: it takes most of a second.
         from scipy import special
 
-        logs, own = _centred_logs(seen), np.array([own for _, own in seen])
-        left = logs.var(ddof=1) - special.polygamma(1, own / 2).mean()
-        known = np.linspace(*_FREEDOM, 81)
-        freedom = known[np.abs(special.polygamma(1, known / 2) - left).argmin()]
+        logs, freedoms = _centred_logs(variances), np.array([df for _, df in variances])
+        excess = logs.var(ddof=1) - special.polygamma(1, freedoms / 2).mean()
+        grid = np.linspace(*_FREEDOM, 81)
+        freedom = grid[np.abs(special.polygamma(1, grid / 2) - excess).argmin()]
         shift = special.digamma(freedom / 2) - np.log(freedom / 2)
         scale = max(1.0, float(np.exp(logs.mean() + shift)))
         return cls(scale=round(scale, 3), freedom=round(float(freedom), 1))
 
-    def updated(self, run: Sequence[Seen], turn: float) -> "Spread":
+    def updated(self, run: Sequence[Variance], turn: float) -> "Spread":
         """What the rounds of a run that is under way make of it."""
-        told = sum(own for _, own in run)
-        if not told:
+        total = sum(freedom for _, freedom in run)
+        if not total:
             return Spread(self.scale, self.freedom, turn)
         # Not with the module, which every trial imports: it takes most of a second.
         from scipy import special
 
-        own, weight = float(np.exp(_centred_logs(run).mean())), _WEIGHT * told
-        if own > self.scale * special.fdtri(_SHARED * told, self.freedom, APART):
+        mean, weight = float(np.exp(_centred_logs(run).mean())), _WEIGHT * total
+        if mean > self.scale * special.fdtri(_SHARED * total, self.freedom, APART):
             # What earlier runs saw is of other work: this one's own rounds have to do.
-            return Spread(own, max(1.0, _SHARED * told), turn)
-        scale = (self.freedom * self.scale + weight * own) / (self.freedom + weight)
+            return Spread(mean, max(1.0, _SHARED * total), turn)
+        scale = (self.freedom * self.scale + weight * mean) / (self.freedom + weight)
         return Spread(scale, self.freedom, turn)
 
     def as_note(self) -> dict[str, Any]:
         """The note of a run that keeps it; empty where nothing was known."""
-        known = {"scale": self.scale, "freedom": self.freedom}
-        return {} if self == Spread() else {NOTE: known}
+        prior = {"scale": self.scale, "freedom": self.freedom}
+        return {} if self == Spread() else {NOTE: prior}
 
     @classmethod
-    def noted(cls, notes: Mapping[str, Any]) -> "Spread":
+    def from_notes(cls, notes: Mapping[str, Any]) -> "Spread":
         """Read it from the notes of a run; a note that makes no sense is none."""
         with contextlib.suppress(TypeError, KeyError, ValueError, OverflowError):
-            told = notes[NOTE]
-            scale, freedom = float(told["scale"]), float(told["freedom"])
+            note = notes[NOTE]
+            scale, freedom = float(note["scale"]), float(note["freedom"])
             if 1 <= scale <= _LARGEST and 1 <= freedom <= _LARGEST:
                 return cls(scale, freedom)
         return cls()
@@ -116,7 +116,7 @@ def of_this_machine() -> Spread:
     return Spread.learnt(_read())
 
 
-def remember(run: Sequence[Seen]) -> None:
+def remember(run: Sequence[Variance]) -> None:
     """Keep what a run has seen; where nothing can be written, go on without."""
     if not run:
         return
@@ -138,25 +138,25 @@ def _path() -> Path:
     return folder / f"{NOTE}-{host}.json"
 
 
-def _read() -> list[list[Seen]]:
+def _read() -> list[list[Variance]]:
     """The runs in the file; none where there is no such file, or not such a one."""
     path = _path()
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return []
-        told = json.loads(path.read_bytes())
-        runs = [[(float(one), int(own)) for one, own in run] for run in told]
+        content = json.loads(path.read_bytes())
+        runs = [[(float(v), int(df)) for v, df in run] for run in content]
     except (OSError, ValueError, TypeError, OverflowError, RecursionError):
         return []
-    every = [one for run in runs for one in run]
-    sound = all(0 <= one <= _LARGEST and 1 <= own <= _LARGEST for one, own in every)
+    variances = [variance for run in runs for variance in run]
+    sound = all(0 <= v <= _LARGEST and 1 <= df <= _LARGEST for v, df in variances)
     return runs[-_RUNS:] if sound else []
 
 
-def _centred_logs(seen: Sequence[Seen]) -> NDArray[np.float64]:
+def _centred_logs(variances: Sequence[Variance]) -> NDArray[np.float64]:
     """Logarithms of variances, less what they lie below that of the true one."""
     from scipy import special
 
-    ratios, own = np.array(seen, dtype=np.float64).T
+    ratios, freedoms = np.array(variances, dtype=np.float64).T
     logs = np.log(np.maximum(ratios, _LUCK))
-    return np.asarray(logs - special.digamma(own / 2) + np.log(own / 2))
+    return np.asarray(logs - special.digamma(freedoms / 2) + np.log(freedoms / 2))

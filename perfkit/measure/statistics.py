@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.measure.spread import APART, LEAST, Seen, Spread
+from perfkit.measure.spread import APART, LEAST, Spread, Variance
 from perfkit.measure.steady import Steady
 
 _Floats = NDArray[np.float64]
@@ -170,8 +170,8 @@ class Comparison:
         One round, a wide interval or what is the largest of many by chance is likely at
         most.
         """
-        known = units.is_known(self.low, self.high)
-        if self.verdict == "too noisy to say" or not known:
+        is_known = units.is_known(self.low, self.high)
+        if self.verdict == "too noisy to say" or not is_known:
             return "not known yet"
         narrow = self.high <= _SURE * self.low
         return "sure" if narrow and self.rounds > 1 and self.stands_out else "likely"
@@ -214,10 +214,10 @@ def timing(
         one_process: Whether they are turns of one process that others took part in.
     """
     logs = np.log([steady.rate for steady in steadies])
-    own = len(logs) - 1
-    freedom = own + (_BORROWED if usual else 0.0)
-    seen = float(logs.var(ddof=1)) if own else 0.0
-    mixed = (own * seen + (freedom - own) * usual) / freedom if freedom else 0.0
+    df = len(logs) - 1
+    freedom = df + (_BORROWED if usual else 0.0)
+    variance = float(logs.var(ddof=1)) if df else 0.0
+    mixed = (df * variance + (freedom - df) * usual) / freedom if freedom else 0.0
     within = float(np.mean([_variance(_shares(steady)) for steady in steadies]))
     if one_process:
         # No process differs from another: each turn shows how much they vary.
@@ -245,8 +245,8 @@ def timing(
 def usual_spread(groups: Iterable[Sequence[Steady]]) -> float:
     """The usual variance of the log rate from trial to trial, over a run's variants."""
     logs = (np.log([steady.rate for steady in group]) for group in groups)
-    known = [float(of_one.var(ddof=1)) for of_one in logs if len(of_one) > 1]
-    return float(np.median(known)) if known else 0.0
+    variances = [float(of_one.var(ddof=1)) for of_one in logs if len(of_one) > 1]
+    return float(np.median(variances)) if variances else 0.0
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class Rounds:
         turns: How many turns that rests on, shape (rounds,).
         shared: Variance of what is the same in all rounds, and no mean makes smaller.
         one_process: Whether both took turns in one process in each of the rounds.
-        same: Whether both are known to do the same: the log of their ratio is 0.
+        alike: Whether both are known to do the same: the log of their ratio is 0.
         single: Whether one of their trials counts with a single turn.
     """
 
@@ -272,13 +272,13 @@ class Rounds:
     turns: _Floats
     shared: float = 0.0
     one_process: bool = False
-    same: bool = False
+    alike: bool = False
     single: bool = False
 
     @property
     def freedom(self) -> int:
         """Degrees of freedom of how much the rounds vary."""
-        return len(self.logs) - (not self.same)
+        return len(self.logs) - (not self.alike)
 
     def summed_up(self, turn: float) -> tuple[float, float, float]:
         """What the rounds say together; those of few turns have less of a say.
@@ -290,13 +290,13 @@ class Rounds:
             Their mean; its variance as it is expected; and how many times as much as
             expected they vary, 0.0 of a single round.
         """
-        own = self.turns - 1
+        freedoms = self.turns - 1
         # Of a single turn, over all rounds: one that met no stall must not count more.
-        each = own @ (self.within * self.turns) + _TURNS * turn
-        within = each / (own.sum() + _TURNS) / self.turns
+        total = freedoms @ (self.within * self.turns) + _TURNS * turn
+        within = total / (freedoms.sum() + _TURNS) / self.turns
         weights = 1 / (LEAST**2 + within)
         middle = float(np.average(self.logs, weights=weights))
-        around = 0.0 if self.same else middle
+        around = 0.0 if self.alike else middle
         squares = float(weights @ (self.logs - around) ** 2)
         return middle, float(1 / weights.sum()), squares / max(1, self.freedom)
 
@@ -308,83 +308,83 @@ def rounds(
     shared: float = 0.0,
     *,
     one_process: bool = False,
-    same: bool = False,
+    alike: bool = False,
 ) -> Rounds:
     """Take the ratio of each round, from the steady parts of variant and baseline."""
     logs, within, turns = np.array([_log_ratio(*pair) for pair in pairs]).T
     single = any(part.turns == 1 for pair in pairs for part in pair)
     return Rounds(
         *(variant, baseline, logs, within, turns),
-        *(shared, one_process, same, single),
+        *(shared, one_process, alike, single),
     )
 
 
-def seen(every: Sequence[Rounds]) -> list[Seen]:
+def variances(comparisons: Sequence[Rounds]) -> list[Variance]:
     """How much each comparison of a run varied, in units of what was expected."""
-    turn = _usual_turn(every)
-    return [(of.summed_up(turn)[2], of.freedom) for of in every if of.freedom]
+    turn = _usual_turn(comparisons)
+    return [(r.summed_up(turn)[2], r.freedom) for r in comparisons if r.freedom]
 
 
-def usual(known: Spread, every: Sequence[Rounds]) -> Spread:
+def usual(prior: Spread, comparisons: Sequence[Rounds]) -> Spread:
     """How much a round varies in a run, from what was known and all its comparisons."""
-    turn = _usual_turn(every)
-    told = known.updated(seen(every), turn)
-    if told.scale < known.scale and all(len(of.logs) == 1 for of in every):
+    turn = _usual_turn(comparisons)
+    posterior = prior.updated(variances(comparisons), turn)
+    if posterior.scale < prior.scale and all(len(r.logs) == 1 for r in comparisons):
         # A control that agrees once may do so by luck.
-        return replace(known, turn=turn)
-    return told
+        return replace(prior, turn=turn)
+    return posterior
 
 
-def _usual_turn(every: Sequence[Rounds]) -> float:
-    if not every:
+def _usual_turn(comparisons: Sequence[Rounds]) -> float:
+    if not comparisons:
         return 0.0
-    each = np.concatenate([of.within * of.turns for of in every])
-    return float(min(each.mean(), _WILD * np.median(each)))
+    turn_variances = np.concatenate([r.within * r.turns for r in comparisons])
+    return float(min(turn_variances.mean(), _WILD * np.median(turn_variances)))
 
 
 def comparison(
-    of: Rounds, usual: Spread, floor: float | None, among: int = 1
+    ratios: Rounds, usual: Spread, floor: float | None, among: int = 1
 ) -> Comparison:
     """Say what the rounds show.
 
     Args:
-        of: The ratios, at least one.
+        ratios: Those of each round, at least one.
         usual: What ``usual`` says of the whole run.
         floor: The noise floor, a ratio of at least 1; None while it is unknown.
         among: How many comparisons the run makes.
     """
-    middle, error, freedom = _moderated(of, usual)
+    middle, error, freedom = _moderated(ratios, usual)
     half = min(student(freedom) * error, _WIDEST)
     low, high = middle - half, middle + half
     verdict = judge(low, middle, high, np.log(floor) if floor else 0.0)
     claimed = verdict in ("faster", "slower")
     return Comparison(
-        variant=of.variant,
-        baseline=of.baseline,
+        variant=ratios.variant,
+        baseline=ratios.baseline,
         ratio=float(np.exp(middle)),
         low=float(np.exp(low)),
         high=float(np.exp(high)),
         verdict=verdict,
-        rounds=len(of.logs),
+        rounds=len(ratios.logs),
         stands_out=not claimed or abs(middle) > student(freedom, among) * error,
     )
 
 
-def _moderated(of: Rounds, usual: Spread) -> tuple[float, float, float]:
+def _moderated(ratios: Rounds, usual: Spread) -> tuple[float, float, float]:
     """Mean log ratio, its standard error, and the degrees of freedom of that."""
     # Not with the module, which every trial imports: it takes most of a second.
     from scipy import special
 
-    middle, expected, varied = of.summed_up(usual.turn)
-    own, borrowed = of.freedom, usual.freedom
-    if not own and of.one_process:
+    middle, expected, varied = ratios.summed_up(usual.turn)
+    df, borrowed = ratios.freedom, usual.freedom
+    if not df and ratios.one_process:
         # No process can differ from another: each turn shows how much they vary.
-        borrowed = max(borrowed, float(of.turns[0]) - 1 + _TURNS)
-    scale, freedom = usual.scale, own + borrowed
-    if own and varied > scale * special.fdtri(own, borrowed, APART):
-        scale, freedom = varied, own + _BORROWED
-    scale = (own * varied + (freedom - own) * scale) / freedom
-    return middle, float(np.sqrt(scale * expected + of.shared)), freedom
+        borrowed = max(borrowed, float(ratios.turns[0]) - 1 + _TURNS)
+    scale, freedom = usual.scale, df + borrowed
+    if df and varied > scale * special.fdtri(df, borrowed, APART):
+        scale, freedom = varied, df + _BORROWED
+    scale = (df * varied + (freedom - df) * scale) / freedom
+    return middle, float(np.sqrt(scale * expected + ratios.shared)), freedom
 
 
 def noise_floor(control: Rounds, usual: Spread) -> float:
@@ -408,25 +408,26 @@ def judge(low: float, middle: float, high: float, floor: float = 0.0) -> Compari
     return "no difference shown" if small else "too noisy to say"
 
 
-def _log_ratio(one: Steady, other: Steady) -> tuple[float, float, int]:
+def _log_ratio(part: Steady, base: Steady) -> tuple[float, float, int]:
     """The log ratio of two trials of a round, its variance, and from how many turns."""
-    common, mine, theirs = np.intersect1d(one.keys, other.keys, return_indices=True)
+    common, mine, theirs = np.intersect1d(part.keys, base.keys, return_indices=True)
     if len(common) < 2:
-        shares, others = _shares(one), _shares(other)
-        variance, turns = _variance(shares) + _variance(others), len(shares)
-        return float(np.log(one.rate / other.rate)), variance, min(turns, len(others))
+        shares, base_shares = _shares(part), _shares(base)
+        variance = _variance(shares) + _variance(base_shares)
+        turns = min(len(shares), len(base_shares))
+        return float(np.log(part.rate / base.rate)), variance, turns
     # Turn by turn side by side: what the machine did meanwhile is in both alike.
-    apart = _shares(one, mine) - _shares(other, theirs)
+    apart = _shares(part, mine) - _shares(base, theirs)
     rate, against = (
-        of.examples[its].sum() / of.seconds[its].sum()
-        for of, its in ((one, mine), (other, theirs))
+        side.examples[blocks].sum() / side.seconds[blocks].sum()
+        for side, blocks in ((part, mine), (base, theirs))
     )
     return float(np.log(rate / against)), _variance(apart), len(common)
 
 
-def _shares(of: Steady, blocks: NDArray[np.intp] | slice = slice(None)) -> _Floats:
+def _shares(part: Steady, blocks: NDArray[np.intp] | slice = slice(None)) -> _Floats:
     """By how much each block moves the log rate, shape (blocks,)."""
-    work, time = of.examples[blocks], of.seconds[blocks]
+    work, time = part.examples[blocks], part.seconds[blocks]
     return np.asarray(work / work.sum() - time / time.sum())
 
 

@@ -29,10 +29,10 @@ def awakening(first: NDArray[np.bool_], cost: NDArray[np.float64]) -> NDArray[np
     Returns:
         The same shape; none of them where all are the first of their turns.
     """
-    others = cost[~first]
-    if not len(others):
+    later = cost[~first]
+    if not len(later):
         return np.zeros(len(cost), dtype=bool)
-    slow: NDArray[np.bool_] = cost > _AWAKENING * np.median(others)
+    slow: NDArray[np.bool_] = cost > _AWAKENING * np.median(later)
     return first & slow
 
 
@@ -43,7 +43,7 @@ _FEW = 4
 # Standard errors up to which the mean of some pauses is taken for that of the others.
 _AGREE = 2.5
 # Pauses: the seconds of each, and of what comes between two of them.
-_Seen = Sequence[tuple[float, float]]
+_Pauses = Sequence[tuple[float, float]]
 
 
 def all_seen(trial: Trial) -> bool:
@@ -58,12 +58,12 @@ def seen_s(trial: Trial, example_s: float) -> float:
         trial: Which has seen each of its pauses.
         example_s: Seconds of an example, without pauses.
     """
-    each = {}
-    for label, (every, _) in trial.recurring.items():
+    means_s = {}
+    for label, (period, _) in trial.recurring.items():
         pauses = trial.pauses[label]
-        most = min(pauses) + every * example_s
-        each[label] = statistics.fmean(min(one, most) for one in pauses)
-    return _shared_out(trial, each, example_s)
+        longest = min(pauses) + period * example_s
+        means_s[label] = statistics.fmean(min(pause, longest) for pause in pauses)
+    return _shared_out(trial, means_s, example_s)
 
 
 @dataclass(frozen=True)
@@ -81,19 +81,19 @@ class _Beyond:
     error_s: float = 0.0
 
     @classmethod
-    def of(cls, groups: Sequence[Sequence[float]]) -> "_Beyond":
+    def from_groups(cls, groups: Sequence[Sequence[float]]) -> "_Beyond":
         """Take it from seconds beyond the shortest of each group.
 
         A pause that is alone is the shortest, and tells nothing of the others.
         """
         several = [group for group in groups if len(group) > 1]
-        seen = [one for group in several for one in group]
-        if not seen:
+        pauses = [pause for group in several for pause in group]
+        if not pauses:
             return cls()
         # The shortest of few is no floor: so it is where tails fall off exponentially.
-        longer = len(seen) / (len(seen) - len(several))
-        error = longer * statistics.stdev(seen) / len(seen) ** 0.5
-        return cls(tuple(one * longer for one in seen), error)
+        longer = len(pauses) / (len(pauses) - len(several))
+        error = longer * statistics.stdev(pauses) / len(pauses) ** 0.5
+        return cls(tuple(pause * longer for pause in pauses), error)
 
     @property
     def mean_s(self) -> float:
@@ -105,18 +105,18 @@ class _Beyond:
         """The standard deviation of one pause."""
         return statistics.pstdev(self.each_s)
 
-    def shortest_of(self, count: int, most: float) -> tuple[float, float]:
+    def shortest_of(self, count: int, longest: float) -> tuple[float, float]:
         """Mean and standard deviation of what the shortest of so many takes.
 
         Args:
             count: How many.
-            most: No pause counts for more seconds.
+            longest: No pause counts for more seconds.
         """
-        each = np.minimum(np.sort(self.each_s), most)
-        all_longer = np.linspace(1.0, 0.0, len(each) + 1) ** count
+        capped = np.minimum(np.sort(self.each_s), longest)
+        all_longer = np.linspace(1.0, 0.0, len(capped) + 1) ** count
         shares = all_longer[:-1] - all_longer[1:]
-        mean = float(shares @ each)
-        return mean, math.sqrt(float(shares @ (each - mean) ** 2))
+        mean = float(shares @ capped)
+        return mean, math.sqrt(float(shares @ (capped - mean) ** 2))
 
 
 @dataclass(frozen=True)
@@ -139,22 +139,22 @@ class _Pause:
     error_s: float
 
     @classmethod
-    def of(cls, pauses: _Seen, beyond: _Beyond) -> "_Pause":
+    def from_pauses(cls, pauses: _Pauses, beyond: _Beyond) -> "_Pause":
         """Take it from those that were seen, and from what is usual."""
-        own = tuple(_beyond_shortest(pauses))
-        shortest = min(one for one, _ in pauses)
-        _, error = beyond.shortest_of(len(own), math.inf)
-        error_of_mean = beyond.deviation_s / len(own) ** 0.5
+        excess_s = tuple(_beyond_shortest(pauses))
+        shortest = min(seconds for seconds, _ in pauses)
+        _, error = beyond.shortest_of(len(excess_s), math.inf)
+        error_of_mean = beyond.deviation_s / len(excess_s) ** 0.5
         if error_of_mean < error:
-            return cls(shortest, own, None, error_of_mean)
-        return cls(shortest, own, beyond, error)
+            return cls(shortest, excess_s, None, error_of_mean)
+        return cls(shortest, excess_s, beyond, error)
 
-    def seconds(self, most: float) -> float:
+    def seconds(self, longest: float) -> float:
         """How long it usually is, of which no more than so much is beyond."""
         if self.beyond is None:
             return self.shortest_s + statistics.fmean(self.own_s)
-        hidden, _ = self.beyond.shortest_of(len(self.own_s), most)
-        return self.shortest_s + min(self.beyond.mean_s, most) - hidden
+        hidden, _ = self.beyond.shortest_of(len(self.own_s), longest)
+        return self.shortest_s + min(self.beyond.mean_s, longest) - hidden
 
 
 class Usual:
@@ -168,127 +168,127 @@ class Usual:
     def __init__(
         self, trials: Mapping[str, Sequence[Trial]], apart: Collection[str] = ()
     ) -> None:
-        every: dict[str, dict[str, _Seen]] = {}
+        by_label: dict[str, dict[str, _Pauses]] = {}
         for variant, mine in trials.items():
             for label, pauses in _by_label(mine).items():
-                every.setdefault(label, {})[variant] = pauses
+                by_label.setdefault(label, {})[variant] = pauses
         self._beyond: dict[tuple[str, str], _Beyond] = {}
         self._pauses: dict[tuple[str, str], _Pause] = {}
-        for label, seen in every.items():
-            for variant, beyond, pause in _usual(seen, apart):
+        for label, by_variant in by_label.items():
+            for variant, beyond, pause in _usual(by_variant, apart):
                 self._beyond[variant, label] = beyond
                 self._pauses[variant, label] = pause
 
     def usual_s(self, variant: str, trial: Trial, example_s: float) -> float:
         """Seconds that usual pauses add to each example of one of its trials."""
-        each = {
-            label: self._pauses[variant, label].seconds(every * example_s)
-            for label, (every, _) in trial.recurring.items()
+        means_s = {
+            label: self._pauses[variant, label].seconds(period * example_s)
+            for label, (period, _) in trial.recurring.items()
         }
-        return _shared_out(trial, each, example_s)
+        return _shared_out(trial, means_s, example_s)
 
     def errors_s(self, variant: str, trial: Trial) -> dict[str, float]:
         """Standard errors of what usual pauses add to each example, by their source.
 
         An error that two variants share is in both alike: it has the same key.
         """
-        found: dict[str, float] = {}
-        for label, (every, _) in trial.recurring.items():
+        errors: dict[str, float] = {}
+        for label, (period, _) in trial.recurring.items():
             pause = self._pauses[variant, label]
-            found[str(id(pause))] = pause.error_s / every
+            errors[str(id(pause))] = pause.error_s / period
             beyond = pause.beyond
-            if beyond is None or beyond.mean_s > every * _example_s(trial):
+            if beyond is None or beyond.mean_s > period * _example_s(trial):
                 continue
             shared = str(id(beyond))
-            found[shared] = found.get(shared, 0.0) + beyond.error_s / every
-        return found
+            errors[shared] = errors.get(shared, 0.0) + beyond.error_s / period
+        return errors
 
     def by_chance_s(
-        self, variant: str, trial: Trial, counted: Sequence[Trial], done: float
+        self, variant: str, trial: Trial, trials: Sequence[Trial], examples: float
     ) -> float:
         """Standard error of what pauses that count one by one add to each example.
 
         Args:
             variant: Whose pauses vary as much.
             trial: One of its trials.
-            counted: The trials whose pauses count.
-            done: Examples in them, for those whose pauses are not told.
+            trials: Those whose pauses count.
+            examples: Done in them, for those whose pauses are not told.
         """
         variance = 0.0
-        for label, (every, _) in trial.recurring.items():
+        for label, (period, _) in trial.recurring.items():
             beyond = self._beyond.get((variant, label), _Beyond())
-            seen = sum(len(each.pauses.get(label, ())) for each in counted)
-            often = seen or max(1.0, done / every)
-            variance += (beyond.deviation_s / every) ** 2 / often
+            count = sum(len(t.pauses.get(label, ())) for t in trials)
+            often = count or max(1.0, examples / period)
+            variance += (beyond.deviation_s / period) ** 2 / often
         return math.sqrt(variance)
 
 
 def _usual(
-    seen: Mapping[str, _Seen], apart: Collection[str]
+    pauses: Mapping[str, _Pauses], apart: Collection[str]
 ) -> Iterator[tuple[str, _Beyond, _Pause]]:
     """What is usual for each variant: of all together, or its own where it differs."""
-    beyond = {one: _beyond_shortest(mine) for one, mine in seen.items()}
-    rest = seen.keys() - set(apart)
+    beyond = {variant: _beyond_shortest(mine) for variant, mine in pauses.items()}
+    joint = pauses.keys() - set(apart)
     alike = {
-        one
-        for one in rest
-        if not _is_apart(beyond[one], [beyond[o] for o in rest if o != one])
+        variant
+        for variant in joint
+        if not _is_apart(beyond[variant], [beyond[o] for o in joint if o != variant])
     }
-    usual = _Beyond.of([beyond[one] for one in sorted(alike)])
-    agrees = {o: _agrees(seen[o], [seen[p] for p in alike - {o}]) for o in alike}
-    same = {o for o in alike if agrees[o] is not False and True in agrees.values()}
+    usual = _Beyond.from_groups([beyond[variant] for variant in sorted(alike)])
+    agrees = {o: _agrees(pauses[o], [pauses[p] for p in alike - {o}]) for o in alike}
+    agreeing = {o for o in alike if agrees[o] is not False and True in agrees.values()}
     # One object: what is not known of it is then the same for all of them.
-    together = [one for variant in sorted(same) for one in seen[variant]]
-    pause = _Pause.of(together, usual) if same else None
-    for one, mine in seen.items():
-        of_its = usual if one in alike else _Beyond.of([beyond[one]])
-        its = pause if one in same else None
-        yield one, of_its, its or _Pause.of(mine, of_its)
+    together = [pause for variant in sorted(agreeing) for pause in pauses[variant]]
+    pause = _Pause.from_pauses(together, usual) if agreeing else None
+    for variant, mine in pauses.items():
+        of_its = usual if variant in alike else _Beyond.from_groups([beyond[variant]])
+        its_pause = pause if variant in agreeing else None
+        yield variant, of_its, its_pause or _Pause.from_pauses(mine, of_its)
 
 
-def _beyond_shortest(pauses: _Seen) -> list[float]:
-    least = min(one for one, _ in pauses)
-    return [min(one - least, most) for one, most in pauses]
+def _beyond_shortest(pauses: _Pauses) -> list[float]:
+    shortest = min(seconds for seconds, _ in pauses)
+    return [min(seconds - shortest, longest) for seconds, longest in pauses]
 
 
-def _agrees(mine: _Seen, others: Iterable[_Seen]) -> bool | None:
+def _agrees(mine: _Pauses, groups: Iterable[_Pauses]) -> bool | None:
     """Whether pauses are on average as long as those of others; None of few others."""
-    own = [seconds for seconds, _ in mine]
-    other = [seconds for each in others for seconds, _ in each]
-    if len(other) < _FEW:
+    own_s = [seconds for seconds, _ in mine]
+    others_s = [seconds for pauses in groups for seconds, _ in pauses]
+    if len(others_s) < _FEW:
         return None
-    error = statistics.stdev(other) * math.sqrt(1 / len(own) + 1 / len(other))
-    return abs(statistics.fmean(own) - statistics.fmean(other)) <= _AGREE * error
+    error = statistics.stdev(others_s) * math.sqrt(1 / len(own_s) + 1 / len(others_s))
+    return abs(statistics.fmean(own_s) - statistics.fmean(others_s)) <= _AGREE * error
 
 
-def _is_apart(one: Sequence[float], others: Iterable[Sequence[float]]) -> bool:
+def _is_apart(pauses: Sequence[float], groups: Iterable[Sequence[float]]) -> bool:
     """Whether most of one lie on the same side of most of the others (a rank sum)."""
-    other = [one for each in others if len(each) >= _FEW for one in each]
-    above = sum((a > b) - (a < b) for a in one for b in other) / 2
-    n, m = len(one), len(other)
+    pooled = [pause for group in groups if len(group) >= _FEW for pause in group]
+    above = sum((a > b) - (a < b) for a in pauses for b in pooled) / 2
+    n, m = len(pauses), len(pooled)
     return abs(above) > _APART * math.sqrt(n * m * (n + m + 1) / 12)
 
 
 def _by_label(trials: Iterable[Trial]) -> dict[str, list[tuple[float, float]]]:
     """Seconds of each pause, and what comes between two of them takes."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    by_label: dict[str, list[tuple[float, float]]] = {}
     for trial in trials:
-        for label, (every, _) in trial.recurring.items():
-            pauses, between = trial.pauses.get(label, ()), every * _example_s(trial)
-            found.setdefault(label, []).extend((one, between) for one in pauses)
-    return {label: pauses for label, pauses in found.items() if pauses}
+        for label, (period, _) in trial.recurring.items():
+            pauses, between = trial.pauses.get(label, ()), period * _example_s(trial)
+            by_label.setdefault(label, []).extend((pause, between) for pause in pauses)
+    return {label: pauses for label, pauses in by_label.items() if pauses}
 
 
 def _example_s(trial: Trial) -> float:
     """Seconds of an example of a trial, about."""
-    each = [(end - begin) / examples for begin, end, examples in trial.worked]
-    return statistics.median(each) if each else 0.0
+    costs = [(end - begin) / examples for begin, end, examples in trial.worked]
+    return statistics.median(costs) if costs else 0.0
 
 
-def _shared_out(trial: Trial, each: Mapping[str, float], example_s: float) -> float:
+def _shared_out(trial: Trial, means_s: Mapping[str, float], example_s: float) -> float:
     added = sum(
-        (each[label] - within * example_s) / every
-        for label, (every, within) in trial.recurring.items()
+        (means_s[label] - within * example_s) / period
+        for label, (period, within) in trial.recurring.items()
     )
     return max(0.0, added)
 
@@ -357,12 +357,12 @@ class Steady:
 
 def steady(trial: Trial) -> Steady | None:
     """Find the steady part of a trial; None where it is too short to have one."""
-    known = vars(trial)
+    fields = vars(trial)
     # With the trial it goes: a kernel that stays open for days forgets its runs.
-    if _FOUND not in known:
-        known[_FOUND] = _steady(trial)
-    found: Steady | None = known[_FOUND]
-    return found
+    if _FOUND not in fields:
+        fields[_FOUND] = _steady(trial)
+    part: Steady | None = fields[_FOUND]
+    return part
 
 
 def _steady(trial: Trial) -> Steady | None:
@@ -381,7 +381,7 @@ def _steady(trial: Trial) -> Steady | None:
     cost = spent / examples
     turn = np.searchsorted(np.array(trial.turns), ends, side="left")
 
-    def kept(keep: NDArray[np.bool_]) -> Steady:
+    def cut(keep: NDArray[np.bool_]) -> Steady:
         keys, blocks = np.unique(turn[keep], return_inverse=True)
         turns = len(keys) if keys.any() else 0
         if turns < 2:
@@ -403,14 +403,14 @@ def _steady(trial: Trial) -> Steady | None:
     # What came before the first turn warmed it up.
     in_turns = turn > 0
     if not in_turns.any():
-        return kept(np.arange(len(spent)) >= (warm_up_ticks(cost) or 0))
+        return cut(np.arange(len(spent)) >= (warm_up_ticks(cost) or 0))
     first = np.diff(turn, prepend=0) > 0
     if not (in_turns & ~first).any():
-        return kept(in_turns)
-    rested = kept(in_turns & ~first)
+        return cut(in_turns)
+    rested = cut(in_turns & ~first)
     waited = bool(awakening(first[in_turns], cost[in_turns]).any())
     # All of them, for a stall may have come first by chance.
-    return replace(rested if waited else kept(in_turns), waited=waited, rested=rested)
+    return replace(rested if waited else cut(in_turns), waited=waited, rested=rested)
 
 
 def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:
@@ -445,18 +445,18 @@ def settled(cost: NDArray[np.float64]) -> bool:
     if len(cost) < _STEADY_TICKS or warm_up_ticks(cost) is None:
         return False
     half = _STEADY_TICKS // 2
-    now, before = np.median(cost[-half:]), np.median(cost[-2 * half : -half])
-    return bool(abs(np.log(now / before)) < _WARM_UP_DIFFERS)
+    latest, before = np.median(cost[-half:]), np.median(cost[-2 * half : -half])
+    return bool(abs(np.log(latest / before)) < _WARM_UP_DIFFERS)
 
 
-def _differ(start: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
+def _differ(start: NDArray[np.float64], tail: NDArray[np.float64]) -> bool:
     # Three quarters of the beginning must lie to the same side of the rest.
     low, high = np.quantile(start, [0.25, 0.75], method="closest_observation")
-    middle = float(np.median(rest))
+    middle = float(np.median(tail))
     apart = max(float(low) - middle, middle - float(high))
-    spread = _NORMAL_MAD * float(np.median(np.abs(rest - middle)))
-    least = _WARM_UP_T * spread / math.sqrt(len(start))
-    return apart > max(_WARM_UP_DIFFERS, least)
+    spread = _NORMAL_MAD * float(np.median(np.abs(tail - middle)))
+    threshold = _WARM_UP_T * spread / math.sqrt(len(start))
+    return apart > max(_WARM_UP_DIFFERS, threshold)
 
 
 def _drift(at: NDArray[np.float64], cost: NDArray[np.float64]) -> float:
@@ -466,8 +466,8 @@ def _drift(at: NDArray[np.float64], cost: NDArray[np.float64]) -> float:
     where = (at - at[0]) / (at[-1] - at[0]) - 0.5
     log_rate = -np.log(cost)
     slope = float((where * (log_rate - log_rate.mean())).sum() / (where**2).sum())
-    rest = log_rate - log_rate.mean() - slope * where
+    residuals = log_rate - log_rate.mean() - slope * where
     # Neighbouring ticks share what the machine does, so they count as fewer.
-    error = rest.std(ddof=2) / np.sqrt((where**2).sum()) * 2
-    shown = abs(slope) > max(_DRIFT_T * error, _DRIFT_LEAST)
-    return float(np.expm1(slope)) if shown else 0.0
+    error = residuals.std(ddof=2) / np.sqrt((where**2).sum()) * 2
+    is_shown = abs(slope) > max(_DRIFT_T * error, _DRIFT_LEAST)
+    return float(np.expm1(slope)) if is_shown else 0.0

@@ -96,7 +96,7 @@ class Trial:
         """Whether it ended neither by itself nor because somebody stopped it."""
         return self.outcome not in ("completed", "stopped")
 
-    def shares_process(self, other: "Trial") -> bool:
+    def shares_process(self, trial: "Trial") -> bool:
         """Whether both took turns in one process."""
-        one = ONE_PROCESS in self.notes and ONE_PROCESS in other.notes
-        return one and self.round == other.round
+        is_shared = ONE_PROCESS in self.notes and ONE_PROCESS in trial.notes
+        return is_shared and self.round == trial.round

@@ -75,23 +75,23 @@ def _run(payload: bytes, seed: int, sink: Connection) -> None:
     chunk: list[tuple[Any, ...]] = []
     sent = 0.0
     for item in cloudpickle.loads(payload)():
-        now = time.perf_counter_ns()
+        now_ns = time.perf_counter_ns()
         if isinstance(item, Note):
             _send(sink, ("note", item.name, item.value))
             continue
-        chunk.append(stamp(item, now))
-        if now / 1e9 - sent > _CHUNK_S:
+        chunk.append(stamp(item, now_ns))
+        if now_ns / 1e9 - sent > _CHUNK_S:
             _send(sink, ("ticks", chunk))
-            chunk, sent = [], now / 1e9
+            chunk, sent = [], now_ns / 1e9
     _send(sink, ("ticks", chunk))
 
 
-def stamp(told: int | Tick | Pause, now_ns: int) -> tuple[Any, ...]:
+def stamp(item: int | Tick | Pause, now_ns: int) -> tuple[Any, ...]:
     """What a variant yielded at a time, as it stands in a message of ticks."""
-    if isinstance(told, Pause):
-        every = ((told.every, told.within),) if told.every else ()
-        return now_ns, 0, {}, told.label, *every
-    tick = told if isinstance(told, Tick) else Tick(told)
+    if isinstance(item, Pause):
+        recurrence = ((item.every, item.within),) if item.every else ()
+        return now_ns, 0, {}, item.label, *recurrence
+    tick = item if isinstance(item, Tick) else Tick(item)
     return now_ns, tick.examples, dict(tick.parts), ""
 
 
@@ -122,8 +122,8 @@ def _limit_memory(above: int | None) -> None:
         with open("/proc/self/statm") as statm:
             data_pages = int(statm.read().split()[5])
     except OSError as error:
-        why = "This system has no way to limit the memory of one program."
-        raise RunError(why) from error
+        message = "This system has no way to limit the memory of one program."
+        raise RunError(message) from error
     limit = data_pages * resource.getpagesize() + above
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 

@@ -177,7 +177,7 @@ def first_losses(
     """
     new, base = list[float](), list[float]()
     mine, theirs = (
-        {trial.round: losses(trial) for trial in measured.of(name)}
+        {trial.round: losses(trial) for trial in measured.trials_of(name)}
         for name in (side, baseline)
     )
     for number in mine.keys() & theirs.keys():
@@ -220,7 +220,7 @@ def _apart(new: list[float], base: list[float]) -> bool:
 
 
 def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
-    notes = (trial.notes.get(COMPILED) for trial in measured.of(side))
+    notes = (trial.notes.get(COMPILED) for trial in measured.trials_of(side))
     return next((note for note in notes if isinstance(note, dict)), {})
 
 
@@ -272,7 +272,7 @@ def time_to_loss(
     runs = {name: _runs_to(loss, measured, name) for name in names}
     first, compared, rows = names[0], list[Comparison](), dict[str, tuple[str, ...]]()
     for name in names:
-        reached, trials = runs[name].values(), len(measured.counted(name))
+        reached, trials = runs[name].values(), len(measured.by_round(name))
         cells = f"reached in {len(reached)} of {trials} trials", units.UNKNOWN
         if reached and len(reached) == trials:
             examples = statistics.median(run.examples for run in reached)
@@ -325,7 +325,7 @@ class _Run(NamedTuple):
 def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
     """Those trials of a side that got there, by their rounds."""
     runs = {}
-    for number, (trial, steady) in measured.counted(side).items():
+    for number, (trial, steady) in measured.by_round(side).items():
         points = losses(trial)
         if examples := examples_to(loss, points):
             seed = f"{points[0][1]:.4g}"
@@ -345,12 +345,12 @@ def _compare(
         theirs[number].seed: theirs[number].seconds / mine[number].seconds
         for number in mine.keys() & theirs.keys()
     }
-    missing = any(len(runs[n]) < len(measured.counted(n)) for n in (side, first))
+    missing = any(len(runs[n]) < len(measured.by_round(n)) for n in (side, first))
     if missing or len(ratios) < LEAST_ROUNDS:
         return None
     logs, ones = np.log(list(ratios.values())), np.ones(len(ratios))
     rounds = Rounds(side, first, logs, within=0 * ones, turns=ones)
-    return comparison(rounds, Spread.noted(measured.notes), measured.noise_floor)
+    return comparison(rounds, Spread.from_notes(measured.notes), measured.noise_floor)
 
 
 def _verdict(

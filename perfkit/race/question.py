@@ -235,7 +235,7 @@ class Race(Experiment):
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         if side.retuned:
             yield _LEARNS.format(name=side.name)
-        trials = measured.of(self.baseline)
+        trials = measured.trials_of(self.baseline)
         modules = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
         if modules:
             yield _LEFT.format(names=", ".join(modules), two=self.baseline)

@@ -57,7 +57,7 @@ class Rounds:
         if not differ:
             return () if narrow else variants
         ablations = tuple(self._ablations(measured)) if self.explains else ()
-        counts = (len(measured.of(variant.name)) for variant in ablations)
+        counts = (len(measured.trials_of(variant.name)) for variant in ablations)
         repeats = min(counts, default=_WHY_ROUNDS)
         if repeats >= _WHY_ROUNDS and narrow:
             return ()

@@ -146,7 +146,7 @@ class WholeRace(Race):
         self, measured: Measurement, *, started: bool = False
     ) -> dict[str, float]:
         """Return the seconds of a run of each side; ``started`` includes its start."""
-        runs = {s.name: measured.counted(s.name).values() for s in self.sides}
+        runs = {s.name: measured.by_round(s.name).values() for s in self.sides}
         took = {
             name: [trial.wall_s if started else 1 / part.rate for trial, part in pairs]
             for name, pairs in runs.items()

@@ -62,7 +62,7 @@ def test_the_work_of_the_first_call_is_not_what_it_costs_extra():
     assert line(one, steady(one)).extra == pytest.approx(0.48)
     run = measured(eager=[(0.5, 0.02), (0.7, 0.04)])
     assert typical(run, "eager").extra == pytest.approx(0.57)
-    assert typical(run, "eager").each == pytest.approx(0.003)
+    assert typical(run, "eager").example_s == pytest.approx(0.003)
 
 
 @pytest.mark.parametrize("seed", range(5))

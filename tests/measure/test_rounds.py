@@ -118,9 +118,9 @@ def test_a_clear_answer_ends_the_run_early():
     # Later rounds hold only what is still unclear.
     scripts = {"base": Script(), "clear": Script(0.06), "wild": Script(spread=0.5)}
     found = measured(scripts, budget=60)
-    rounds = {t.round for t in found.of("wild")}
-    assert {t.round for t in found.of("clear")} < rounds
-    assert {t.round for t in found.of("base")} == rounds
+    rounds = {t.round for t in found.trials_of("wild")}
+    assert {t.round for t in found.trials_of("clear")} < rounds
+    assert {t.round for t in found.trials_of("base")} == rounds
 
 
 def test_what_was_slow_to_be_ready_before_may_be_silent_for_longer():
@@ -131,7 +131,7 @@ def test_what_was_slow_to_be_ready_before_may_be_silent_for_longer():
     # What has shown no sign of life for several times as long hangs all the same.
     scripts["other"] = Script(set_up_s=400)
     found = measured(scripts, budget=600, ready_s=70.0)
-    assert {t.outcome for t in found.of("other")} == {"timed-out"}
+    assert {t.outcome for t in found.trials_of("other")} == {"timed-out"}
     # An end of an epoch as long as that in the set-up is no hang.
     found = measured({"base": Script(set_up_s=20.0, stalls=(30, 40.0))}, budget=600)
     assert {trial.outcome for trial in found.trials} == {"completed"}
@@ -145,10 +145,10 @@ def test_a_variant_that_fails_is_an_outcome_and_the_rest_goes_on():
         "mute": Script(hangs_after=4),
     }
     found = measured(scripts, budget=60)
-    assert {t.outcome for t in found.of("hungry")} == {"out-of-memory"}
-    assert {t.outcome for t in found.of("broken")} == {"crashed"}
-    assert [t.outcome for t in found.of("mute")] == ["timed-out"]
-    assert len(found.of("broken")) == 2, "a crash may be bad luck, two are not"
+    assert {t.outcome for t in found.trials_of("hungry")} == {"out-of-memory"}
+    assert {t.outcome for t in found.trials_of("broken")} == {"crashed"}
+    assert [t.outcome for t in found.trials_of("mute")] == ["timed-out"]
+    assert len(found.trials_of("broken")) == 2, "a crash may be bad luck, two are not"
     assert found.timing("base") is not None
     assert found.timing("hungry") is None
     assert found.comparisons == ()

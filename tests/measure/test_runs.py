@@ -46,7 +46,7 @@ def test_a_control_that_costs_a_round_is_left_out_of_the_next_ones():
     scripts = {"base": runs_for(10.0), "other": runs_for(10.0)}
     slows = SimpleNamespace(slowdown=lambda now: 1.0 if now < 31 else 1.2)
     found = played(scripts, budget=95, weather=slows)
-    assert len(found.of(CONTROL)) == 2
+    assert len(found.trials_of(CONTROL)) == 2
     assert found.comparisons[0].rounds == 3
 
 
@@ -56,7 +56,7 @@ def test_the_control_is_left_out_where_three_rounds_leave_it_no_room(
 ):
     scripts = {"base": runs_for(10.0), "other": runs_for(10.0)}
     found = played(scripts, budget=budget)
-    assert bool(found.of(CONTROL)) is with_control
+    assert bool(found.trials_of(CONTROL)) is with_control
     assert found.comparisons[0].rounds == 3
     assert {trial.outcome for trial in found.trials} == {"completed"}
 

@@ -58,7 +58,7 @@ class Machine:
             for number, part in enumerate(parts):
                 told[number].append((part, parts[0]))
         return [
-            statistics.rounds(str(number), "0", pairs, same=number == 1)
+            statistics.rounds(str(number), "0", pairs, alike=number == 1)
             for number, pairs in enumerate(told)
             if number
         ]
@@ -74,12 +74,12 @@ class Machine:
 
     def compared(self, runs, known=0):
         """Comparisons of each of so many runs, which know of others before them."""
-        machine = [statistics.seen(self.run()) for _ in range(known)]
+        machine = [statistics.variances(self.run()) for _ in range(known)]
         for _ in range(runs):
             every = self.run()
             usual = statistics.usual(Spread.learnt(machine[-30:]), every)
             floor = statistics.noise_floor(every[0], usual)
-            machine += [statistics.seen(every)] * bool(known)
+            machine += [statistics.variances(every)] * bool(known)
             others = len(every) - 1
             yield [statistics.comparison(o, usual, floor, others) for o in every]
 
@@ -213,8 +213,8 @@ def test_where_nothing_can_be_written_a_run_goes_on():
     ids=repr,
 )
 def test_a_note_that_makes_no_sense_is_that_of_an_unknown_machine(note):
-    assert Spread.noted({NOTE: note}) == Spread()
+    assert Spread.from_notes({NOTE: note}) == Spread()
     # A sound one gives the same spread again.
     known = Spread(scale=1.5, freedom=7.0)
-    assert Spread.noted(json.loads(json.dumps(known.as_note()))) == known
+    assert Spread.from_notes(json.loads(json.dumps(known.as_note()))) == known
     assert Spread().as_note() == {}

@@ -126,10 +126,12 @@ def test_what_is_the_largest_of_many_by_chance_is_likely_at_most():
 
 def test_the_control_tells_of_noise_from_its_first_round_on():
     # It does what the baseline does: what the two differ is noise, and all of it.
-    change, control = once(1.5), replace(once(1.3), same=True)
+    change, control = once(1.5), replace(once(1.3), alike=True)
     assert compared(change).verdict == "faster"
     assert compared(change, control).verdict == "too noisy to say"
-    assert statistics.seen([control]) == [(pytest.approx(np.log(1.3) ** 2 / 5e-4), 1)]
+    assert statistics.variances([control]) == [
+        (pytest.approx(np.log(1.3) ** 2 / 5e-4), 1)
+    ]
     # The noise floor is what it reached and a standard error.
     of = rounds([0.02, 0.06])
     # One degree of freedom of its own, three of a usual machine.

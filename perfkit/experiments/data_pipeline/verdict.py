@@ -292,7 +292,7 @@ def too_large(measured: Measurement, method: Method) -> str:
 def waiting(measured: Measurement, variant: str) -> float | None:
     """Which share of its steps' time a variant waits for data; None where unknown."""
     waited = spent = 0.0
-    for trial in measured.of(variant):
+    for trial in measured.trials_of(variant):
         if trial.outcome == "completed" and "input" in trial.parts:
             # The first tick traces the step.
             waited += sum(trial.parts["input"][1:])

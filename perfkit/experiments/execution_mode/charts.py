@@ -106,13 +106,13 @@ def _courses(finding: Finding, batch: float) -> Iterator[_Course]:
     measured, base = measurement(finding), finding.baseline
     for name in (timing.variant for timing in finding.timings):
         line = typical(measured, name)
-        if line is None or not 1 / _LONGEST_S**2 < line.each < _LONGEST_S:
+        if line is None or not 1 / _LONGEST_S**2 < line.example_s < _LONGEST_S:
             continue
         paid = pay_back(measured, name, base) if name != base else None
         crossing = paid.examples / batch if paid and paid.examples else None
         if line.extra < _LONGEST_S:
             first = max(line.extra, 0.0)
-            yield _Course(name, first, line.each * batch, paid, crossing)
+            yield _Course(name, first, line.example_s * batch, paid, crossing)
 
 
 def _label(axes: Axes, courses: Sequence[_Course]) -> None:

@@ -190,7 +190,7 @@ def _training(
 
 def _trained(measured: Measurement, job: Reference) -> tuple[int | None, str]:
     """Weights and device as a trial noted them; notes may come from a file."""
-    for trial in (*measured.of(job.variant), *measured.of(job.resident)):
+    for trial in (*measured.trials_of(job.variant), *measured.trials_of(job.resident)):
         note = trial.notes.get(work.TRAINED)
         if isinstance(note, dict) and isinstance(note.get("weights"), int):
             return note["weights"], str(note.get("device", ""))
