@@ -82,7 +82,7 @@ def _clean(element: Element) -> None:
 
 
 def _short(numbers: str) -> str:
-    rounded = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}", numbers)
+    rounded = re.sub(r"-?\d+\.\d+", lambda match: f"{float(match[0]):.1f}", numbers)
     without_zeros = re.sub(r"(\d)\.0\b", r"\1", rounded)
     # A letter of a path needs no blank beside it.
     return re.sub(r" ?\b([MLCQz])\b ?", r"\1", " ".join(without_zeros.split()))
@@ -90,10 +90,10 @@ def _short(numbers: str) -> str:
 
 def _drop_unused_ids(root: Element) -> None:
     values = [value for element in root.iter() for value in element.attrib.values()]
-    used = set(re.findall(r"url\(#([^)]+)\)", " ".join(values)))
-    used |= {element.get("href", "").removeprefix("#") for element in root.iter()}
+    used_ids = set(re.findall(r"url\(#([^)]+)\)", " ".join(values)))
+    used_ids |= {element.get("href", "").removeprefix("#") for element in root.iter()}
     for element in root.iter():
-        if element.get("id", "") not in used:
+        if element.get("id", "") not in used_ids:
             element.attrib.pop("id", None)
 
 
@@ -182,7 +182,7 @@ class Figure:
 
 
 def _with_ids(svg: str, mine: str) -> str:
-    return _IDS.sub(lambda found: found[0] + mine, svg)
+    return _IDS.sub(lambda match: match[0] + mine, svg)
 
 
 Drawn = TypeVar("Drawn")
@@ -254,7 +254,7 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def drawn(
+def paint(
     title: str,
     lines: Sequence[str],
     height: float,
@@ -294,7 +294,7 @@ def message(title: str, words: str) -> Figure:
     def draw(drawing: Drawing) -> None:
         drawing.text(12 / WIDTH, 0.25, words, fontsize=TEXT)
 
-    return drawn(title, [], 70, f"{title}. {words}", draw)
+    return paint(title, [], 70, f"{title}. {words}", draw)
 
 
 def place(
@@ -315,10 +315,10 @@ def place(
 
 def _head(drawing: Drawing, text: str) -> None:
     high = 72 * drawing.get_size_inches()[1]
-    _, colon, rest = text.partition(": ")
+    _, colon, subject = text.partition(": ")
     if colon and len(text) * _HEADING * _STAMP_CHARACTER > WIDTH - 24:
         # Whatever it is about stands above the picture as well.
-        text = f"{rest[:1].upper()}{rest[1:]}"
+        text = f"{subject[:1].upper()}{subject[1:]}"
     at = 12 / WIDTH, 1 - 20 / high
     drawing.text(*at, text, fontsize=_HEADING, fontweight="bold")
 
@@ -386,8 +386,8 @@ def text_width(texts: Sequence[str], size: float = TEXT) -> float:
 @functools.lru_cache(maxsize=4096)
 def _ems(text: str) -> float:
     """The width in Matplotlib's own letters, wider than most; capitals are widest."""
-    one = FontProperties(size=100)
-    return text_to_path.get_text_width_height_descent(text, one, False)[0] / 100
+    font = FontProperties(size=100)
+    return text_to_path.get_text_width_height_descent(text, font, False)[0] / 100
 
 
 _LINE, _PAD = 18, 8

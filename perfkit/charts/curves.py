@@ -34,13 +34,13 @@ def _with_room(
     axes: Axes, ticks: Iterable[float], write: Callable[[float], str]
 ) -> list[float]:
     """The ticks whose numbers have room beside those of the ticks before them."""
-    kept = dict[float, tuple[float, float]]()
+    placed = dict[float, tuple[float, float]]()
     for tick in ticks:
         middle = float(axes.transData.transform((tick, 0.0))[0])
         half = (len(write(tick)) + 1) * _DIGIT / 2
-        if all(abs(middle - at) >= half + other for at, other in kept.values()):
-            kept[tick] = middle, half
-    return sorted(kept)
+        if all(abs(middle - at) >= half + reach for at, reach in placed.values()):
+            placed[tick] = middle, half
+    return sorted(placed)
 
 
 def _is_even(ticks: list[float]) -> bool:
@@ -54,11 +54,11 @@ def put(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
 
     The limits and the scale of the axis must be set.
     """
-    shown = _with_room(axes, ticks, write)
-    if len(shown) < len(ticks) and _is_even(ticks):
-        some = (ticks[::step] for step in range(2, len(ticks)))
-        shown = next((t for t in some if t == _with_room(axes, t, write)), shown)
-    axes.xaxis.set_major_locator(FixedLocator(shown))
+    fitting = _with_room(axes, ticks, write)
+    if len(fitting) < len(ticks) and _is_even(ticks):
+        thinner = (ticks[::step] for step in range(2, len(ticks)))
+        fitting = next((t for t in thinner if t == _with_room(axes, t, write)), fitting)
+    axes.xaxis.set_major_locator(FixedLocator(fitting))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
 
@@ -72,20 +72,20 @@ _AROUND = 1.35
 
 
 def axes(
-    drawing: Drawing, what: str, *, left: float = _LEFT, right: float = RIGHT
+    drawing: Drawing, quantity: str, *, left: float = _LEFT, right: float = RIGHT
 ) -> Axes:
     """Axes with what is measured above them, and so many pixels on both sides."""
     top = canvas.TOP + 18
-    made = canvas.place(drawing, left, top, WIDTH - left - right, HEIGHT)
-    made.grid(axis="y", alpha=0.15, lw=0.8)
-    made.tick_params(axis="y", labelsize=SMALL)
-    canvas.note(made, what, (0, 1), (-left + 12, 12), fontsize=SMALL)
-    return made
+    panel = canvas.place(drawing, left, top, WIDTH - left - right, HEIGHT)
+    panel.grid(axis="y", alpha=0.15, lw=0.8)
+    panel.tick_params(axis="y", labelsize=SMALL)
+    canvas.note(panel, quantity, (0, 1), (-left + 12, 12), fontsize=SMALL)
+    return panel
 
 
 def picture(
     title: str,
-    what: str,
+    quantity: str,
     caption: Iterable[str],
     words: Iterable[str],
     fill: Callable[[Axes], None],
@@ -96,7 +96,7 @@ def picture(
 
     Args:
         title: What it shows.
-        what: What is measured, with its unit.
+        quantity: What is measured, with its unit.
         caption: What the marks mean, in pieces.
         words: What it shows, for who cannot see it: sentences without full stops.
         fill: Draws what is in the axes.
@@ -105,9 +105,9 @@ def picture(
     lines = canvas.caption_lines(list(caption))
 
     def draw(drawing: Drawing) -> None:
-        fill(axes(drawing, what, right=right))
+        fill(axes(drawing, quantity, right=right))
 
-    return canvas.drawn(
+    return canvas.paint(
         title, lines, height(lines), f"{'. '.join([title, *words])}.", draw
     )
 
@@ -128,12 +128,12 @@ def sizes(axes: Axes, values: Sequence[int]) -> None:
 def _readable(values: Sequence[int]) -> list[float]:
     """The values whose numbers have room; the last is always there to be read."""
     low, high = min(values), max(values)
-    least = max((high / low) ** (1 / _MOST_SIZES), _AROUND)
-    shown = list[float]()
+    gap = max((high / low) ** (1 / _MOST_SIZES), _AROUND)
+    readable = list[float]()
     for value in sorted(values, reverse=True):
-        if not shown or shown[-1] / value >= least * 0.999:
-            shown.append(float(value))
-    return shown
+        if not readable or readable[-1] / value >= gap * 0.999:
+            readable.append(float(value))
+    return readable
 
 
 def measure(
@@ -152,11 +152,11 @@ def measure(
     ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
 
 
-def along(axes: Axes, high: float, write: Callable[[float], str], what: str) -> None:
-    """Set the axis below, named ``what``, to go from 0 to ``high``."""
+def along(axes: Axes, high: float, write: Callable[[float], str], name: str) -> None:
+    """Label the axis below with ``name`` and let it go from 0 to ``high``."""
     axes.set_xlim(0, high)
     put(axes, even_ticks(0, high), write)
-    axes.set_xlabel(what)
+    axes.set_xlabel(name)
 
 
 def even(axes: Axes, high: float, write: Callable[[float], str]) -> None:
@@ -230,13 +230,14 @@ def learning_time(finding: Finding) -> Figure:
     # The mean ends where the first trial does: none may leave it on the way.
     means = {
         name: [
-            tuple(map(fmean, zip(*at, strict=True))) for at in zip(*of, strict=False)
+            tuple(map(fmean, zip(*at, strict=True)))
+            for at in zip(*curves, strict=False)
         ]
-        for name, of in trials.items()
+        for name, curves in trials.items()
     }
 
     def fill(axes: Axes) -> None:
-        points = [point for of in trials.values() for curve in of for point in curve]
+        points = [p for curves in trials.values() for curve in curves for p in curve]
         seconds, values = zip(*points, strict=True)
         along(axes, max(seconds), units.significant, "seconds of training")
         room = (max(values) - min(values)) / 8 or abs(max(values)) / 8 or 1.0
@@ -268,19 +269,19 @@ def _curves(finding: Finding) -> dict[str, list[_Losses]]:
         for standing in standings(finding)
         if standing.timing and not standing.is_limit
     }
-    drawn: dict[str, list[_Losses]] = {}
+    curves: dict[str, list[_Losses]] = {}
     for trial in finding.trials:
         points = _points(trial)
         if trial.variant in rates and len(points) > 1:
             rate = rates[trial.variant]
             curve = [(examples / rate, loss) for examples, loss in points]
-            drawn.setdefault(trial.variant, []).append(curve)
-    return drawn
+            curves.setdefault(trial.variant, []).append(curve)
+    return curves
 
 
 def _points(trial: Trial) -> _Losses:
     """Examples and the mean loss up to there, as far as they can be drawn."""
-    known = itertools.takewhile(
+    drawable = itertools.takewhile(
         lambda point: point[0] < _LARGEST and abs(point[1]) < _LARGEST, losses(trial)
     )
-    return list(itertools.islice(known, _MOST_POINTS))
+    return list(itertools.islice(drawable, _MOST_POINTS))

@@ -35,24 +35,24 @@ class Row:
         mark: What its dot looks like.
         rate: Where its dot stands; None where there is none.
         ends: Its 95 % interval; None where there is none.
-        known: Whether that says enough for its rate to be a result.
+        is_known: Whether that says enough for its rate to be a result.
         words: Its rate, as text.
         ratio: Its rate over the baseline's, as text; "" for none.
-        more: What else there is to say of it.
+        remarks: What else there is to say of it.
         problem: Why it has no rate; "" where it has one, or is still to come.
-        said: All of that in a sentence.
+        sentence: All of that in a sentence.
     """
 
     name: str
     mark: Mark = ""
     rate: float | None = None
     ends: tuple[float, float] | None = None
-    known: bool = False
+    is_known: bool = False
     words: str = ""
     ratio: str = ""
-    more: str = ""
+    remarks: str = ""
     problem: str = ""
-    said: str = ""
+    sentence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +115,10 @@ class Layout:
             "name": row.name,
             "mark": row.mark,
             "at": None if row.rate is None else self._percent(row.rate),
-            "known": row.known,
+            "known": row.is_known,
             "ends": row.ends and [*map(self._percent, row.ends)],
-            "words": [row.words, row.ratio, row.more or row.problem],
-            "said": row.said,
+            "words": [row.words, row.ratio, row.remarks or row.problem],
+            "said": row.sentence,
         }
 
     def _percent(self, value: float) -> float:
@@ -131,7 +131,7 @@ def layout(
     noise_floor: float | None = None,
     so_far: Mapping[str, float | None] | None = None,
     *,
-    own: bool = False,
+    as_share: bool = False,
 ) -> Layout:
     """Lay out the chart of some variants.
 
@@ -140,10 +140,12 @@ def layout(
         guess: What the reader expects.
         noise_floor: What the baseline differs from itself; None if unknown.
         so_far: What ticks say of those that have no rate with an interval yet.
-        own: Whether each is drawn as a share of its own rate.
+        as_share: Whether each is drawn as a share of its own rate.
     """
     so_far = so_far or {}
-    rows = tuple(_row(one, guess, so_far.get(one.variant), own=own) for one in stood)
+    rows = tuple(
+        _row(s, guess, so_far.get(s.variant), as_share=as_share) for s in stood
+    )
     if not any(row.rate for row in rows):
         return Layout(rows=rows)
     values = [row.rate for row in rows if row.rate]
@@ -153,7 +155,7 @@ def layout(
     low = low if is_log else 0.0
     bands = tuple(
         band
-        for band in (() if own else _bands(stood, guess, noise_floor))
+        for band in (() if as_share else _bands(stood, guess, noise_floor))
         if band.kind != "guess" or near(band.ends[0], low, high)
     )
     guessed = [band.ends[0] for band in bands if band.kind == "guess"]
@@ -166,7 +168,7 @@ def layout(
         ends=(low, high),
         is_log=is_log,
         ticks=tuple(ticks),
-        unit=OWN if own else RUNS if runs else EXAMPLES,
+        unit=OWN if as_share else RUNS if runs else EXAMPLES,
     )
 
 
@@ -175,61 +177,69 @@ def axis_label(unit: str, *, is_log: bool) -> str:
     return f"{unit} (logarithmic)" if is_log else unit
 
 
-def _row(one: Standing, guess: Guess, so_far: float | None, *, own: bool) -> Row:
+def _row(
+    standing: Standing, guess: Guess, so_far: float | None, *, as_share: bool
+) -> Row:
     marks = {
-        "your guess": guess.variant == one.variant,
-        "limit": one.is_limit,
-        PLACES[one.place]: True,
-        "baseline": one.is_baseline,
-        one.problem: True,
+        "your guess": guess.variant == standing.variant,
+        "limit": standing.is_limit,
+        PLACES[standing.place]: True,
+        "baseline": standing.is_baseline,
+        standing.problem: True,
     }
-    more = ", ".join(mark for mark, holds in marks.items() if mark and holds)
-    mark: Mark = "limit" if one.is_limit else one.place
-    row = Row(name=one.variant, mark="baseline" if one.is_baseline else mark)
-    name, timing = plain(one.variant, 60), one.timing
+    remarks = ", ".join(mark for mark, holds in marks.items() if mark and holds)
+    mark: Mark = "limit" if standing.is_limit else standing.place
+    row = Row(name=standing.variant, mark="baseline" if standing.is_baseline else mark)
+    name, timing = plain(standing.variant, 60), standing.timing
     if timing is not None:
-        by = timing.rate if own else 1.0
-        known = units.is_known(timing.low, timing.high)
-        rate = units.rate_between(timing.rate, timing.low, timing.high, one.unit)
+        by = timing.rate if as_share else 1.0
+        is_known = units.is_known(timing.low, timing.high)
+        rate = units.rate_between(timing.rate, timing.low, timing.high, standing.unit)
+        facts = (f"{name}: {rate}", _as_fast(standing), remarks)
         return replace(
             row,
             rate=timing.rate / by,
             ends=(timing.low / by, timing.high / by),
-            known=known,
-            words=_rate(timing.rate, one.unit, own=own) if known else units.UNKNOWN,
-            ratio=_ratio(one) if known else "",
-            more=plain(more, _MORE),
-            said=", ".join(filter(None, (f"{name}: {rate}", _as_fast(one), more))),
+            is_known=is_known,
+            words=_rate(timing.rate, standing.unit, as_share=as_share)
+            if is_known
+            else units.UNKNOWN,
+            ratio=_ratio(standing) if is_known else "",
+            remarks=plain(remarks, _MORE),
+            sentence=", ".join(filter(None, facts)),
         )
     if so_far:
-        words = _rate(so_far, one.unit, own=own)
+        words = _rate(so_far, standing.unit, as_share=as_share)
         return replace(
             row,
-            rate=1.0 if own else so_far,
+            rate=1.0 if as_share else so_far,
             words=words,
-            said=f"{name}: {words} so far, no interval yet",
+            sentence=f"{name}: {words} so far, no interval yet",
         )
     return replace(
-        row, problem=plain(more, _PROBLEM), said=f"{name} {more or 'is to come'}"
+        row,
+        problem=plain(remarks, _PROBLEM),
+        sentence=f"{name} {remarks or 'is to come'}",
     )
 
 
-def _rate(value: float, unit: str, *, own: bool) -> str:
+def _rate(value: float, unit: str, *, as_share: bool) -> str:
     if unit == "runs":
         return f"{units.seconds(1 / value)} a run"
-    return units.rate(value, unit) if own else units.significant(value)
+    return units.rate(value, unit) if as_share else units.significant(value)
 
 
-def _ratio(one: Standing) -> str:
-    if one.ratio is None or not units.is_known(one.ratio.low, one.ratio.high):
+def _ratio(standing: Standing) -> str:
+    ratio = standing.ratio
+    if ratio is None or not units.is_known(ratio.low, ratio.high):
         return ""
-    return f"{units.times(one.ratio.ratio)}\N{MULTIPLICATION SIGN}"
+    return f"{units.times(ratio.ratio)}\N{MULTIPLICATION SIGN}"
 
 
-def _as_fast(one: Standing) -> str:
-    if one.ratio is None:
+def _as_fast(standing: Standing) -> str:
+    if standing.ratio is None:
         return ""
-    ratio, group = one.ratio, plain(one.group, 60)
+    ratio, group = standing.ratio, plain(standing.group, 60)
     if not ratio.ends:
         return f"how that compares with {group} is not known yet"
     as_fast = f"{units.times(ratio.ratio)} times as fast as {group}"
@@ -239,18 +249,18 @@ def _as_fast(one: Standing) -> str:
 def _bands(
     stood: Sequence[Standing], guess: Guess, noise_floor: float | None
 ) -> Iterator[Band]:
-    for row, one in enumerate(stood):
-        if one.timing is None:
+    for row, standing in enumerate(stood):
+        if standing.timing is None:
             continue
-        rate = one.timing.rate
-        if one.is_limit:
+        rate = standing.timing.rate
+        if standing.is_limit:
             yield Band(kind="limit", rows=(0, row), ends=(rate, rate))
-        if not one.is_baseline:
+        if not standing.is_baseline:
             continue
         mine = [
             place
-            for place, other in enumerate(stood)
-            if other.group == one.group and not other.is_limit
+            for place, s in enumerate(stood)
+            if s.group == standing.group and not s.is_limit
         ]
         rows = (min(mine), max(mine))
         if noise_floor:
@@ -273,20 +283,20 @@ def leads(finding: Finding, stood: Sequence[Standing]) -> str:
     return f"So far {first.variant} leads, {times} times as fast as {first.group}."
 
 
-def taken(cores: Iterable[tuple[float, float]]) -> str:
+def describe_others(cores: Iterable[tuple[float, float]]) -> str:
     """When other programs took cores for longest, and how many.
 
     ``"other programs took 1.1 cores, 9 to 14 s"``; "" where they hardly did.
     """
     seconds = {
-        second: [kept for _, kept in some]
-        for second, some in itertools.groupby(cores, key=lambda one: int(one[0]))
+        second: [value for _, value in group]
+        for second, group in itertools.groupby(cores, key=lambda point: int(point[0]))
     }
-    means = {second: sum(kept) / len(kept) for second, kept in seconds.items()}
+    means = {second: sum(values) / len(values) for second, values in seconds.items()}
     runs = [
-        list(some)
-        for much, some in itertools.groupby(means, lambda t: means[t] >= _MUCH_CORES)
-        if much
+        list(run)
+        for is_busy, run in itertools.groupby(means, lambda t: means[t] >= _MUCH_CORES)
+        if is_busy
     ]
     longest = max(runs, key=lambda run: run[-1] - run[0], default=[])
     if not longest:
@@ -308,9 +318,9 @@ _REACH = 2.0
 _FAR = 3.0
 
 
-def thinned(*columns: Sequence[float], most: int = _POINTS) -> list[list[float]]:
+def thinned(*columns: Sequence[float], limit: int = _POINTS) -> list[list[float]]:
     """Means of so many values that the picture of a long run is no larger."""
-    step = max(1, -(-len(columns[0]) // most))
+    step = max(1, -(-len(columns[0]) // limit))
     return [
         [sum(column[i : i + step]) / len(column[i : i + step]) for i in starts]
         for column in columns
@@ -320,10 +330,10 @@ def thinned(*columns: Sequence[float], most: int = _POINTS) -> list[list[float]]
 
 def limits(values: Iterable[float], ends: Iterable[float]) -> tuple[float, float]:
     """The positive range that holds all values, and ends of intervals within reach."""
-    seen = [value for value in values if value > 0] or [1.0]
-    least, most = min(seen) / _REACH, max(seen) * _REACH
-    every = [*seen, *(min(max(end, least), most) for end in ends)]
-    return min(every), max(every)
+    positive = [value for value in values if value > 0] or [1.0]
+    lowest, highest = min(positive) / _REACH, max(positive) * _REACH
+    reachable = [*positive, *(min(max(end, lowest), highest) for end in ends)]
+    return min(reachable), max(reachable)
 
 
 def near(guess: float | None, low: float, high: float) -> float | None:

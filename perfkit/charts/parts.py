@@ -30,30 +30,30 @@ _WAITS_WORDS = {"input": "waiting for input"}
 def waits(finding: Finding) -> Figure:
     """Draw for each variant the shares of its time that it reported, part by part."""
     title = f"{plain(finding.experiment, 40)}: where the time of a step goes"
-    known = ((s.variant, _shares(finding, s.variant)) for s in standings(finding))
-    shares = {one: found for one, found in known if found}
+    pairs = ((s.variant, _shares(finding, s.variant)) for s in standings(finding))
+    shares = {name: by_part for name, by_part in pairs if by_part}
     if not shares:
         return canvas.message(title, "No variant reported where its time goes.")
-    parts = list(dict.fromkeys(part for found in shares.values() for part in found))
+    parts = list(dict.fromkeys(part for by_part in shares.values() for part in by_part))
     parts = parts[: len(_COLOURS)]
     looks = list(zip(parts, _COLOURS, strict=False))
 
     def draw(axes: Axes) -> None:
-        for row, found in enumerate(shares.values()):
-            told = ((found.get(part, 0.0), look) for part, look in looks)
-            rows.stack(axes, row, 1, told)
+        for row, by_part in enumerate(shares.values()):
+            bars = ((by_part.get(part, 0.0), look) for part, look in looks)
+            rows.stack(axes, row, 1, bars)
         rows.name_parts(axes, [(_part(part), look) for part, look in looks])
         axes.set_xlim(0, 1)
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the time between two ticks")
 
-    said = "; ".join(_waits_in_words(one, found) for one, found in shares.items())
+    words = "; ".join(_waits_in_words(*pair) for pair in shares.items())
     return rows.picture(
         title,
-        [(one, _waits_beside(found, parts)) for one, found in shares.items()],
+        [(name, _waits_beside(by_part, parts)) for name, by_part in shares.items()],
         canvas.caption_lines(["light: the rest of the step"]),
         draw,
-        alt=f"{title}. {said}.",
+        alt=f"{title}. {words}.",
         axis=62,
         right=205,
     )
@@ -71,8 +71,8 @@ def _shares(finding: Finding, variant: str) -> dict[str, float]:
     return {part: min(1.0, s / spent) for part, s in parts.items()} if spent > 0 else {}
 
 
-def _waits_beside(found: dict[str, float], parts: list[str]) -> tuple[str, str]:
-    words = [f"{_part(part)} {units.percent(found.get(part, 0.0))}" for part in parts]
+def _waits_beside(by_part: dict[str, float], parts: list[str]) -> tuple[str, str]:
+    words = [f"{_part(part)} {units.percent(by_part.get(part, 0.0))}" for part in parts]
     return words[0], plain(", ".join(words[1:]), 30)
 
 
@@ -80,9 +80,9 @@ def _part(part: str) -> str:
     return _WAITS_WORDS.get(part, plain(part, 24))
 
 
-def _waits_in_words(variant: str, found: dict[str, float]) -> str:
+def _waits_in_words(variant: str, by_part: dict[str, float]) -> str:
     parts = ", ".join(
-        f"{_part(p)} {units.percent(share)}" for p, share in found.items()
+        f"{_part(p)} {units.percent(share)}" for p, share in by_part.items()
     )
     return f"{plain(variant, 60)}: {parts}"
 
@@ -91,42 +91,42 @@ _MOST = 20
 _REST = "unexplained"
 
 
-def has_split(found: Diagnosis) -> bool:
+def has_split(diagnosis: Diagnosis) -> bool:
     """Whether the step was measured and taken apart, and some part is known."""
-    known = (part.seconds or part.high for part in found.split.values())
-    return found.step is not None and any(known)
+    sizes = (part.seconds or part.high for part in diagnosis.split.values())
+    return diagnosis.step is not None and any(sizes)
 
 
-def split(found: Diagnosis) -> Figure:
+def split(diagnosis: Diagnosis) -> Figure:
     """Draw the parts of a step as steps of a stair; hatched is what is but bounded."""
-    title = f"{plain(found.training, 60)}: where the time of a step goes"
-    if found.step is None or not has_split(found):
+    title = f"{plain(diagnosis.training, 60)}: where the time of a step goes"
+    if diagnosis.step is None or not has_split(diagnosis):
         return canvas.message(title, "The step was not taken apart.")
-    parts = list(found.split.items())[:_MOST]
+    parts = list(diagnosis.split.items())[:_MOST]
     parts.sort(key=lambda part: part[0] == _REST)
-    whole = found.step.median_s
-    said = [(name, (_split_in_words(of, whole), grade_of(of))) for name, of in parts]
-    words = "; ".join(f"{plain(name, 60)} {', '.join(told)}" for name, told in said)
+    step_s = diagnosis.step.median_s
+    labels = [(name, (_split_in_words(p, step_s), grade_of(p))) for name, p in parts]
+    words = "; ".join(f"{plain(name, 60)} {', '.join(texts)}" for name, texts in labels)
     return rows.picture(
         title,
-        said,
+        labels,
         canvas.caption_lines(
             ["dashed: the step as given", "hatched: at most", "?: not known"]
         ),
-        lambda axes: _draw_stair(axes, [part for _, part in parts], whole),
-        alt=f"{title}. A step: {units.seconds(whole)}. {words}.",
+        lambda axes: _draw_stair(axes, [part for _, part in parts], step_s),
+        alt=f"{title}. A step: {units.seconds(step_s)}. {words}.",
         axis=48,
     )
 
 
-def _split_in_words(part: Part, whole: float) -> str:
-    return ", ".join(filter(None, part_in_words(part, whole)))
+def _split_in_words(part: Part, step_s: float) -> str:
+    return ", ".join(filter(None, part_in_words(part, step_s)))
 
 
-def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
-    at, high = 0.0, whole
+def _draw_stair(axes: Axes, parts: list[Part], step_s: float) -> None:
+    at, high = 0.0, step_s
     for row, part in enumerate(parts):
-        if _split_in_words(part, whole) == "?":
+        if _split_in_words(part, step_s) == "?":
             continue
         sure = part.low or 0.0 if part.seconds is None else part.seconds
         axes.barh(row, sure, 0.5, at, facecolor=BLUE, lw=0, alpha=0.75)
@@ -135,7 +135,7 @@ def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
         if part.seconds is None and part.high is not None:
             rows.bar(axes, row, part.high - sure, (GREY, "xxxx"), at, alpha=0.75)
             high = max(high, at + part.high - sure)
-    axes.axvline(whole, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
+    axes.axvline(step_s, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
     curves.along(axes, 1.06 * high, units.seconds, "time of each step")
 
 
@@ -158,32 +158,32 @@ class _Bar:
     gain: Gain = _NOTHING
 
 
-def waterfall(found: Diagnosis) -> Figure:
+def waterfall(diagnosis: Diagnosis) -> Figure:
     """Draw the step as given, what each claimed change takes off it, and the limits."""
-    title = f"{plain(found.training, 60)}: what each change takes off a step"
-    step = found.step
+    title = f"{plain(diagnosis.training, 60)}: what each change takes off a step"
+    step = diagnosis.step
     if step is None:
         return canvas.message(title, "The training as given could not be measured.")
-    bars = list(_bars(found))
-    guessed = guess(found.finding)
+    bars = list(_bars(diagnosis))
+    guessed = guess(diagnosis.finding)
     # A change may turn out slower with its whole interval; most of that is shown.
     ends = [step.median_s / bar.gain.low for bar in bars]
     high = min(max(step.high, step.median_s, *ends), 2 * step.median_s)
-    left = step.median_s / guessed.ratio if guessed.ratio else None
-    expected = near(left, 0.0, high)
+    guess_s = step.median_s / guessed.ratio if guessed.ratio else None
+    expected = near(guess_s, 0.0, high)
     dotted = ("dotted line: your guess",) if expected else guessed.caption
 
     def draw(axes: Axes) -> None:
-        what = "time for the examples of a step as given"
-        curves.along(axes, 1.06 * max(high, expected or 0.0), _seconds, what)
+        label = "time for the examples of a step as given"
+        curves.along(axes, 1.06 * max(high, expected or 0.0), _seconds, label)
         for row, bar in enumerate(bars):
             _waterfall_draw_row(axes, row, bar, step.median_s)
         _whisker(axes, 0, step.low, step.high)
         if expected:
             axes.axvline(expected, color=BLUE, lw=2, ls=":")
 
-    said = [_waterfall_in_words(bar, step.median_s) for bar in bars]
-    words = "; ".join([*said, *guessed.caption])
+    sentences = [_waterfall_in_words(bar, step.median_s) for bar in bars]
+    words = "; ".join([*sentences, *guessed.caption])
     return rows.picture(
         title,
         [(bar.name, _beside(bar, step.median_s)) for bar in bars],
@@ -195,14 +195,16 @@ def waterfall(found: Diagnosis) -> Figure:
     )
 
 
-def _bars(found: Diagnosis) -> Iterator[_Bar]:
+def _bars(diagnosis: Diagnosis) -> Iterator[_Bar]:
     yield _Bar("as given")
-    for cause in found.causes[:_MOST]:
+    for cause in diagnosis.causes[:_MOST]:
         yield _Bar(cause.change or cause.cause, cause.kind, cause.speedup)
-    if found.together:
-        yield _Bar("the best together", "together", found.together.speedup)
-    if found.ceiling and not any(one.cause == "input-bound" for one in found.causes):
-        yield _Bar("without input", "ceiling", found.ceiling)
+    if diagnosis.together:
+        yield _Bar("the best together", "together", diagnosis.together.speedup)
+    if diagnosis.ceiling and not any(
+        c.cause == "input-bound" for c in diagnosis.causes
+    ):
+        yield _Bar("without input", "ceiling", diagnosis.ceiling)
 
 
 def _seconds(value: float) -> str:
@@ -210,29 +212,29 @@ def _seconds(value: float) -> str:
 
 
 def _waterfall_draw_row(axes: Axes, row: int, bar: _Bar, step: float) -> None:
-    left = step / bar.gain.estimate
-    axes.barh(row, min(left, axes.get_xlim()[1]), 0.5, facecolor=INK, alpha=0.25)
-    if bar.kind and left < step:
+    after_s = step / bar.gain.estimate
+    axes.barh(row, min(after_s, axes.get_xlim()[1]), 0.5, facecolor=INK, alpha=0.25)
+    if bar.kind and after_s < step:
         _, colour, hatch = _LOOKS[bar.kind]
-        rows.bar(axes, row, step - left, (colour, hatch), left, alpha=0.75)
+        rows.bar(axes, row, step - after_s, (colour, hatch), after_s, alpha=0.75)
     if bar.kind:
         _whisker(axes, row, step / bar.gain.high, step / bar.gain.low)
 
 
 def _whisker(axes: Axes, row: int, low: float, high: float) -> None:
-    most = axes.get_xlim()[1]
-    axes.hlines(row, low, min(high, most), colors=INK, lw=1.8)
+    limit = axes.get_xlim()[1]
+    axes.hlines(row, low, min(high, limit), colors=INK, lw=1.8)
     # One that goes on beyond the axis does not end there.
-    ends = [end for end in (low, high) if end <= most]
+    ends = [end for end in (low, high) if end <= limit]
     axes.plot(ends, [row] * len(ends), "|", color=INK, ms=9, mew=1.8)
 
 
 def _beside(bar: _Bar, step: float) -> tuple[str, str]:
-    left = units.seconds(step / bar.gain.estimate)
+    after = units.seconds(step / bar.gain.estimate)
     if not bar.kind:
-        return left, ""
+        return after, ""
     gain, kind = bar.gain.interval, _LOOKS[bar.kind][0]
-    return (left, f"{gain}, {kind}") if bar.gain.is_known else (gain, kind)
+    return (after, f"{gain}, {kind}") if bar.gain.is_known else (gain, kind)
 
 
 def _caption(bars: list[_Bar]) -> Iterator[str]:
@@ -247,15 +249,15 @@ def _caption(bars: list[_Bar]) -> Iterator[str]:
 
 
 def _waterfall_in_words(bar: _Bar, step: float) -> str:
-    left, more = _beside(bar, step)
+    after, gain = _beside(bar, step)
     name = plain(bar.name, 80)
-    return f"{name} {left}" + (f", {more}" if more else "")
+    return f"{name} {after}" + (f", {gain}" if gain else "")
 
 
 def plan(finding: Finding) -> Figure:
     """Draw the stages of the fastest pipeline, from the source on top to the model."""
-    noted = [trial for trial in finding.trials if "plan" in trial.notes]
-    latest = {trial.variant: trial.notes["plan"] for trial in noted}
+    trials = [trial for trial in finding.trials if "plan" in trial.notes]
+    latest = {trial.variant: trial.notes["plan"] for trial in trials}
     names = [standing.variant for standing in standings(finding)]
     plans = [(name, latest[name]) for name in names if latest.get(name)]
     if not plans:
@@ -265,26 +267,26 @@ def plan(finding: Finding) -> Figure:
     return _draw_stages(f"{plain(name, 60)}: what TensorFlow runs", note)
 
 
-def anatomy(found: Diagnosis) -> Figure:
+def anatomy(diagnosis: Diagnosis) -> Figure:
     """Draw the stages of a training's own pipeline, as it was given."""
-    title = f"{plain(found.training, 60)}: what TensorFlow runs for its data"
-    return _draw_stages(title, found.anatomy)
+    title = f"{plain(diagnosis.training, 60)}: what TensorFlow runs for its data"
+    return _draw_stages(title, diagnosis.anatomy)
 
 
-def has_anatomy(found: Diagnosis) -> bool:
+def has_anatomy(diagnosis: Diagnosis) -> bool:
     """Whether the plan of its pipeline was seen."""
-    return bool(stages(found.anatomy))
+    return bool(stages(diagnosis.anatomy))
 
 
 def _draw_stages(title: str, note: Any) -> Figure:
-    shown = stages(note)
-    if not shown:
+    pipeline = stages(note)
+    if not pipeline:
         missing = note.get("missing") if isinstance(note, dict) else None
         words = plain(str(missing or "No variant left a plan of its pipeline."), 110)
         return canvas.message(title, words)
 
     def draw(axes: Axes) -> None:
-        for row, stage in enumerate(shown):
+        for row, stage in enumerate(pipeline):
             colour, hatch = (GREEN, "////") if stage.tuned else (BLUE, "")
             share = _stages_share(stage)
             axes.barh(row, share, 0.5, facecolor=colour, hatch=hatch, lw=0)
@@ -292,13 +294,13 @@ def _draw_stages(title: str, note: Any) -> Figure:
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the pipeline's work, over all threads")
 
-    said = "; ".join(map(_stages_in_words, shown))
+    sentences = "; ".join(map(_stages_in_words, pipeline))
     return rows.picture(
         title,
-        [(stage.name, _stages_beside(stage)) for stage in shown],
-        canvas.caption_lines(list(_stages_caption(shown))),
+        [(stage.name, _stages_beside(stage)) for stage in pipeline],
+        canvas.caption_lines(list(_stages_caption(pipeline))),
         draw,
-        alt=f"{title}, from source to model: {said}.",
+        alt=f"{title}, from source to model: {sentences}.",
         right=200,
     )
 
@@ -328,17 +330,17 @@ def _stages_settings(stage: Stage) -> str:
     return ", ".join(words)
 
 
-def _stages_caption(shown: list[Stage]) -> Iterator[str]:
+def _stages_caption(pipeline: list[Stage]) -> Iterator[str]:
     yield "the data pass from top to bottom"
     yield "each: an element, a whole batch after the stage that batches"
-    if any(stage.tuned for stage in shown):
+    if any(stage.tuned for stage in pipeline):
         yield "hatched: AUTOTUNE chooses its calls at a time or its buffer"
 
 
 def _stages_in_words(stage: Stage) -> str:
-    chosen = "chosen by AUTOTUNE" if stage.tuned else ""
+    tuning = "chosen by AUTOTUNE" if stage.tuned else ""
     words = [plain(stage.name, 60), units.percent(_stages_share(stage))]
-    return ", ".join(filter(None, [*words, _stages_settings(stage), chosen]))
+    return ", ".join(filter(None, [*words, _stages_settings(stage), tuning]))
 
 
 # No axis can be drawn for what is shorter than a picosecond.
@@ -368,10 +370,10 @@ def profiled_steps(profile: Profile) -> Figure:
 
     def draw(axes: Axes) -> None:
         for row, step in enumerate(steps):
-            told = ((step.parts.get(part, 0.0), looks[part]) for part in parts)
-            rows.stack(axes, row, step.seconds, told)
-        what = "time of the step, while it was traced"
-        curves.along(axes, longest, units.seconds, what)
+            bars = ((step.parts.get(part, 0.0), looks[part]) for part in parts)
+            rows.stack(axes, row, step.seconds, bars)
+        label = "time of the step, while it was traced"
+        curves.along(axes, longest, units.seconds, label)
         rows.name_parts(
             axes, [(_WAITS_WORDS.get(part, part), looks[part]) for part in parts]
         )

@@ -14,12 +14,12 @@ from perfkit.charts.layout import (
     Layout,
     Row,
     axis_label,
+    describe_others,
     even_ticks,
     layout,
     limits,
     log_ticks,
     near,
-    taken,
     thinned,
 )
 from perfkit.findings import load
@@ -46,34 +46,34 @@ def rates(finding: Finding) -> Figure:
     if not stood:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
-    others = taken(load.known(finding, "cpu_other"))
+    rivals = describe_others(load.known(finding, "cpu_other"))
     lines = canvas.caption_lines(list(_rates_caption(finding, laid)))
     inner, height = canvas.frame(len(stood), lines)
     below = 0.0
     if load.known(finding, "cpu_trial"):
-        below = _MACHINE + _GAP + (_BELOW if others else 0)
+        below = _MACHINE + _GAP + (_BELOW if rivals else 0)
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(row.name) for row in laid.rows]
-        said = [
-            (" · ".join(filter(None, (row.words, row.ratio))), row.more)
+        texts = [
+            (" · ".join(filter(None, (row.words, row.ratio))), row.remarks)
             for row in laid.rows
         ]
-        axes = rows.axes(drawing, names, inner, right=rows.room(said))
+        axes = rows.axes(drawing, names, inner, right=rows.room(texts))
         _rates_set_scale(axes, laid)
         _draw_bands(axes, laid)
         for place, row in enumerate(laid.rows):
             _rates_draw_row(axes, place, row)
-            rows.beside(axes, place, *said[place], bold=row.mark == "fastest")
+            rows.beside(axes, place, *texts[place], bold=row.mark == "fastest")
         if below:
-            left = rows.left(names)
-            wide = WIDTH - left - rows.room(said)
+            left = rows.margin(names)
+            wide = WIDTH - left - rows.room(texts)
             top = canvas.TOP + inner + 40 + _GAP / 2
             under = canvas.place(drawing, left, top, wide, _MACHINE)
-            _draw_machine(under, finding, others)
+            _draw_machine(under, finding, rivals)
 
-    words = _rates_in_words(finding, laid, others)
-    return canvas.drawn(title, lines, height + below, f"{title}. {words}", draw)
+    words = _rates_in_words(finding, laid, rivals)
+    return canvas.paint(title, lines, height + below, f"{title}. {words}", draw)
 
 
 def _rates_set_scale(axes: Axes, laid: Layout) -> None:
@@ -109,7 +109,7 @@ def _rates_draw_row(axes: Axes, place: int, row: Row) -> None:
     mark, colour = _DOTS.get(row.mark, ("", GREY))
     _draw_bar(axes, place, row.ends, colour)
     if mark:
-        face = colour if row.known else "none"
+        face = colour if row.is_known else "none"
         axes.plot(
             row.rate, place, mark, ms=9, color=colour, mfc=face, mew=1.5, clip_on=False
         )
@@ -126,14 +126,14 @@ def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> N
         axes.plot(high, row, marker=CARETRIGHTBASE, color=colour, ms=6, clip_on=False)
 
 
-def _draw_machine(axes: Axes, finding: Finding, others: str) -> None:
+def _draw_machine(axes: Axes, finding: Finding, rivals: str) -> None:
     """One narrow strip: how much of the machine the run had, and how much others."""
     cores, names = load.cores(finding), ("cpu_trial", "cpu_other")
-    known = [name for name in names if load.known(finding, name)]
-    when, mine, *theirs = load.together(finding, known)
-    both = [min(cores, sum(kept)) for kept in zip(mine, *theirs, strict=True)]
+    available = [name for name in names if load.known(finding, name)]
+    when, mine, *theirs = load.together(finding, available)
+    total = [min(cores, sum(values)) for values in zip(mine, *theirs, strict=True)]
     mine = [min(cores, value) for value in mine]
-    x, low, high = thinned(when, mine, both, most=_POINTS)
+    x, low, high = thinned(when, mine, total, limit=_POINTS)
     axes.fill_between(x, low, color=BLUE, alpha=0.45, lw=0)
     axes.fill_between(x, low, high, color=RED, alpha=0.9, lw=0)
     axes.set_xlim(0, load.times(finding)[-1])
@@ -142,7 +142,7 @@ def _draw_machine(axes: Axes, finding: Finding, others: str) -> None:
     axes.set_yticks([cores / 2], [rows.MACHINE])
     axes.tick_params(axis="y", pad=12, labelsize=SMALL)
     canvas.note(axes, f"{cores:g} cores", (1, 0.5), (12, 0))
-    canvas.note(axes, others, (0, 0), (0, -10))
+    canvas.note(axes, rivals, (0, 0), (0, -10))
 
 
 def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
         yield "×: compared within rounds"
     if "limit" in marks:
         yield "dashed: a limit"
-    if any(row.ends and not row.known for row in laid.rows):
+    if any(row.ends and not row.is_known for row in laid.rows):
         yield "hollow: its rate is not known yet"
     if any(band.kind == "noise" for band in laid.bands):
         floor = units.percent(abs((finding.noise_floor or 1.0) - 1))
@@ -168,13 +168,13 @@ def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
         yield f"your guess: {guess(finding).words}"
 
 
-def _rates_in_words(finding: Finding, laid: Layout, others: str) -> str:
-    said = [row.said for row in laid.rows]
+def _rates_in_words(finding: Finding, laid: Layout, rivals: str) -> str:
+    texts = [row.sentence for row in laid.rows]
     if finding.noise_floor:
-        said.append(f"Noise floor {units.percent(abs(finding.noise_floor - 1))}")
+        texts.append(f"Noise floor {units.percent(abs(finding.noise_floor - 1))}")
     if finding.guess:
-        said.append(f"Guessed before: {guess(finding).words}")
-    return ". ".join(filter(None, (*said, others[:1].upper() + others[1:]))) + "."
+        texts.append(f"Guessed before: {guess(finding).words}")
+    return ". ".join(filter(None, (*texts, rivals[:1].upper() + rivals[1:]))) + "."
 
 
 def ratios(finding: Finding) -> Figure:
@@ -202,13 +202,13 @@ def ratios(finding: Finding) -> Figure:
         for row, comparison in enumerate(compared):
             _ratios_draw_row(axes, row, comparison)
 
-    said = [
+    labels = [
         (c.variant, (c.interval, _says(c, finding, several=several))) for c in compared
     ]
     words = "; ".join(map(_ratios_in_words, compared))
     return rows.picture(
         title,
-        said,
+        labels,
         canvas.caption_lines(list(_ratios_caption(finding, expected))),
         draw,
         alt=f"{title}. {words}.",

@@ -85,7 +85,7 @@ def roofline(finding: Finding) -> Figure:
             _draw_point(axes, point, finding)
         _name_all(axes, points, roofs, _LABEL / inner)
 
-    return canvas.drawn(
+    return canvas.paint(
         title, lines, height, f"{title}. {_in_words(points, roofs)}", draw
     )
 
@@ -130,8 +130,8 @@ def _points(finding: Finding) -> list[Point]:
         for timing in finding.timings
         if timing.variant in note.work and timing.variant not in roofs
     ]
-    drawn = [point for point in points if _is_sound(point.intensity, point.speed)]
-    return sorted(drawn, key=lambda point: -point.speed)
+    sound = [point for point in points if _is_sound(point.intensity, point.speed)]
+    return sorted(sound, key=lambda point: -point.speed)
 
 
 def _point(timing: Timing, work: _Work) -> Point:
@@ -200,13 +200,13 @@ def _name_all(axes: Axes, points: list[Point], roofs: Roofs, apart: float) -> No
     They stand ``apart`` at least, in fractions of the axes' height.
     """
     right = axes.get_xlim()[1]
-    named = [(name, right, flat) for name, flat in roofs.flat.items()]
-    named += [(point.name, point.intensity, point.speed) for point in points]
-    named.sort(key=lambda entry: entry[2])
+    labels = [(name, right, flat) for name, flat in roofs.flat.items()]
+    labels += [(point.name, point.intensity, point.speed) for point in points]
+    labels.sort(key=lambda entry: entry[2])
     inside = axes.transScale + axes.transLimits
-    places = [tuple(inside.transform((x, y))) for _, x, y in named]
+    places = [tuple(inside.transform((x, y))) for _, x, y in labels]
     for (name, *_, speed), (x, y), level in zip(
-        named, places, spread([y for _, y in places], apart), strict=True
+        labels, places, spread([y for _, y in places], apart), strict=True
     ):
         if x < 1:
             style: Any = {"color": GREY, "lw": 0.8, "alpha": 0.6, "zorder": 1}
@@ -241,16 +241,16 @@ def _caption(roofs: Roofs) -> Iterator[str]:
 
 
 def _in_words(points: list[Point], roofs: Roofs) -> str:
-    said = [
+    sentences = [
         f"{plain(name, 60)} {units.significant(flat / 1e9)} GFLOP/s"
         for name, flat in roofs.flat.items()
     ]
-    said.append(f"Memory {units.size(roofs.memory)}/s")
+    sentences.append(f"Memory {units.size(roofs.memory)}/s")
     for point in points:
         share = units.percent(point.speed / roofs.above(point))
-        said.append(
+        sentences.append(
             f"{plain(point.name, 60)} {units.significant(point.speed / 1e9)} GFLOP/s "
             f"at {units.significant(point.intensity)} per byte, {share} of what the "
             "roofs allow"
         )
-    return ". ".join(said) + "."
+    return ". ".join(sentences) + "."

@@ -20,7 +20,7 @@ Look = tuple[str, str]
 
 def picture(
     title: str,
-    said: Sequence[tuple[str, tuple[str, str]]],
+    labels: Sequence[tuple[str, tuple[str, str]]],
     lines: list[str],
     draw: Callable[[Axes], None],
     *,
@@ -34,7 +34,7 @@ def picture(
 
     Args:
         title: What it shows.
-        said: Of each row its name, and the words to its right and below these.
+        labels: Of each row its name, and the words to its right and below these.
         lines: Of the caption.
         draw: Draws into the axes what is in the rows.
         alt: What it shows, for who cannot see it.
@@ -43,17 +43,17 @@ def picture(
         right: Pixels for the words; None for what they need.
         bold: Rows whose words stand out.
     """
-    inner, whole = canvas.frame(len(said) * height, lines, axis=axis)
+    inner, outer = canvas.frame(len(labels) * height, lines, axis=axis)
 
     def put(drawing: Drawing) -> None:
-        names = [name(of) for of, _ in said]
-        wide = room([words for _, words in said]) if right is None else right
-        made = axes(drawing, names, inner, right=wide)
-        for row, (of, words) in enumerate(said):
-            beside(made, row, *words, bold=of in bold)
-        draw(made)
+        names = [name(variant) for variant, _ in labels]
+        wide = room([words for _, words in labels]) if right is None else right
+        panel = axes(drawing, names, inner, right=wide)
+        for row, (variant, words) in enumerate(labels):
+            beside(panel, row, *words, bold=variant in bold)
+        draw(panel)
 
-    return canvas.drawn(title, lines, whole, alt, put)
+    return canvas.paint(title, lines, outer, alt, put)
 
 
 def name(variant: str) -> str:
@@ -61,36 +61,36 @@ def name(variant: str) -> str:
     return plain(variant, _LONGEST_NAME)
 
 
-def left(names: Sequence[str]) -> float:
+def margin(names: Sequence[str]) -> float:
     """Pixels before the axes; what stands below them is named there as well."""
     return 12 + canvas.text_width([*names, MACHINE]) + _GAP
 
 
 def axes(drawing: Drawing, names: Sequence[str], height: float, right: float) -> Axes:
     """Axes with a row per name, the first on top, and ``right`` pixels for numbers."""
-    before = left(names)
+    before = margin(names)
     wide = canvas.WIDTH - before - right
-    made = canvas.place(drawing, before, canvas.TOP, wide, height)
-    made.set_ylim(max(1, len(names)) - 0.5, -0.5)
-    made.set_yticks(range(len(names)), names)
-    made.tick_params(axis="y", pad=_GAP)
-    return made
+    panel = canvas.place(drawing, before, canvas.TOP, wide, height)
+    panel.set_ylim(max(1, len(names)) - 0.5, -0.5)
+    panel.set_yticks(range(len(names)), names)
+    panel.tick_params(axis="y", pad=_GAP)
+    return panel
 
 
-def room(said: Sequence[tuple[str, str]]) -> float:
+def room(labels: Sequence[tuple[str, str]]) -> float:
     """Pixels that the numbers beside the rows need, each with its second line."""
-    words = canvas.text_width([words for words, _ in said], TEXT)
-    more = canvas.text_width([more for _, more in said], SMALL)
-    return max(words, more, 60) + 2 * _GAP
+    words = canvas.text_width([words for words, _ in labels], TEXT)
+    details = canvas.text_width([details for _, details in labels], SMALL)
+    return max(words, details, 60) + 2 * _GAP
 
 
 def beside(
-    axes: Axes, row: float, words: str, more: str = "", *, bold: bool = False
+    axes: Axes, row: float, words: str, detail: str = "", *, bold: bool = False
 ) -> None:
     """Numbers to the right of a row, with a second line in small."""
     weight = "bold" if bold else "normal"
-    up = 7 if more else 0
-    for text, size, shift in ((words, TEXT, up), (more, SMALL, up - 14)):
+    up = 7 if detail else 0
+    for text, size, shift in ((words, TEXT, up), (detail, SMALL, up - 14)):
         if text:
             canvas.note(
                 axes,
@@ -104,23 +104,23 @@ def beside(
 
 
 def stack(
-    axes: Axes, row: float, whole: float, parts: Iterable[tuple[float, Look]]
+    axes: Axes, row: float, total: float, parts: Iterable[tuple[float, Look]]
 ) -> None:
-    """A light bar for the whole and, within it from the left, each of its parts."""
-    axes.barh(row, whole, 0.5, facecolor=INK, alpha=0.12)
+    """A light bar for ``total`` and, within it from the left, each of its parts."""
+    axes.barh(row, total, 0.5, facecolor=INK, alpha=0.12)
     left = 0.0
     for size, look in parts:
-        part = max(0.0, min(size, whole - left))
+        part = max(0.0, min(size, total - left))
         bar(axes, row, part, look, left)
         left += part
 
 
 def bar(
-    axes: Axes, row: float, size: float, look: Look, left: float = 0.0, **more: Any
+    axes: Axes, row: float, size: float, look: Look, left: float = 0.0, **settings: Any
 ) -> None:
     """A bar in a row, which begins at ``left``."""
     colour, hatch = look
-    style: Any = {"hatch": hatch, "edgecolor": INK, "lw": 0} | more
+    style: Any = {"hatch": hatch, "edgecolor": INK, "lw": 0} | settings
     axes.barh(row, size, 0.5, left, facecolor=colour, **style)
 
 

@@ -35,8 +35,8 @@ Line = tuple[str, list[load.Point], str, str]
 def _panels(finding: Finding) -> list[Callable[[Axes, Finding], None]]:
     """What fills each panel below the lanes that there is something to draw in."""
     cores = any(load.known(finding, name) for name in load.CPU)
-    known = {_draw_cores: cores, _draw_speeds: bool(_speeds(finding))}
-    return [fill for fill, is_known in known.items() if is_known]
+    has_data = {_draw_cores: cores, _draw_speeds: bool(_speeds(finding))}
+    return [fill for fill, is_known in has_data.items() if is_known]
 
 
 def _draw_cores(axes: Axes, finding: Finding) -> None:
@@ -55,11 +55,11 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         axes.fill_between(
             x, low, high, facecolor=colour, alpha=0.75, hatch=hatch, edgecolor=INK, lw=0
         )
-        said = f"{load.whose(finding, name)} {load.mean_cores(finding, name)}"
-        _name(axes, place, said, colour)
+        words = f"{load.whose(finding, name)} {load.mean_cores(finding, name)}"
+        _name(axes, place, words, colour)
         bottom = top
-    most = max([min(finding.machine.cores_granted, cores), *bottom])
-    _set_height(axes, most, even_ticks(0, most)[:: 1 if most <= 4 else 2])
+    height = max([min(finding.machine.cores_granted, cores), *bottom])
+    _set_height(axes, height, even_ticks(0, height)[:: 1 if height <= 4 else 2])
     _title(axes, "cores\nbusy")
 
 
@@ -96,10 +96,10 @@ def _speeds(finding: Finding) -> list[Line]:
     return lines
 
 
-def _means(of: Iterable[list[load.Point]]) -> list[load.Point]:
+def _means(lines: Iterable[list[load.Point]]) -> list[load.Point]:
     """The mean at each time over all that have a value then."""
     at = dict[float, list[float]]()
-    for points in of:
+    for points in lines:
         for t, value in points:
             at.setdefault(t, []).append(value)
     return [(t, fmean(values)) for t, values in sorted(at.items())]
@@ -112,8 +112,8 @@ def _name(axes: Axes, place: int, words: str, colour: str) -> None:
     canvas.note(axes, words, (1, 1), (27, down))
 
 
-def _set_height(axes: Axes, most: float, ticks: list[float]) -> None:
-    axes.set_ylim(0, most * 1.02)
+def _set_height(axes: Axes, height: float, ticks: list[float]) -> None:
+    axes.set_ylim(0, height * 1.02)
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.tick_params(axis="y", labelsize=SMALL)
 
@@ -150,11 +150,11 @@ def timeline(finding: Finding) -> Figure:
     height = canvas.TOP + inner + below + 40 + 16 * len(lines) + 8
 
     def draw(drawing: Drawing) -> None:
-        names = [rows.name(one) for one in lanes]
+        names = [rows.name(lane) for lane in lanes]
         axes = rows.axes(drawing, names, inner, right=_RIGHT)
         all_axes = [axes]
         _draw_lanes(axes, finding, lanes)
-        left = rows.left(names)
+        left = rows.margin(names)
         for number, fill in enumerate(panels):
             top = canvas.TOP + inner + GAP + number * (HEIGHT + GAP)
             under = canvas.place(drawing, left, top, WIDTH - left - _RIGHT, HEIGHT)
@@ -162,7 +162,7 @@ def timeline(finding: Finding) -> Figure:
             all_axes.append(under)
         _share_clock(all_axes, finding)
 
-    return canvas.drawn(
+    return canvas.paint(
         title, lines, height, f"{title}. {_in_words(finding, lanes)}", draw
     )
 
@@ -186,7 +186,7 @@ def steps(trial: Trial, longest: float) -> Iterator[Step]:
 
 def _worked(trial: Trial) -> list[Step]:
     """From when to when each tick worked; a file may hold some that took no time."""
-    return [one for one in trial.worked if one[1] > one[0]]
+    return [tick for tick in trial.worked if tick[1] > tick[0]]
 
 
 def _joined(row: list[Step], zero: float) -> Step:
@@ -207,7 +207,7 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
     rates = {timing.variant: timing.rate for timing in finding.timings}
     for row, variant in enumerate(lanes):
         trials = [t for t in finding.trials if t.variant == variant]
-        found = [step for trial in trials for step in steps(trial, longest)]
+        trial_steps = [step for trial in trials for step in steps(trial, longest)]
         # Where no rate is told, none is written: the middle of its steps is none.
         rate = rates.get(variant)
         axes.axhline(row, color=INK, alpha=0.2, lw=0.8)
@@ -218,8 +218,8 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
             for start, end in before_steady(trial)
         ]
         axes.broken_barh(spans, (row - 0.09, 0.18), facecolor=GREY, lw=0)
-        if usual := rate or median_high([of for *_, of in found] or [0.0]):
-            _draw_steps(axes, row, found, usual)
+        if usual := rate or median_high([speed for *_, speed in trial_steps] or [0.0]):
+            _draw_steps(axes, row, trial_steps, usual)
         if rate:
             rows.beside(axes, row, units.rate(rate, unit_of(finding, variant)))
         for trial in trials:
@@ -228,9 +228,9 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
                 axes.plot(end, row, "x", color=canvas.RED, ms=7, mew=2, clip_on=False)
 
 
-def _draw_steps(axes: Axes, row: int, found: list[Step], usual: float) -> None:
+def _draw_steps(axes: Axes, row: int, trial_steps: list[Step], usual: float) -> None:
     x, y = list[float](), list[float]()
-    for start, end, rate in found:
+    for start, end, rate in trial_steps:
         off = min(max(rate / usual - 1, -_REACH), _REACH)
         level = row - off / _REACH * 0.42
         joined = bool(x) and abs(start - x[-1]) < 1e-6
@@ -265,8 +265,8 @@ def _span(finding: Finding) -> float:
 
 
 def _in_words(finding: Finding, lanes: list[str]) -> str:
-    said = [f"{len(finding.trials)} trials in {units.seconds(_span(finding))}"]
+    sentences = [f"{len(finding.trials)} trials in {units.seconds(_span(finding))}"]
     for variant in lanes:
         count = sum(trial.variant == variant for trial in finding.trials)
-        said.append(f"{plain(variant, 60)}: {units.count(count, 'trial')}")
-    return ". ".join([*said, *load.in_words(finding)]) + "."
+        sentences.append(f"{plain(variant, 60)}: {units.count(count, 'trial')}")
+    return ". ".join([*sentences, *load.in_words(finding)]) + "."

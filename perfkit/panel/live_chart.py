@@ -18,7 +18,7 @@ import numpy as np
 import traitlets
 from numpy.typing import NDArray
 
-from perfkit.charts.layout import layout, leads, taken
+from perfkit.charts.layout import describe_others, layout, leads
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure
 from perfkit.findings.standing import (
@@ -184,14 +184,14 @@ class Points:
             guess(finding) if finding else Guess(),
             finding.noise_floor if finding else None,
             so_far,
-            own=self._own is not None,
+            as_share=self._own is not None,
         )
         others = 1 + len(self._place) + 1
         busy = ((row[0], row[others] * self._cores) for row in self._rows)
         return laid.for_page() | {
             "said": leads(finding, known) if finding else _FIRST * any(so_far.values()),
             "sure": how_sure(finding.verdict) if finding else "",
-            "others": taken(point for point in busy if not math.isnan(point[1])),
+            "others": describe_others(p for p in busy if not math.isnan(p[1])),
         }
 
     def _unit(self, variant: str) -> str:

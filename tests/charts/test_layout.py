@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 from perfkit.charts import curves
 from perfkit.charts.layout import (
     OWN,
+    describe_others,
     even_ticks,
     layout,
     leads,
     limits,
     log_ticks,
-    taken,
 )
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import Guess, Standing, standings
@@ -31,7 +31,7 @@ def test_rows_are_sorted_by_rate_and_all_stand_within_the_axis():
     assert [row.name for row in rows] == ["prefetched", "parallel", "naive"]
     assert [row.mark for row in rows] == ["fastest", "", "baseline"]
     assert [row.ratio for row in rows] == [f"1.9{X}", f"1.3{X}", ""]
-    assert "1.9 times as fast as naive (1.8 to 2.0), sure" in rows[0].said
+    assert "1.9 times as fast as naive (1.8 to 2.0), sure" in rows[0].sentence
     page = laid(finding(), Guess("3x", ratio=3.0)).for_page()
     bands = [end for _, _, _, *ends in page["bands"] for end in ends]
     ends = [end for row in page["rows"] for end in row["ends"]]
@@ -43,16 +43,16 @@ def test_rows_are_sorted_by_rate_and_all_stand_within_the_axis():
 def test_what_has_no_interval_yet_is_where_its_ticks_put_it_or_says_why():
     waiting = [Standing(variant=name, group="") for name in ("one", "two")]
     one, two = layout(waiting, Guess(), so_far={"one": 123.4}).rows
-    assert (one.rate, one.words, one.known) == (123.4, "123", False)
-    assert "123 so far, no interval yet" in one.said
-    assert (two.rate, two.words, two.said) == (None, "", "two is to come")
+    assert (one.rate, one.words, one.is_known) == (123.4, "123", False)
+    assert "123 so far, no interval yet" in one.sentence
+    assert (two.rate, two.words, two.sentence) == (None, "", "two is to come")
     gone = Standing(variant="a", group="", problem="was not run: no")
     (row,) = layout([gone], Guess()).rows
     assert (row.rate, row.problem) == (None, "was not run: no")
     # A microbenchmark stands at its own rate, and says it with its unit.
     timing = finding().timings[0]
     benchmark = Standing(variant="copy", group="memory", timing=timing, unit="B")
-    drawn = layout([benchmark], Guess(), own=True)
+    drawn = layout([benchmark], Guess(), as_share=True)
     (row,) = drawn.rows
     assert (row.rate, drawn.unit, row.mark) == (1.0, OWN, "")
     assert row.words.endswith(" B/s")
@@ -104,7 +104,7 @@ IDLE = [0.1] * 10
     ],
 )
 def test_what_others_took_is_told_by_its_longest_stretch(cores, words):
-    assert taken((i / 5, kept) for i, kept in enumerate(cores)) == words
+    assert describe_others((i / 5, kept) for i, kept in enumerate(cores)) == words
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ def learning(finding: Finding) -> Figure:
         for curve in courses
     ]
     alt = f"{'. '.join([title, *words])}."
-    return canvas.drawn(title, lines, curves.height(lines), alt, draw)
+    return canvas.paint(title, lines, curves.height(lines), alt, draw)
 
 
 def _has_sizes(finding: Finding) -> bool:

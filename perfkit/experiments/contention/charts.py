@@ -49,7 +49,7 @@ def signs(finding: Finding) -> Figure:
     for variant, row in readings.items():
         means = (f"{s.name} {s.write(_mean(rounds))}" for s, rounds in row.items())
         words.append(f"{plain(variant, 60)}: {', '.join(means)}")
-    return canvas.drawn(title, lines, height, f"{title}. {'; '.join(words)}.", draw)
+    return canvas.paint(title, lines, height, f"{title}. {'; '.join(words)}.", draw)
 
 
 def _read(finding: Finding) -> Readings:

@@ -73,7 +73,7 @@ def channels(finding: Finding) -> Figure:
         f"{cell.into} in, {cell.out} out: {cell.gigaflops} GFLOP/s {cell.interval}"
         for cell in cells
     )
-    return canvas.drawn(title, lines, height, f"{title}. {words}.", draw)
+    return canvas.paint(title, lines, height, f"{title}. {words}.", draw)
 
 
 def _cells(finding: Finding) -> list[Cell]:

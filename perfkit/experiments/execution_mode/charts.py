@@ -99,7 +99,7 @@ def break_even(finding: Finding) -> Figure:
         _label(axes, courses)
 
     alt = f"{title}. {'; '.join(words)}."
-    return canvas.drawn(title, lines, curves.height(lines), alt, draw)
+    return canvas.paint(title, lines, curves.height(lines), alt, draw)
 
 
 def _courses(finding: Finding, batch: float) -> Iterator[_Course]:
