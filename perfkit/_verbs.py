@@ -31,9 +31,9 @@ class Verb(ModuleType):
     def __signature__(self) -> inspect.Signature:
         return inspect.signature(self._function)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Do it."""
-        return self._function(*args, **named)
+        return self._function(*args, **keywords)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
         # Picklers know plain modules by their exact type.

@@ -63,9 +63,9 @@ def open_lines(
     replay: str | Path | None = None,
 ) -> AccountSession | Account:
     """Make an account's session, not yet begun, or find the recording in its place."""
-    made = maker(training, arguments, read=whole_script)
+    make = maker(training, arguments, read=whole_script)
     if where := replay_from(replay):
-        found = recordings_of(name_of(made), digest(made), where, Account, parse)
-        return replace(max(found, key=lambda one: one.recorded), replayed=True)
+        accounts = recordings_of(name_of(make), digest(make), where, Account, parse)
+        return replace(max(accounts, key=lambda a: a.recorded), replayed=True)
     spent = USUAL_S if budget is None else max(_LEAST_S, seconds("budget", budget))
-    return AccountSession(made, budget=spent, folder=home_of(folder), source=source)
+    return AccountSession(make, budget=spent, folder=home_of(folder), source=source)

@@ -45,11 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _print_anything()
     failed = FAILED
     try:
-        asked = options.parse(sys.argv[1:] if arguments is None else arguments)
-        if getattr(asked, "worse", None) is not None:
+        args = options.parse(sys.argv[1:] if arguments is None else arguments)
+        if getattr(args, "worse", None) is not None:
             # There 1 is an answer: a side is slower.
             failed = BAD_USAGE
-        code = _COMMANDS[asked.command](asked)
+        code = _COMMANDS[args.command](args)
         sys.stdout.flush()
     except PerfkitError as error:
         notes = getattr(error, "__notes__", ())
@@ -63,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return failed
     except OSError as error:
         _give_up_stdout()
-        said = ": ".join(filter(None, (str(error), remedy(error, ""))))
-        print(f"perfkit: the system refused: {said}.", file=sys.stderr)
+        reason = ": ".join(filter(None, (str(error), remedy(error, ""))))
+        print(f"perfkit: the system refused: {reason}.", file=sys.stderr)
         return failed
     return code
 
@@ -81,21 +81,21 @@ def _give_up_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _doctor(asked: Namespace) -> int:
+def _doctor(args: Namespace) -> int:
     from perfkit.doctor.examination import doctor
 
-    if asked.workshop:
+    if args.workshop:
         return _workshop()
-    found = doctor(probe=asked.probe, folder=asked.folder, display=_display())
-    if asked.json:
-        print(found.to_json())
-        for sentence in found.missed:
+    examination = doctor(probe=args.probe, folder=args.folder, display=_display())
+    if args.json:
+        print(examination.to_json())
+        for sentence in examination.missed:
             print(f"perfkit: {sentence}", file=sys.stderr)
     else:
-        _show_report(found, asked)
-    if found.stopped:
+        _show_report(examination, args)
+    if examination.stopped:
         return INTERRUPTED
-    return FAILED if found.fails or found.missed else DONE
+    return FAILED if examination.fails or examination.missed else DONE
 
 
 def _workshop() -> int:
@@ -129,96 +129,96 @@ def _list(_: Namespace) -> int:
     return DONE
 
 
-def _run(asked: Namespace) -> int:
+def _run(args: Namespace) -> int:
     from perfkit.experiments import experiment
     from perfkit.runs import open_replay, open_session
 
-    what = experiment(asked.name, **options.parameters(asked))
-    _check_writable(asked.json)
-    session = open_replay(what, folder=asked.out) or open_session(
-        what, asked.budget, seed=asked.seed, folder=asked.out
+    question = experiment(args.name, **options.parameters(args))
+    _check_writable(args.json)
+    session = open_replay(question, folder=args.out) or open_session(
+        question, args.budget, seed=args.seed, folder=args.out
     )
-    return _watched(session, asked)
+    return _watched(session, args)
 
 
-def _lines(asked: Namespace) -> int:
+def _lines(args: Namespace) -> int:
     from perfkit.account.files import to_json
     from perfkit.accounts import open_lines
     from perfkit.findings.account import Account
     from perfkit.runs import watch
 
-    _check_writable(asked.json)
+    _check_writable(args.json)
     opened = open_lines(
-        asked.training,
-        asked.budget,
-        asked.out,
-        asked.arguments,
-        source=not asked.no_source,
+        args.training,
+        args.budget,
+        args.out,
+        args.arguments,
+        source=not args.no_source,
     )
-    found = opened if isinstance(opened, Account) else watch(opened, _display())
-    _show_report(found, asked, stderr=asked.json == "-")
-    if asked.json:
-        _write_json(to_json(found), asked.json)
+    account = opened if isinstance(opened, Account) else watch(opened, _display())
+    _show_report(account, args, stderr=args.json == "-")
+    if args.json:
+        _write_json(to_json(account), args.json)
     if unsaved := getattr(opened, "unsaved", ""):
         raise RunError(unsaved)
-    if found.stopped:
+    if account.stopped:
         return INTERRUPTED
-    return DONE if found.lines else FAILED
+    return DONE if account.lines else FAILED
 
 
-def _diagnose(asked: Namespace) -> int:
+def _diagnose(args: Namespace) -> int:
     from perfkit.diagnosis.maker import maker
 
-    _check_writable(asked.json)
-    if asked.diff and asked.json == "-":
+    _check_writable(args.json)
+    if args.diff and args.json == "-":
         raise BadParameterError(
             "--diff and --json - both write to stdout; give --json a file."
         )
     # Before all that measures is imported, so that a refusal comes at once.
-    made = maker(asked.training, asked.arguments, asked.fit)
+    make = maker(args.training, args.arguments, args.fit)
     from perfkit.diagnoses import open_diagnosis
 
     session = open_diagnosis(
-        made, asked.budget, asked.seed, asked.out, source=not asked.no_source
+        make, args.budget, args.seed, args.out, source=not args.no_source
     )
-    code = _watched(session, asked)
-    if asked.diff and session.finding:
-        proved = _write_patch(session.finding, made, asked)
+    code = _watched(session, args)
+    if args.diff and session.finding:
+        proved = _write_patch(session.finding, make, args)
         return code or proved
     return code
 
 
-def _write_patch(found: Diagnosis, made: Callable[[], Any], asked: Namespace) -> int:
+def _write_patch(diagnosis: Diagnosis, make: Callable[[], Any], args: Namespace) -> int:
     """Print the patch if it is proved; give the code that says whether it is."""
     from perfkit.diagnosis.edits import patch
 
-    written, header, says = patch(found, made, Path.cwd()), "", list[str]()
-    if written.text and not asked.no_race:
-        proof = _proof(written, found, made, asked)
+    diff, header, says = patch(diagnosis, make, Path.cwd()), "", list[str]()
+    if diff.text and not args.no_race:
+        proof = _proof(diff, diagnosis, make, args)
         if not proof.helps:
             print(f"perfkit: {proof.says}", file=sys.stderr)
             return LEFT_OPEN
         header = f"# {proof.says}\n"
         says = [f"{proof.says}. This counts: the whole patch was raced."]
     # In the file's own encoding and with its ends of lines.
-    sys.stdout.buffer.write(header.encode() + written.text)
-    for sentence in (*says, *written.says):
+    sys.stdout.buffer.write(header.encode() + diff.text)
+    for sentence in (*says, *diff.says):
         print(f"perfkit: {sentence}", file=sys.stderr)
     return DONE
 
 
 def _proof(
-    patch: Patch, found: Diagnosis, made: Callable[[], Any], asked: Namespace
+    patch: Patch, diagnosis: Diagnosis, make: Callable[[], Any], args: Namespace
 ) -> Proof:
     """Race the patched copy, unless the diagnosis was no run, or was stopped."""
     from perfkit.race.race import open_proof, proof_of, unproved
     from perfkit.runs import watch
 
-    if found.stopped or found.replayed:
-        why = "stopped" if found.stopped else "a recording"
-        return unproved(f"the diagnosis was {why}, so nothing proves it")
+    if diagnosis.stopped or diagnosis.replayed:
+        cause = "stopped" if diagnosis.stopped else "a recording"
+        return unproved(f"the diagnosis was {cause}, so nothing proves it")
     try:
-        session = open_proof(patch, made, asked.seed, asked.out)
+        session = open_proof(patch, make, args.seed, args.out)
         raced = watch(session, _display())
     except KeyboardInterrupt:
         raced = None
@@ -229,19 +229,19 @@ def _proof(
     return proof_of(raced, patch)
 
 
-def _race(asked: Namespace) -> int:
+def _race(args: Namespace) -> int:
     from dataclasses import fields
 
     from perfkit.race.race import RaceSession, asked_for, open_race
     from perfkit.race.sides import Asked
 
-    _check_writable(asked.json)
-    what = asked_for(**{one.name: getattr(asked, one.name) for one in fields(Asked)})
+    _check_writable(args.json)
+    request = asked_for(**{f.name: getattr(args, f.name) for f in fields(Asked)})
     session = open_race(
-        what, asked.budget, seed=asked.seed, folder=asked.out, worse=asked.worse
+        request, args.budget, seed=args.seed, folder=args.out, worse=args.worse
     )
-    code = _watched(session, asked)
-    if asked.worse is None or code == INTERRUPTED:
+    code = _watched(session, args)
+    if args.worse is None or code == INTERRUPTED:
         return code
     # A recording says nothing of these versions.
     live = session if isinstance(session, RaceSession) else None
@@ -250,25 +250,25 @@ def _race(asked: Namespace) -> int:
     return FAILED if live.is_worse else DONE
 
 
-def _profile(asked: Namespace) -> int:
+def _profile(args: Namespace) -> int:
     from perfkit.profiling.profile import profile, save, to_json
 
-    _check_writable(asked.json)
+    _check_writable(args.json)
     if sys.stderr.isatty():
-        told = "Runs the training until it is warm, once no other run measures …"
-        print(told, file=sys.stderr)
-    made = profile(asked.training, steps=asked.steps, timeout=asked.timeout)
-    if asked.json == "-":
-        print(to_json(made))
+        message = "Runs the training until it is warm, once no other run measures …"
+        print(message, file=sys.stderr)
+    step_profile = profile(args.training, steps=args.steps, timeout=args.timeout)
+    if args.json == "-":
+        print(to_json(step_profile))
     else:
-        _show_report(made, asked)
-        if asked.json:
-            save(made, asked.json)
-    _draw(made, asked.chart)
+        _show_report(step_profile, args)
+        if args.json:
+            save(step_profile, args.json)
+    _draw(step_profile, args.chart)
     return DONE
 
 
-def _watched(session: Watched[Recorded], asked: Namespace) -> int:
+def _watched(session: Watched[Recorded], args: Namespace) -> int:
     """Run a session, show and write what it found; return the exit code."""
     from perfkit.findings.store import to_json
     from perfkit.runs import watch
@@ -276,26 +276,26 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
     try:
         finding = watch(session, _display())
     except KeyboardInterrupt:
-        kept = session.finding and session.finding.path
-        if not kept:
+        path = session.finding and session.finding.path
+        if not path:
             raise
-        told = f"interrupted; what was measured by then is in {kept}."
-        raise KeyboardInterrupt(told) from None
-    piped = asked.json == "-" or getattr(asked, "diff", False)
-    _show_report(finding, asked, stderr=piped)
+        message = f"interrupted; what was measured by then is in {path}."
+        raise KeyboardInterrupt(message) from None
+    piped = args.json == "-" or getattr(args, "diff", False)
+    _show_report(finding, args, stderr=piped)
     if finding.path and not piped:
         from perfkit.findings.report import sayer
 
         typed = shlex.quote(_as_typed(finding.path))
         sayer(_console())(f"For a page to send: perfkit export {typed}", whole=True)
-    if asked.json:
-        _write_json(to_json(finding), asked.json)
+    if args.json:
+        _write_json(to_json(finding), args.json)
     if session.unsaved:
         raise RunError(session.unsaved)
     if finding.stopped:
         return INTERRUPTED
-    known = finding.timings or getattr(finding, "account", None)
-    return DONE if known else FAILED
+    results = finding.timings or getattr(finding, "account", None)
+    return DONE if results else FAILED
 
 
 _NO_CHART = {
@@ -306,99 +306,97 @@ _NO_CHART = {
 }
 
 
-def _show(asked: Namespace) -> int:
+def _show(args: Namespace) -> int:
     from perfkit.documents import load
     from perfkit.findings.account import Account
     from perfkit.machines.record import Passport
 
-    found = load(asked.file)
-    _show_report(found, asked)
-    if not isinstance(found, Account | Passport):
-        _draw(found, asked.chart)
-    elif asked.chart:
-        raise BadParameterError(_NO_CHART[found.kind])
+    document = load(args.file)
+    _show_report(document, args)
+    if not isinstance(document, Account | Passport):
+        _draw(document, args.chart)
+    elif args.chart:
+        raise BadParameterError(_NO_CHART[document.kind])
     return DONE
 
 
-def _passport(asked: Namespace) -> int:
+def _passport(args: Namespace) -> int:
     from perfkit.findings.report import sayer
     from perfkit.machines.record import save
     from perfkit.machines.recording import new_file, new_recorder
     from perfkit.machines.report import preview
 
-    path = new_file(asked.out)
-    recorder = new_recorder(
-        path, asked.budget, asked.label, with_names=asked.with_names
-    )
+    path = new_file(args.out)
+    recorder = new_recorder(path, args.budget, args.label, with_names=args.with_names)
     passport, say = recorder.record(_display()), sayer(_console())
-    _show_report(passport, asked)
-    written = save(passport, path)
+    _show_report(passport, args)
+    file = save(passport, path)
     say()
-    say(preview(passport, written.stat().st_size))
-    say(f"Written: {written}")
+    say(preview(passport, file.stat().st_size))
+    say(f"Written: {file}")
     if passport.stopped:
         return INTERRUPTED
     return DONE if passport.has_rates else FAILED
 
 
-def _class(asked: Namespace) -> int:
+def _class(args: Namespace) -> int:
     from perfkit.machines.classroom import classroom
 
-    room = classroom(asked.folder, asked.you)
-    _show_report(room, asked)
-    if asked.out:
-        _say_written(room.export(asked.out))
+    room = classroom(args.folder, args.you)
+    _show_report(room, args)
+    if args.out:
+        _say_written(room.export(args.out))
     return DONE if room.passports else FAILED
 
 
-def _compare(asked: Namespace) -> int:
+def _compare(args: Namespace) -> int:
     from perfkit.machines.compare import compare
 
-    found = compare(asked.a, asked.b)
-    _show_report(found, asked)
-    if asked.out:
-        _say_written(found.export(asked.out))
-    return DONE if any(row.speed for row in found.rows) else FAILED
+    comparison = compare(args.a, args.b)
+    _show_report(comparison, args)
+    if args.out:
+        _say_written(comparison.export(args.out))
+    return DONE if any(row.speed for row in comparison.rows) else FAILED
 
 
-def _fleet(asked: Namespace) -> int:
+def _fleet(args: Namespace) -> int:
     from perfkit import fleet, runs
     from perfkit.experiments import experiment
     from perfkit.findings.report import sayer
 
-    command, budget = [asked.what], None
-    if asked.what == "run":
+    command, budget = [args.what], None
+    if args.what == "run":
         # A bad value is refused here, before any host is asked.
-        experiment(asked.name, **options.parameters(asked))
-        command += [asked.name, *options.to_words(asked)]
-    if asked.budget is not None:
-        budget = runs.seconds("budget", asked.budget)
+        experiment(args.name, **options.parameters(args))
+        command += [args.name, *options.to_words(args)]
+    if args.budget is not None:
+        budget = runs.seconds("budget", args.budget)
         command.append(f"--budget={budget:g}")
-    folder, say = fleet.new_folder(asked.out), sayer(_console())
+    folder, say = fleet.new_folder(args.out), sayer(_console())
     try:
-        host_runs = fleet.measure(asked.address, command, folder, say, budget)
+        host_runs = fleet.measure(args.address, command, folder, say, budget)
     except KeyboardInterrupt:
         if not any(folder.glob("*.json")):
             raise
         text = f"interrupted; the files that came home by then are in {folder}."
         raise KeyboardInterrupt(text) from None
-    say(fleet.next_step(host_runs, asked.what, folder))
+    say(fleet.next_step(host_runs, args.what, folder))
     return DONE if any(run.is_saved for run in host_runs) else FAILED
 
 
-def _export(asked: Namespace) -> int:
+def _export(args: Namespace) -> int:
     from perfkit.export import export
 
-    about = {"code": asked.code, "author": asked.author, "note": asked.note}
-    _say_written(export(asked.sources, asked.out, **about))
+    about = {"code": args.code, "author": args.author, "note": args.note}
+    _say_written(export(args.sources, args.out, **about))
     return DONE
 
 
-def _lab(asked: Namespace) -> int:
+def _lab(args: Namespace) -> int:
     from perfkit.lab import open_lab
 
-    first = {"notebook": asked.notebook} if "notebook" in asked else {}
-    open_lab(Path(asked.folder), browser=not asked.no_browser, port=asked.port, **first)
+    first = {"notebook": args.notebook} if "notebook" in args else {}
+    open_lab(Path(args.folder), browser=not args.no_browser, port=args.port, **first)
 
 
 _COMMANDS = {
@@ -442,12 +440,12 @@ def _display() -> Display:
     return TerminalDisplay(console) if console.is_terminal else Display()
 
 
-def _show_report(found: Shown, asked: Namespace, *, stderr: bool = False) -> None:
+def _show_report(document: Shown, args: Namespace, *, stderr: bool = False) -> None:
     from perfkit.findings.report import write
 
-    report = found.report
+    report = document.report
     saved = f"Saved as {_as_typed(report.path)}" if report.path else ""
-    write(report, _console(stderr=stderr), whole=asked.all, saved=saved)
+    write(report, _console(stderr=stderr), whole=args.all, saved=saved)
 
 
 def _as_typed(path: Path) -> str:
@@ -472,12 +470,12 @@ def _check_writable(where: str | None) -> None:
         )
 
 
-def _draw(found: Recorded | Profile, where: str | None) -> None:
+def _draw(document: Recorded | Profile, where: str | None) -> None:
     from perfkit.gallery import chart
 
     if where:
         with _writing(where):
-            chart(found).save(where)
+            chart(document).save(where)
 
 
 def _write_json(text: str, where: str) -> None:

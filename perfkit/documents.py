@@ -40,7 +40,7 @@ def parse(data: bytes, name: str) -> Document:
     """
     # The words are looked for first, so that a finding is not read as JSON twice.
     if any(f'"{kind}"'.encode() in data for kind in _OTHERS):
-        other = _OTHERS.get(kind_of(data, name))
-        if other:
-            return other(data, name)
+        reader = _OTHERS.get(kind_of(data, name))
+        if reader:
+            return reader(data, name)
     return store.parsed_recorded(data, name)

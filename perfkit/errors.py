@@ -60,23 +60,23 @@ def remedy(error: OSError, otherwise: str = "choose another folder") -> str:
     return _REMEDIES.get(error.errno or 0, otherwise)
 
 
-def installing(what: str) -> str:
+def installing(package: str) -> str:
     """The command that installs a package into this environment.
 
     An environment that uv made has no pip, and pip of another would miss it.
     """
     if importlib.util.find_spec("pip") is not None:
-        return f"python -m pip install {what}"
+        return f"python -m pip install {package}"
     python = f"{os.path.basename(sys.prefix)}/bin/python"
-    return f"{python} -m ensurepip && {python} -m pip install {what}"
+    return f"{python} -m ensurepip && {python} -m pip install {package}"
 
 
-def need(module: str, what: str, extra: str) -> None:
+def need(module: str, subject: str, extra: str) -> None:
     """Refuse what takes a module that an extra of perfkit brings, where there is none.
 
     Args:
         module: By the name that it is imported by, whichever distribution brings it.
-        what: What takes it; the beginning of a sentence.
+        subject: What takes it; the beginning of a sentence.
         extra: Of perfkit.
 
     Raises:
@@ -84,6 +84,6 @@ def need(module: str, what: str, extra: str) -> None:
     """
     if importlib.util.find_spec(module) is None:
         raise MissingPartError(
-            f"{what} needs {module}, which is not installed in this environment: "
+            f"{subject} needs {module}, which is not installed in this environment: "
             f'`pip install ".[{extra}]"` in the folder of perfkit brings it.'
         )

@@ -86,8 +86,8 @@ class HostRun:
 
 def new_folder(out: str | None) -> Path:
     """Choose the folder of the files; refuse one that holds something."""
-    now = datetime.datetime.now()
-    folder = Path(out or f"perfkit-fleet-{now:%Y%m%d-%H%M%S}").expanduser()
+    start = datetime.datetime.now()
+    folder = Path(out or f"perfkit-fleet-{start:%Y%m%d-%H%M%S}").expanduser()
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise BadParameterError(
             f"--out is {plain(str(folder))!r}, which is not empty; give a new folder."

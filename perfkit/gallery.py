@@ -58,7 +58,7 @@ _OF_DIAGNOSES: dict[str, Kind[Diagnosis]] = {
     "waterfall": Kind(
         waterfall,
         "What each change takes off a step",
-        lambda found: found.step is not None,
+        lambda diagnosis: diagnosis.step is not None,
     ),
     "split": Kind(split, "Where the time of a step goes", has_split),
     "anatomy": Kind(anatomy, "What TensorFlow runs for its data", has_anatomy),
@@ -80,37 +80,37 @@ def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
     Raises:
         BadParameterError: There is no such kind of chart.
     """
-    known = _known(finding)
-    kind = kind or next(iter(kinds(finding)), next(iter(known)))
-    if kind not in known:
+    available = _kinds_of(finding)
+    kind = kind or next(iter(kinds(finding)), next(iter(available)))
+    if kind not in available:
         raise BadParameterError(
-            f"{kind!r} is no chart of this; there are {', '.join(known)}."
+            f"{kind!r} is no chart of this; there are {', '.join(available)}."
         )
-    figure = known[kind].draw(finding)
+    figure = available[kind].draw(finding)
     return stamped(figure, finding.stamp) if finding.replayed else figure
 
 
 def kinds(finding: Recorded | Profile) -> dict[str, str]:
     """The charts that there is something to draw in, the first first: name to title."""
-    known = _known(finding)
-    return {name: kind.title for name, kind in known.items() if kind.fits(finding)}
+    available = _kinds_of(finding)
+    return {name: kind.title for name, kind in available.items() if kind.fits(finding)}
 
 
-def _known(found: Recorded | Profile) -> dict[str, Kind[Any]]:
+def _kinds_of(document: Recorded | Profile) -> dict[str, Kind[Any]]:
     """The kinds of chart that there are for findings of this kind, in their order."""
-    if isinstance(found, Profile):
+    if isinstance(document, Profile):
         return dict(_OF_PROFILES)
-    if isinstance(found, Diagnosis):
+    if isinstance(document, Diagnosis):
         return {**_OF_DIAGNOSES, **{n: _of_trials(k) for n, k in COMMON.items()}}
-    own = charts_of(found.experiment)
-    first = {name: kind for name, kind in own.items() if kind.leads}
-    return {**first, **COMMON, **own}
+    specific = charts_of(document.experiment)
+    first = {name: kind for name, kind in specific.items() if kind.leads}
+    return {**first, **COMMON, **specific}
 
 
 def _of_trials(kind: Kind[Finding]) -> Kind[Diagnosis]:
     """A chart of a finding, drawn of what a diagnosis has run."""
     return Kind(
-        lambda found: kind.draw(found.finding),
+        lambda diagnosis: kind.draw(diagnosis.finding),
         kind.title,
-        lambda found: kind.fits(found.finding),
+        lambda diagnosis: kind.fits(diagnosis.finding),
     )

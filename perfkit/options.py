@@ -82,19 +82,19 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         BadParameterError: It asks for something that there is not.
     """
     parser, commands = _parsers()
-    given = next((word for word in arguments if not word.startswith("-")), None)
-    if given is not None and given not in commands:
-        raise BadParameterError(unknown("command", given, commands))
-    if given in _FILLERS:
-        _FILLERS[given](commands[given], arguments)
+    command = next((word for word in arguments if not word.startswith("-")), None)
+    if command is not None and command not in commands:
+        raise BadParameterError(unknown("command", command, commands))
+    if command in _FILLERS:
+        _FILLERS[command](commands[command], arguments)
     ours = list(arguments)
-    if given in _OF_SCRIPTS:
+    if command in _OF_SCRIPTS:
         # What follows belongs to the script.
         ours = list(itertools.takewhile(lambda word: word != "--", arguments))
-    asked, rest = parser.parse_known_args(ours)
-    if given in _OF_SCRIPTS:
-        asked.arguments = list(arguments[len(ours) + 1 :])
-    if asked.command is None:
+    args, extra = parser.parse_known_args(ours)
+    if command in _OF_SCRIPTS:
+        args.arguments = list(arguments[len(ours) + 1 :])
+    if args.command is None:
         parser.error(f"say what to do: {', '.join(commands)}")
     if getattr(asked, "name", None) is not None:
         find_class(asked.name)
@@ -106,13 +106,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return asked
 
 
-def parameters(asked: argparse.Namespace) -> dict[str, Any]:
+def parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Pick the experiment's parameters that were given."""
     known = parameters_of(find_class(asked.name))
     return {p.name: getattr(asked, p.name) for p in known if hasattr(asked, p.name)}
 
 
-def to_words(asked: argparse.Namespace) -> list[str]:
+def to_words(args: argparse.Namespace) -> list[str]:
     """Write the experiment's parameters that were given as options again."""
     words = []
     for parameter in parameters_of(find_class(asked.name)):
@@ -135,11 +135,11 @@ def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     version = f"perfkit {perfkit.__version__}"
     parser.add_argument("--version", action="version", version=version)
     adding = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, what in _COMMANDS.items():
-        made = adding.add_parser(name, help=what, description=what, allow_abbrev=False)
+    for name, text in _COMMANDS.items():
+        verb = adding.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name in _REPORTING:
-            whole = "write all that is known, not the answer alone"
-            made.add_argument("--all", action="store_true", help=whole)
+            full = "write all that is known, not the answer alone"
+            verb.add_argument("--all", action="store_true", help=full)
     return parser, dict(adding.choices)
 
 
@@ -147,12 +147,12 @@ def _add(
     parser: argparse.ArgumentParser,
     names: str,
     metavar: str | None,
-    what: str,
-    **more: Any,
+    summary: str,
+    **settings: Any,
 ) -> None:
     """Add an argument, or an option by its names; without a metavar one that is set."""
-    how: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
-    parser.add_argument(*names.split(), help=what, **how, **more)
+    form: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
+    parser.add_argument(*names.split(), help=summary, **form, **settings)
 
 
 def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
@@ -179,12 +179,12 @@ def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
 
 
 def _add_name(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    known = experiments()
-    _add(parser, "name", "NAME", f"one of: {', '.join(known)}")
+    questions = experiments()
+    _add(parser, "name", "NAME", f"one of: {', '.join(questions)}")
     # Only the experiment that is named has options, so that help stays short.
-    for name in [word for word in arguments if word in known][:1]:
+    for name in [word for word in arguments if word in questions][:1]:
         group = parser.add_argument_group(f"what {name} lets you change")
-        for parameter in parameters_of(known[name]):
+        for parameter in parameters_of(questions[name]):
             _add_option(group, parameter)
 
 
@@ -245,13 +245,13 @@ def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         "--env": ("NAME=VALUE", "the same with a variable; several in one are quoted"),
         "--cores": ("0-1,3", "the same on these cores alone"),
     }
-    for name, told in several.items():
-        _add(parser, name, *told, action="append", default=[])
+    for name, spec in several.items():
+        _add(parser, name, *spec, action="append", default=[])
     _add_fit(parser)
-    whole = (
+    entire_run = (
         "run scripts to their end, whatever they do, and compare the seconds of a run"
     )
-    _add(parser, "--whole", None, whole)
+    _add(parser, "--whole", None, entire_run)
     worse = (
         "for checks by a machine: exit with 1 if a side is shown to be slower than the "
         "first by more than this share, such as 5%%"
@@ -276,8 +276,8 @@ def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    which = "which of a script's calls of fit to take, from 1 (that of most epochs)"
-    _add(parser, "--fit", "N", which, type=_integer, default=0)
+    text = "which of a script's calls of fit to take, from 1 (that of most epochs)"
+    _add(parser, "--fit", "N", text, type=_integer, default=0)
 
 
 def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
@@ -365,12 +365,12 @@ _FILLERS = {
 
 def _add_option(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
     text = _help(parameter).replace("%", "%%")
-    how: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
+    form: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
     if parameter.type is not bool:
         kind = _NUMBERS.get(parameter.type, str)
-        how = {"type": kind, "metavar": _metavar(parameter)}
+        form = {"type": kind, "metavar": _metavar(parameter)}
     unless = argparse.SUPPRESS
-    group.add_argument(parameter.option, default=unless, help=text, **how)
+    group.add_argument(parameter.option, default=unless, help=text, **form)
 
 
 def _help(parameter: Parameter) -> str:
@@ -381,9 +381,9 @@ def _help(parameter: Parameter) -> str:
             accepts = f"{'any of ' if many else ''}{', '.join(options)}"
         case _:
             accepts = ""
-    what = ": ".join(part for part in (parameter.help, accepts) if part)
+    meaning = ": ".join(part for part in (parameter.help, accepts) if part)
     default = "" if parameter.default in ("", False) else f"default {parameter.default}"
-    return "; ".join(part for part in (what, default) if part)
+    return "; ".join(part for part in (meaning, default) if part)
 
 
 def _metavar(parameter: Parameter) -> str:
@@ -411,8 +411,8 @@ def _reading(kind: Callable[[str], float]) -> Callable[[str], float | str]:
 
 def _from_percent(text: str) -> float:
     """Read ``"5%"`` as 0.05; without its sign 0.05 might be meant as either."""
-    number, sign, rest = text.partition("%")
-    return float(number if sign and not rest else "") / 100
+    number, sign, tail = text.partition("%")
+    return float(number if sign and not tail else "") / 100
 
 
 _number, _integer, _share = _reading(float), _reading(int), _reading(_from_percent)
@@ -422,7 +422,7 @@ _NUMBERS: dict[type, Callable[[str], float | str]] = {int: _integer, float: _num
 def _not_understood(parser: argparse.ArgumentParser, word: str) -> str:
     if not word.startswith("-"):
         return f"{word!r} is one word too many; see `{parser.prog} --help`."
-    known = [o for action in parser._actions for o in action.option_strings]
-    long = [option for option in known if option.startswith("--")]
-    given = word.partition("=")[0]
-    return unknown(f"option of `{parser.prog}`", given, long)
+    names = [o for action in parser._actions for o in action.option_strings]
+    long = [option for option in names if option.startswith("--")]
+    name = word.partition("=")[0]
+    return unknown(f"option of `{parser.prog}`", name, long)

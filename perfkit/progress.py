@@ -100,7 +100,7 @@ class Board:
     _started: list[str] = field(default_factory=list)
     _meters: dict[str, Meter] = field(default_factory=dict)
     _measurement: Measurement | None = None
-    _counted: str = "examples"
+    _tick_unit: str = "examples"
     _benchmarks: dict[str, Microbenchmark] = field(default_factory=dict)
 
     def hear(self, event: Event) -> None:
@@ -119,7 +119,7 @@ class Board:
                     count = len(self._started)
                     self.doing = f"Round {self._round}: {count} variants take turns"
             case TrialEnded(trial, measurement):
-                self._measurement, self._counted = measurement, trial.unit
+                self._measurement, self._tick_unit = measurement, trial.unit
             case Progress(spent, expected):
                 self.spent, self.expected = spent, expected
             case Foreseen(message):
@@ -129,9 +129,9 @@ class Board:
 
     def _finish(self, trials: int, *, stopped: bool) -> None:
         """Leave one line: what was measured is shown better elsewhere."""
-        how = "Stopped" if stopped else "Finished"
+        end = "Stopped" if stopped else "Finished"
         plural = "trial" if trials == 1 else "trials"
-        self.doing = f"{how}: {trials} {plural} in {units.seconds(round(self.spent))}"
+        self.doing = f"{end}: {trials} {plural} in {units.seconds(round(self.spent))}"
         self.over = True
         self._measurement, self._meters, self.foreseen = None, {}, ""
 
@@ -146,7 +146,7 @@ class Board:
 
     def _unit(self, variant: str) -> str:
         benchmark = self._benchmarks.get(variant)
-        return benchmark.unit if benchmark else self._counted
+        return benchmark.unit if benchmark else self._tick_unit
 
     @property
     def share(self) -> float:
@@ -156,7 +156,7 @@ class Board:
         return min(1.0, self.spent / self.expected) if self.expected > 0 else 0.0
 
     @property
-    def left(self) -> str:
+    def time_left(self) -> str:
         """The time left, as ``"32 s left"``; "" while it is unknown."""
         if self.over or self.expected <= 0:
             return ""
@@ -166,17 +166,17 @@ class Board:
     def rates(self) -> list[tuple[str, str]]:
         """The rates so far: those with an interval, best first, then the others."""
         timings = self._measurement.timings if self._measurement else ()
-        known = {timing.variant: timing for timing in timings}
-        rest = {n: m.rate for n, m in self._meters.items() if n not in known and m.rate}
+        sure = {timing.variant: timing for timing in timings}
+        live = {n: m.rate for n, m in self._meters.items() if n not in sure and m.rate}
         # Microbenchmarks count something else each, and keep their order.
         if not self._benchmarks:
-            known = dict(sorted(known.items(), key=lambda item: -item[1].rate))
-            rest = dict(sorted(rest.items(), key=lambda item: -item[1]))
+            sure = dict(sorted(sure.items(), key=lambda item: -item[1].rate))
+            live = dict(sorted(live.items(), key=lambda item: -item[1]))
         return [
-            *((name, with_interval(t, self._unit(name))) for name, t in known.items()),
+            *((name, with_interval(t, self._unit(name))) for name, t in sure.items()),
             *(
                 (name, units.rate(rate, self._unit(name)))
-                for name, rate in rest.items()
+                for name, rate in live.items()
             ),
         ]
 
@@ -198,7 +198,7 @@ def with_interval(timing: Timing, unit: str = "examples") -> str:
 
 def in_text(board: Board) -> str:
     """Write a board as a line or two, for a reader without HTML."""
-    first = ", ".join(part for part in (board.doing, board.left) if part)
+    first = ", ".join(part for part in (board.doing, board.time_left) if part)
     foreseen = [board.foreseen] * bool(board.foreseen)
     return "\n".join(
         [first, *foreseen, *(f"{name}: {rate}" for name, rate in board.rates)]
@@ -207,7 +207,7 @@ def in_text(board: Board) -> str:
 
 def in_html(board: Board) -> str:
     """Write a board as HTML that follows the notebook's theme."""
-    doing, left = html.escape(board.doing), html.escape(board.left)
+    doing, time_left = html.escape(board.doing), html.escape(board.time_left)
     if board.foreseen:
         doing += f"<br>{html.escape(board.foreseen)}"
     rows = "".join(
@@ -218,7 +218,7 @@ def in_html(board: Board) -> str:
     so_far = f"<table><caption>Rates so far</caption>{rows}</table>" if rows else ""
     return (
         f"<div><progress max='1' value='{board.share:.3f}' "
-        f"aria-label='Share of the run that is done'></progress> {left}<br>"
+        f"aria-label='Share of the run that is done'></progress> {time_left}<br>"
         f"{doing}</div>{so_far}"
     )
 
@@ -315,7 +315,9 @@ def _in_terminal(board: Board) -> "RenderableType":
     from rich.text import Text
 
     bar = Table.grid(padding=(0, 1), expand=False)
-    bar.add_row(ProgressBar(total=1.0, completed=board.share, width=30), board.left)
+    bar.add_row(
+        ProgressBar(total=1.0, completed=board.share, width=30), board.time_left
+    )
     lines = [Text(board.doing, overflow="ellipsis", no_wrap=True)]
     if board.foreseen:
         lines.append(Text(board.foreseen))

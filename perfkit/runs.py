@@ -53,24 +53,26 @@ class Watched(Protocol[Found]):
         """Run, and tell what happens."""
 
 
-def experiment_of(what: str | Experiment, parameters: Mapping[str, Any]) -> Experiment:
+def experiment_of(
+    question: str | Experiment, parameters: Mapping[str, Any]
+) -> Experiment:
     """An experiment by its name and parameters, or one that was made already.
 
     Raises:
         BadParameterError: There is no such name or value, or the one that was made has
             its parameters already.
     """
-    if isinstance(what, str):
-        return experiment(what, **parameters)
+    if isinstance(question, str):
+        return experiment(question, **parameters)
     if parameters:
         raise BadParameterError(
             "Parameters go with a name; this experiment already has its own."
         )
-    return what
+    return question
 
 
 def run(
-    what: str | Experiment,
+    question: str | Experiment,
     /,
     *,
     budget: float | None = None,
@@ -86,7 +88,7 @@ def run(
     then. The finding is saved as the run goes; ``finding.path`` says where.
 
     Args:
-        what: The name of an experiment, or an experiment.
+        question: The name of an experiment, or an experiment.
         budget: Seconds to spend on measuring. None for at most 60, where there is a
             GPU 180, or what PERFKIT_BUDGET says: the run then ends as soon as its
             answer is sure, where the experiment can tell.
@@ -104,9 +106,9 @@ def run(
             is no such recording.
         RunError: No trial could be started.
     """
-    chosen = experiment_of(what, parameters)
-    session = open_replay(chosen, replay, guess, folder) or open_session(
-        chosen, budget, guess, seed, folder
+    experiment = experiment_of(question, parameters)
+    session = open_replay(experiment, replay, guess, folder) or open_session(
+        experiment, budget, guess, seed, folder
     )
     return watch_here(session)
 
@@ -161,10 +163,10 @@ def home_of(folder: str | Path | None) -> Path | None:
 
 def watch_here(session: Watched[Found]) -> Found:
     """Watch it where the code runs; warn whoever called the verb of what is unsaved."""
-    found = watch(session, display_here())
+    finding = watch(session, display_here())
     if session.unsaved:
         warnings.warn(session.unsaved, stacklevel=3)
-    return found
+    return finding
 
 
 def watch(session: Watched[Found], display: Display) -> Found:
@@ -176,24 +178,24 @@ def watch(session: Watched[Found], display: Display) -> Found:
     """
     board = Board()
     with (
-        interrupt_is_stop() as asked,
+        interrupt_is_stop() as interrupt,
         display,
         closing(session.events()) as events,
     ):
         try:
             for event in events:
-                if asked.is_set():
+                if interrupt.is_set():
                     session.stop()
                 board.hear(event)
                 display.show(board)
         except RunError as error:
-            if kept := getattr(session.finding, "path", None):
-                error.add_note(f"What was measured by then is in {kept}.")
+            if path := getattr(session.finding, "path", None):
+                error.add_note(f"What was measured by then is in {path}.")
             raise
         display.show(board, at_once=True)
     if session.finding is not None:
         return session.finding
-    if asked.is_set():
+    if interrupt.is_set():
         raise KeyboardInterrupt("stopped before any trial ended: nothing to keep.")
     raise RunError("The run ended before any trial did; nothing was measured.")
 
@@ -217,7 +219,7 @@ def check_seed(seed: int | None) -> None:
         raise BadParameterError(f"seed is {seed!r}; give a whole number from 0.")
 
 
-def seconds(name: str, given: float | str) -> float:
+def seconds(name: str, value: float | str) -> float:
     """Understand what was given for a budget.
 
     Raises:
@@ -225,12 +227,12 @@ def seconds(name: str, given: float | str) -> float:
     """
     try:
         # True is a number to Python, and no time to anybody.
-        seconds = 0.0 if isinstance(given, bool) else float(given)
+        seconds = 0.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         seconds = 0.0
     if not 0 < seconds < float("inf"):
         raise BadParameterError(
-            f"{name} is {given!r}; give the seconds to spend, such as 60."
+            f"{name} is {value!r}; give the seconds to spend, such as 60."
         )
     return seconds
 
@@ -238,20 +240,20 @@ def seconds(name: str, given: float | str) -> float:
 @contextmanager
 def interrupt_is_stop() -> Iterator[threading.Event]:
     """Set an event at the first interrupt; a second one interrupts as usual."""
-    asked = threading.Event()
+    interrupt = threading.Event()
     before = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
     # Only the main thread may handle signals, and who ignores them wants to go on.
     if not main or before in (signal.SIG_IGN, None):
-        yield asked
+        yield interrupt
         return
 
     def stop(*_: object) -> None:
-        asked.set()
+        interrupt.set()
         signal.signal(signal.SIGINT, before)
 
     signal.signal(signal.SIGINT, stop)
     try:
-        yield asked
+        yield interrupt
     finally:
         signal.signal(signal.SIGINT, before)

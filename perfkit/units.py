@@ -34,8 +34,8 @@ def seconds(value: float) -> str:
     if value < 0:
         return f"-{seconds(-value)}"
     if value >= 99.5:
-        minutes, rest = divmod(round(value), 60)
-        return f"{minutes} min {rest:02d} s"
+        minutes, remainder = divmod(round(value), 60)
+        return f"{minutes} min {remainder:02d} s"
     for below, unit, factor in _SECONDS:
         if 0 < value < below * 0.9995:
             return f"{significant(value * factor)} {unit}"
@@ -58,10 +58,10 @@ def rate(value: float, unit: str = "examples") -> str:
     return f"{significant(value / factor)} {name}"
 
 
-def instead(now: str, before: str) -> str:
+def instead(after: str, before: str) -> str:
     """Two amounts with their unit said once: ``"877 instead of 516 images/s"``."""
-    number, _, unit = now.rpartition(" ")
-    return f"{number if before.endswith(f' {unit}') else now} instead of {before}"
+    number, _, unit = after.rpartition(" ")
+    return f"{number if before.endswith(f' {unit}') else after} instead of {before}"
 
 
 def is_known(low: float, high: float) -> bool:
@@ -128,8 +128,8 @@ def _ends(low: float, high: float, write: Callable[[float], str]) -> str:
 def _scale(value: float, unit: str) -> tuple[float, str]:
     """What to divide a rate by, and what it is called then."""
     steps = _PREFIXES if unit in _PREFIXED else _WORDS
-    found = (step for step in steps if abs(value) >= 0.9995 * step[0])
-    factor, before = next(found, (1.0, ""))
+    fitting = (step for step in steps if abs(value) >= 0.9995 * step[0])
+    factor, before = next(fitting, (1.0, ""))
     # Hertz are per second already.
     return factor, f"{before}{unit}" + ("" if unit == "Hz" else "/s")
 

@@ -94,7 +94,7 @@ def test_rates_so_far_are_told(heard, rates):
 )
 def test_a_board_says_the_time_left(heard, share, left):
     board = board_after(*heard)
-    assert (board.share, board.left) == (share, left)
+    assert (board.share, board.time_left) == (share, left)
 
 
 @pytest.mark.parametrize(("stopped", "said"), [(False, "Finished"), (True, "Stopped")])

@@ -187,7 +187,7 @@ class _Windows:
         place = self.folder / f"window{len(self.traced)}"
         place.mkdir()
         self._began = time.perf_counter()
-        marks = Marks(str(place), every=True)
+        marks = Marks(str(place), all_operations=True)
         try:
             marks.start()
         except BadParameterError as error:

@@ -282,7 +282,7 @@ def watch(
 
 def doing(board: Board) -> dict[str, Any]:
     """What is being done, how far it is and what is left."""
-    return {"said": board.doing, "left": board.left, "share": board.share}
+    return {"said": board.doing, "left": board.time_left, "share": board.share}
 
 
 class Answering(RunView):

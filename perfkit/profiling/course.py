@@ -31,12 +31,12 @@ class Marks:
 
     Args:
         folder: Where to; what lies there besides is left alone.
-        every: Whether every operation is recorded, not only those that TensorFlow holds
-            for expensive.
+        all_operations: Whether every operation is recorded, not only those that
+            TensorFlow considers expensive.
     """
 
-    def __init__(self, folder: str, *, every: bool = False) -> None:
-        self._folder, self._every = folder, every
+    def __init__(self, folder: str, *, all_operations: bool = False) -> None:
+        self._folder, self._all_operations = folder, all_operations
 
     def start(self) -> None:
         """Begin to record.
@@ -47,7 +47,7 @@ class Marks:
         import tensorflow as tf
 
         try:
-            with self._heard():
+            with self._log_stderr():
                 tf.profiler.experimental.start(self._folder, options=self._options())
         except tf.errors.AlreadyExistsError:
             raise BadParameterError(
@@ -59,18 +59,18 @@ class Marks:
         """None for TensorFlow's own levels: operations, and no Python calls."""
         import tensorflow as tf
 
-        if not self._every:
+        if not self._all_operations:
             return None
         levels = {"host_tracer_level": 3, "python_tracer_level": 0}
-        others = {"device_tracer_level": 1, "delay_ms": 0}
-        named = {name: _Index(level) for name, level in (levels | others).items()}
-        return tf.profiler.experimental.ProfilerOptions(**named)
+        defaults = {"device_tracer_level": 1, "delay_ms": 0}
+        indices = {name: _Index(level) for name, level in (levels | defaults).items()}
+        return tf.profiler.experimental.ProfilerOptions(**indices)
 
     def stop(self) -> None:
         """End, and write the trace."""
         import tensorflow as tf
 
-        with self._heard():
+        with self._log_stderr():
             tf.profiler.experimental.stop()
 
     def mark(self, number: int) -> Any:
@@ -80,7 +80,7 @@ class Marks:
         return tf.profiler.experimental.Trace(STEP, step_num=number, _r=1)
 
     @property
-    def said(self) -> str:
+    def log(self) -> str:
         """What TensorFlow logged while it started and stopped."""
         log = Path(self._folder) / _LOG
         return log.read_text(errors="replace")[:_MOST_SAID] if log.exists() else ""
@@ -91,7 +91,7 @@ class Marks:
         return sum(path.stat().st_size for path in traces(self._folder))
 
     @contextlib.contextmanager
-    def _heard(self) -> Iterator[None]:
+    def _log_stderr(self) -> Iterator[None]:
         """Let what is written to standard error meanwhile go into a file."""
         before = os.dup(2)
         log = os.open(
@@ -128,7 +128,7 @@ _SIDE_S, _MOST_BLOCKS = 2.0, 10
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What the next step is for.
 
     Attributes:
@@ -140,15 +140,15 @@ class Asked:
     last: bool = False
 
 
-def _warm_up() -> Generator[Asked, float, float]:
+def _warm_up() -> Generator[Request, float, float]:
     """Ask for steps until they are warm; returns the seconds of the last one."""
-    made, spent = 0, 0.0
-    while made < _FEWEST_WARM or (spent < _WARM_S and made < _MOST_WARM):
-        spent += yield Asked()
-        made += 1
+    count, spent = 0, 0.0
+    while count < _FEWEST_WARM or (spent < _WARM_S and count < _MOST_WARM):
+        spent += yield Request()
+        count += 1
     # What a device still has to do for these steps must not count for the next ones.
-    yield Asked(last=True)
-    return (yield Asked(last=True))
+    yield Request(last=True)
+    return (yield Request(last=True))
 
 
 class Course:
@@ -179,15 +179,15 @@ class Course:
         self._steps, self._profiler = steps, profiler
         self._sync, self._clock = sync, clock
         self._plan = self._follow()
-        self._asked = next(self._plan)
+        self._request = next(self._plan)
         self._began: float | None = None
         self._mark = contextlib.ExitStack()
 
-    def _follow(self) -> Generator[Asked, float, None]:
+    def _follow(self) -> Generator[Request, float, None]:
         """Ask for one step after another; each is answered by its seconds."""
         usual = yield from _warm_up()
-        whole = self._steps * usual or _SIDE_S
-        blocks = range(max(1, min(_MOST_BLOCKS, int(_SIDE_S / whole))))
+        block_s = self._steps * usual or _SIDE_S
+        blocks = range(max(1, min(_MOST_BLOCKS, int(_SIDE_S / block_s))))
         for _ in blocks:
             self.untraced.append(sum((yield from self._block())) / self._steps)
         self._profiler.start()
@@ -197,12 +197,12 @@ class Course:
         for _ in blocks:
             self.untraced.append(sum((yield from self._block())) / self._steps)
 
-    def _block(self, *, traced: bool = False) -> Generator[Asked, float, list[float]]:
+    def _block(self, *, traced: bool = False) -> Generator[Request, float, list[float]]:
         """Ask for steps; returns the seconds of each."""
         seconds = []
         for number in range(self._steps):
             last = number == self._steps - 1
-            seconds.append((yield Asked(number if traced else None, last=last)))
+            seconds.append((yield Request(number if traced else None, last=last)))
         return seconds
 
     def begin(self) -> None:
@@ -211,20 +211,20 @@ class Course:
             # The data ended where this step was to begin: it begins with the next ones.
             return
         self._began = self._clock()
-        if self._asked.number is not None:
-            self._mark.enter_context(self._profiler.mark(self._asked.number))
+        if self._request.number is not None:
+            self._mark.enter_context(self._profiler.mark(self._request.number))
 
     def end(self) -> None:
         """The step has ended."""
         if self._began is None:
             return
         self._mark.close()
-        if self._asked.last:
+        if self._request.last:
             self._sync()
         spent, self._began = self._clock() - self._began, None
         self.made += 1
         try:
-            self._asked = self._plan.send(spent)
+            self._request = self._plan.send(spent)
         except StopIteration:
             self.over = True
 
@@ -263,7 +263,7 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note
             "traced_s": course.traced,
             "at_a_time": at_a_time,
             "gpus": len(tf.config.list_physical_devices("GPU")),
-            "said": marks.said,
+            "said": marks.log,
             "bytes": marks.size,
         },
     )
@@ -287,7 +287,7 @@ def _fit(training: Training, course: Course) -> None:
     """Train with ``fit``; a step is a batch with all that callbacks do for it."""
     from keras.callbacks import LambdaCallback
 
-    seen = first_epoch = 0
+    total = first_epoch = 0
 
     def end() -> None:
         course.end()
@@ -295,11 +295,11 @@ def _fit(training: Training, course: Course) -> None:
             raise Left
 
     def end_epoch() -> None:
-        nonlocal seen, first_epoch
-        made, seen = course.made - seen, course.made
-        first_epoch = first_epoch or made
+        nonlocal total, first_epoch
+        steps, total = course.made - total, course.made
+        first_epoch = first_epoch or steps
         # Of a generator that is used up Keras has kept the first batch or two.
-        if not made or (training.kind == "generator" and 2 * made < first_epoch):
+        if not steps or (training.kind == "generator" and 2 * steps < first_epoch):
             raise Left
 
     first = LambdaCallback(on_train_batch_begin=lambda batch, logs: course.begin())
@@ -310,8 +310,8 @@ def _fit(training: Training, course: Course) -> None:
     # Steps are looked at, and no validation: it has none of these marks.
     training.arguments["validation_freq"] = _ENDLESS
     epochs = training.epochs or 1
-    own = prepare_callbacks(training.arguments["callbacks"], epochs)
-    training.fit([first, *own, last], epochs=_ENDLESS)
+    callbacks = prepare_callbacks(training.arguments["callbacks"], epochs)
+    training.fit([first, *callbacks, last], epochs=_ENDLESS)
 
 
 class Looped:
@@ -331,9 +331,9 @@ class Looped:
             Left: Enough steps were made, or there are no more data. What follows the
                 loop, such as saving a model, does not run.
         """
-        self.begun, made, course = True, -1, self._course
-        while made < course.made and not course.over:
-            made, batches = course.made, iter(data)
+        self.begun, before, course = True, -1, self._course
+        while before < course.made and not course.over:
+            before, batches = course.made, iter(data)
             while not course.over:
                 course.begin()
                 try:

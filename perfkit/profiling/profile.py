@@ -109,10 +109,10 @@ def profile(
         BadFileError: The file of a recording that is no profile.
     """
     _check(steps, timeout)
-    made = maker(make_training)
+    make = maker(make_training)
     if where := replay_from(replay):
-        found = recordings_of(name_of(made), digest(made), where, Profile, parse)
-        return replace(max(found, key=lambda one: one.recorded), replayed=True)
+        profiles = recordings_of(name_of(make), digest(make), where, Profile, parse)
+        return replace(max(profiles, key=lambda p: p.recorded), replayed=True)
     xprof = traces.version()
     check_trains()
     launcher().warm()
@@ -123,39 +123,39 @@ def profile(
         for _ in alone.wait(threading.Event()):
             continue
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
-            work = functools.partial(stepped, made, steps, folder)
-            told = told_by(in_process(work, timeout))
+            work = functools.partial(stepped, make, steps, folder)
+            notes = notes_of(in_process(work, timeout))
             tables, failed = traces.read(folder)
     finally:
         alone.let_go()
     profile = gathered(
-        told,
+        notes,
         tables,
         failed,
-        here=machine(),
-        training=name_of(made),
+        machine=machine(),
+        training=name_of(make),
         recorded=recorded,
         xprof=xprof,
     )
-    return replace(profile, code=digest(made))
+    return replace(profile, code=digest(make))
 
 
-def told_by(ended: Ended) -> dict[str, Any]:
-    """What a training told that was stepped through.
+def notes_of(ended: Ended) -> dict[str, Any]:
+    """The notes of a training that was stepped through.
 
     Raises:
         RunError: It could not be.
     """
     if STEPPED in ended.notes:
-        told: dict[str, Any] = ended.notes[STEPPED]
-        return told
+        notes: dict[str, Any] = ended.notes[STEPPED]
+        return notes
     remedy = "trace fewer steps, or give a longer timeout"
     raise failure.run_error(ended.notes, ended.outcome, ended.message, remedy)
 
 
 def _check(steps: int, timeout: float) -> None:
-    whole = isinstance(steps, int) and not isinstance(steps, bool)
-    if not whole or not 1 <= steps <= MOST_STEPS:
+    is_whole = isinstance(steps, int) and not isinstance(steps, bool)
+    if not is_whole or not 1 <= steps <= MOST_STEPS:
         raise BadParameterError(
             f"steps is {steps!r}; give a whole number from 1 to {MOST_STEPS}."
         )

@@ -49,15 +49,17 @@ def read(
         The tables as xprof gives them, JSON, by tool; and in a sentence why there is
         none, by tool.
     """
-    found, failed, left = dict[str, str](), dict[str, str](), list(TOOLS)
-    while left:
-        ended = process(functools.partial(_tables, folder, tuple(left)), _LONGEST_S)
-        found |= ended.notes
-        left = [tool for tool in left if tool not in found]
-        if left:
-            why = anonymize(ended.message).rstrip(".") or "gave nothing"
-            failed[left.pop(0)] = f"xprof could not read this part of the trace: {why}."
-    return found, failed
+    tables, failed, tools = dict[str, str](), dict[str, str](), list(TOOLS)
+    while tools:
+        ended = process(functools.partial(_tables, folder, tuple(tools)), _LONGEST_S)
+        tables |= ended.notes
+        tools = [tool for tool in tools if tool not in tables]
+        if tools:
+            reason = anonymize(ended.message).rstrip(".") or "gave nothing"
+            failed[tools.pop(0)] = (
+                f"xprof could not read this part of the trace: {reason}."
+            )
+    return tables, failed
 
 
 def _tables(folder: str, tools: Sequence[str]) -> Iterator[Note]:
@@ -107,9 +109,9 @@ def _reader(understand: Callable[[Any], Iterable[Made]]) -> Reader[Made]:
 
 
 @_reader
-def steps(made: Any) -> Iterable[ProfiledStep]:
+def steps(data: Any) -> Iterable[ProfiledStep]:
     """The steps, taken apart."""
-    for row in _rows(made, "stepnum"):
+    for row in _rows(data, "stepnum"):
         parts = {
             _PARTS.get(name, name.removesuffix(_TIME)): float(value) / 1e3
             for name, value in row.items()
@@ -120,9 +122,9 @@ def steps(made: Any) -> Iterable[ProfiledStep]:
 
 
 @_reader
-def stages(made: Any) -> Iterable[Stage]:
+def stages(data: Any) -> Iterable[Stage]:
     """The stages of the input, the most expensive first."""
-    found = [
+    pipeline = [
         Stage(
             name=str(row["opName"]),
             category=str(row["category"]),
@@ -130,15 +132,15 @@ def stages(made: Any) -> Iterable[Stage]:
             total_s=float(row["timeInMs"]) / 1e3,
             self_s=float(row["selfTimeInMs"]) / 1e3,
         )
-        for row in _rows(made, "opName")
+        for row in _rows(data, "opName")
     ]
-    return sorted(found, key=lambda stage: -stage.self_s)
+    return sorted(pipeline, key=lambda stage: -stage.self_s)
 
 
 @_reader
-def ops(made: Any) -> Iterable[Op]:
+def ops(data: Any) -> Iterable[Op]:
     """All operations, the most expensive first; idle time is none."""
-    found = [
+    operations = [
         Op(
             name=str(row["operation"]),
             type=str(row["type"]),
@@ -147,16 +149,16 @@ def ops(made: Any) -> Iterable[Op]:
             total_s=float(row["total_time"]) / 1e6,
             self_s=float(row["total_self_time"]) / 1e6,
         )
-        for row in _rows(made, "operation")
+        for row in _rows(data, "operation")
     ]
-    working = (op for op in found if op.type != _IDLE)
+    working = (op for op in operations if op.type != _IDLE)
     return sorted(working, key=lambda op: -op.self_s)
 
 
 @_reader
-def kernels(made: Any) -> Iterable[Kernel]:
+def kernels(data: Any) -> Iterable[Kernel]:
     """The kernels of GPUs, the most expensive first."""
-    found = [
+    launches = [
         Kernel(
             name=str(row["kernel_name"]),
             op=str(row["op_name"]),
@@ -168,16 +170,16 @@ def kernels(made: Any) -> Iterable[Kernel]:
             tensor_cores=bool(row["is_kernel_using_tensor_core"]),
             could_use_them=bool(row["is_op_tensor_core_eligible"]),
         )
-        for row in _rows(made, "kernel_name")
+        for row in _rows(data, "kernel_name")
     ]
-    return sorted(found, key=lambda kernel: -kernel.total_s)
+    return sorted(launches, key=lambda kernel: -kernel.total_s)
 
 
 @_reader
-def memory(made: Any) -> Iterable[Held]:
+def memory(data: Any) -> Iterable[Held]:
     """What each allocator held."""
-    for name, one in made["memoryProfilePerAllocator"].items():
-        summary = one["profileSummary"]
+    for name, profile in data["memoryProfilePerAllocator"].items():
+        summary = profile["profileSummary"]
         peak = summary["peakStats"]
         yield Held(
             allocator=name,
@@ -189,8 +191,8 @@ def memory(made: Any) -> Iterable[Held]:
 
 
 @_reader
-def _severe(made: Any) -> Iterable[str]:
-    return [str(row["message"]) for row in _rows(made, "severity")]
+def _severe(data: Any) -> Iterable[str]:
+    return [str(row["message"]) for row in _rows(data, "severity")]
 
 
 def warnings_of(text: str) -> tuple[str, ...]:
@@ -201,13 +203,13 @@ def warnings_of(text: str) -> tuple[str, ...]:
         return ()
 
 
-def _rows(made: Any, column: str) -> Rows:
+def _rows(data: Any, column: str) -> Rows:
     """The rows of the last table that has a column, by the ids of its columns."""
-    for table in reversed(made if isinstance(made, list) else [made]):
-        ids = [one["id"] for one in table.get("cols", ())]
+    for table in reversed(data if isinstance(data, list) else [data]):
+        ids = [c["id"] for c in table.get("cols", ())]
         if column in ids:
             values = ([(c or {}).get("v") for c in row["c"]] for row in table["rows"])
-            return [dict(zip(ids, one, strict=False)) for one in values]
+            return [dict(zip(ids, row, strict=False)) for row in values]
     raise LookupError(f"there is no column {column}")
 
 
@@ -230,24 +232,24 @@ _ON_LINUX = (
 _IN_CONTAINER = "start the container with `--cap-add=SYS_ADMIN`; if that does not do, "
 
 
-def why_no_kernels(said: str, gpus: int, machine: Machine) -> str:
+def why_no_kernels(log: str, gpus: int, machine: Machine) -> str:
     """Say why there are no kernels, with the remedy.
 
     Args:
-        said: What TensorFlow logged while it started and stopped the profiler, and the
+        log: What TensorFlow logged while it started and stopped the profiler, and the
             warnings in the trace.
         gpus: How many TensorFlow saw.
         machine: Where it ran.
     """
     if not gpus:
         return _NO_GPU
-    if _PRIVILEGES.search(said):
+    if _PRIVILEGES.search(log):
         return (
             "The driver keeps what its GPU does from this user (CUPTI): "
             f"{_remedy(machine)}. {_REST}"
         )
-    if _CUPTI.search(said):
-        line = next(line for line in said.splitlines() if _CUPTI.search(line))
+    if _CUPTI.search(log):
+        line = next(line for line in log.splitlines() if _CUPTI.search(line))
         # Without the head of a line of the log.
         words = line.split("] ", 1)[-1].strip().rstrip(".")[:160]
         return (
@@ -287,18 +289,18 @@ _NO_MEMORY = (
 
 
 def gathered(
-    told: dict[str, Any],
+    notes: dict[str, Any],
     tables: dict[str, str],
     failed: dict[str, str],
     *,
-    here: Machine,
+    machine: Machine,
     training: str,
     recorded: str,
     xprof: str,
 ) -> Profile:
     """Make a profile; what is not there is told in a sentence, and the rest is there.
 
-    ``told`` is what ``course.stepped`` tells; ``tables`` are JSON and ``failed`` says
+    ``notes`` are those of ``course.stepped``; ``tables`` are JSON and ``failed`` says
     why there is none, both by tool.
     """
     read: dict[str, tuple[Any, ...]] = dict.fromkeys(_READERS, ())
@@ -311,22 +313,22 @@ def gathered(
                 read[name] = understand(tables[tool])
         except BadFileError as error:
             missing[name] = str(error)
-    said = "\n".join([str(told["said"]), *warnings_of(tables.get(STEPS, ""))])
+    log = "\n".join([str(notes["said"]), *warnings_of(tables.get(STEPS, ""))])
     reasons = {
         "steps": _NO_STEPS,
-        "kernels": why_no_kernels(said, told["gpus"], here),
+        "kernels": why_no_kernels(log, notes["gpus"], machine),
         "memory": _NO_MEMORY,
     }
-    empty = {name: why for name, why in reasons.items() if not read[name]}
+    empty = {name: reason for name, reason in reasons.items() if not read[name]}
     return Profile(
         training=training,
         recorded=recorded,
         perfkit=__version__,
-        machine=here,
+        machine=machine,
         xprof=xprof,
-        traced_s=tuple(told["traced_s"]),
-        untraced_s=tuple(told["untraced_s"]),
-        at_a_time=told["at_a_time"],
+        traced_s=tuple(notes["traced_s"]),
+        untraced_s=tuple(notes["untraced_s"]),
+        at_a_time=notes["at_a_time"],
         steps=read["steps"],
         table=read["ops"][:MOST],
         more_ops=max(0, len(read["ops"]) - MOST),
@@ -334,5 +336,5 @@ def gathered(
         launched=read["kernels"][:MOST],
         held=read["memory"],
         missing=empty | missing,
-        trace_bytes=told["bytes"],
+        trace_bytes=notes["bytes"],
     )

@@ -33,7 +33,7 @@ class Traced:
     begun: list
     costs = 0.2
 
-    def __init__(self, folder, *, every):
+    def __init__(self, folder, *, all_operations):
         self.folder = folder
 
     def start(self):

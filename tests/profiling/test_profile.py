@@ -41,10 +41,10 @@ def made(trace):
     folder, ended = trace
     found, failed = traces.read(str(folder))
     return gathered(
-        profile.told_by(ended),
+        profile.notes_of(ended),
         found,
         failed,
-        here=MACHINE,
+        machine=MACHINE,
         training="short_epochs",
         recorded="2026-05-04T10:00:00+02:00",
         xprof=traces.version(),
@@ -114,12 +114,12 @@ def test_a_training_that_cannot_be_traced_is_a_sentence(maker, why, tmp_path):
     ended = traced(maker, tmp_path)
     assert ended.notes[PROBLEM].startswith(why)
     with pytest.raises(RunError, match=why[:20]) as caught:
-        profile.told_by(ended)
+        profile.notes_of(ended)
     notes = getattr(caught.value, "__notes__", [])
     assert any('raise KeyError("lost")' in n for n in notes) is (why[13:19] == "raised")
     hangs = Ended({}, "timed-out", "gave no sign of life for 300 s and was ended")
     with pytest.raises(RunError, match=r"gave no sign .* give a longer timeout\.$"):
-        profile.told_by(hangs)
+        profile.notes_of(hangs)
 
 
 @pytest.mark.parametrize(
