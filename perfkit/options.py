@@ -96,27 +96,27 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         args.arguments = list(arguments[len(ours) + 1 :])
     if args.command is None:
         parser.error(f"say what to do: {', '.join(commands)}")
-    if getattr(asked, "name", None) is not None:
-        find_class(asked.name)
-    if rest:
-        said = _not_understood(commands[asked.command], rest[0])
-        if given in _OF_SCRIPTS:
-            said += " Arguments of a script go behind ` -- `."
-        raise BadParameterError(said)
-    return asked
+    if getattr(args, "name", None) is not None:
+        find_class(args.name)
+    if extra:
+        message = _not_understood(commands[args.command], extra[0])
+        if command in _OF_SCRIPTS:
+            message += " Arguments of a script go behind ` -- `."
+        raise BadParameterError(message)
+    return args
 
 
 def parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Pick the experiment's parameters that were given."""
-    known = parameters_of(find_class(asked.name))
-    return {p.name: getattr(asked, p.name) for p in known if hasattr(asked, p.name)}
+    accepted = parameters_of(find_class(args.name))
+    return {p.name: getattr(args, p.name) for p in accepted if hasattr(args, p.name)}
 
 
 def to_words(args: argparse.Namespace) -> list[str]:
     """Write the experiment's parameters that were given as options again."""
     words = []
-    for parameter in parameters_of(find_class(asked.name)):
-        value = getattr(asked, parameter.name, None)
+    for parameter in parameters_of(find_class(args.name)):
+        value = getattr(args, parameter.name, None)
         if isinstance(value, bool):
             flag = parameter.option.removeprefix("--")
             words.append(f"--{flag}" if value else f"--no-{flag}")

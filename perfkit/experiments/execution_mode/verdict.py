@@ -189,7 +189,7 @@ def _by_default(measured: Measurement) -> Iterator[str]:
 
 def _retraced(measured: Measurement) -> Iterator[str]:
     for name in _of_kind(measured, "retracing"):
-        notes = [t.notes[NOTE] for t in measured.of(name) if NOTE in t.notes]
+        notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         if not notes:
             continue
         traces = sum(n["traces"] for n in notes)

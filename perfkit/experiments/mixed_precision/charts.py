@@ -56,7 +56,7 @@ def losses(finding: Finding) -> Figure:
         curves.key(right_axes, names, [(INK, "-"), *_LOOKS, _MORE], (1.05, 1.2))
 
     words = ". ".join(_losses_in_words(p) for p in precisions)
-    return canvas.drawn(title, lines, curves.height(lines), f"{title}. {words}.", draw)
+    return canvas.paint(title, lines, curves.height(lines), f"{title}. {words}.", draw)
 
 
 def learnt(finding: Finding) -> tuple[Pairs, ...]:

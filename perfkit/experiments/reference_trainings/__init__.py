@@ -178,7 +178,7 @@ def _training(
     about |= {"what": job.description, "weights": weights, "device": device}
     if timing is None:
         cause = refused.get(job.variant)
-        ended = why_missing(measured.of(job.variant))
+        ended = why_missing(measured.trials_of(job.variant))
         return Training(
             **about, missing=f"Not tried here: {cause}." if cause else ended
         )
