@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tokenize
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,39 @@ def sources():
         where = path.relative_to(PACKAGE)
         package = ".".join(["perfkit", *where.parts[:-1]])
         yield path, where.parts[0].removesuffix(".py"), package
+
+
+# They say grammar, where the name of a thing would say what it is.
+NO_NOUNS = """
+one found known told said what given of made asked seen kept left shown tried timed
+taken named called held wanted heard noted looked counted written drawn chosen used
+meant done which who whose why how other others both each every most least it its them
+this that these those here then now so more much few some none whole own same rest
+"""
+
+
+def bound_names(source):
+    """The names that a source binds."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def test_names_are_nouns_of_the_field():
+    names = [name for path, *_ in sources() for name in bound_names(path.read_text())]
+    words = NO_NOUNS.split()
+    wrong = Counter(name for name in names if name.strip("_") in words)
+    assert wrong.total() < 0.01 * len(names), wrong.most_common(20)
+
+
+def test_a_name_that_is_no_noun_would_be_seen():
+    source = "def told(asked, *, rate):\n    one = [found for found in asked]"
+    wrong = [name for name in bound_names(source) if name in NO_NOUNS.split()]
+    assert sorted(wrong) == ["asked", "found", "one", "told"]
 
 
 def texts_times_a_condition(source):
