@@ -50,8 +50,8 @@ class Picture:
         if self.missing:
             words = f"{alt} ({self.missing})".strip()
             return Markup('<span class="missing">{}</span>').format(words)
-        given = {"src": self.uri, "alt": alt} | sides
-        pairs = (Markup(' {}="{}"').format(*pair) for pair in given.items())
+        attributes = {"src": self.uri, "alt": alt} | sides
+        pairs = (Markup(' {}="{}"').format(*pair) for pair in attributes.items())
         return Markup("<img{}>").format(Markup().join(pairs))
 
 
@@ -61,9 +61,9 @@ Pictures = Callable[[str], Picture]
 
 def inline_only(address: str) -> Picture:
     """The picture that an address holds itself; no other is looked for."""
-    found = _DATA.fullmatch(address.strip())
-    if found:
-        return encoded(found[1], vectors=False)
+    match = _DATA.fullmatch(address.strip())
+    if match:
+        return encoded(match[1], vectors=False)
     host = _HOST.match(address.strip())
     place = plain(host[1]) if host else "elsewhere"
     return Picture(missing=f"a picture from {place}, left out")
@@ -76,12 +76,12 @@ class Room:
     From the first that does not fit on, there are none.
     """
 
-    left: int = LARGEST_SUM_BYTES
+    bytes_left: int = LARGEST_SUM_BYTES
 
     def take(self, picture: Picture) -> Picture:
         """The picture if there is room for it."""
-        self.left -= len(picture.uri)
-        return picture if self.left >= 0 else _TOO_MANY
+        self.bytes_left -= len(picture.uri)
+        return picture if self.bytes_left >= 0 else _TOO_MANY
 
 
 _TOO_MANY = Picture(
@@ -99,7 +99,7 @@ def beside(
         is_attached = address.startswith("attachment:")
         if not is_attached and (not address or _ELSEWHERE.match(address)):
             return inline_only(address)
-        if room.left < 0:
+        if room.bytes_left < 0:
             return _TOO_MANY
         if is_attached:
             name = unquote(address.partition(":")[2])
@@ -194,7 +194,7 @@ def printable(text: str) -> str:
     )
 
 
-def _kept(tag: str, name: str, raw: str) -> str | None:
+def _clean_attribute(tag: str, name: str, raw: str) -> str | None:
     """What an element keeps of an attribute that it may have."""
     value = printable(raw).strip()
     match name:
@@ -203,8 +203,8 @@ def _kept(tag: str, name: str, raw: str) -> str | None:
         case "style":
             value = ";".join(filter(_DECLARATION.fullmatch, value.split(";")))
         case "href":
-            known = (_LOCAL if tag == "use" else _LINK).fullmatch(value)
-            value = value if known else ""
+            link = (_LOCAL if tag == "use" else _LINK).fullmatch(value)
+            value = value if link else ""
         case "open" | "reversed":
             return ""
         # Texts are never followed; where a picture is from is looked at later.
@@ -219,7 +219,7 @@ _CLEANER = nh3.Cleaner(
     tags=_HTML | _SVG | _MATHML,
     clean_content_tags=_ELEMENTS["dropped"],
     attributes=_OF_ELEMENTS,
-    attribute_filter=_kept,
+    attribute_filter=_clean_attribute,
     url_schemes={"http", "https", "mailto", "data", "attachment"},
 )
 # As the cleaner writes them; a text holds neither of these brackets.
@@ -261,9 +261,9 @@ class Outline:
     text: str = ""
     names: set[str] = field(default_factory=set)
 
-    def level(self, asked: int) -> int:
-        """The level that a heading of level ``asked`` gets here; only one gets 1."""
-        self.last = min(max(asked, 2), self.last + 1)
+    def level(self, level: int) -> int:
+        """The level that a heading of ``level`` gets here; only one gets 1."""
+        self.last = min(max(level, 2), self.last + 1)
         return self.last
 
 
@@ -287,8 +287,8 @@ def clean(
     # The corner of a DataFrame heads nothing.
     markup = _EMPTY_HEADING.sub(r"<td\1></td>", markup)
     cleaned = printable(_CLEANER.clean(markup))
-    drawn = set(_DRAWN.findall(cleaned))
-    dress = _Dress(plain(alt, _LONGEST_ALT), pictures, outline, drawn)
+    reusable = set(_DRAWN.findall(cleaned))
+    dress = _Dress(plain(alt, _LONGEST_ALT), pictures, outline, reusable)
     return Markup(_TAG.sub(dress.tag, cleaned))
 
 
@@ -302,13 +302,13 @@ def _is_excessive(markup: str) -> bool:
     if len(markup) > _LARGEST or markup.count("<") + markup.count("&") > _MOST_TAGS:
         return True
     tags = _WRITTEN.findall(markup)
-    long = (rest for *_, rest in tags if len(rest) > _LONGEST_TAG)
-    if any(len(_QUOTED.sub("", rest)) > _LONGEST_TAG for rest in long):
+    long = (attributes for *_, attributes in tags if len(attributes) > _LONGEST_TAG)
+    if any(len(_QUOTED.sub("", attributes)) > _LONGEST_TAG for attributes in long):
         return True
     steps = (
         -1 if closing else 1
-        for closing, name, rest in tags
-        if name.lower() not in _FLAT and not rest.endswith("/")
+        for closing, name, attributes in tags
+        if name.lower() not in _FLAT and not attributes.endswith("/")
     )
     return max(accumulate(steps), default=0) > _DEEPEST
 
@@ -317,66 +317,72 @@ class _Dress:
     """Says of markup that is harmless already what it left unsaid, tag by tag."""
 
     def __init__(
-        self, alt: str, pictures: Pictures, outline: Outline | None, drawn: set[str]
+        self, alt: str, pictures: Pictures, outline: Outline | None, reusable: set[str]
     ) -> None:
         self._alt, self._pictures, self._outline = alt, pictures, outline
         # What may be used again, by name.
-        self._drawn = drawn
+        self._reusable = reusable
         # Of every open element its name, what ends it, and where its contents begin.
         self._open: list[tuple[str, str, int]] = []
 
-    def tag(self, found: re.Match[str]) -> str:
+    def tag(self, match: re.Match[str]) -> str:
         """A tag as the page has it."""
-        closing, name, rest = found.groups()
+        closing, name, raw = match.groups()
         if closing:
-            return self._closed(found)
-        given = dict(_ATTRIBUTE.findall(rest))
+            return self._closed(match)
+        attributes = dict(_ATTRIBUTE.findall(raw))
         if name == "img":
-            return self._picture(**{key: unescape(given[key]) for key in given})
-        begin, shown, end = self._parts(name, given)
+            return self._picture(
+                **{key: unescape(attributes[key]) for key in attributes}
+            )
+        begin, element, end = self._parts(name, attributes)
         if name not in _VOID:
-            self._open.append((name, end, found.end()))
-        attributes = "".join(f' {key}="{value}"' for key, value in given.items())
-        return f"{begin}<{shown}{attributes}>" if shown else ""
+            self._open.append((name, end, match.end()))
+        text = "".join(f' {key}="{value}"' for key, value in attributes.items())
+        return f"{begin}<{element}{text}>" if element else ""
 
-    def _closed(self, found: re.Match[str]) -> str:
+    def _closed(self, match: re.Match[str]) -> str:
         name, end, start = self._open.pop()
         if name in _HEADINGS and self._outline:
-            text = found.string[start : found.start()]
+            text = match.string[start : match.start()]
             self._outline.text = Markup(text).striptags()
         return end
 
-    def _parts(self, name: str, given: dict[str, str]) -> tuple[str, str, str]:
+    def _parts(self, name: str, attributes: dict[str, str]) -> tuple[str, str, str]:
         """What an element begins with, what it is called, and what ends it."""
-        begin, shown, end = "", name, ""
-        if name == "g" and not given:
+        begin, element, end = "", name, ""
+        if name == "g" and not attributes:
             # A group that says nothing groups nothing.
             return "", "", ""
-        if name == "use" and given.get("href", "")[1:] not in self._drawn:
+        if name == "use" and attributes.get("href", "")[1:] not in self._reusable:
             # Of what uses others, ten of ten of ten are too many to draw.
             return "", "", ""
         if name in _HEADINGS and self._outline:
-            shown = f"h{self._outline.level(int(name[1]))}"
-            if given.get("id") in self._outline.names:
-                del given["id"]
-            self._outline.names.add(given.get("id", ""))
+            element = f"h{self._outline.level(int(name[1]))}"
+            if attributes.get("id") in self._outline.names:
+                del attributes["id"]
+            self._outline.names.add(attributes.get("id", ""))
         elif name in _HEADINGS:
-            shown = "div"
-            given.pop("id", None)
+            element = "div"
+            attributes.pop("id", None)
         elif name == "th":
-            given.setdefault("scope", "col" if self._is_in("thead") else "row")
-        elif name == "svg" and "aria-hidden" not in given:
-            given |= {"role": "img", "aria-label": escape(self._alt), **given}
-        wide = name != "math" or given.get("display") == "block"
+            attributes.setdefault("scope", "col" if self._is_in("thead") else "row")
+        elif name == "svg" and "aria-hidden" not in attributes:
+            attributes |= {"role": "img", "aria-label": escape(self._alt), **attributes}
+        wide = name != "math" or attributes.get("display") == "block"
         if name in _BOXES and wide and not self._is_in(name):
             box, label = _BOXES[name]
             begin, end = _BOX.format(box, label), f"</{box}>"
-        return begin, shown, f"</{shown}>{end}"
+        return begin, element, f"</{element}>{end}"
 
     def _is_in(self, name: str) -> bool:
         return any(name == opened for opened, *_ in self._open)
 
-    def _picture(self, src: str = "", alt: str = "", **given: str) -> str:
-        sides = {s: given[s] for s in ("width", "height") if given.get(s, "").isdigit()}
+    def _picture(self, src: str = "", alt: str = "", **attributes: str) -> str:
+        sides = {
+            s: attributes[s]
+            for s in ("width", "height")
+            if attributes.get(s, "").isdigit()
+        }
         words = plain(alt or self._alt, _LONGEST_ALT)
         return self._pictures(src).element(words, **sides)

@@ -91,15 +91,15 @@ def mathml(latex: str, *, block: bool = False) -> Markup:
             display = "block" if block else "inline"
             element = Converter(display=display).convert_to_element(latex.strip())
     if element is None or re.search(r"\\[a-zA-Z]", "".join(element.itertext())):
-        written = Markup("<code>{}</code>").format(plain(latex, _LONGEST_SHOWN))
-        return Markup("<p>{}</p>").format(written) if block else written
+        code = Markup("<code>{}</code>").format(plain(latex, _LONGEST_SHOWN))
+        return Markup("<p>{}</p>").format(code) if block else code
     # ElementTree escapes what the converter leaves as it is, but for characters that it
     # names by their numbers. Cleaning decides which elements and attributes stay.
-    made = ElementTree.tostring(element, encoding="unicode")
-    return Markup(re.sub(r"&amp;(#x?[0-9a-fA-F]+;)", r"&\1", made))
+    xml = ElementTree.tostring(element, encoding="unicode")
+    return Markup(re.sub(r"&amp;(#x?[0-9a-fA-F]+;)", r"&\1", xml))
 
 
 def without_dollars(text: str) -> tuple[str, bool]:
     """A formula as IPython gives it out, and whether it stands on its own line."""
-    found = re.fullmatch(r"(\$\$?)(.*)\1", text.strip(), re.DOTALL)
-    return (found[2], found[1] == "$$") if found else (text.strip(), True)
+    match = re.fullmatch(r"(\$\$?)(.*)\1", text.strip(), re.DOTALL)
+    return (match[2], match[1] == "$$") if match else (text.strip(), True)

@@ -80,8 +80,8 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
         # What the validator would say begins with the kind of the cell.
         fault = "a cell is of no known kind"
     if fault is not None:
-        why = plain(str(fault).partition("\n")[0], 200)
-        raise BadFileError(f"{name} is not a sound notebook: {why}.")
+        reason = plain(str(fault).partition("\n")[0], 200)
+        raise BadFileError(f"{name} is not a sound notebook: {reason}.")
     try:
         return nbformat.convert(nbformat.reader.reads(json.dumps(document)), _NEWEST)
     except RecursionError as error:
@@ -100,7 +100,7 @@ def notebook_page(path: Path, document: dict[str, Any], code: str, by: Markup) -
     folder, outline, room = path.parent, Outline(), Room()
     heading, opening, later = _title(notebook, path, outline, room)
     language = _language(notebook)
-    shown = [
+    cells = [
         replace(_cell(cell, language, folder, outline, room), place=f"cell-{number}")
         for number, cell in enumerate(later, 1)
     ]
@@ -114,8 +114,8 @@ def notebook_page(path: Path, document: dict[str, Any], code: str, by: Markup) -
         machines=list(_machines(findings, texts)),
         warnings=[*_warnings(notebook), *_unsaved(folder, saved)],
         by=by,
-        conclusions=_conclusions(shown),
-        cells=[_Cell(text=opening), *shown],
+        conclusions=_conclusions(cells),
+        cells=[_Cell(text=opening), *cells],
         findings=[of_finding(f, level=3, charts=False) for f in findings],
         missing=missing,
         code=code,
@@ -135,12 +135,12 @@ class _Cell:
 
 def _conclusions(cells: Sequence[_Cell]) -> list[tuple[str, str, Markup]]:
     """What its reports say first: the place, the answer, how much and how sure."""
-    said = dict[tuple[str, Markup], str]()
+    places = dict[tuple[str, Markup], str]()
     for cell in cells:
-        for found in _ANSWER.finditer("".join(cell.outputs)):
-            told = Markup(found[1]).striptags(), Markup(found[2] or "")
-            said.setdefault(told, cell.place)
-    return [(place, *told) for told, place in said.items()]
+        for match in _ANSWER.finditer("".join(cell.outputs)):
+            answer = Markup(match[1]).striptags(), Markup(match[2] or "")
+            places.setdefault(answer, cell.place)
+    return [(place, *answer) for answer, place in places.items()]
 
 
 def _title(
@@ -151,15 +151,15 @@ def _title(
     if cells and cells[0].cell_type == "markdown":
         html = _prose(cells[0], path.parent, outline, room)
         if html.startswith("<h1"):
-            title, _, rest = html.partition("</h1>")
-            return Markup(title.partition(">")[2]), Markup(rest), cells[1:]
+            title, _, remainder = html.partition("</h1>")
+            return Markup(title.partition(">")[2]), Markup(remainder), cells[1:]
     outline.last = 1
     # What was tried as a title is set again, below one.
     outline.names.clear()
-    room.left = Room().left
-    named = notebook.metadata.get("title")
-    given = plain(named, _LONGEST_TITLE) if isinstance(named, str) else ""
-    return escape(given or plain(path.name)), Markup(), cells
+    room.bytes_left = Room().bytes_left
+    name = notebook.metadata.get("title")
+    title_text = plain(name, _LONGEST_TITLE) if isinstance(name, str) else ""
+    return escape(title_text or plain(path.name)), Markup(), cells
 
 
 def _prose(cell: NotebookNode, folder: Path, outline: Outline, room: Room) -> Markup:
@@ -175,36 +175,36 @@ def _cell(
     if cell.cell_type == "raw":
         return _Cell(text=Markup("<pre>{}</pre>").format(printable(cell.source)))
     source = cell.source.strip("\n")
-    found = beside(folder, {}, room)
-    made = outputs(cell.outputs, plain(outline.text), found)
+    pictures = beside(folder, {}, room)
+    contents = outputs(cell.outputs, plain(outline.text), pictures)
     return _Cell(
         code=highlighted(source, language) if source.strip() else "",
         label="Code" if _was_run(cell) else "Code, not run",
-        outputs=[html for html in made if html],
+        outputs=[html for html in contents if html],
     )
 
 
 def outputs(
-    given: Iterable[NotebookNode], under: str, pictures: Pictures
+    items: Iterable[NotebookNode], under: str, pictures: Pictures
 ) -> Iterator[Markup]:
     """Show what a cell gave out.
 
     The heading that it stands ``under`` says what a picture without words is about.
     """
-    kinds = groupby(given, lambda one: (one.output_type, one.get("name")))
+    kinds = groupby(items, lambda output: (output.output_type, output.get("name")))
     for (kind, name), group in kinds:
         if kind == "stream":
             # What was printed in a row is one text.
-            written = "".join(one.text for one in group)
-            yield _text(written, "err" if name == "stderr" else "out")
+            text = "".join(output.text for output in group)
+            yield _text(text, "err" if name == "stderr" else "out")
             continue
-        for one in group:
+        for output in group:
             if kind == "error":
-                lines = one.traceback or [f"{one.ename}: {one.evalue}"]
+                lines = output.traceback or [f"{output.ename}: {output.evalue}"]
                 yield _text("\n".join(lines), "error")
             else:
-                alt = _alt(one.data, one.metadata, under)
-                yield _display(one.data, alt, pictures)
+                alt = _alt(output.data, output.metadata, under)
+                yield _display(output.data, alt, pictures)
 
 
 def _display(data: Mapping[str, Any], alt: str, pictures: Pictures) -> Markup:
@@ -221,16 +221,16 @@ def _display(data: Mapping[str, Any], alt: str, pictures: Pictures) -> Markup:
         # The text form of what is live is its address in the kernel.
         if form not in data or (form == "text/plain" and live):
             continue
-        made = _form(form, str(data[form]), alt, pictures)
-        if shows_something(made):
-            return made
+        markup = _form(form, str(data[form]), alt, pictures)
+        if shows_something(markup):
+            return markup
     if not live and "text/html" not in data:
         return Markup("")
     name = str(data.get("text/plain", "")).partition("(")[0].strip()
-    called = f" ({name})" if name.isidentifier() and len(name) <= 40 else ""
-    words = f"Something that a script draws{called} stood here; the notebook shows it."
+    label = f" ({name})" if name.isidentifier() and len(name) <= 40 else ""
+    words = f"Something that a script draws{label} stood here; the notebook shows it."
     if live[:1] == [_WIDGET]:
-        words = f"A control{called} stood here; it works in the notebook only."
+        words = f"A control{label} stood here; it works in the notebook only."
     return Markup('<p class="missing">{}</p>').format(words)
 
 
@@ -250,24 +250,24 @@ def _form(form: str, value: str, alt: str, pictures: Pictures) -> Markup:
 
 def _alt(data: Mapping[str, Any], about: Mapping[str, Any], under: str) -> str:
     """What a picture shows: as it says itself, else what it stands under."""
-    said = about.get("alt") or data.get("alt")
+    alt = about.get("alt") or data.get("alt")
     words = str(data.get("text/plain", ""))
-    if not isinstance(said, str) or not said:
-        said = "" if words.startswith("<") else words
-    return plain(said, _LONGEST_ALT) or (f"Figure: {under}" if under else "Figure")
+    if not isinstance(alt, str) or not alt:
+        alt = "" if words.startswith("<") else words
+    return plain(alt, _LONGEST_ALT) or (f"Figure: {under}" if under else "Figure")
 
 
 def _text(text: str, kind: str) -> Markup:
-    said = terminal(text)
+    content = terminal(text)
     shape = Markup('<pre class="{}" tabindex="0">{}</pre>')
-    return shape.format(kind, said) if said else Markup("")
+    return shape.format(kind, content) if content else Markup("")
 
 
 def terminal(text: str) -> str:
     """What a terminal would show in the end, without its colours, cut if it is long."""
-    written = _ESCAPES.sub("", text[:_LARGEST_TEXT]).split("\n")
+    raw_lines = _ESCAPES.sub("", text[:_LARGEST_TEXT]).split("\n")
     # What stands before a carriage return was written over.
-    last = (line.rstrip("\r").rpartition("\r")[2] for line in written)
+    last = (line.rstrip("\r").rpartition("\r")[2] for line in raw_lines)
     lines = printable("\n".join(last)).rstrip().split("\n")
     if len(lines) > _MOST_LINES:
         half = _MOST_LINES // 2
@@ -280,8 +280,8 @@ def terminal(text: str) -> str:
 
 
 def _language(notebook: NotebookNode) -> str:
-    for told, key in (("language_info", "name"), ("kernelspec", "language")):
-        name = notebook.metadata.get(told, {}).get(key)
+    for section, key in (("language_info", "name"), ("kernelspec", "language")):
+        name = notebook.metadata.get(section, {}).get(key)
         if isinstance(name, str):
             return name
     return "python"
@@ -303,8 +303,8 @@ def _cited(texts: Sequence[str], folder: Path) -> tuple[list[Recorded], list[str
     """The findings that outputs show, and the names of those not beside them."""
     names = dict.fromkeys(name for text in texts for name in _SAVED.findall(text))
     read = {name: _read(folder, name) for name in list(names)[:_MOST_CITED]}
-    found = [finding for finding in read.values() if finding]
-    return found, [plain(name) for name, finding in read.items() if not finding]
+    findings = [finding for finding in read.values() if finding]
+    return findings, [plain(name) for name, finding in read.items() if not finding]
 
 
 def _read(folder: Path, name: str) -> Recorded | None:
@@ -319,15 +319,15 @@ def _read(folder: Path, name: str) -> Recorded | None:
 def _machines(findings: Sequence[Recorded], texts: Sequence[str]) -> Iterator[str]:
     """Each machine once, with the time of its run or how many runs there were."""
     runs = [(machine_in_words(f.machine), minute(f.recorded)) for f in findings]
-    said = [found for text in texts for found in _MEASURED.findall(text)]
-    told = dict.fromkeys((plain(on, 600), when) for on, when in said)
+    matches = [match for text in texts for match in _MEASURED.findall(text)]
+    mentions = dict.fromkeys((plain(on, 600), when) for on, when in matches)
     times = dict[str, set[str]]()
-    for name, when in (*runs, *list(told)[:_MOST_CITED]):
+    for name, when in (*runs, *list(mentions)[:_MOST_CITED]):
         times.setdefault(name, set()).add(when)
-    for name, known in times.items():
-        first, last = min(known), max(known)
-        runs_of = f"{len(known)} runs from {first} to {last}"
-        yield f"{name}, {first if len(known) == 1 else runs_of}"
+    for name, moments in times.items():
+        first, last = min(moments), max(moments)
+        runs_of = f"{len(moments)} runs from {first} to {last}"
+        yield f"{name}, {first if len(moments) == 1 else runs_of}"
 
 
 def _source(notebook: NotebookNode, name: str, saved: float) -> str:

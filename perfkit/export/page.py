@@ -61,28 +61,32 @@ def page_of(
         level: Of its heading.
         by: Who sends it, and why, as ``signed`` sets it.
     """
-    drawn = (figure.in_document(number) for number, figure in enumerate(figures, 1))
-    first, *others = [f"<figure>{figure}</figure>" for figure in drawn] or [""]
-    shown = replace(report, folds=(), foot=(report.repeat,))
+    charts_html = (
+        figure.in_document(number) for number, figure in enumerate(figures, 1)
+    )
+    first, *next_figures = [f"<figure>{figure}</figure>" for figure in charts_html] or [
+        ""
+    ]
+    summary = replace(report, folds=(), foot=(report.repeat,))
     folds, table = report.filled, report.table
     if first and report.charted and table and table.rows:
         # The chart has its rows.
-        shown = replace(shown, table=None)
+        summary = replace(summary, table=None)
         folds = itertools.chain([Fold(table.title, tables=(table,))], folds)
-    charts = f"<h{level + 1}>Charts</h{level + 1}>" if others else ""
-    rest = [charts, *others, folds_in_html(folds, level=level + 1)]
+    charts = f"<h{level + 1}>Charts</h{level + 1}>" if next_figures else ""
+    appendix = [charts, *next_figures, folds_in_html(folds, level=level + 1)]
     below = Markup().join(_paragraphs(machine=line) for line in report.foot) + by
-    html = in_html(shown, figure=first, style="", answer=f"h{level}", below=below)
+    html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
     return Page(
         title=plain(report.verdict.headline.replace("`", ""), _TITLE),
         report=Markup(html),
-        appendix=Markup("".join(rest)),
+        appendix=Markup("".join(appendix)),
         about=plain(" ".join(report.foot), _TITLE),
     )
 
 
 def of_finding(
-    found: Recorded | Account,
+    document: Recorded | Account,
     *,
     level: int = 1,
     charts: bool = True,
@@ -91,15 +95,15 @@ def of_finding(
     """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
     from perfkit.gallery import chart, kinds
 
-    if isinstance(found, Account):
-        return page_of(found.report, (), level=level, by=by)
-    finding = finding_of(found)
-    report = found.report
+    if isinstance(document, Account):
+        return page_of(document.report, (), level=level, by=by)
+    finding = finding_of(document)
+    report = document.report
     report = replace(report, folds=(*report.folds, reports.facts(finding)))
     # The table and the labels of the rates say the ratios.
-    chosen = (kind for kind in kinds(found) if charts and kind != "ratios")
-    drawn = (chart(found, kind) for kind in chosen)
-    return page_of(report, drawn, level=level, by=by)
+    selected = (kind for kind in kinds(document) if charts and kind != "ratios")
+    figures = (chart(document, kind) for kind in selected)
+    return page_of(report, figures, level=level, by=by)
 
 
 def signed(author: str, note: str) -> Markup:
@@ -109,9 +113,9 @@ def signed(author: str, note: str) -> Markup:
 
 def _paragraphs(**texts: str) -> Markup:
     """Each text under the class of its name; none for one that is empty."""
-    one = Markup('<p class="{}">{}</p>')
-    told = ((name, plain(text, _LONGEST_NOTE)) for name, text in texts.items())
-    return Markup().join(one.format(name, text) for name, text in told if text)
+    template = Markup('<p class="{}">{}</p>')
+    notes = ((name, plain(text, _LONGEST_NOTE)) for name, text in texts.items())
+    return Markup().join(template.format(name, text) for name, text in notes if text)
 
 
 def laid_out(pages: Sequence[Page], title: str = "", by: Markup = UNSIGNED) -> str:
@@ -124,7 +128,7 @@ def findings_page(findings: Sequence[Recorded | Account], by: Markup = UNSIGNED)
     """Lay one or several of what ``of_finding`` takes out as a page."""
     if len(findings) == 1:
         return laid_out([of_finding(findings[0], by=by)])
-    pages = [of_finding(found, level=2) for found in findings]
+    pages = [of_finding(finding, level=2) for finding in findings]
     return laid_out(pages, f"{len(pages)} findings", by)
 
 
@@ -137,15 +141,15 @@ def render(template: str, **values: Any) -> str:
 def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"version": __version__, "style": Markup(STYLE)}
-    return made
+    environment.globals |= {"version": __version__, "style": Markup(STYLE)}
+    return environment
 
 
 def save(
@@ -178,7 +182,7 @@ def save(
 
 def _check(path: Path, sources: Iterable[Path]) -> None:
     name = plain(str(path))
-    if any(_same(path, source) for source in sources):
+    if any(_is_same_file(path, source) for source in sources):
         raise BadParameterError(f"{name} is what the page is made from; give another.")
     if path.is_dir() or path.suffix.lower() not in _ENDS:
         raise BadParameterError(
@@ -190,7 +194,7 @@ def _check(path: Path, sources: Iterable[Path]) -> None:
         )
 
 
-def _same(path: Path, source: Path) -> bool:
+def _is_same_file(path: Path, source: Path) -> bool:
     try:
         return path.samefile(source)
     except OSError:
