@@ -37,7 +37,7 @@ def machine(root: Path = Path("/")) -> Machine:
     names = (*environment.own_names(), *environment.named_in(os.environ), host)
     before = load.look()
     described = _describe(root, names)
-    time.sleep(max(0.0, load.WINDOW_S - (time.monotonic() - before.taken)))
+    time.sleep(max(0.0, load.WINDOW_S - (time.monotonic() - before.read_at)))
     busy = load.load(before, load.look(), root)
     # Programs may be called after people.
     top = tuple(
@@ -96,8 +96,8 @@ def _software(root: Path) -> Software:
 def _cpu(root: Path) -> str:
     text = text_of(root / "proc/cpuinfo")
     # Arm kernels give no model name; some boards give their own instead.
-    named = re.search(r"^(?:model name|Hardware|cpu)\s*:\s*(\S.*)$", text, re.MULTILINE)
-    name = named[1] if named else platform.processor() or platform.machine()
+    match = re.search(r"^(?:model name|Hardware|cpu)\s*:\s*(\S.*)$", text, re.MULTILINE)
+    name = match[1] if match else platform.processor() or platform.machine()
     plain = re.sub(r"\((R|TM|tm)\)|\bCPU\b|@.*", " ", name[:_LONGEST_NAME])
     return " ".join(plain.split()) or "unknown"
 
@@ -121,8 +121,8 @@ def _nvidia_cards(root: Path) -> int | None:
     kinds = [(word_of(d / "vendor"), word_of(d / "class")) for d in devices]
     cards = sum(v == _NVIDIA and (c or "").startswith(_GRAPHICS) for v, c in kinds)
     # A device that does not say what it is may be a card as well.
-    whole = all(re.fullmatch(r"0x\w{4} 0x\w{6}", f"{v} {c}") for v, c in kinds)
-    return cards if cards or (kinds and whole) else None
+    is_complete = all(re.fullmatch(r"0x\w{4} 0x\w{6}", f"{v} {c}") for v, c in kinds)
+    return cards if cards or (kinds and is_complete) else None
 
 
 # Those that TensorFlow's kernels, oneDNN and XLA choose between: x86, then Arm.
@@ -151,14 +151,16 @@ def _instructions(cpuinfo: str) -> tuple[str, ...] | None:
     """What every core knows: where cores differ, a program may run on any."""
     lines = re.findall(r"^(flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
     # On x86 "sme" is memory that is encrypted, and multiplies nothing.
-    known = [
+    feature_sets = [
         set(line.split()) - ({"sme"} if kind == "flags" else set())
         for kind, line in dict.fromkeys(lines)
     ]
-    if not known or not all(known):
+    if not feature_sets or not all(feature_sets):
         return None
     return tuple(
-        name for name in sorted(set.intersection(*known)) if _RELEVANT.fullmatch(name)
+        name
+        for name in sorted(set.intersection(*feature_sets))
+        if _RELEVANT.fullmatch(name)
     )
 
 
@@ -182,8 +184,8 @@ def disk(folder: str | Path) -> Disk:
             f"{str(folder)!r} cannot be read ({reason}); give a folder that can."
         ) from None
     mounts = call_or_none(lambda: psutil.disk_partitions(all=True)) or []
-    above = [one for one in mounts if Path(place).is_relative_to(one.mountpoint)]
-    mount = max(above, key=lambda one: len(one.mountpoint), default=None)
+    above = [mount for mount in mounts if Path(place).is_relative_to(mount.mountpoint)]
+    mount = max(above, key=lambda mount: len(mount.mountpoint), default=None)
     if mount is None:
         return Disk()
     # So WSL mounts the drives of Windows, whatever protocol it uses.

@@ -72,10 +72,10 @@ def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[st
     }
 
 
-def changed(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
+def changed(current: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
     """The variables that matter and are not the same."""
-    names = {name for name in (*now, *before) if _matters(name)}
-    return tuple(sorted(n for n in names if now.get(n) != before.get(n)))
+    names = {name for name in (*current, *before) if _matters(name)}
+    return tuple(sorted(n for n in names if current.get(n) != before.get(n)))
 
 
 def named_in(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -143,8 +143,8 @@ def _hide_path(match: re.Match[str]) -> str:
     """Hide a path; of an installed one keep the last part, which names a version."""
     quote, path = match["quote"] or "", match[0].strip("\"'")
     last = path.rstrip("/").rpartition("/")[2]
-    kept = f"/{last}" if path.startswith(_INSTALLED) else ""
-    return f"{quote}<path>{kept}{quote}"
+    ending = f"/{last}" if path.startswith(_INSTALLED) else ""
+    return f"{quote}<path>{ending}{quote}"
 
 
 def _matters(name: str) -> bool:

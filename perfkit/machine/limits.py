@@ -22,8 +22,8 @@ def text_of(path: Path) -> str:
     data = b""
     try:
         with path.open("rb") as file:
-            while len(data) < _LARGEST_BYTES and (more := file.read(_PIECE_BYTES)):
-                data += more
+            while len(data) < _LARGEST_BYTES and (piece := file.read(_PIECE_BYTES)):
+                data += piece
     except (OSError, ValueError):
         return ""
     return data.decode("utf-8", errors="replace").strip()
@@ -117,8 +117,12 @@ def memory_free(root: Path, available: int) -> int:
     Where nothing limits it, all that are available.
     """
     limits = _memory_limits(root)
-    left = (max(0, limit - used) for limit, used in limits if used is not None)
-    return min([available, *left])
+    free = (
+        max(0, limit - used_bytes)
+        for limit, used_bytes in limits
+        if used_bytes is not None
+    )
+    return min([available, *free])
 
 
 def free_bytes() -> int:
@@ -133,10 +137,10 @@ def _memory_limits(root: Path) -> Iterator[tuple[int, int | None]]:
     """
     for folder in _groups(root):
         if limit := number_of(folder / "memory.max"):
-            used = number_of(folder / "memory.current")
+            used_bytes = number_of(folder / "memory.current")
             amounts = amounts_of(folder / "memory.stat")
             cached = amounts.get("inactive_file", 0) + amounts.get("active_file", 0)
-            yield limit, None if used is None else max(0, used - cached)
+            yield limit, None if used_bytes is None else max(0, used_bytes - cached)
 
 
 def _groups(root: Path) -> Iterator[Path]:
@@ -146,7 +150,7 @@ def _groups(root: Path) -> Iterator[Path]:
     folders that are missing say nothing, the mounted root still does.
     """
     groups = text_of(root / "proc/self/cgroup")
-    if own := re.search(r"^0::([^\0\n]*)$", groups, re.MULTILINE):
-        parts = [part for part in own[1].split("/") if part not in ("", "..")][:50]
+    if match := re.search(r"^0::([^\0\n]*)$", groups, re.MULTILINE):
+        parts = [part for part in match[1].split("/") if part not in ("", "..")][:50]
         for depth in range(len(parts), -1, -1):
             yield root.joinpath("sys/fs/cgroup", *parts[:depth])

@@ -70,9 +70,9 @@ def _throttle(samples: Iterable[Sample]) -> tuple[str, ...] | None:
     masks = [sample["throttle"] for sample in samples if "throttle" in sample]
     if not masks:
         return None
-    seen = [reason for mask in masks for reason in throttle_reasons(mask)]
+    reasons = [reason for mask in masks for reason in throttle_reasons(mask)]
     often = max(2, len(masks) * _OFTEN)
-    return tuple(r for r in dict.fromkeys(seen) if seen.count(r) >= often)
+    return tuple(r for r in dict.fromkeys(reasons) if reasons.count(r) >= often)
 
 
 # Counters move in steps of 10 ms: this long, they tell a thirtieth of a core.
@@ -93,18 +93,18 @@ class Look:
     Attributes:
         total: Time that the cores had, whatever they did; None where nobody counts.
         busy: Time in which they worked for this machine.
-        used: What each process used.
-        own: This process and those that it started.
+        cpu_s: What each process used.
+        family: This process and those that it started.
         names: Of the programs.
-        taken: When, in seconds of a clock that only this process has.
+        read_at: When, in seconds of a clock that only this process has.
     """
 
     total: float | None = None
     busy: float = 0.0
-    used: dict[Process, float] = field(default_factory=dict)
-    own: frozenset[Process] = frozenset()
+    cpu_s: dict[Process, float] = field(default_factory=dict)
+    family: frozenset[Process] = frozenset()
     names: dict[Process, str] = field(default_factory=dict)
-    taken: float = field(default_factory=time.monotonic)
+    read_at: float = field(default_factory=time.monotonic)
 
 
 def look() -> Look:
@@ -117,7 +117,7 @@ def look() -> Look:
     idle = sum(getattr(times, name, 0.0) for name in ("idle", "iowait", "steal"))
     total = sum(times) - lost
     programs = call_or_none(lambda: list(psutil.process_iter(_WANTED))) or []
-    known = {
+    processes = {
         (program.pid, program.info["create_time"] or 0.0): program.info
         for program in programs
         if program.info["cpu_times"] is not None
@@ -126,9 +126,11 @@ def look() -> Look:
         total=total or None,
         busy=total - idle,
         # The first two are its own; those of its children that ended are not here.
-        used={key: sum(info["cpu_times"][:2]) for key, info in known.items()},
-        own=_own({key: info["ppid"] or 0 for key, info in known.items()}),
-        names={key: (info["name"] or "")[:40] for key, info in known.items()},
+        cpu_s={key: sum(info["cpu_times"][:2]) for key, info in processes.items()},
+        family=_own_processes(
+            {key: info["ppid"] or 0 for key, info in processes.items()}
+        ),
+        names={key: (info["name"] or "")[:40] for key, info in processes.items()},
     )
 
 
@@ -139,27 +141,27 @@ def load(before: Look, after: Look, root: Path) -> Load:
     battery = call_or_none(lambda: psutil.sensors_battery())
     # psutil may see a battery and not know whether it is in use.
     plugged = battery and battery.power_plugged
-    now = Load(
+    current = Load(
         memory_free=memory and limits.memory_free(root, memory.available),
         on_battery=None if plugged is None else not plugged,
     )
     cores = call_or_none(psutil.cpu_count)
-    if before.total is None or after.total is None or not cores or not after.own:
-        return now
+    if before.total is None or after.total is None or not cores or not after.family:
+        return current
     seconds = (after.total - before.total) / cores
     if seconds <= 0:
-        return now
+        return current
     spent = {
-        key: max(0.0, used - before.used.get(key, 0.0)) / seconds
-        for key, used in after.used.items()
+        key: max(0.0, cpu_s - before.cpu_s.get(key, 0.0)) / seconds
+        for key, cpu_s in after.cpu_s.items()
     }
-    mine = sum(spent[key] for key in after.own)
+    mine = sum(spent[key] for key in after.family)
     # Counters are not read all at once, so a difference may come out below 0.
-    others = max(0.0, (after.busy - before.busy) / seconds - mine)
-    return replace(now, others=round(others, 3), top=_top(after, spent))
+    other_cores = max(0.0, (after.busy - before.busy) / seconds - mine)
+    return replace(current, others=round(other_cores, 3), top=_top(after, spent))
 
 
-def _own(parents: Mapping[Process, int]) -> frozenset[Process]:
+def _own_processes(parents: Mapping[Process, int]) -> frozenset[Process]:
     """This process and all that it started: what they do is not what others do."""
     family = {os.getpid()}
     children = family
@@ -171,11 +173,11 @@ def _own(parents: Mapping[Process, int]) -> frozenset[Process]:
 
 def _top(after: Look, spent: Mapping[Process, float]) -> tuple[Busy, ...]:
     cores = defaultdict[str, float](float)
-    for key in spent.keys() - after.own:
+    for key in spent.keys() - after.family:
         cores[after.names[key]] += spent[key]
-    most = sorted(cores.items(), key=lambda item: (-item[1], item[0]))
+    busiest = sorted(cores.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
         Busy(program=program, cores=round(busy, 3))
-        for program, busy in most[:_MOST_NAMED]
+        for program, busy in busiest[:_MOST_NAMED]
         if busy >= _NAMED_FROM
     )

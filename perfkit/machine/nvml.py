@@ -161,8 +161,8 @@ def _devices(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
         count = int(_value(nvml.ask("nvmlDeviceGetCount")))
     except RefusedError as error:
         return (), f"The NVIDIA driver does not say which GPUs there are: {error}."
-    every = tuple(_device(nvml, number) for number in range(count))
-    return every, "" if every else "The NVIDIA driver reports no GPU."
+    devices = tuple(_device(nvml, number) for number in range(count))
+    return devices, "" if devices else "The NVIDIA driver reports no GPU."
 
 
 def _device(nvml: Nvml, number: int) -> Device:
@@ -321,13 +321,13 @@ def gpus() -> tuple[Driver | None, tuple[Gpu, ...], str]:
     """
     library = Nvml()
     try:
-        devices, why = _devices(library)
+        devices, reason = _devices(library)
         if library.problem in ("no reader", "no driver"):
-            return None, (), why
+            return None, (), reason
         driver = Driver(problem=library.problem)
         if not library.problem:
             driver = Driver(**_answers(_DRIVER, library))
-        return driver, tuple(_gpu(device, driver.version) for device in devices), why
+        return driver, tuple(_gpu(device, driver.version) for device in devices), reason
     finally:
         library.close()
 
@@ -359,8 +359,8 @@ def _holders(card: Device) -> tuple[Holder, ...] | None:
     names = environment.own_names()
     memory = {int(process.pid): process.usedGpuMemory or None for process in processes}
     holders = (
-        Holder(program=_program(pid, names), memory=taken, own=_is_own(pid))
-        for pid, taken in sorted(memory.items())
+        Holder(program=_program(pid, names), memory=size, own=_is_own(pid))
+        for pid, size in sorted(memory.items())
     )
     return tuple(sorted(holders, key=lambda holder: -(holder.memory or 0)))
 
@@ -446,10 +446,10 @@ class GpuReader:
         if self._nvml is not None:
             return
         self._nvml = Nvml()
-        every, self.why = _devices(self._nvml)
-        self._gpus = {n: gpu for n, gpu in enumerate(every) if not gpu.refused}
-        if every and not self._gpus:
-            self.why = f"The NVIDIA driver gives no access: {every[0].refused}."
+        devices, self.why = _devices(self._nvml)
+        self._gpus = {n: gpu for n, gpu in enumerate(devices) if not gpu.refused}
+        if devices and not self._gpus:
+            self.why = f"The NVIDIA driver gives no access: {devices[0].refused}."
 
     def _read(self, index: int, readings: dict[str, Read]) -> dict[str, float]:
         values = dict[str, float]()
@@ -468,10 +468,10 @@ class GpuReader:
 
     def _due_for_pcie(self) -> int | None:
         """The GPU that has waited longest, if a second or more; one per sample."""
-        now = self._clock()
-        waited = {i: now - self._pcie_read.get(i, -math.inf) for i in self._gpus}
+        now_s = self._clock()
+        waited = {i: now_s - self._pcie_read.get(i, -math.inf) for i in self._gpus}
         index = max(waited, key=waited.__getitem__, default=None)
         if index is None or waited[index] < _PCIE_EVERY_S:
             return None
-        self._pcie_read[index] = now
+        self._pcie_read[index] = now_s
         return index

@@ -180,9 +180,9 @@ _NOT_THROTTLING = IDLE | 0x2 | 0x10 | 0x100
 def throttle_reasons(mask: float) -> tuple[str, ...]:
     """What slows the GPU's clocks, in words; nothing for idle or clocks set by hand."""
     bits = int(mask) & ~_NOT_THROTTLING
-    known = [words for bit, words in _THROTTLES.items() if bits & bit]
+    reasons = [words for bit, words in _THROTTLES.items() if bits & bit]
     unknown = bits & ~sum(_THROTTLES)
-    return (*known, *([f"reason {unknown:#x}"] if unknown else []))
+    return (*reasons, *([f"reason {unknown:#x}"] if unknown else []))
 
 
 # Bits per second of one lane in one direction, by generation: transfers times the share
@@ -385,30 +385,30 @@ def chosen_gpus(
 
     None where it names some of several by something else.
     """
-    every = tuple(range(len(gpus)))
-    said = environment.get("CUDA_VISIBLE_DEVICES")
-    if said is None:
-        return every
-    if said.strip().startswith(("GPU-", "MIG-", "<")):
-        return every if len(every) < 2 else None
-    left = []
+    numbers = tuple(range(len(gpus)))
+    setting = environment.get("CUDA_VISIBLE_DEVICES")
+    if setting is None:
+        return numbers
+    if setting.strip().startswith(("GPU-", "MIG-", "<")):
+        return numbers if len(numbers) < 2 else None
+    visible = []
     # As CUDA reads it: the first index that does not exist ends the list.
-    for index in said.split(","):
-        if not index.strip().isdecimal() or int(index) >= len(every):
+    for index in setting.split(","):
+        if not index.strip().isdecimal() or int(index) >= len(numbers):
             break
-        left.append(int(index))
-    return tuple(left)
+        visible.append(int(index))
+    return tuple(visible)
 
 
 def visible_gpus(
     gpus: Sequence[Gpu], environment: Mapping[str, str]
 ) -> tuple[int, ...] | None:
     """The same by the driver's numbers; None where it is not known which those are."""
-    left = chosen_gpus(gpus, environment)
+    visible = chosen_gpus(gpus, environment)
     by_bus = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     alike = len({gpu.name for gpu in gpus}) < 2
     # CUDA numbers unlike cards by their speed, the driver by their place on the bus.
-    return left if by_bus or alike or not left else None
+    return visible if by_bus or alike or not visible else None
 
 
 def computing(
@@ -418,5 +418,5 @@ def computing(
 
     None and None where programs see no GPU, or it is not known which is the first.
     """
-    left = visible_gpus(gpus, environment)
-    return (left[0], gpus[left[0]]) if left else (None, None)
+    visible = visible_gpus(gpus, environment)
+    return (visible[0], gpus[visible[0]]) if visible else (None, None)

@@ -39,15 +39,15 @@ def versions(folders: Sequence[str]) -> dict[str, str]:
     Under ``"tensorflow"`` stands the module of this name, whichever brought it.
     """
     installed = {name: _distribution(name, folders) for name in _NAMED}
-    known = {
+    by_name = {
         name: version
-        for name, one in installed.items()
-        if one and (version := _version(one))
+        for name, distribution in installed.items()
+        if distribution and (version := _version(distribution))
     }
-    bringing = [known[n] for n in tensorflow(folders).packages if n in known]
+    bringing = [by_name[n] for n in tensorflow(folders).packages if n in by_name]
     if bringing:
-        known["tensorflow"] = bringing[0]
-    return dict(sorted(known.items()))
+        by_name["tensorflow"] = bringing[0]
+    return dict(sorted(by_name.items()))
 
 
 def tensorflow(folders: Sequence[str]) -> Software:
@@ -91,7 +91,9 @@ def _files(distribution: metadata.Distribution) -> str:
 
 def _bringing(folder: Path) -> Iterator[str]:
     installed = {name: _distribution(name, [str(folder)]) for name in _TENSORFLOWS}
-    present = {name: one for name, one in installed.items() if one}
+    present = {
+        name: distribution for name, distribution in installed.items() if distribution
+    }
     for name, distribution in present.items():
         files = _files(distribution) if len(present) > 1 else ""
         # One that only asks for another, as on Windows, brings no file of its own.
@@ -111,9 +113,9 @@ def _build(info: Mapping[str, Any], folder: Path) -> Build:
 
 def _build_info(source: str) -> dict[str, Any]:
     """The values in the file that TensorFlow's build wrote, without running it."""
-    written = re.search(r"OrderedDict\((\[.{0,20000}\])\)", source, re.DOTALL)
+    match = re.search(r"OrderedDict\((\[.{0,20000}\])\)", source, re.DOTALL)
     try:
-        return dict(ast.literal_eval(written[1])) if written else {}
+        return dict(ast.literal_eval(match[1])) if match else {}
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return {}
 
@@ -190,9 +192,9 @@ def keras_backend(variables: Mapping[str, str]) -> str:
     except (ValueError, RecursionError):
         settings = None
     configured = settings.get("backend") if isinstance(settings, dict) else None
-    for chosen in (variables.get("KERAS_BACKEND"), configured):
-        if isinstance(chosen, str) and re.fullmatch(r"\w{1,30}", chosen, re.ASCII):
-            return chosen
+    for backend in (variables.get("KERAS_BACKEND"), configured):
+        if isinstance(backend, str) and re.fullmatch(r"\w{1,30}", backend, re.ASCII):
+            return backend
     return "tensorflow"
 
 
