@@ -79,7 +79,7 @@ def shared(found, folder):
     page = export(found, folder / "page.html")
     yield "file", found.path.read_text(encoding="utf-8")
     yield "page", page.read_text(encoding="utf-8")
-    yield "terminal", in_text(found.report, whole=True)
+    yield "terminal", in_text(found.report, in_full=True)
     yield "notebook", found._repr_html_()
     yield from ((kind, chart(found, kind).svg) for kind in kinds(found))
 
@@ -147,7 +147,7 @@ def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
     texts = [
         ("passport", passports.to_json(made)),
         ("preview", preview(made, 1)),
-        *(("terminal", in_text(one.report, whole=True)) for one in (made, compared)),
+        *(("terminal", in_text(one.report, in_full=True)) for one in (made, compared)),
         *((path.name, path.read_text(encoding="utf-8")) for path in pages),
     ]
     assert list(leaks(texts)) == []

@@ -40,7 +40,7 @@ def _panels(finding: Finding) -> list[Callable[[Axes, Finding], None]]:
 
 
 def _draw_cores(axes: Axes, finding: Finding) -> None:
-    names = [name for name in _LOOKS if load.known(finding, name)]
+    names = [name for name in _LOOKS if load.readings_of(finding, name)]
     when, *columns = load.together(finding, names)
     bottom, cores = [0.0] * len(when), load.cores(finding)
     for place, (name, values) in enumerate(zip(names, columns, strict=True)):
@@ -70,7 +70,7 @@ def _draw_speeds(axes: Axes, finding: Finding) -> None:
         axes.plot(x, y, color=colour, lw=1.6, linestyle=dashes)
         _name(axes, place, words, colour)
     for number in throttled:
-        masks = load.known(finding, f"gpu{number}_throttle")
+        masks = load.readings_of(finding, f"gpu{number}_throttle")
         slowed = [t for t, mask in masks if load.reasons(mask)]
         axes.plot(slowed, [1.0] * len(slowed), "v", color=RED, ms=5, clip_on=False)
     if throttled:
@@ -83,10 +83,11 @@ def _draw_speeds(axes: Axes, finding: Finding) -> None:
 def _speeds(finding: Finding) -> list[Line]:
     """Words, points, colour and dashes of each line that runs from 0 to 1."""
     lines = list[Line]()
-    if core_speed := load.known(finding, "core_speed"):
+    if core_speed := load.readings_of(finding, "core_speed"):
         lines.append(("the machine's speed", core_speed, GREEN, "-"))
     busy = {
-        f"GPU {n} busy": load.known(finding, f"gpu{n}_busy") for n in range(load.GPUS)
+        f"GPU {n} busy": load.readings_of(finding, f"gpu{n}_busy")
+        for n in range(load.GPUS)
     }
     busy = {words: points for words, points in busy.items() if points}
     if len(busy) > len(_DASHES):

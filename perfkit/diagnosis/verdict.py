@@ -397,7 +397,7 @@ def _between(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _disturbance(diagnosis: Diagnosis) -> Iterator[str]:
     """That other programs kept cores busy meanwhile."""
-    busy = [cores for _, cores in load.known(diagnosis.finding, "cpu_other")]
+    busy = [cores for _, cores in load.readings_of(diagnosis.finding, "cpu_other")]
     mean = sum(busy) / len(busy) if busy else 0.0
     if mean >= _BUSY_CORES:
         amount = f"{units.significant(mean, 2)} of {diagnosis.machine.cores} cores"

@@ -116,9 +116,9 @@ class Line:
         """The place in words, such as ``"train.py, line 12"``."""
         return place_in_words(self.file, self.cell, f"line {self.line}")
 
-    def called(self, *names: str) -> Call | None:
+    def find_call(self, *names: str) -> Call | None:
         """The most expensive call of one of these names; None for none."""
-        return next((one for one in self.calls if one.name in names), None)
+        return next((call for call in self.calls if call.name in names), None)
 
     def is_part(self, kind: str) -> bool:
         """Whether most of what it computes is of this kind, such as ``"layer"``."""
@@ -236,16 +236,16 @@ class Account(Replayable):
 
     def share(self, seconds: float) -> float:
         """Seconds as a share of what repeats."""
-        whole = self.repeated_s
-        return seconds / whole if whole > 0 else 0.0
+        total_s = self.repeated_s
+        return seconds / total_s if total_s > 0 else 0.0
 
     @property
     def hot(self) -> tuple[Line, ...]:
         """The lines that take most."""
-        found = [one for one in self.lines if self.share(one.total_s) >= HOT]
-        return tuple(found[:MOST_HOT])
+        lines = [line for line in self.lines if self.share(line.total_s) >= HOT]
+        return tuple(lines[:MOST_HOT])
 
     @property
     def kinds(self) -> dict[str, float]:
         """Seconds of what repeats, by kind."""
-        return {k: sum(one.seconds.get(k, 0.0) for one in self.lines) for k in KINDS}
+        return {k: sum(line.seconds.get(k, 0.0) for line in self.lines) for k in KINDS}

@@ -61,14 +61,14 @@ def verdict(account: Account) -> Verdict:
             next="Give it a larger `budget`.",
         )
     if account.tips:
-        tip, *others = account.tips
+        tip, *next_tips = account.tips
         return Verdict(
             headline=f"{tip.do}.",
             much=tip.means,
             sure="profiled",
             interval=interval,
             warnings=(*([tip.mind] if tip.mind else []), *warns)[:2],
-            next="\n".join(_next(tip, others)),
+            next="\n".join(_next(tip, next_tips)),
         )
     top = account.lines[0]
     share = units.percent(account.share(top.total_s))
@@ -82,11 +82,14 @@ def verdict(account: Account) -> Verdict:
     )
 
 
-def _next(tip: Tip, others: list[Tip]) -> Iterator[str]:
+def _next(tip: Tip, next_tips: list[Tip]) -> Iterator[str]:
     if tip.fix:
         yield f"Try: {tip.fix}."
-    if others:
-        also = "; ".join(f"{one.do} ({units.percent(one.share)})" for one in others[:2])
+    if next_tips:
+        also = "; ".join(
+            f"{next_tip.do} ({units.percent(next_tip.share)})"
+            for next_tip in next_tips[:2]
+        )
         yield f"Then: {also}."
     yield "What that brings is not measured: `perfkit diagnose` does."
 
@@ -127,12 +130,12 @@ def report(account: Account) -> Report:
 def listing(account: Account) -> Listing:
     """The user's own lines with what each takes."""
     totals = (line.total_s for line in account.lines)
-    rest = [seconds for seconds in totals if account.share(seconds) < _SHOWN]
+    folded_s = [seconds for seconds in totals if account.share(seconds) < _SHOWN]
     lines, share = (
-        units.count(len(rest), "line"),
-        units.percent(account.share(sum(rest))),
+        units.count(len(folded_s), "line"),
+        units.percent(account.share(sum(folded_s))),
     )
-    folded = f"{lines} with less than 1 %, {share} together" if rest else ""
+    folded = f"{lines} with less than 1 %, {share} together" if folded_s else ""
     return Listing(tuple(_rows(account)), tuple(KINDS), folded)
 
 
@@ -150,20 +153,22 @@ def folds(account: Account) -> tuple[Fold, ...]:
 
 def _rows(account: Account) -> Iterator[Row]:
     """The lines that take something, in the order of the source, with those around."""
-    shown = [one for one in account.lines if account.share(one.total_s) >= _SHOWN]
-    hot = {id(one) for one in account.hot}
+    lines = [line for line in account.lines if account.share(line.total_s) >= _SHOWN]
+    hot = {id(line) for line in account.hot}
     tips = {number: tip for tip in account.tips for number in tip.lines[:1]}
     places: dict[tuple[str, int], dict[int, Line | None]] = {}
-    for one in shown:
+    for source_line in lines:
         # The file with the hottest line comes first.
-        places.setdefault((one.file, one.cell), {})[one.line] = one
-    for (file, cell), known in places.items():
+        places.setdefault((source_line.file, source_line.cell), {})[
+            source_line.line
+        ] = source_line
+    for (file, cell), measured_lines in places.items():
         texts = account.text.get(f"{file}#{cell}", {})
         around = (int(n) for n in texts if n.isdecimal() and len(n) < _DIGITS)
         place = [file, f"cell {cell}" if cell else ""]
         yield Row(heading=", ".join(filter(None, place)))
-        for number in sorted({*known, *around}):
-            line = known.get(number)
+        for number in sorted({*measured_lines, *around}):
+            line = measured_lines.get(number)
             if line is None:
                 yield Row(number=number, code=texts.get(str(number), ""))
                 continue
@@ -185,22 +190,22 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
     for call in line.calls[:_MOST_CALLS]:
         if call.count > 1:
             spent = line.total_s if call is line.calls[0] else call.seconds
-            each = units.seconds(spent / call.count)
-            yield f"{call.count:,} calls of {plain(call.name, 40)}, {each} each"
-    for one in line.traces[:1]:
-        each = units.seconds(one.seconds / one.count)
-        name = _traced(line, one.name)
-        why = f" ({plain(one.because[0], 120)})" if one.because else ""
-        yield f"{name} traced {units.count(one.count, 'time')}, {each} each{why}"
+            average = units.seconds(spent / call.count)
+            yield f"{call.count:,} calls of {plain(call.name, 40)}, {average} each"
+    for trace in line.traces[:1]:
+        average = units.seconds(trace.seconds / trace.count)
+        name = _traced(line, trace.name)
+        cause = f" ({plain(trace.because[0], 120)})" if trace.because else ""
+        yield f"{name} traced {units.count(trace.count, 'time')}, {average} each{cause}"
     if line.operations >= _MANY:
         starting = line.starting_s / line.total_s if line.total_s else 0.0
         started = f"{units.percent(starting)} of it starting them"
         many = f"{line.operations:,.0f} operations a step"
         yield f"{many}, {started}" if starting > 0.2 else many
-    filters = [o for o in _of(account, line) if o.kind == "Filter" and o.given]
-    given, out = sum(o.given for o in filters), sum(o.out for o in filters)
-    if given > 1.5 * max(1, out):
-        yield f"{given / max(1, out):.0f} in, 1 out"
+    filters = [o for o in _stages_of(account, line) if o.kind == "Filter" and o.given]
+    elements_in, out = sum(o.given for o in filters), sum(o.out for o in filters)
+    if elements_in > 1.5 * max(1, out):
+        yield f"{elements_in / max(1, out):.0f} in, 1 out"
     if line.is_part("optimizer") and line.elements >= 100_000:
         yield f"updates up to {line.elements:,} weights in each step"
     elif line.parts and not line.is_part("line") and line.kind == COMPUTING:
@@ -213,14 +218,14 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
 
 def _traced(line: Line, name: str) -> str:
     """A function that was traced, as its reader knows it: Keras's own have no name."""
-    call = line.called("fit", "predict", "evaluate", "train_on_batch")
+    call = line.find_call("fit", "predict", "evaluate", "train_on_batch")
     if call is None:
         return f"`{plain(name, 60)}`"
-    what = "the input" if name.startswith("Dataset_") else "the step"
-    return f"{what} of `{call.name}`"
+    part = "the input" if name.startswith("Dataset_") else "the step"
+    return f"{part} of `{call.name}`"
 
 
-def _of(account: Account, line: Line) -> Iterator[Stage]:
+def _stages_of(account: Account, line: Line) -> Iterator[Stage]:
     return (account.stages[n] for n in line.stages if n < len(account.stages))
 
 
@@ -229,7 +234,7 @@ def _besides(account: Account) -> Iterator[str]:
     yield (
         f"Done once, and in no share: {once} of imports, reading data and first traces."
     )
-    fits = [one.called("fit") for one in account.lines]
+    fits = [line.find_call("fit") for line in account.lines]
     if account.epochs_s[1:] and not any(fit and fit.count > 1 for fit in fits):
         first, *later = account.epochs_s
         usual = statistics.median(later)
@@ -280,9 +285,9 @@ def _stages(account: Account) -> Table:
         counts[0] += stage.given
         counts[1] += stage.out
     rows = []
-    for (kind, line), (given, out) in list(sums.items())[:_MOST_STAGES]:
+    for (kind, line), (elements_in, out) in list(sums.items())[:_MOST_STAGES]:
         where = account.lines[line].where if line >= 0 else "a library"
-        taken = f"{given:,}" if given else ""
-        rows.append((plain(kind, 40), plain(where, 80), taken, f"{out:,}"))
+        elements = f"{elements_in:,}" if elements_in else ""
+        rows.append((plain(kind, 40), plain(where, 80), elements, f"{out:,}"))
     headings = ("stage", "line", "elements in", "out")
     return Table("Elements in the traced seconds", headings, tuple(rows))

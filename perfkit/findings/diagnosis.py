@@ -154,8 +154,11 @@ def without_line(training: str, file: str, line: int, cell: int = 0) -> str:
         line: From 1.
         cell: Of a notebook: which cell of code, from 1; 0 for all else.
     """
-    own = file == training.partition(":")[0]
-    where = [*([] if own or not file else [file]), *([f"cell {cell}"] if cell else [])]
+    is_script = file == training.partition(":")[0]
+    where = [
+        *([] if is_script or not file else [file]),
+        *([f"cell {cell}"] if cell else []),
+    ]
     return " ".join(["without", *where, f"line {line}"])
 
 
@@ -196,13 +199,13 @@ class Cause:
     @property
     def do(self) -> str:
         """What to do about it: an imperative without its full stop."""
-        named = f"{self.cause}: {self.change}".removesuffix(": ")
+        key = f"{self.cause}: {self.change}".removesuffix(": ")
         if self.caution and self.cause == "callback":
             return f"Let `{self.change.removeprefix('without ')}` do less"
         for pattern, words in _TO_CHANGE.items():
-            if match := re.fullmatch(pattern, named):
+            if match := re.fullmatch(pattern, key):
                 return match.expand(words)
-        return _TO_DO.get(self.cause, f"Do something about {named}")
+        return _TO_DO.get(self.cause, f"Do something about {key}")
 
     @property
     def mind(self) -> str:
@@ -335,8 +338,10 @@ class Diagnosis(Replayable):
     def best(self) -> tuple[Cause, ...]:
         """Of the changes that proved a cause the best; a callback is one of its own."""
         best: dict[str, Cause] = {}
-        for one in self.causes:
-            best.setdefault(one.change if one.cause == "callback" else one.cause, one)
+        for cause in self.causes:
+            best.setdefault(
+                cause.change if cause.cause == "callback" else cause.cause, cause
+            )
         return tuple(best.values())
 
     def explained(self, limit: str) -> float:
@@ -348,11 +353,11 @@ class Diagnosis(Replayable):
     @property
     def left_open(self) -> tuple[str, ...]:
         """Changes that were measured and may still bring much, for all that shows."""
-        told = {cause.change for cause in self.causes} | {*self.aside, TOGETHER}
+        reported = {cause.change for cause in self.causes} | {*self.aside, TOGETHER}
         return tuple(
             c.variant
             for c in self.comparisons
-            if c.variant not in told
+            if c.variant not in reported
             and not leaves_line_out(c.variant)
             and (c.verdict == "too noisy to say" or not c.stands_out)
             and c.high > MUCH
@@ -363,8 +368,11 @@ class Diagnosis(Replayable):
     def in_order(self) -> Iterator[str]:
         """What no change of a whole group can bring, a sentence each."""
         watching = ("callbacks", "metrics", "validation", "progress")
-        seen = [name for name in watching if self.facts.get(name)] or watching
-        for name, parts in ((_WITHOUT_INPUT, ["input"]), (_WITHOUT_OBSERVERS, seen)):
+        observers = [name for name in watching if self.facts.get(name)] or watching
+        for name, parts in (
+            (_WITHOUT_INPUT, ["input"]),
+            (_WITHOUT_OBSERVERS, observers),
+        ):
             compared = self.compared(name)
             if compared is None or compared.high >= MUCH:
                 continue
@@ -372,29 +380,34 @@ class Diagnosis(Replayable):
                 # One of its changes is shown to bring more.
                 continue
             *first, last = [f"its {part}" for part in parts]
-            named = f"{', '.join(first)} and {last}" if first else last
-            named = named.replace("progress", "progress bar")
+            subject = f"{', '.join(first)} and {last}" if first else last
+            subject = subject.replace("progress", "progress bar")
             share = units.percent(compared.high - 1)
-            most = f"more than {share}" if compared.high > 1 else "anything"
+            gain = f"more than {share}" if compared.high > 1 else "anything"
             if compared.high < WORTH_KNOWING:
-                it = "them" if first else "it"
-                yield f"Nothing is wrong with {named}: no change of {it} brings {most}."
+                pronoun = "them" if first else "it"
+                yield (
+                    f"Nothing is wrong with {subject}: "
+                    f"no change of {pronoun} brings {gain}."
+                )
             else:
-                yield f"No change of {named} brings {most}."
+                yield f"No change of {subject} brings {gain}."
 
     @functools.cached_property
     def finding(self) -> Finding:
         """The same as a finding, so that its trials are drawn and listed as one."""
         # Its code is a digest of what was diagnosed, a finding's the lines of variants.
-        here = {one.name for one in fields(self)} - {"schema", "kind", "code"}
-        both = (one.name for one in fields(Finding) if one.name in here)
-        same = {name: getattr(self, name) for name in both}
-        given = self.facts.get(ASKED)
+        own_names = {field.name for field in fields(self)} - {"schema", "kind", "code"}
+        shared_names = (
+            field.name for field in fields(Finding) if field.name in own_names
+        )
+        values = {name: getattr(self, name) for name in shared_names}
+        parameters = self.facts.get(ASKED)
         return Finding(
             experiment=self.kind,
             question=f"What slows {self.training}?",
-            parameters=given if isinstance(given, dict) else {},
-            **same,
+            parameters=parameters if isinstance(parameters, dict) else {},
+            **values,
         )
 
     def table(self) -> "DataFrame":

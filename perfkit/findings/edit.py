@@ -45,15 +45,15 @@ class Edit:
         """Each line after ``"-"`` if it goes, ``"+"`` if it comes, else ``" "``."""
         old, new = self.old.split("\n"), (self.new or "").split("\n")
         # Deeply nested code keeps its shape, not its distance from the margin.
-        shown = textwrap.dedent("\n".join([*old, *new])).split("\n")
-        before, after = shown[: len(old)], shown[len(old) :] if self.new else []
-        kept = _alike(before, after)
-        behind = _alike(before[kept:][::-1], after[kept:][::-1])
+        lines = textwrap.dedent("\n".join([*old, *new])).split("\n")
+        before, after = lines[: len(old)], lines[len(old) :] if self.new else []
+        leading = _alike(before, after)
+        behind = _alike(before[leading:][::-1], after[leading:][::-1])
         end, last = len(before) - behind, len(after) - behind
-        yield from ((" ", line) for line in before[:kept])
+        yield from ((" ", line) for line in before[:leading])
         gone = " " if self.new is None else "-"
-        yield from ((gone, line) for line in before[kept:end])
-        yield from (("+", line) for line in after[kept:last])
+        yield from ((gone, line) for line in before[leading:end])
+        yield from (("+", line) for line in after[leading:last])
         yield from ((" ", line) for line in before[end:])
 
     def __str__(self) -> str:
@@ -62,10 +62,10 @@ class Edit:
         return "\n".join([self.where, *lines] if self.where else lines)
 
 
-def _alike(lines: Sequence[str], others: Sequence[str]) -> int:
+def _alike(lines: Sequence[str], other_lines: Sequence[str]) -> int:
     """How many lines are the same before the first that is not."""
-    same = (a == b for a, b in zip(lines, others, strict=False))
-    return len(list(itertools.takewhile(bool, same)))
+    matches = (a == b for a, b in zip(lines, other_lines, strict=False))
+    return len(list(itertools.takewhile(bool, matches)))
 
 
 def place_in_words(file: str, cell: int, lines: str) -> str:

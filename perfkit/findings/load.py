@@ -32,26 +32,26 @@ Point = tuple[float, float]
 def in_words(finding: Finding) -> Iterator[str]:
     """The load as sentences without their full stops."""
     for name in CPU:
-        if known(finding, name):
-            kept = mean_cores(finding, name)
-            programs = whose(finding, name)
+        if readings_of(finding, name):
+            busy_cores = mean_cores(finding, name)
+            programs = name_programs(finding, name)
             if _is_meant(finding, name):
                 programs += ", loads of this question among them,"
-            yield f"{programs} kept {kept} busy on average"
-    speeds = [value for _, value in known(finding, "core_speed")]
+            yield f"{programs} kept {busy_cores} busy on average"
+    speeds = [value for _, value in readings_of(finding, "core_speed")]
     if speeds:
-        mostly, least = units.percent(statistics.median(speeds)), min(speeds)
+        mostly, slowest = units.percent(statistics.median(speeds)), min(speeds)
         slows = (
             ": two busy cores that share a unit, heat, a battery, or other machines on "
             "the same processor slow it, and it is slow when it has just woken"
         )
         yield (
             f"A core ran at {mostly} of its best speed mostly, and at "
-            f"{units.percent(least)} at the least{slows * (least < _STEADY)}"
+            f"{units.percent(slowest)} at the least{slows * (slowest < _STEADY)}"
         )
     yield from _gpus(finding)
-    for number, found in throttled(finding).items():
-        yield f"GPU {number} was slowed: {', '.join(found)}"
+    for number, causes in throttled(finding).items():
+        yield f"GPU {number} was slowed: {', '.join(causes)}"
 
 
 def _is_meant(finding: Finding, name: str) -> bool:
@@ -61,25 +61,25 @@ def _is_meant(finding: Finding, name: str) -> bool:
 def _gpus(finding: Finding) -> Iterator[str]:
     """How busy each GPU was while the baseline worked, and where it was most."""
     for number in range(GPUS):
-        read = known(finding, f"gpu{number}_busy")
-        seen = dict[str, list[float]]()
+        read = readings_of(finding, f"gpu{number}_busy")
+        by_variant = dict[str, list[float]]()
         for trial in finding.trials if read else ():
             if trial.is_try or trial.variant == CONTROL:
                 continue
             # Without the first call, and without the turns of others.
             worked = [(began, ended) for began, ended, _ in trial.worked[1:]]
             after = [(t - trial.started_s, share) for t, share in read]
-            seen.setdefault(trial.variant, []).extend(
+            by_variant.setdefault(trial.variant, []).extend(
                 share for t, share in after if any(a <= t <= b for a, b in worked)
             )
-        shares = {n: statistics.fmean(busy) for n, busy in seen.items() if busy}
-        most = max(shares, key=shares.__getitem__, default="")
-        if said := [
+        shares = {n: statistics.fmean(busy) for n, busy in by_variant.items() if busy}
+        busiest = max(shares, key=shares.__getitem__, default="")
+        if phrases := [
             f'{units.percent(shares[name])} of the time in "{plain(name, 40)}"'
-            for name in dict.fromkeys((finding.baseline, most))
+            for name in dict.fromkeys((finding.baseline, busiest))
             if name in shares
         ]:
-            yield f"GPU {number} was busy for {' and '.join(said)}, by its driver"
+            yield f"GPU {number} was busy for {' and '.join(phrases)}, by its driver"
 
 
 def quieter(finding: Finding, training: str = "") -> str:
@@ -90,16 +90,16 @@ def quieter(finding: Finding, training: str = "") -> str:
         training: What was diagnosed, if anything was.
     """
     again = f"run again with {as_budget(_MORE * finding.budget_s, training)}."
-    is_known = known(finding, "cpu_other") and not _is_meant(finding, "cpu_other")
-    taken = _mean(finding, "cpu_other") if is_known else 0.0
-    if taken < _LITTLE * cores(finding):
+    is_known = readings_of(finding, "cpu_other") and not _is_meant(finding, "cpu_other")
+    other_cores = _mean(finding, "cpu_other") if is_known else 0.0
+    if other_cores < _LITTLE * cores(finding):
         return f"R{again[1:]}"
-    seen = finding.machine.load.top[:2] if finding.machine.load else ()
-    names = ", ".join(f"`{plain(one.program, 40)}`" for one in seen)
-    named = f" ({names} as it began)" if names else "; `perfkit doctor` names them"
+    processes = finding.machine.load.top[:2] if finding.machine.load else ()
+    names = ", ".join(f"`{plain(process.program, 40)}`" for process in processes)
+    hint = f" ({names} as it began)" if names else "; `perfkit doctor` names them"
     return (
-        f"Other programs kept {units.significant(taken, 2)} of "
-        f"{finding.machine.cores} cores busy{named}. End them, or {again}"
+        f"Other programs kept {units.significant(other_cores, 2)} of "
+        f"{finding.machine.cores} cores busy{hint}. End them, or {again}"
     )
 
 
@@ -108,7 +108,7 @@ def times(finding: Finding) -> tuple[float, ...]:
     return tuple(t for t in finding.samples.get("t", ()) if t is not None)
 
 
-def known(finding: Finding, name: str) -> list[Point]:
+def readings_of(finding: Finding, name: str) -> list[Point]:
     """When and what, for the samples that hold this reading."""
     pairs = zip(times(finding), finding.samples.get(name, ()), strict=False)
     return [(t, value) for t, value in pairs if value is not None]
@@ -116,7 +116,7 @@ def known(finding: Finding, name: str) -> list[Point]:
 
 def together(finding: Finding, names: Sequence[str]) -> list[list[float]]:
     """When, and a column by name, of the samples that hold all of these readings."""
-    columns = [dict(known(finding, name)) for name in names]
+    columns = [dict(readings_of(finding, name)) for name in names]
     when = [t for t in times(finding) if all(t in column for column in columns)]
     return [when, *([column[t] for t in when] for column in columns)]
 
@@ -128,16 +128,16 @@ def cores(finding: Finding) -> float:
 
 def mean_cores(finding: Finding, name: str) -> str:
     """How many cores it kept busy on average, in words."""
-    kept = units.significant(_mean(finding, name), 2)
-    return units.count(kept, "core")
+    busy = units.significant(_mean(finding, name), 2)
+    return units.count(busy, "core")
 
 
 def _mean(finding: Finding, name: str) -> float:
-    values = [min(cores(finding), value) for _, value in known(finding, name)]
+    values = [min(cores(finding), value) for _, value in readings_of(finding, name)]
     return sum(values) / len(values)
 
 
-def whose(finding: Finding, name: str) -> str:
+def name_programs(finding: Finding, name: str) -> str:
     """Who kept the cores busy; microbenchmarks train nothing."""
     trains = name == "cpu_trial" and not has_microbenchmarks(finding)
     return "the training" if trains else CPU[name]
@@ -145,13 +145,13 @@ def whose(finding: Finding, name: str) -> str:
 
 def throttled(finding: Finding) -> dict[int, list[str]]:
     """Why each GPU was slowed during the run, by its number; those that were."""
-    found = dict[int, list[str]]()
+    by_gpu = dict[int, list[str]]()
     for number in range(GPUS):
-        masks = {mask for _, mask in known(finding, f"gpu{number}_throttle")}
-        whys = [why for mask in sorted(masks) for why in reasons(mask)]
-        if whys:
-            found[number] = list(dict.fromkeys(whys))
-    return found
+        masks = {mask for _, mask in readings_of(finding, f"gpu{number}_throttle")}
+        causes = [cause for mask in sorted(masks) for cause in reasons(mask)]
+        if causes:
+            by_gpu[number] = list(dict.fromkeys(causes))
+    return by_gpu
 
 
 def reasons(mask: float) -> tuple[str, ...]:

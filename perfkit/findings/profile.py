@@ -211,8 +211,8 @@ class Profile(shown.Replayable):
     def ops(self) -> "DataFrame":
         """One row per operation; ``share`` is that of the work on its device."""
         table = _frame(Op, self.table)
-        whole = table.groupby("device")["self_s"].transform("sum")
-        table["share"] = (table["self_s"] / whole.where(whole > 0)).fillna(0.0)
+        device_s = table.groupby("device")["self_s"].transform("sum")
+        table["share"] = (table["self_s"] / device_s.where(device_s > 0)).fillna(0.0)
         return table
 
     def input(self) -> "DataFrame":
@@ -232,8 +232,8 @@ class Profile(shown.Replayable):
     def kernels(self) -> "DataFrame":
         """One row per kernel of a GPU; where there is none ``missing`` says why."""
         table = _frame(Kernel, self.launched)
-        whole = table["total_s"].sum()
-        table["share"] = table["total_s"] / whole if whole else 0.0
+        total_s = table["total_s"].sum()
+        table["share"] = table["total_s"] / total_s if total_s else 0.0
         return table
 
     def memory(self) -> "DataFrame":
@@ -241,8 +241,10 @@ class Profile(shown.Replayable):
         return _frame(Held, self.held)
 
 
-def _frame(of: type[Any], rows: Sequence[Any]) -> "DataFrame":
-    return frame([asdict(row) for row in rows], (field.name for field in fields(of)))
+def _frame(row_type: type[Any], rows: Sequence[Any]) -> "DataFrame":
+    return frame(
+        [asdict(row) for row in rows], (field.name for field in fields(row_type))
+    )
 
 
 _SHOWN = 8
@@ -263,11 +265,11 @@ _STAGES = "Stages of the input, beside the steps; they wait for each other in th
 
 @shown.report.register
 def _report(profile: Profile) -> Report:
-    missing = {name: (why,) for name, why in profile.missing.items()}
+    missing = {name: (reason,) for name, reason in profile.missing.items()}
     ops = len(profile.table) + profile.more_ops
-    most = f", {_SHOWN} of {ops}" if ops > _SHOWN else ""
+    extent = f", {_SHOWN} of {ops}" if ops > _SHOWN else ""
     folds = (
-        (f"Operations by their own time{most}", "ops", _ops(profile)),
+        (f"Operations by their own time{extent}", "ops", _ops(profile)),
         (_STAGES, "stages", _stages(profile)),
         ("Kernels", "kernels", _kernels(profile)),
         ("Memory", "memory", _memory(profile)),
@@ -281,7 +283,7 @@ def _report(profile: Profile) -> Report:
         verdict=Verdict(headline=headline(profile), much=cost(profile)),
         stamp=profile.stamp,
         table=_parts(profile),
-        besides=(*missing.get("steps", ()), *said(profile)),
+        besides=(*missing.get("steps", ()), *trace_notes(profile)),
         folds=tuple(
             Fold(title, (*rows, *missing.get(name, ()))) for title, name, rows in folds
         ),
@@ -301,7 +303,7 @@ def headline(profile: Profile) -> str:
     )
 
 
-def said(profile: Profile) -> Iterator[str]:
+def trace_notes(profile: Profile) -> Iterator[str]:
     """What is not in the trace, and what it is good for."""
     read, traced = len(profile.steps), len(profile.traced_s)
     if 0 < read < traced:
@@ -309,7 +311,7 @@ def said(profile: Profile) -> Iterator[str]:
             f"xprof takes {read} of the {traced} steps apart; it leaves out those that "
             "it does not hold for whole."
         )
-    if profile.table and named(profile) < _ENOUGH_NAMED:
+    if profile.table and named_share(profile) < _ENOUGH_NAMED:
         yield (
             "The operations that the trace names explain less than a tenth of the "
             "steps' time: those of eager steps, those that XLA compiles for a CPU, and "
@@ -338,17 +340,17 @@ def cost(profile: Profile) -> str:
     return f"No cost of the tracer shows: {step} takes {without}."
 
 
-def named(profile: Profile) -> float:
+def named_share(profile: Profile) -> float:
     """The share of the steps' time that is the model's own named operations'."""
-    own = sum(op.self_s for op in profile.table if op.type != "Dataset")
-    return own / sum(profile.traced_s)
+    model_s = sum(op.self_s for op in profile.table if op.type != "Dataset")
+    return model_s / sum(profile.traced_s)
 
 
 def _parts(profile: Profile) -> Table:
-    whole = sum(step.seconds for step in profile.steps) / max(1, len(profile.steps))
+    step_s = sum(step.seconds for step in profile.steps) / max(1, len(profile.steps))
     parts = sorted(profile.parts.items(), key=lambda part: -part[1])
     rows = tuple(
-        (name, units.seconds(spent), _share(spent, whole))
+        (name, units.seconds(spent), _share(spent, step_s))
         for name, spent in parts
         if spent > 0
     )
@@ -371,19 +373,19 @@ def _ops(profile: Profile) -> list[str]:
 
 
 def _stages(profile: Profile) -> list[str]:
-    whole = sum(stage.self_s for stage in profile.stages)
+    stages_s = sum(stage.self_s for stage in profile.stages)
     return [
         f"{_short(stage.name)}: {units.seconds(stage.self_s)} of its own, "
-        f"{_share(stage.self_s, whole)}, {_times(stage.count)}"
+        f"{_share(stage.self_s, stages_s)}, {_times(stage.count)}"
         for stage in profile.stages[:_SHOWN]
     ]
 
 
 def _kernels(profile: Profile) -> list[str]:
-    whole = sum(kernel.total_s for kernel in profile.launched)
+    kernels_s = sum(kernel.total_s for kernel in profile.launched)
     return [
         f"{plain(kernel.name, _NAME)}: {units.seconds(kernel.total_s)}, "
-        f"{_share(kernel.total_s, whole)}, {_times(kernel.count)}"
+        f"{_share(kernel.total_s, kernels_s)}, {_times(kernel.count)}"
         + (", tensor cores" if kernel.tensor_cores else "")
         for kernel in profile.launched[:_SHOWN]
     ]
@@ -391,20 +393,20 @@ def _kernels(profile: Profile) -> list[str]:
 
 def _memory(profile: Profile) -> list[str]:
     return [
-        f"{plain(held.allocator, _NAME)}: at most {units.size(held.peak)} of "
-        f"{units.size(held.capacity)} in use"
-        for held in profile.held[:_SHOWN]
+        f"{plain(memory.allocator, _NAME)}: at most {units.size(memory.peak)} of "
+        f"{units.size(memory.capacity)} in use"
+        for memory in profile.held[:_SHOWN]
     ]
 
 
 def _short(name: str) -> str:
     """The end of a long name: its beginning is the same for all."""
-    kept = plain(name).removeprefix(_CALL)
-    return kept if len(kept) <= _NAME else f"…{kept[-_NAME + 1 :]}"
+    end = plain(name).removeprefix(_CALL)
+    return end if len(end) <= _NAME else f"…{end[-_NAME + 1 :]}"
 
 
-def _share(part: float, whole: float) -> str:
-    return units.percent(part / whole) if whole > 0 else "0 %"
+def _share(part: float, total: float) -> str:
+    return units.percent(part / total) if total > 0 else "0 %"
 
 
 def _times(count: int) -> str:

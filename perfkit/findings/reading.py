@@ -64,7 +64,7 @@ def parse(data: bytes, name: str) -> Finding:
 
 
 def parse_as(
-    of: type[Document],
+    record_type: type[Document],
     data: bytes,
     name: str,
     faults: Callable[[Document], Iterator[str]] | None = None,
@@ -72,7 +72,7 @@ def parse_as(
     """Read a record of any kind that perfkit writes.
 
     Args:
-        of: A dataclass with the fields ``schema`` and ``kind``.
+        record_type: A dataclass with the fields ``schema`` and ``kind``.
         data: All bytes of the file.
         name: What errors call it.
         faults: Says what cannot be, although each value is of the right type; None
@@ -83,12 +83,12 @@ def parse_as(
     """
     import msgspec
 
-    noun = _default(of, "kind")
+    noun = _default(record_type, "kind")
     document = _document(data, name, noun)
-    _refuse_other_documents(document, name, noun, _default(of, "schema"))
+    _refuse_other_documents(document, name, noun, _default(record_type, "schema"))
     try:
         # What the type does not name is left out: a later perfkit may add to a file.
-        record = msgspec.convert(document, of)
+        record = msgspec.convert(document, record_type)
     except msgspec.ValidationError as error:
         raise BadFileError(
             f"{name} is not a sound {noun}: {plain(str(error), 200)}."
@@ -112,12 +112,12 @@ def kind_of(data: bytes, name: str) -> str:
     return plain(kind, 40)
 
 
-def note_as(of: type[Document], note: object) -> Document | None:
+def note_as(note_type: type[Document], note: object) -> Document | None:
     """What a trial noted, as what it should be; None where it is anything else."""
     import msgspec
 
     try:
-        return msgspec.convert(note, of)
+        return msgspec.convert(note, note_type)
     except msgspec.ValidationError:
         return None
 
@@ -140,16 +140,16 @@ class Stage:
 
         Work for elements under way counts, and few that are done do not outweigh it.
         """
-        few = self.elements is not None and self.elements < _FEW_ELEMENTS
-        known = None if few else self.ns_per_element
-        return None if known is None else known / 1e9
+        has_few = self.elements is not None and self.elements < _FEW_ELEMENTS
+        each_ns = None if has_few else self.ns_per_element
+        return None if each_ns is None else each_ns / 1e9
 
 
 def stages(plan: object) -> list[Stage]:
     """The stages of a noted plan, without those that make no sense."""
-    noted = (note_as(dict[str, Any], plan) or {}).get("stages")
-    listed = (note_as(list[Any], noted) or [])[:_MOST_STAGES]
-    return [stage for each in listed if (stage := note_as(Stage, each))]
+    entries = (note_as(dict[str, Any], plan) or {}).get("stages")
+    listed = (note_as(list[Any], entries) or [])[:_MOST_STAGES]
+    return [stage for entry in listed if (stage := note_as(Stage, entry))]
 
 
 def losses(trial: Trial) -> list[tuple[float, float]]:
@@ -157,12 +157,12 @@ def losses(trial: Trial) -> list[tuple[float, float]]:
 
     A file may say anything: then there are none.
     """
-    told = note_as(list[tuple[int | float, float | None]], trial.notes.get(LOSSES))
-    return [(n, math.nan if y is None else y) for n, y in told or () if n > 0]
+    points = note_as(list[tuple[int | float, float | None]], trial.notes.get(LOSSES))
+    return [(n, math.nan if y is None else y) for n, y in points or () if n > 0]
 
 
-def _default(of: type[Any], field: str) -> Any:
-    return of.__dataclass_fields__[field].default
+def _default(record_type: type[Any], field: str) -> Any:
+    return record_type.__dataclass_fields__[field].default
 
 
 def _document(data: bytes, name: str, noun: str) -> Any:
@@ -205,14 +205,14 @@ def _a(noun: str) -> str:
 
 def _excesses(document: Any) -> Iterator[str]:
     """Numbers and texts beyond anything that a finding holds."""
-    rest = [(document, 0)]
-    while rest:
-        value, depth = rest.pop()
+    pending = [(document, 0)]
+    while pending:
+        value, depth = pending.pop()
         if depth > _DEEPEST:
             yield "lists that are nested too deeply"
         if isinstance(value, dict | list):
             several = (*value, *value.values()) if isinstance(value, dict) else value
-            rest += ((each, depth + 1) for each in several)
+            pending += ((inner, depth + 1) for inner in several)
         elif isinstance(value, str) and len(value) > _LONGEST_TEXT:
             yield f"a text of {len(value):,} characters"
         elif isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
@@ -225,8 +225,8 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
         raise BadFileError(f"{name} is not {_a(noun)}: it does not say that it is one.")
     if kind != noun:
         reads = ": perfkit show reads it" if kind in _KINDS else ""
-        other = _a(plain(kind, 40))
-        raise BadFileError(f"{name} is not {_a(noun)} but {other}{reads}.")
+        actual = _a(plain(kind, 40))
+        raise BadFileError(f"{name} is not {_a(noun)} but {actual}{reads}.")
     schema = document.get("schema")
     if not isinstance(schema, int):
         raise BadFileError(f"{name} is not a sound {noun}: its schema has no number.")
@@ -288,8 +288,8 @@ def faults_of_samples(samples: Mapping[str, Sequence[float | None]]) -> Iterator
 
 def in_order(*ends: float | None) -> bool:
     """Whether what is known of the ends of an interval lies in this order."""
-    known = [end for end in ends if end is not None]
-    return known == sorted(known)
+    known_ends = [end for end in ends if end is not None]
+    return known_ends == sorted(known_ends)
 
 
 def _negative(numbers: Iterable[float]) -> bool:
@@ -305,20 +305,20 @@ def parse_diagnosis(data: bytes, name: str) -> Diagnosis:
     return parse_as(Diagnosis, data, name, diagnosis_faults)
 
 
-def diagnosis_faults(found: Diagnosis) -> Iterator[str]:
+def diagnosis_faults(diagnosis: Diagnosis) -> Iterator[str]:
     """What no run can have measured, although each value is of the right type."""
     for field in _COUNTED:
-        if len(getattr(found, field)) > _MOST:
+        if len(getattr(diagnosis, field)) > _MOST:
             yield f"it has more than {_MOST} {field}"
-    yield from faults(found.finding)
-    for name, low, value, high in _intervals(found):
+    yield from faults(diagnosis.finding)
+    for name, low, value, high in _intervals(diagnosis):
         if not 0 < low <= value <= high:
             yield f"{name} lies outside its interval, or is not above 0"
-    if found.account is not None:
-        yield from account_faults(found.account)
-    if any(len(cause.edits) > _MOST for cause in found.causes):
+    if diagnosis.account is not None:
+        yield from account_faults(diagnosis.account)
+    if any(len(cause.edits) > _MOST for cause in diagnosis.causes):
         yield f"it has more than {_MOST} places to change for one cause"
-    for part in found.split.values():
+    for part in diagnosis.split.values():
         ends = (part.low, part.seconds, part.high)
         if _negative(filter(None, ends)):
             yield "a part of a step is below 0"
@@ -336,7 +336,7 @@ def account_faults(account: Account) -> Iterator[str]:
         yield "a line has seconds of an unknown kind"
     if _negative(_seconds(account)):
         yield "a time is below 0"
-    if any(one.count < 1 for line in account.lines for one in line.traces):
+    if any(trace.count < 1 for line in account.lines for trace in line.traces):
         yield "a line had a function traced that never was"
     if any(n not in range(stages) for line in account.lines for n in line.stages):
         yield "a line made a stage that is not there"
@@ -361,17 +361,19 @@ def _seconds(account: Account) -> Iterator[float]:
         yield from line.seconds.values()
         yield from (line.beside_s, line.once_s, line.starting_s, line.eager_s)
         yield line.operations
-        yield from (one.seconds for one in line.calls)
-        yield from (one.seconds for one in line.traces)
+        yield from (call.seconds for call in line.calls)
+        yield from (trace.seconds for trace in line.traces)
 
 
-def _intervals(found: Diagnosis) -> Iterator[tuple[str, float, float, float]]:
+def _intervals(diagnosis: Diagnosis) -> Iterator[tuple[str, float, float, float]]:
     """What has an interval, by name: its low end, itself, its high end."""
-    if step := found.step:
+    if step := diagnosis.step:
         yield "the step", step.low, step.median_s, step.high
-    told = [(f"the gain of {plain(c.change, 80)}", c.speedup) for c in found.causes]
-    if found.together:
-        told.append(("the gain of all together", found.together.speedup))
-    if found.ceiling:
-        told.append(("the ceiling", found.ceiling))
-    yield from ((name, one.low, one.estimate, one.high) for name, one in told)
+    gains = [
+        (f"the gain of {plain(c.change, 80)}", c.speedup) for c in diagnosis.causes
+    ]
+    if diagnosis.together:
+        gains.append(("the gain of all together", diagnosis.together.speedup))
+    if diagnosis.ceiling:
+        gains.append(("the ceiling", diagnosis.ceiling))
+    yield from ((name, gain.low, gain.estimate, gain.high) for name, gain in gains)

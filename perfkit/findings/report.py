@@ -33,7 +33,7 @@ _LONGEST = 2000
 _WIDTH = 120
 # What begins a line that is to be copied, and so stays in one piece.
 TO_TYPE = "  do: "
-# A reader of a terminal sees this many rows; all of them with ``whole``.
+# A reader of a terminal sees this many rows; all of them with ``in_full``.
 _ROWS = 8
 # Less of a bar is not seen.
 _LEAST_DRAWN = 0.004
@@ -96,7 +96,7 @@ class Row:
     strong: bool = False
 
     @property
-    def drawn(self) -> list[tuple[int, float]]:
+    def bar_parts(self) -> list[tuple[int, float]]:
         """The kinds that its bar shows, by number, each with its share."""
         return [(n, part) for n, part in enumerate(self.kinds) if part >= _LEAST_DRAWN]
 
@@ -116,7 +116,7 @@ class Listing:
     folded: str = ""
 
     @property
-    def used(self) -> list[int]:
+    def shown_kinds(self) -> list[int]:
         """The numbers of the kinds that any line has a share of."""
         shares = list(zip(*(row.kinds for row in self.rows if row.kinds), strict=False))
         return [number for number, share in enumerate(shares) if any(share)]
@@ -151,9 +151,9 @@ class Verdict:
     folds: tuple[Fold, ...] = ()
 
     def _repr_html_(self) -> str:
-        why = Fold("How sure is this?", self.because)
+        fold = Fold("How sure is this?", self.because)
         stamp = getattr(self, "_stamp", "")
-        return in_html(Report(verdict=self, stamp=stamp, folds=(why,)))
+        return in_html(Report(verdict=self, stamp=stamp, folds=(fold,)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +191,8 @@ class Report:
         """Where it is, without the way there: a report may be sent to others."""
         if self.path is None:
             return ""
-        named = is_named(self.path.absolute().parent)
-        return f"Saved as {'/'.join(self.path.parts[-1 - named :])}"
+        has_named_folder = is_named(self.path.absolute().parent)
+        return f"Saved as {'/'.join(self.path.parts[-1 - has_named_folder :])}"
 
     @property
     def small(self) -> Iterator[str]:
@@ -218,32 +218,34 @@ def how_sure(verdict: Verdict) -> str:
 class Say(Protocol):
     """Prints lines of text."""
 
-    def __call__(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
-        """Print it, an empty line if it is empty; ``whole`` breaks no line."""
+    def __call__(
+        self, text: str = "", style: str = "", *, unbroken: bool = False
+    ) -> None:
+        """Print it, an empty line if it is empty; ``unbroken`` breaks no line."""
 
 
 def sayer(console: "Console") -> Say:
     """Give what prints text as it is, without markup or anything a terminal obeys."""
     from rich.text import Text
 
-    def say(text: str = "", style: str = "", *, whole: bool = False) -> None:
+    def say(text: str = "", style: str = "", *, unbroken: bool = False) -> None:
         for line in text.split("\n"):
             # What is to be copied stays in one piece.
-            whole_line = whole or "`" in line or not console.is_terminal
+            whole_line = unbroken or "`" in line or not console.is_terminal
             console.print(Text(_line(line), style), soft_wrap=whole_line)
 
     return say
 
 
 def write(
-    report: Report, console: "Console", *, whole: bool = False, saved: str = ""
+    report: Report, console: "Console", *, in_full: bool = False, saved: str = ""
 ) -> None:
     """Write a report to a terminal or a file.
 
     Args:
         report: What to write.
         console: Where to.
-        whole: With all that is folded away elsewhere.
+        in_full: With all that is folded away elsewhere.
         saved: Where it is saved, as it shall be said; "" for as in a page.
     """
     from rich.text import Text
@@ -253,28 +255,28 @@ def write(
         say(report.stamp, style="bold")
     say(verdict.headline, style="bold")
     sure = how_sure(verdict)
-    if much := f"{verdict.much} {as_sentence(sure)}".strip():
-        say(much)
+    if effect := f"{verdict.much} {as_sentence(sure)}".strip():
+        say(effect)
     for edit in verdict.edits:
         if edit.where:
-            say(f"  {edit.where}", whole=True)
+            say(f"  {edit.where}", unbroken=True)
         for sign, line in edit.signed():
-            say(f"  {sign} {line}", whole=True)
+            say(f"  {sign} {line}", unbroken=True)
     for line in "\n".join(f"! {w}" for w in verdict.warnings).splitlines():
-        say(line, whole=line.startswith(TO_TYPE))
+        say(line, unbroken=line.startswith(TO_TYPE))
     if report.table and report.table.rows:
-        console.print(_rich(report.table, None if whole else _ROWS))
-        left = len(report.table.rows) - _ROWS
-        if left > 0 and not whole:
-            say(f"{left} more with --all.")
-    for line, strong in _listed(report.listing, whole=whole):
+        console.print(_rich(report.table, None if in_full else _ROWS))
+        omitted = len(report.table.rows) - _ROWS
+        if omitted > 0 and not in_full:
+            say(f"{omitted} more with --all.")
+    for line, strong in _listed(report.listing, in_full=in_full):
         # It is printable already, and its columns stand below each other.
         console.print(Text(line, "bold" if strong else ""), soft_wrap=True)
     if verdict.next:
         say(f"Next: {verdict.next}")
     for line in report.besides:
         say(line)
-    for fold in report.filled if whole else ():
+    for fold in report.filled if in_full else ():
         say(f"\n{fold.title}", style="bold")
         for sentence in fold.sentences:
             say(f"- {sentence}")
@@ -285,21 +287,21 @@ def write(
         for name, lines in fold.code:
             say(name)
             for line in plain_lines(lines).splitlines():
-                say(f"    {line}", whole=True)
+                say(f"    {line}", unbroken=True)
     for line in report.small:
         say(line, style="dim")
     if report.path:
-        say(saved or report.saved, style="dim", whole=True)
+        say(saved or report.saved, style="dim", unbroken=True)
 
 
-def in_text(report: Report, *, whole: bool = False) -> str:
+def in_text(report: Report, *, in_full: bool = False) -> str:
     """The report as text, for a log or a cell without HTML."""
     from rich.console import Console
 
     file = io.StringIO()
     # In a notebook a console shows what it is given, whatever file it writes to.
     console = Console(file=file, width=_WIDTH, color_system=None, force_jupyter=False)
-    write(report, console, whole=whole)
+    write(report, console, in_full=in_full)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
@@ -309,19 +311,19 @@ def _line(text: str) -> str:
     return text[: len(text) - len(words)] + plain(words, _LONGEST)
 
 
-def _listed(listing: Listing | None, *, whole: bool) -> Iterator[tuple[str, bool]]:
-    """The lines that take most, in the order of the source; all with ``whole``."""
+def _listed(listing: Listing | None, *, in_full: bool) -> Iterator[tuple[str, bool]]:
+    """The lines that take most, in the order of the source; all with ``in_full``."""
     if listing is None:
         return
     taking = [(n, r.share) for n, r in enumerate(listing.rows) if r.share is not None]
-    most = None if whole else _ROWS
-    shown = {n for n, _ in sorted(taking, key=lambda one: -one[1])[:most]}
+    limit = None if in_full else _ROWS
+    numbers = {n for n, _ in sorted(taking, key=lambda pair: -pair[1])[:limit]}
     several = sum(bool(row.heading) for row in listing.rows) > 1
     for number, row in enumerate(listing.rows):
         if row.heading:
             if several:
                 yield plain(row.heading, 120), False
-        elif number in shown and row.share is not None:
+        elif number in numbers and row.share is not None:
             first = max(range(len(row.kinds)), key=row.kinds.__getitem__, default=0)
             kind = listing.kinds[first] if row.kinds else ""
             share = units.percent(row.share)
@@ -331,18 +333,18 @@ def _listed(listing: Listing | None, *, whole: bool) -> Iterator[tuple[str, bool
                 yield f"{'':>25}{plain(row.remark, 200)}", False
 
 
-def _rich(table: Table, most: int | None) -> "RichTable":
+def _rich(table: Table, limit: int | None) -> "RichTable":
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    made = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for text in table.headings:
-        made.add_column(Text(plain(text)), overflow="fold")
-    for number, row in enumerate(table.rows[:most]):
+        rich_table.add_column(Text(plain(text)), overflow="fold")
+    for number, row in enumerate(table.rows[:limit]):
         cells = (Text(plain_lines(cell)) for cell in row)
-        made.add_row(*cells, style="bold" if number == table.strong else "")
-    return made
+        rich_table.add_row(*cells, style="bold" if number == table.strong else "")
+    return rich_table
 
 
 # No colour of its own but what shows on light and on dark: the theme of a notebook

@@ -84,35 +84,48 @@ def of_finding(finding: Finding) -> Report:
 
 
 @shown.report.register
-def of_diagnosis(found: Diagnosis) -> Report:
+def of_diagnosis(diagnosis: Diagnosis) -> Report:
     """What a person reads of a diagnosis."""
-    finding = found.finding
-    repeat, table = _repeat(finding, found.training), _to_change(found)
+    finding = diagnosis.finding
+    repeat, table = _repeat(finding, diagnosis.training), _to_change(diagnosis)
     return Report(
-        verdict=_with_next(found.verdict, finding, found.training),
+        verdict=_with_next(diagnosis.verdict, finding, diagnosis.training),
         question=finding.question,
         stamp=finding.stamp,
         table=table,
-        listing=account_report.listing(found.account) if found.account else None,
+        listing=account_report.listing(diagnosis.account)
+        if diagnosis.account
+        else None,
         besides=(
-            *_besides(found),
+            *_besides(diagnosis),
             # Where nothing was swapped the account is all there is, and is whole.
-            *(_missing(finding, table) if finding.timings or not found.account else ()),
+            *(
+                _missing(finding, table)
+                if finding.timings or not diagnosis.account
+                else ()
+            ),
         ),
         folds=(
-            *(account_report.folds(found.account) if found.account else ()),
-            Fold("How each cause is known, and what to type", tables=(_causes(found),)),
-            _split(found),
+            *(account_report.folds(diagnosis.account) if diagnosis.account else ()),
+            Fold(
+                "How each cause is known, and what to type",
+                tables=(_causes(diagnosis),),
+            ),
+            _split(diagnosis),
             Fold(
                 "Everything that was tried, and what was not",
-                tables=(_limits(found), _tried(found), _untested(found)),
+                tables=(
+                    _limits(diagnosis),
+                    _unclaimed(diagnosis),
+                    _untested(diagnosis),
+                ),
             ),
-            _anatomy(found),
+            _anatomy(diagnosis),
             *_common_folds(finding, repeat),
         ),
         repeat=repeat,
         foot=tuple(_foot(finding)),
-        path=found.path,
+        path=diagnosis.path,
     )
 
 
@@ -132,40 +145,44 @@ def machine_in_words(machine: Machine) -> str:
 
 def facts(finding: Finding) -> Fold:
     """What it was asked with and measured on, name by name: for a page."""
-    of = finding.machine
-    told: dict[str, Mapping[str, Any]] = {
+    machine = finding.machine
+    groups: dict[str, Mapping[str, Any]] = {
         "Parameters": finding.parameters,
         "Machine": _machine(finding),
-        "Libraries": of.versions,
-        "Environment variables": of.environment,
+        "Libraries": machine.versions,
+        "Environment variables": machine.environment,
         # The parts of a machine have a table of their own.
         "Noted during the run": {k: v for k, v in finding.notes.items() if k != NOTE},
     }
-    lines = {title: _text(values) for title, values in told.items()}
-    said = (f"{title}: {line.rstrip('.')}." for title, line in lines.items() if line)
-    return Fold("What it was asked with and measured on", tuple(said))
+    lines = {title: _text(values) for title, values in groups.items()}
+    sentences = (
+        f"{title}: {line.rstrip('.')}." for title, line in lines.items() if line
+    )
+    return Fold("What it was asked with and measured on", tuple(sentences))
 
 
 def grade_of(part: Part) -> str:
     """How a part is known; what was tried and showed nothing is not."""
-    tried = part.grade == "measured here" and part_in_words(part, 1.0)[0] == "?"
-    return "not known yet" if tried else part.grade
+    is_inconclusive = (
+        part.grade == "measured here" and part_in_words(part, 1.0)[0] == "?"
+    )
+    return "not known yet" if is_inconclusive else part.grade
 
 
-def part_in_words(part: Part, whole: float) -> tuple[str, str]:
+def part_in_words(part: Part, step_s: float) -> tuple[str, str]:
     """Seconds of a part and its share of a step: ``?`` and "" if not known."""
     low, high = part.low or 0.0, part.high
     if part.seconds is not None:
-        said = units.seconds(part.seconds)
+        text = units.seconds(part.seconds)
         if high is not None and low < high:
-            said += f" ({units.seconds(low)} to {units.seconds(high)})"
-        return said, units.percent(part.seconds / whole)
+            text += f" ({units.seconds(low)} to {units.seconds(high)})"
+        return text, units.percent(part.seconds / step_s)
     if high is not None:
-        least = f"{units.seconds(low)} to " if low else "at most "
-        share = f"{units.percent(low / whole)} to " if low else "at most "
-        return least + units.seconds(high), share + units.percent(high / whole)
+        lower = f"{units.seconds(low)} to " if low else "at most "
+        share = f"{units.percent(low / step_s)} to " if low else "at most "
+        return lower + units.seconds(high), share + units.percent(high / step_s)
     if low:
-        share = units.percent(low / whole)
+        share = units.percent(low / step_s)
         return f"at least {units.seconds(low)}", f"at least {share}"
     return "?", ""
 
@@ -193,11 +210,11 @@ def _code(finding: Finding) -> Iterator[tuple[str, str]]:
     alike = collections.defaultdict[str, list[str]](list)
     for name, lines in finding.code.items():
         alike[_NUMBER.sub("#", lines)].append(name)
-    for name, *others in alike.values():
-        alike_too = {finding.code[each] for each in (name, *others)}
-        how = "and with other numbers" if len(alike_too) > 1 else "and likewise"
-        more = f", {how} {', '.join(others)}" if others else ""
-        yield f"{name}{more}", finding.code[name]
+    for name, *twins in alike.values():
+        alike_too = {finding.code[variant] for variant in (name, *twins)}
+        remark = "and with other numbers" if len(alike_too) > 1 else "and likewise"
+        suffix = f", {remark} {', '.join(twins)}" if twins else ""
+        yield f"{name}{suffix}", finding.code[name]
 
 
 def _variants(finding: Finding) -> Table:
@@ -206,43 +223,47 @@ def _variants(finding: Finding) -> Table:
     if microbenchmarks(finding.notes):
         return _benchmarks(finding, stood)
     places = [row for row, s in enumerate(stood) if s.place == "fastest"]
-    counted = "a run takes" if counts_runs(finding) else "examples/s"
+    rate_heading = "a run takes" if counts_runs(finding) else "examples/s"
     return Table(
         "All variants",
-        ("variant", counted, "against", "as fast", "what that shows"),
+        ("variant", rate_heading, "against", "as fast", "what that shows"),
         tuple(map(_variant, stood)),
         places[0] if places else -1,
     )
 
 
-def _variant(of: Standing) -> tuple[str, ...]:
-    compared = of.comparison
+def _variant(standing: Standing) -> tuple[str, ...]:
+    compared = standing.comparison
     if compared is None:
-        ratio = ("baseline" if of.is_baseline else "", "")
+        ratio = ("baseline" if standing.is_baseline else "", "")
     else:
         ratio = (compared.baseline, compared.interval)
     judged = compared.judgement if compared else ""
-    said = (judged, _PLACES[of.place], of.problem)
-    return (of.variant, rate(of), *ratio, "; ".join(filter(None, said)))
+    remarks = (judged, _PLACES[standing.place], standing.problem)
+    return (standing.variant, rate(standing), *ratio, "; ".join(filter(None, remarks)))
 
 
 def _benchmarks(finding: Finding, stood: tuple[Standing, ...]) -> Table:
     """Rates that count something else each, and the most that is possible of it."""
-    told = microbenchmarks(finding.notes)
+    benchmarks = microbenchmarks(finding.notes)
     rows = []
-    for of in stood:
-        benchmark = told.get(of.variant)
-        limit = units.rate(of.limit, of.unit) if of.limit else "not known"
-        share = (of_limit(of), limit if benchmark else "")
-        rows.append((of.variant, of.problem or rate(of), *share))
+    for standing in stood:
+        benchmark = benchmarks.get(standing.variant)
+        limit = (
+            units.rate(standing.limit, standing.unit) if standing.limit else "not known"
+        )
+        share = (of_limit(standing), limit if benchmark else "")
+        rows.append((standing.variant, standing.problem or rate(standing), *share))
     headings = ("part", "rate", "share", "limit in theory")
     return Table("Each part of the machine", headings, tuple(rows))
 
 
 def _works(finding: Finding) -> Table:
     """What each part was given to do, and how its limit was worked out."""
-    known = microbenchmarks(finding.notes).items()
-    rows = ((name, one.what, one.limit_from) for name, one in known)
+    benchmarks = microbenchmarks(finding.notes).items()
+    rows = (
+        (name, benchmark.what, benchmark.limit_from) for name, benchmark in benchmarks
+    )
     headings = ("part", "what is done", "where the limit is from")
     return Table("What was done", headings, tuple(rows))
 
@@ -250,15 +271,19 @@ def _works(finding: Finding) -> Table:
 def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
     """How the trials ended, and what is told apart from the steady rate."""
     ended = collections.Counter((t.variant, t.outcome) for t in finding.trials)
-    timed = {of.variant: of.timing for of in stood if of.timing}
+    timings = {
+        standing.variant: standing.timing for standing in stood if standing.timing
+    }
     rows = []
-    for name in dict.fromkeys([*timed, *(t.variant for t in finding.trials)]):
-        counts = {how: n for (of, how), n in ended.items() if of == name}
-        said = ", ".join(f"{n} {how}" for how, n in counts.items())
+    for name in dict.fromkeys([*timings, *(t.variant for t in finding.trials)]):
+        counts = {
+            outcome: n for (variant, outcome), n in ended.items() if variant == name
+        }
+        outcomes = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
         if counts.keys() <= {"completed"}:
-            said = said.removesuffix(" completed")
+            outcomes = outcomes.removesuffix(" completed")
         cells: tuple[str, ...] = ("",) * 5
-        if timing := timed.get(name):
+        if timing := timings.get(name):
             cells = (
                 units.seconds(timing.setup_s),
                 units.seconds(timing.first_call_s),
@@ -269,7 +294,7 @@ def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
             if counts_runs(finding):
                 # A run is one whole.
                 cells = (cells[0], "", "", "", cells[-1])
-        rows.append((name, said, *cells))
+        rows.append((name, outcomes, *cells))
     heads = ("variant", "trials", "set-up", "first call", "until steady")
     spreads = ("drift in a trial", "spread of trials")
     return Table(
@@ -333,20 +358,22 @@ def _method(finding: Finding) -> tuple[str, ...]:
 
 def _repeat(finding: Finding, training: str = "") -> str:
     """What to type for the same once more; ``training`` is what was diagnosed."""
-    of = {"budget": f"{finding.budget_s:g}", "seed": str(finding.seed)}
-    asked, typed = dict(finding.parameters), finding.parameters.get(TYPED)
-    given = ", its own arguments behind `--`" if asked.pop(ARGUMENTS, "") else ""
+    settings = {"budget": f"{finding.budget_s:g}", "seed": str(finding.seed)}
+    parameters, typed = dict(finding.parameters), finding.parameters.get(TYPED)
+    hint = ", its own arguments behind `--`" if parameters.pop(ARGUMENTS, "") else ""
     if training and not is_file(training):
-        options = ", ".join(f"{name}={value}" for name, value in of.items())
+        options = ", ".join(f"{name}={value}" for name, value in settings.items())
         command = f"perfkit.diagnose({training}, {options})"
     elif typed:
-        again = " ".join(["perfkit race", *(_option(*pair) for pair in of.items())])
+        again = " ".join(
+            ["perfkit race", *(_option(*pair) for pair in settings.items())]
+        )
         command = str(typed).replace("perfkit race", again, 1)
     else:
-        what = ["diagnose", training] if training else ["run", finding.experiment]
-        said = (_option(*pair) for pair in (asked | of).items())
-        command = shlex.join(["perfkit", *what, *filter(None, said)])
-    again = f"`{plain(command, 600)}`{given}"
+        words = ["diagnose", training] if training else ["run", finding.experiment]
+        flags = (_option(*pair) for pair in (parameters | settings).items())
+        command = shlex.join(["perfkit", *words, *filter(None, flags)])
+    again = f"`{plain(command, 600)}`{hint}"
     if OWN in finding.code and not typed:
         # No command has the reader's function.
         again = "run its cell again"
@@ -358,8 +385,8 @@ def _option(name: str, value: Any) -> str:
     dashed = name.replace("_", "-")
     if isinstance(value, bool):
         return f"--{dashed}" if value else f"--no-{dashed}"
-    said = isinstance(value, str | int | float) and value != ""
-    return f"--{dashed}={value}" if said else ""
+    has_value = isinstance(value, str | int | float) and value != ""
+    return f"--{dashed}={value}" if has_value else ""
 
 
 def _failures(finding: Finding) -> Iterator[str]:
@@ -372,24 +399,26 @@ def _failures(finding: Finding) -> Iterator[str]:
 
 
 def _machine(finding: Finding) -> dict[str, str]:
-    of = finding.machine
-    present = of.memory_present
-    whole = f" of {units.size(present)}" if present and present != of.memory else ""
+    machine = finding.machine
+    present = machine.memory_present
+    installed = (
+        f" of {units.size(present)}" if present and present != machine.memory else ""
+    )
     rows = {
-        "processor": of.cpu,
-        "cores": f"{units.significant(of.cores_granted)} of {of.cores}",
-        "memory": f"{units.size(of.memory)}{whole}",
-        "system": of.system,
-        "Python": of.python,
+        "processor": machine.cpu,
+        "cores": f"{units.significant(machine.cores_granted)} of {machine.cores}",
+        "memory": f"{units.size(machine.memory)}{installed}",
+        "system": machine.system,
+        "Python": machine.python,
     }
-    for number, gpu in enumerate(of.gpus):
+    for number, gpu in enumerate(machine.gpus):
         memory = units.size(gpu.memory) if gpu.memory is not None else ""
         driver = f"driver {gpu.driver}" if gpu.driver else ""
         able = gpu.compute_capability and f"compute capability {gpu.compute_capability}"
-        said = filter(None, (gpu.name, memory, driver, able))
-        rows[f"GPU {number}"] = ", ".join(said)
-    if not of.gpus:
-        rows["GPU"] = of.no_gpu or "none"
+        details = filter(None, (gpu.name, memory, driver, able))
+        rows[f"GPU {number}"] = ", ".join(details)
+    if not machine.gpus:
+        rows["GPU"] = machine.no_gpu or "none"
     return rows
 
 
@@ -398,8 +427,8 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        told = {name: _text(inner) for name, inner in value.items()}
-        return ", ".join(f"{name} {text}" for name, text in told.items() if text)
+        texts = {name: _text(inner) for name, inner in value.items()}
+        return ", ".join(f"{name} {text}" for name, text in texts.items() if text)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float):
@@ -407,27 +436,27 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if value or value == 0 else ""
 
 
-def _to_change(found: Diagnosis) -> Table:
+def _to_change(diagnosis: Diagnosis) -> Table:
     """The most that a reader acts on: what, where, how much, how sure."""
     rows = [
         (
             cause.do,
             cause.edits[0].where if cause.edits else "",
             f"at most {gain}" if cause.is_ceiling else gain,
-            found.how_sure(cause),
+            diagnosis.how_sure(cause),
         )
-        for cause in found.best[:3]
+        for cause in diagnosis.best[:3]
         for gain in [cause.speedup.interval]
     ]
-    alone = max((one.speedup.estimate for one in found.best), default=0.0)
+    alone = max((cause.speedup.estimate for cause in diagnosis.best), default=0.0)
     # What brings no more than one of them by itself is nothing to do.
-    if found.together and found.together.speedup.estimate > alone:
-        compared = found.compared(TOGETHER)
+    if diagnosis.together and diagnosis.together.speedup.estimate > alone:
+        compared = diagnosis.compared(TOGETHER)
         rows.append(
             (
-                f"Together: {' + '.join(found.together.changes)}",
+                f"Together: {' + '.join(diagnosis.together.changes)}",
                 "",
-                found.together.speedup.interval,
+                diagnosis.together.speedup.interval,
                 compared.sure if compared else "",
             )
         )
@@ -435,25 +464,25 @@ def _to_change(found: Diagnosis) -> Table:
     return Table("What to change", headings, tuple(rows), 0)
 
 
-def _besides(found: Diagnosis) -> Iterator[str]:
+def _besides(diagnosis: Diagnosis) -> Iterator[str]:
     """What is in order, and what is not known yet."""
-    yield from found.in_order
+    yield from diagnosis.in_order
     unknown = {
-        "little measured": found.left_open,
-        "not measured": found.unmeasured,
+        "little measured": diagnosis.left_open,
+        "not measured": diagnosis.unmeasured,
     }
-    told, changes = [], " changes"
-    for why, names in unknown.items():
+    entries, changes = [], " changes"
+    for reason, names in unknown.items():
         if len(names) > _NAMED:
-            told.append(f"{len(names)}{changes} ({why})")
+            entries.append(f"{len(names)}{changes} ({reason})")
             changes = ""
         elif names:
-            told.append(f"{', '.join(names)} ({why})")
-    if told:
-        yield f"Not known yet: {'; '.join(told)}."
+            entries.append(f"{', '.join(names)} ({reason})")
+    if entries:
+        yield f"Not known yet: {'; '.join(entries)}."
 
 
-def _causes(found: Diagnosis) -> Table:
+def _causes(diagnosis: Diagnosis) -> Table:
     rows = tuple(
         (
             ": ".join(filter(None, [cause.cause, cause.change])),
@@ -462,105 +491,116 @@ def _causes(found: Diagnosis) -> Table:
             cause.grade,
             cause.to_type,
         )
-        for cause in found.causes
+        for cause in diagnosis.causes
     )
     headings = ("cause: change", "kind", "what was seen", "how it is known")
     return Table("What slows it", (*headings, "what to type"), rows)
 
 
-def _split(found: Diagnosis) -> Fold:
-    whole = found.step.median_s if found.step else 0.0
+def _split(diagnosis: Diagnosis) -> Fold:
+    step_s = diagnosis.step.median_s if diagnosis.step else 0.0
     rows = tuple(
-        (name, *part_in_words(part, whole), grade_of(part), part.how)
-        for name, part in (found.split.items() if whole else ())
+        (name, *part_in_words(part, step_s), grade_of(part), part.how)
+        for name, part in (diagnosis.split.items() if step_s else ())
     )
-    title = f"Where a step of {units.seconds(whole)} goes"
+    title = f"Where a step of {units.seconds(step_s)} goes"
     headings = ("part", "each step", "share", "how it is known", "from what")
     return Fold(title, tables=(Table(title, headings, rows),))
 
 
-def _limits(found: Diagnosis) -> Table:
+def _limits(diagnosis: Diagnosis) -> Table:
     rows = []
-    if found.together:
-        names = ", ".join(f'"{name}"' for name in found.together.changes)
-        rows.append(("all of it together", found.together.speedup.interval, names))
-    if found.ceiling:
-        what = "one batch, again and again: no faster pipeline brings more"
-        rows.append(("without any input", found.ceiling.interval, what))
+    if diagnosis.together:
+        names = ", ".join(f'"{name}"' for name in diagnosis.together.changes)
+        rows.append(("all of it together", diagnosis.together.speedup.interval, names))
+    if diagnosis.ceiling:
+        explanation = "one batch, again and again: no faster pipeline brings more"
+        rows.append(("without any input", diagnosis.ceiling.interval, explanation))
     rows += [
-        (one.variant, one.interval, _of_line(one))
-        for one in found.comparisons
-        if leaves_line_out(one.variant)
+        (comparison.variant, comparison.interval, _of_line(comparison))
+        for comparison in diagnosis.comparisons
+        if leaves_line_out(comparison.variant)
     ]
     headings = ("change", "as fast", "what ran")
     return Table("What can be had at most", headings, tuple(rows))
 
 
-def _of_line(one: Comparison) -> str:
+def _of_line(comparison: Comparison) -> str:
     """What a fix of a line brings at most, in a sentence."""
-    where = one.variant.removeprefix("without ")
-    if not (one.is_judged and one.ends):
+    where = comparison.variant.removeprefix("without ")
+    if not (comparison.is_judged and comparison.ends):
         return f"What a fix of {where} brings at most is not known yet."
-    if one.verdict != "faster":
+    if comparison.verdict != "faster":
         return f"No fix of {where} is shown to bring anything."
     return (
-        f"Without the work of {where} the training would run {units.times(one.ratio)} "
-        f"times as fast ({one.ends}): a fix of it brings that at most."
+        f"Without the work of {where} the training would run "
+        f"{units.times(comparison.ratio)} times as fast ({comparison.ends}): "
+        "a fix of it brings that at most."
     )
 
 
-def _anatomy(found: Diagnosis) -> Fold:
+def _anatomy(diagnosis: Diagnosis) -> Fold:
     """The plan of its pipeline; what makes no sense in a note is left out."""
-    title, most = "What TensorFlow runs for its data", found.anatomy.get("limits")
-    rows = tuple(_stage(stage, most) for stage in stages(found.anatomy))
+    title, slowest = (
+        "What TensorFlow runs for its data",
+        diagnosis.anatomy.get("limits"),
+    )
+    rows = tuple(_stage(stage, slowest) for stage in stages(diagnosis.anatomy))
     headings = ("stage", "share of the work", "each", "at a time", "what that says")
     straight = "Read while the data were made without their shuffle, which hides them."
-    lines = (straight,) * (rows != () and "without" in found.anatomy)
+    lines = (straight,) * (rows != () and "without" in diagnosis.anatomy)
     return Fold(title, lines, tables=(Table(title, headings, rows),))
 
 
-def _stage(of: Stage, most: Any) -> tuple[str, ...]:
-    by = " (AUTOTUNE)" if of.tuned else ""
-    each = units.UNKNOWN if of.each_s is None else units.seconds(of.each_s)
+def _stage(stage: Stage, slowest: Any) -> tuple[str, ...]:
+    by = " (AUTOTUNE)" if stage.tuned else ""
+    element_time = (
+        units.UNKNOWN if stage.each_s is None else units.seconds(stage.each_s)
+    )
     return (
-        of.name,
-        "" if of.share is None else units.percent(of.share),
-        each,
-        "" if of.parallelism is None else f"{of.parallelism:g}{by}",
-        "the most work, by TensorFlow's own clock" if of.name == most else "",
+        stage.name,
+        "" if stage.share is None else units.percent(stage.share),
+        element_time,
+        "" if stage.parallelism is None else f"{stage.parallelism:g}{by}",
+        "the most work, by TensorFlow's own clock" if stage.name == slowest else "",
     )
 
 
-def _tried(found: Diagnosis) -> Table:
-    shown = {cause.change for cause in found.causes} | {found.baseline}
-    limits = (found.ceiling, found.together.speedup if found.together else None)
-    told = {gain.estimate for gain in limits if gain is not None}
+def _unclaimed(diagnosis: Diagnosis) -> Table:
+    claimed = {cause.change for cause in diagnosis.causes} | {diagnosis.baseline}
+    limits = (
+        diagnosis.ceiling,
+        diagnosis.together.speedup if diagnosis.together else None,
+    )
+    ratios = {gain.estimate for gain in limits if gain is not None}
     rows = tuple(
-        (of.variant, *_what_came_of(of, found.aside))
-        for of in standings(found.finding)
-        if of.variant not in shown
-        and not (of.comparison and leaves_line_out(of.variant))
-        and not (of.comparison and of.comparison.ratio in told)
+        (standing.variant, *_what_came_of(standing, diagnosis.aside))
+        for standing in standings(diagnosis.finding)
+        if standing.variant not in claimed
+        and not (standing.comparison and leaves_line_out(standing.variant))
+        and not (standing.comparison and standing.comparison.ratio in ratios)
     )
     headings = ("change", "as fast", "what that shows")
     return Table("Tried, and not claimed", headings, rows)
 
 
-def _what_came_of(of: Standing, aside: tuple[str, ...]) -> tuple[str, str]:
-    compared = of.comparison
+def _what_came_of(standing: Standing, aside: tuple[str, ...]) -> tuple[str, str]:
+    compared = standing.comparison
     if compared is None:
-        return "not measured", of.problem
+        return "not measured", standing.problem
     words = [compared.judgement]
     if compared.verdict == "faster" and compared.ratio < _WORTH:
         words = ["faster, by too little to be worth a change"]
     elif compared.verdict == "faster" and not compared.stands_out:
         words = ["faster, which may be chance: so many changes were tried"]
-    if of.variant in aside:
+    if standing.variant in aside:
         words = ["faster, and it changes what is learnt: fix the defects first"]
-    return compared.interval, "; ".join(filter(None, [*words, of.problem]))
+    return compared.interval, "; ".join(filter(None, [*words, standing.problem]))
 
 
-def _untested(found: Diagnosis) -> Table:
-    rows = tuple((cause, without_marks(why)) for cause, why in found.untested.items())
-    rows += tuple((f'"{name}"', _UNMEASURED) for name in found.unmeasured)
+def _untested(diagnosis: Diagnosis) -> Table:
+    rows = tuple(
+        (cause, without_marks(reason)) for cause, reason in diagnosis.untested.items()
+    )
+    rows += tuple((f'"{name}"', _UNMEASURED) for name in diagnosis.unmeasured)
     return Table("Not tested", ("cause or change", "why"), rows)

@@ -47,16 +47,18 @@ class Microbenchmark:
 
 def note(benchmarks: Mapping[str, Microbenchmark]) -> dict[str, dict[str, Any]]:
     """Write microbenchmarks as the note that ``microbenchmarks`` reads."""
-    return {name: asdict(one) for name, one in benchmarks.items()}
+    return {name: asdict(benchmark) for name, benchmark in benchmarks.items()}
 
 
 def microbenchmarks(notes: Mapping[str, Any]) -> dict[str, Microbenchmark]:
     """Read the microbenchmarks from a finding's notes; empty where it has none."""
-    noted = notes.get(NOTE)
-    if not isinstance(noted, dict):
+    entries = notes.get(NOTE)
+    if not isinstance(entries, dict):
         return {}
-    sound = ((name, each) for name, each in noted.items() if isinstance(each, dict))
-    return {name: _read(each) for name, each in sound}
+    sound = (
+        (name, entry) for name, entry in entries.items() if isinstance(entry, dict)
+    )
+    return {name: _read(entry) for name, entry in sound}
 
 
 def has_microbenchmarks(finding: Finding) -> bool:
@@ -66,9 +68,9 @@ def has_microbenchmarks(finding: Finding) -> bool:
 
 def unit_of(finding: Finding, variant: str) -> str:
     """What a variant's rate counts; the control counts what the baseline does."""
-    told = microbenchmarks(finding.notes)
-    benchmark = told.get(finding.baseline if variant == CONTROL else variant)
-    if benchmark or told:
+    benchmarks = microbenchmarks(finding.notes)
+    benchmark = benchmarks.get(finding.baseline if variant == CONTROL else variant)
+    if benchmark or benchmarks:
         return benchmark.unit if benchmark else "units"
     return "runs" if counts_runs(finding) else "examples"
 
@@ -78,8 +80,8 @@ def counts_runs(finding: Finding) -> bool:
     return any(trial.unit == "runs" for trial in finding.trials)
 
 
-def _read(noted: dict[str, Any]) -> Microbenchmark:
-    read = note_as(Microbenchmark, noted) or Microbenchmark(unit="units")
+def _read(entry: dict[str, Any]) -> Microbenchmark:
+    read = note_as(Microbenchmark, entry) or Microbenchmark(unit="units")
     limit = read.limit or 0.0
     return Microbenchmark(
         unit=plain(read.unit, _UNIT) or "units",
@@ -169,16 +171,18 @@ class Guess:
 def guess(finding: Finding) -> Guess:
     """Read the guess of a finding: a variant's name, or a ratio such as ``"3x"``."""
     words = plain(finding.guess, 80)
-    timed = [timing.variant for timing in finding.timings]
-    variants = [*timed, *(trial.variant for trial in finding.trials)]
+    timed_names = [timing.variant for timing in finding.timings]
+    variants = [*timed_names, *(trial.variant for trial in finding.trials)]
     names = {variant.casefold(): variant for variant in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
     ratio, match = 0.0, _RATIO.search(words)
     if match:
-        whole, number, rest = match.groups()
-        ratio = float(whole.replace(",", "") if whole else number.replace(",", "."))
-        if ratio and _SLOWER.match(rest):
+        thousands, number, suffix = match.groups()
+        ratio = float(
+            thousands.replace(",", "") if thousands else number.replace(",", ".")
+        )
+        if ratio and _SLOWER.match(suffix):
             ratio = 1 / ratio
     return Guess(words, ratio=ratio or None)
 
@@ -193,17 +197,19 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
     if microbenchmarks(finding.notes):
         return _of_parts(finding)
     groups = [finding.baseline, *_groups(finding).values()]
-    timed = sorted(_timed(finding), key=lambda s: -s.timing.rate if s.timing else 0.0)
-    timed.sort(
+    ranked = sorted(
+        _timed_standings(finding), key=lambda s: -s.timing.rate if s.timing else 0.0
+    )
+    ranked.sort(
         key=lambda s: (s.is_limit, groups.index(s.group) if s.group else len(groups))
     )
     sides = finding.parameters.get(SIDES)
-    every = (*timed, *_untimed(finding))
+    rows = (*ranked, *_untimed(finding))
     if not isinstance(sides, list | tuple):
-        return every
+        return rows
     unit = "runs" if counts_runs(finding) else "examples"
     judged = []
-    for side in (standing for standing in every if standing.variant in sides):
+    for side in (standing for standing in rows if standing.variant in sides):
         comparison = side.comparison and side.comparison.after(LEAST_ROUNDS)
         judged.append(replace(side, comparison=comparison, unit=unit))
     return tuple(judged)
@@ -214,14 +220,14 @@ def rate(standing: Standing) -> str:
 
     The unit stands there unless the column's heading has it.
     """
-    found = standing.timing
-    if found is None:
+    timing = standing.timing
+    if timing is None:
         return "not timed"
     if standing.unit == "runs":
-        run = found.seconds(1)
+        run = timing.seconds(1)
         return units.between(run.value, run.low, run.high, units.seconds)
-    said = units.rate_between(found.rate, found.low, found.high, standing.unit)
-    return said.replace(" examples/s", "")
+    text = units.rate_between(timing.rate, timing.low, timing.high, standing.unit)
+    return text.replace(" examples/s", "")
 
 
 def of_limit(standing: Standing) -> str:
@@ -234,33 +240,33 @@ def of_limit(standing: Standing) -> str:
     return share_of(standing.timing, standing.limit)
 
 
-def share_of(found: Timing, limit: float, possible: str = "its limit") -> str:
+def share_of(timing: Timing, limit: float, possible: str = "its limit") -> str:
     """A rate as a share of what is possible, which it may reach and cannot pass."""
-    if not units.is_known(found.low, found.high):
+    if not units.is_known(timing.low, timing.high):
         return units.UNKNOWN
-    if found.low >= limit:
+    if timing.low >= limit:
         return possible
-    low = units.percent(found.low / limit)
-    if found.rate >= limit:
+    low = units.percent(timing.low / limit)
+    if timing.rate >= limit:
         return f"{possible} ({low} or more)"
-    share = f"{units.percent(found.rate / limit)} of {possible}"
-    if found.low == found.high:
+    share = f"{units.percent(timing.rate / limit)} of {possible}"
+    if timing.low == timing.high:
         return share
-    if found.high >= limit:
+    if timing.high >= limit:
         return f"{share} ({low} or more)"
-    return f"{share} ({low} to {units.percent(found.high / limit)})"
+    return f"{share} ({low} to {units.percent(timing.high / limit)})"
 
 
 def _of_parts(finding: Finding) -> tuple[Standing, ...]:
     """The microbenchmarks in the order of their note, then what it leaves out."""
-    told = microbenchmarks(finding.notes)
-    found = {s.variant: s for s in (*_timed(finding), *_untimed(finding))}
-    known = dict.fromkeys(found, Microbenchmark(unit="units")) | told
-    order = [*told, *(name for name in found if name not in told)]
-    shown = ((found[name], known[name]) for name in order if name in found)
+    benchmarks = microbenchmarks(finding.notes)
+    by_name = {s.variant: s for s in (*_timed_standings(finding), *_untimed(finding))}
+    parts = dict.fromkeys(by_name, Microbenchmark(unit="units")) | benchmarks
+    order = [*benchmarks, *(name for name in by_name if name not in benchmarks)]
+    pairs = ((by_name[name], parts[name]) for name in order if name in by_name)
     return tuple(
-        replace(standing, place="", group=one.group, unit=one.unit, limit=one.limit)
-        for standing, one in shown
+        replace(standing, place="", group=part.group, unit=part.unit, limit=part.limit)
+        for standing, part in pairs
     )
 
 
@@ -277,7 +283,7 @@ def measurement(finding: Finding) -> Measurement:
         Variant(name := timing.variant, lambda: iter(()), against=against.get(name, ""))
         for timing in finding.timings
     )
-    found = Measurement(
+    result = Measurement(
         variants=variants,
         trials=finding.trials,
         samples=finding.samples,
@@ -285,11 +291,11 @@ def measurement(finding: Finding) -> Measurement:
         baseline=finding.baseline,
     )
     # In the place of what would be worked out anew; no copy with other trials has it.
-    vars(found)["comparisons"] = finding.comparisons
-    return found
+    vars(result)["comparisons"] = finding.comparisons
+    return result
 
 
-def _timed(finding: Finding) -> Iterator[Standing]:
+def _timed_standings(finding: Finding) -> Iterator[Standing]:
     comparisons = {c.variant: c for c in finding.comparisons}
     groups, places = _groups(finding), _places(finding)
     limits, measured = _limits(finding, groups), measurement(finding)
@@ -314,12 +320,12 @@ def _limits(finding: Finding, groups: dict[str, str]) -> set[str]:
     fastest: that did not let it compete.
     """
     winner, measured = finding.verdict.winner, measurement(finding)
-    noted = finding.notes.get(LIMITS)
-    known = noted if isinstance(noted, list | tuple) else ()
+    limits = finding.notes.get(LIMITS)
+    names = limits if isinstance(limits, list | tuple) else ()
     return {
         t.variant
         for t in finding.timings
-        if t.variant in known
+        if t.variant in names
         or (finding.baseline and not groups[t.variant])
         or (
             winner in groups
@@ -339,25 +345,25 @@ def _beats(measured: Measurement, name: str, winner: str) -> bool:
 
 
 def _untimed(finding: Finding) -> Iterator[Standing]:
-    timed = {timing.variant for timing in finding.timings}
+    timed_names = {timing.variant for timing in finding.timings}
     last = {t.variant: t for t in finding.trials if not t.is_try}
     for name, trial in last.items():
-        if name not in timed and name != CONTROL:
+        if name not in timed_names and name != CONTROL:
             yield Standing(variant=name, group="", problem=_how_it_ended(trial))
-    for name, why in finding.unavailable.items():
-        if name not in timed and name not in last:
-            problem = f"was not run: {without_marks(plain(why, _MESSAGE))}"
+    for name, reason in finding.unavailable.items():
+        if name not in timed_names and name not in last:
+            problem = f"was not run: {without_marks(plain(reason, _MESSAGE))}"
             yield Standing(variant=name, group="", problem=problem)
-    told = {*timed, *last, *finding.unavailable}
+    covered = {*timed_names, *last, *finding.unavailable}
     for name in finding.code:
-        if name not in told:
+        if name not in covered:
             yield Standing(variant=name, group="", problem="was not reached")
 
 
 def _groups(finding: Finding) -> dict[str, str]:
     """The baseline that each timed variant goes back to."""
     against = {c.variant: c.baseline for c in finding.comparisons}
-    known = {finding.baseline, *against.values()}
+    baselines = {finding.baseline, *against.values()}
 
     def root(name: str) -> str:
         # Files may lead in rings, or on for ever.
@@ -368,7 +374,7 @@ def _groups(finding: Finding) -> dict[str, str]:
         return name
 
     roots = {t.variant: root(t.variant) for t in finding.timings}
-    return {name: of if of in known else "" for name, of in roots.items()}
+    return {name: group if group in baselines else "" for name, group in roots.items()}
 
 
 def _places(finding: Finding) -> dict[str, Place]:
@@ -387,7 +393,7 @@ def _places(finding: Finding) -> dict[str, Place]:
         if not group and finding.baseline:
             # Limits and the like, which nothing compares.
             continue
-        among = [name for name, of in groups.items() if of == group]
+        among = [name for name, root in groups.items() if root == group]
         if winner in among:
             among = [name for name in among if not _beats(measured, name, winner)]
         elif winner:
@@ -406,9 +412,11 @@ def _places(finding: Finding) -> dict[str, Place]:
 
 def _behind(finding: Finding, among: list[str]) -> set[str]:
     """Those that are shown to be slower than another of them."""
-    held = [c for c in finding.comparisons if {c.variant, c.baseline} <= set(among)]
-    slower = {c.variant for c in held if c.verdict == "slower"}
-    return slower | {c.baseline for c in held if c.verdict == "faster"}
+    comparisons = [
+        c for c in finding.comparisons if {c.variant, c.baseline} <= set(among)
+    ]
+    slower = {c.variant for c in comparisons if c.verdict == "slower"}
+    return slower | {c.baseline for c in comparisons if c.verdict == "faster"}
 
 
 def _is_tied(measured: Measurement, first: str, name: str) -> bool:

@@ -35,9 +35,9 @@ FOLDER = "perfkit-findings"
 Recorded = Finding | Diagnosis
 
 
-def finding_of(found: Recorded) -> Finding:
+def finding_of(document: Recorded) -> Finding:
     """A finding itself; of a diagnosis what it has measured."""
-    return found.finding if isinstance(found, Diagnosis) else found
+    return document.finding if isinstance(document, Diagnosis) else document
 
 
 def save(
@@ -96,13 +96,15 @@ def load_finding(path: str | Path) -> Finding:
 
 
 def read(
-    path: str | Path, parse: Callable[[bytes, str], Document], most: int = LARGEST_BYTES
+    path: str | Path,
+    parse: Callable[[bytes, str], Document],
+    limit: int = LARGEST_BYTES,
 ) -> Document:
     """Read a document, which then knows where it lies, by what parses its bytes."""
     path = Path(os.path.expanduser(path))
-    found = parse(whole_file(path, most), plain(path.name))
-    remember(found, path)
-    return found
+    document = parse(whole_file(path, limit), plain(path.name))
+    remember(document, path)
+    return document
 
 
 def parsed_recorded(data: bytes, name: str) -> Recorded:
@@ -186,13 +188,13 @@ def readable(
     return data
 
 
-def name_of(what: str, recorded: str) -> str:
+def name_of(title: str, recorded: str) -> str:
     """Of a new file; two runs that begin in the same second get different ones."""
     try:
         began = datetime.datetime.fromisoformat(recorded)
     except ValueError:
         began = datetime.datetime.now().astimezone()
-    words = re.sub(r"[^a-z0-9]+", "-", what.lower()).strip("-")
+    words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
     return (
         f"{words[:60] or 'finding'}-{began:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.json"
     )
@@ -235,7 +237,7 @@ def write_whole(path: Path, data: bytes) -> None:
         raise
 
 
-def whole_file(path: Path, most: int = LARGEST_BYTES) -> bytes:
+def whole_file(path: Path, limit: int = LARGEST_BYTES) -> bytes:
     """Read a file, and no more than one byte above ``most`` of it.
 
     Raises:
@@ -248,7 +250,7 @@ def whole_file(path: Path, most: int = LARGEST_BYTES) -> bytes:
         if not path.is_file():
             raise BadFileError(f"{name} is not a file.")
         with path.open("rb") as file:
-            data = file.read(most + 1)
+            data = file.read(limit + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadFileError(f"{name} cannot be read ({reason}).") from None
@@ -257,10 +259,10 @@ def whole_file(path: Path, most: int = LARGEST_BYTES) -> bytes:
 
 def _row(path: Path) -> dict[str, Any]:
     try:
-        found = load(path)
+        document = load(path)
     except BadFileError as error:
         return {"recorded": "", "path": path, "problem": str(error)}
-    finding = finding_of(found)
+    finding = finding_of(document)
     return {
         "recorded": minute(finding.recorded),
         "experiment": plain(finding.experiment)

@@ -45,8 +45,8 @@ def table(finding: Finding) -> "DataFrame":
     limit in theory.
     """
     rows = [_row(standing) for standing in standings(finding)]
-    more = _BENCHMARK if has_microbenchmarks(finding) else ()
-    return frame(rows, (*COLUMNS, *more))
+    extra = _BENCHMARK if has_microbenchmarks(finding) else ()
+    return frame(rows, (*COLUMNS, *extra))
 
 
 def _row(standing: Standing) -> dict[str, Any]:
@@ -69,14 +69,16 @@ _OF_CAUSE = ("cause", "kind", "fix", "grade")
 
 
 @shown.table.register(Diagnosis)
-def diagnosis_table(found: Diagnosis) -> "DataFrame":
+def diagnosis_table(diagnosis: Diagnosis) -> "DataFrame":
     """One row per change, the largest gain first; its cause is "" where unclaimed.
 
     The training as given has its row too: its ratio is empty.
     """
-    made = table(found.finding)
-    causes = {cause.change: cause for cause in found.causes}
+    data = table(diagnosis.finding)
+    causes = {cause.change: cause for cause in diagnosis.causes}
     for name in _OF_CAUSE:
-        made[name] = [getattr(causes.get(one), name, "") for one in made["variant"]]
+        data[name] = [
+            getattr(causes.get(variant), name, "") for variant in data["variant"]
+        ]
     columns = ["variant", *_OF_CAUSE, *COLUMNS[1:]]
-    return made[columns].rename(columns={"variant": "change"})
+    return data[columns].rename(columns={"variant": "change"})

@@ -21,9 +21,9 @@ def plain(text: str, longest: int = _LONGEST) -> str:
 
     After so many characters it is cut, and the cut is shown.
     """
-    seen = text[: _LOOKED_AT * longest]
-    more = "…" if len(seen) < len(text) else ""
-    return _cut(" ".join(_printable(seen).split()) + more, longest)
+    start = text[: _LOOKED_AT * longest]
+    ellipsis = "…" if len(start) < len(text) else ""
+    return _cut(" ".join(_printable(start).split()) + ellipsis, longest)
 
 
 def minute(recorded: str) -> str:
@@ -33,8 +33,8 @@ def minute(recorded: str) -> str:
 
 def plain_lines(text: str) -> str:
     """The same for lines of code: their breaks and indentation stay."""
-    seen = text[: _LOOKED_AT * _LONGEST * _MOST_LINES]
-    lines = seen.splitlines()[:_MOST_LINES]
+    start = text[: _LOOKED_AT * _LONGEST * _MOST_LINES]
+    lines = start.splitlines()[:_MOST_LINES]
     return "\n".join(_cut(_printable(line).rstrip(), _LONGEST) for line in lines)
 
 
@@ -62,8 +62,8 @@ def as_budget(seconds: float, training: str = "") -> str:
     """
     if not training:
         return f"a budget of {seconds:.0f} s"
-    given = "--budget " if is_file(training) else "budget="
-    return f"`{given}{seconds:.0f}`"
+    option = "--budget " if is_file(training) else "budget="
+    return f"`{option}{seconds:.0f}`"
 
 
 def as_sentence(words: str) -> str:

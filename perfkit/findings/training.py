@@ -109,12 +109,12 @@ def why_missing(trials: Iterable[Trial]) -> str:
     return f"It {failed[-1].rstrip('.')}." if failed else ENDED
 
 
-def seconds_between(timed: Training | Part) -> str:
+def seconds_between(timing: Training | Part) -> str:
     """As ``"1.2 ms (1.1 ms to 1.3 ms)"``, or that it was not measured."""
-    low, high = timed.low, timed.high
-    if timed.seconds is None or low is None or high is None or low == high:
-        return seconds(timed.seconds)
-    return units.between(timed.seconds, low, high, seconds)
+    low, high = timing.low, timing.high
+    if timing.seconds is None or low is None or high is None or low == high:
+        return seconds(timing.seconds)
+    return units.between(timing.seconds, low, high, seconds)
 
 
 def seconds(value: float | None) -> str:

@@ -142,7 +142,7 @@ def test_a_text_shows_the_eight_lines_that_take_most():
     assert rows[0][1] == "set-up"
     # All of it where that is asked for.
     shown = [one for one in made.lines if made.share(one.total_s) >= 0.01]
-    assert len(listed(in_text(made.report, whole=True))) == len(shown)
+    assert len(listed(in_text(made.report, in_full=True))) == len(shown)
 
 
 def test_lines_of_the_same_share_are_not_more_than_eight_either():

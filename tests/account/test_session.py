@@ -204,7 +204,7 @@ def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_
     data = (here / "x.json").read_bytes()
     found = parse(data, "x")
     predicts = on(found, numbered(path, "predict("))
-    assert predicts.called("predict").count > 3
+    assert predicts.find_call("predict").count > 3
     assert on(found, 2, "helper.py").seconds["Python"] > 0
     assert [one.name for one in (here / "perfkit-findings").iterdir()]
     # Not one line of the source is in it.
@@ -234,7 +234,7 @@ def test_what_was_seen_of_a_script_that_raises_is_kept(here):
     assert found.ended
     assert found.verdict.warnings[-1].startswith("The script raised ValueError")
     fits = on(found, numbered(path, "model.fit"))
-    assert fits.called("fit").count == 6
+    assert fits.find_call("fit").count == 6
     assert fits.code.strip() == "model.fit(x, y, epochs=1, verbose=0)"
     assert found.updates == 12
 
@@ -299,7 +299,7 @@ def test_stop_keeps_what_was_seen_and_lines_of_a_notebook_are_those_of_cells(
     found = session.finding
     assert (found.stopped, found.ended) == (True, False)
     assert found.samples > 0
-    (fit,) = (one for one in found.lines if one.called("fit"))
+    (fit,) = (one for one in found.lines if one.find_call("fit"))
     assert (fit.file, fit.cell, fit.line) == ("train.ipynb", 2, 3)
     assert fit.code.strip() == "model.fit(x, y, verbose=0)"
     assert "code cell 2, line 3" in fit.where

@@ -85,19 +85,19 @@ def test_the_plan_of_its_pipeline_is_drawn():
     found = diagnosis(anatomy={"stages": [stage, {"name": 3}, 7], "limits": "map"})
     assert "map, 90 %, 2 at a time" in check(chart(found, "anatomy")).alt
     assert "anatomy" in kinds(found)
-    said = in_text(found.report, whole=True)
+    said = in_text(found.report, in_full=True)
     (row,) = (line for line in said.splitlines() if line.startswith("map "))
     limits = ["90 %", "2 ms", "2", "the most work, by TensorFlow's own clock"]
     assert re.split(r"  +", row)[1:] == limits
     assert "without their shuffle" not in said
     driven = replace(found, anatomy=found.anatomy | {"without": "shuffle"})
-    assert "without their shuffle" in in_text(driven.report, whole=True)
+    assert "without their shuffle" in in_text(driven.report, in_full=True)
     # What is under way for the next ones would count as work for these few.
     early = diagnosis(anatomy={"stages": [stage | {"elements": 3}]})
     assert "map, 90 %, 2 at a time" in chart(early, "anatomy").alt
     (row,) = (
         line
-        for line in in_text(early.report, whole=True).splitlines()
+        for line in in_text(early.report, in_full=True).splitlines()
         if line.startswith("map ")
     )
     assert re.split(r"  +", row)[1:] == ["90 %", "?", "2"]

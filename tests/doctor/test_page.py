@@ -110,7 +110,7 @@ def test_a_part_is_said_as_it_is(machine, part, said):
     assert dict(parts(machine))[part] == said
 
 
-written = functools.partial(written_in_short, whole=True)
+written = functools.partial(written_in_short, in_full=True)
 
 
 def test_the_answer_comes_first_then_the_parts_and_what_costs_most():

@@ -48,13 +48,13 @@ def test_tables_have_the_share_of_a_device_and_a_row_of_parts_for_each_step():
     made = profile(launched=(KERNEL,), held=(HELD,), missing={})
     assert list(made.kernels()["share"]) == [1.0]
     assert list(made.memory()["peak"]) == [10**9]
-    said = in_text(made.report, whole=True)
+    said = in_text(made.report, in_full=True)
     assert "ampere_sgemm_128x64_nn: 4 ms, 100 %, 10 times" in said
     assert "GPU_0_bfc: at most 1 GB of 8 GB in use" in said
 
 
 def test_the_report_says_where_the_time_went_and_what_it_is_no_proof_of():
-    lines = in_text(profile().report, whole=True).splitlines()
+    lines = in_text(profile().report, in_full=True).splitlines()
     first = "train.py:make_training: 10 steps under TensorFlow's profiler, 10 ms each."
     assert lines[0] == first
     assert ["input", "6", "ms", "60", "%"] in [line.split() for line in lines]

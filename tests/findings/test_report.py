@@ -47,13 +47,13 @@ def in_order(text, parts):
 def test_every_variant_is_shown_with_its_lines_and_none_of_them_does_anything():
     lines = f"for one in data:\n    step({ATTACK!r}, one)"
     found = replace(finding(), code={"naive": lines, ATTACK: "step()"})
-    told = written(found, whole=True)
+    told = written(found, in_full=True)
     assert "\nnaive\n    for one in data:\n        step(" in told
     assert "for one in data" not in written(found)
     page = taken_apart(found._repr_html_())
     assert len(page.all("pre")) == len(found.code)
     assert page.all("img") == []
-    assert "Every variant, with its code" not in written(finding(), whole=True)
+    assert "Every variant, with its code" not in written(finding(), in_full=True)
     # Lines that are alike are told once.
     lines = {"files": "a(1)", "shards": "b(1)", "files, warm": "a(1)", "more": "b(2)"}
     (code,) = [f.code for f in finding(code=lines).report.folds if f.code]
@@ -73,7 +73,7 @@ def test_the_answer_is_first_and_the_rest_is_folded():
     assert len(short.splitlines()) <= 25
     folded = "It was ahead in every round."
     assert folded not in short
-    assert f"How sure is this?\n- {folded}" in written(finding(), whole=True)
+    assert f"How sure is this?\n- {folded}" in written(finding(), in_full=True)
     html = finding()._repr_html_()
     assert in_order(html, [*said[:3], "<details>", folded, *said[3:]])
 
@@ -128,7 +128,7 @@ def test_what_holds_nothing_is_not_shown_and_of_many_rows_the_first():
     rows = tuple((f"row {n}", "x") for n in range(20))
     report = Report(verdict=Verdict(headline="h"), table=Table("t", ("a", "b"), rows))
     assert "12 more with --all." in in_text(report)
-    assert "row 19" in in_text(report, whole=True)
+    assert "row 19" in in_text(report, in_full=True)
     assert "row 19" in in_html(report)
     empty = Table("Nothing", ("a",), ())
     folds = (Fold("None"), Fold("Empty", tables=(empty,)), Fold("Full", ("x",)))
@@ -148,7 +148,7 @@ def test_little_or_nothing_measured_can_be_shown(rounds):
     assert "Nothing ran." in repr(found)
     assert ("No variant could be timed." in repr(found)) != bool(rounds)
     assert ("<table>" in found._repr_html_()) == bool(rounds)
-    whole = in_text(found.report, whole=True)
+    whole = in_text(found.report, in_full=True)
     assert ("is not known: the run was too short" in whole) != bool(rounds)
     assert (" 1 variant, each" if rounds else " 0 variants, each") in whole
 
@@ -159,12 +159,12 @@ def test_the_guess_turns_and_an_early_end_are_told():
         assert "Your guess: parallel" in said
         early = "The run was stopped early: this is what was measured by then."
         assert early in said
-    assert "one trial ran after the other" in in_text(found.report, whole=True)
-    alone = in_text(finding(baseline="").report, whole=True)
+    assert "one trial ran after the other" in in_text(found.report, in_full=True)
+    alone = in_text(finding(baseline="").report, in_full=True)
     assert "The baseline is" not in alone
     assert "may differ by 4.0 %" in finding(noise_floor=1.04)._repr_html_()
     made = finding(extra=(trial("naive", 1000.0, 4, turns=(0.1, 0.2)),))
-    assert "2 turns in all" in in_text(made.report, whole=True)
+    assert "2 turns in all" in in_text(made.report, in_full=True)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_guess_turns_and_an_early_end_are_told():
 def test_what_was_spent_is_told_with_what_may_take_longer(budget, tried, said):
     extra = tuple(trial("learning", 1000.0, 0, started=at) for at in tried)
     found = finding(rounds=1, budget_s=budget, extra=extra)
-    whole = in_text(found.report, whole=True)
+    whole = in_text(found.report, in_full=True)
     assert said in whole
     assert "of which one round has none" in whole
 

@@ -232,7 +232,7 @@ def test_every_place_writes_the_rate_of_a_microbenchmark_in_its_own_unit():
     found = parts.finding()
     assert found.comparisons == ()
     assert found.noise_floor is not None
-    said = in_text(found.report, whole=True)
+    said = in_text(found.report, in_full=True)
     assert "No two variants" not in said
     assert "each work of its own" in said
     assert "xamples per second" not in said
@@ -249,8 +249,8 @@ def test_a_try_is_no_variant_and_the_report_counts_it_apart():
     assert standings(made) == standings(without)
     assert table(made).equals(table(without))
     assert "fits" not in repr(made)
-    said = in_text(made.report, whole=True)
+    said = in_text(made.report, in_full=True)
     assert "Variants: 3 variants" in said
     assert "in 3 rounds and 2 besides: " in said
     assert "1 out-of-memory" in said
-    assert "besides" not in in_text(finding().report, whole=True)
+    assert "besides" not in in_text(finding().report, in_full=True)

@@ -27,7 +27,7 @@ def show(found, size):
     figures = [chart(found, kind) for kind in kinds(found)] if is_drawn else []
     for figure in figures:
         ElementTree.fromstring(figure.svg)
-    texts = [repr(found), in_text(found.report, whole=True)]
+    texts = [repr(found), in_text(found.report, in_full=True)]
     texts += [figure.alt for figure in figures]
     parts = [found._repr_html_(), *(figure.svg for figure in figures)]
     if isinstance(found, Finding):

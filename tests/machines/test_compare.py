@@ -32,7 +32,7 @@ DRAWS = 200
 
 def show(two):
     """Look at two machines in every way they can be shown."""
-    texts = [in_text(two.report, whole=True), two.chart.alt]
+    texts = [in_text(two.report, in_full=True), two.chart.alt]
     shown.check(texts, [two._repr_html_(), two.chart.svg], [two.page()])
     assert len(two.table()) == len(two.rows)
 
@@ -278,7 +278,7 @@ def test_one_training_that_is_not_compared_says_why_and_leaves_the_others(fields
     )
     assert two.verdict == "slower"
     assert row(two, "tiny dense", "step").missing == why
-    assert "tiny dense, step" in in_text(two.report, whole=True)
+    assert "tiny dense, step" in in_text(two.report, in_full=True)
 
 
 def test_what_belongs_to_the_machine_is_a_fact_and_another_precision_no_comparison():

@@ -165,7 +165,7 @@ def test_the_preview_says_what_is_in_the_file_and_what_is_not():
 
 def lines_of(passport):
     """Each line of a report, with single blanks."""
-    lines = in_text(passport.report, whole=True).splitlines()
+    lines = in_text(passport.report, in_full=True).splitlines()
     return [" ".join(line.split()) for line in lines]
 
 

@@ -193,7 +193,7 @@ def test_its_report_and_its_charts_count_runs_and_no_examples():
     parameters = {"sides": [OLD, NEW], "command": COMMAND}
     verdict = whole().verdict(run)
     saved = of_run(run, experiment="race", parameters=parameters, verdict=verdict)
-    said = written(saved, whole=True)
+    said = written(saved, in_full=True)
     assert "a run takes" in said
     assert "One run takes 12 instead of 40 s." in said
     assert "perfkit race --budget" in said
@@ -310,6 +310,6 @@ def test_two_scripts_are_run_to_their_end_and_leave_no_file(tmp_path, monkeypatc
     ended = {trial.outcome for trial in found.trials if trial.round == 1}
     assert ended <= {"completed", "stopped"}
     assert all(sum(n for _, n in t.ticks) == 1 for t in found.trials if t.setup_s)
-    assert "examples" not in written(found, whole=True)
+    assert "examples" not in written(found, in_full=True)
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"counts.py", "perfkit-findings", "trains.py"}

@@ -109,7 +109,7 @@ class View:
     def calling(self, *names: str, often: int = 0) -> Iterator[tuple[Line, Call]]:
         """Yield hot lines that call one of these at least so often, with that call."""
         for line in self.hot():
-            call = line.called(*names)
+            call = line.find_call(*names)
             if call and call.count >= often:
                 yield line, call
 

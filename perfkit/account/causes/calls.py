@@ -35,7 +35,7 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
     pairs = [
         (line, call)
         for line in view.account.lines
-        if (call := line.called("predict", "evaluate"))
+        if (call := line.find_call("predict", "evaluate"))
         and call.count >= _OFTEN
         and call.seconds / call.count <= _SHORT_S
         and view.kind_share(line, *overheads) > _OVERHEAD
@@ -175,7 +175,7 @@ def _callback(view: View) -> Iterator[Evidence]:
     for line in view.hot():
         for part in line.parts:
             kind, _, name = part.partition(" ")
-            call = line.called(name) if kind == "callback" else None
+            call = line.find_call(name) if kind == "callback" else None
             share = view.account.share(call.seconds) if call else 0.0
             if share >= WORTH and name != "ModelCheckpoint":
                 yield Evidence(
@@ -197,7 +197,7 @@ def _traced_again(view: View) -> Iterator[Evidence]:
         share = view.account.share(sum(trace.seconds for trace in line.traces))
         if share < WORTH or _compiles_often(view):
             continue
-        if line.called("fit", "predict", "evaluate"):
+        if line.find_call("fit", "predict", "evaluate"):
             continue
         first = line.traces[0]
         yield Evidence(

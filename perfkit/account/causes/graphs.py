@@ -49,7 +49,7 @@ def _looping(view: View) -> list[Line]:
         and view.share(line) > 0.005
         and line.kind == COMPUTING
         and not line.is_part("optimizer")
-        and not line.called("fit", "train_on_batch", "evaluate")
+        and not line.find_call("fit", "train_on_batch", "evaluate")
         # A line that makes a whole network has many operations for that.
         and sum(part.startswith("layer ") for part in line.parts) < _LAYERS
         and not any(part.endswith(_RECURRENT) for part in line.parts)
@@ -97,7 +97,7 @@ def _loop_unrolled(view: View) -> Iterator[Evidence]:
 )
 def _jacobian(view: View) -> Iterator[Evidence]:
     for line in view.hot():
-        if line.called("jacobian", "batch_jacobian") or _says(line, "jacobian("):
+        if line.find_call("jacobian", "batch_jacobian") or _says(line, "jacobian("):
             yield Evidence(
                 lines=(line,),
                 means=f"{view.percent(line)} of the time goes into a whole jacobian.",

@@ -28,7 +28,7 @@ def _steps_are_eager(view: View) -> Iterator[Evidence]:
     # What Keras does around the steps of a short epoch is eager, too.
     eager_s = sum(line.eager_s for line in view.account.lines)
     if eager_s < view.account.kinds[COMPUTING] / 2:
-        lines = [line for line in lines if not line.called(*_KERAS)]
+        lines = [line for line in lines if not line.find_call(*_KERAS)]
     share = view.account.share(
         sum(o.seconds.get(COMPUTING, 0) + o.seconds.get(PYTHON, 0) for o in lines)
     )
@@ -88,7 +88,7 @@ def _python_between_steps(view: View) -> Iterator[Evidence]:
     lines = [
         line
         for line in view.account.lines
-        if line.kind == PYTHON and not line.called(*_KERAS) and not line.parts
+        if line.kind == PYTHON and not line.find_call(*_KERAS) and not line.parts
     ]
     if lines and view.share(*lines) >= _MOST:
         yield Evidence(
