@@ -27,24 +27,24 @@ _APART = 80
 def speeds(two: TwoMachines) -> Figure:
     """Draw B's speed over A's with its interval; 1 is neither faster nor slower."""
     title, main = "How fast B is, against A", two.main.training if two.main else ""
-    shown = [row for row in two.rows if row.is_step or row.training in ("", main)]
-    shown = [row for row in shown if row.speed][:_MOST]
-    if not shown:
+    speed_rows = [row for row in two.rows if row.is_step or row.training in ("", main)]
+    speed_rows = [row for row in speed_rows if row.speed][:_MOST]
+    if not speed_rows:
         return canvas.message(title, "Nothing was measured on both machines.")
     guess = [f"your guess: {plain(two.guess, 80)}"] if two.guess else []
     legend = ["line: 95 % interval", "arrow: faster or slower is shown"]
     legend = canvas.caption_lines([*legend, "ring: too noisy to say", *guess])
 
     def draw(axes: Axes) -> None:
-        ratios = [1.0, *(_within(row.speed or 1.0) for row in shown)]
-        ends = limits(ratios, [row.low for row in shown])
+        ratios = [1.0, *(_within(row.speed or 1.0) for row in speed_rows)]
+        ends = limits(ratios, [row.low for row in speed_rows])
         _ratio_axis(axes, *ends, "B's speed over A's")
-        for place, row in enumerate(shown):
+        for place, row in enumerate(speed_rows):
             _draw_speed(axes, place, row)
 
-    words = [(row.title, (speed_in_words(row), "")) for row in shown]
+    words = [(row.title, (speed_in_words(row), "")) for row in speed_rows]
     alt = "; ".join(
-        f"{row.title} {speed_in_words(row)}, {row.verdict}" for row in shown
+        f"{row.title} {speed_in_words(row)}, {row.verdict}" for row in speed_rows
     )
     alt = f"{'. '.join([title, alt, *guess])}."
     return rows.picture(title, words, legend, draw, alt=alt, height=_HEIGHT)
@@ -65,8 +65,8 @@ def _draw_speed(axes: Axes, place: int, row: Row) -> None:
 @chart.register
 def strips(room: Classroom) -> Figure:
     """Draw a dot for each machine in the row of each step and part."""
-    title, shown = "Every machine against the median one", room.rows[:_MOST]
-    if not shown:
+    title, class_rows = "Every machine against the median one", room.rows[:_MOST]
+    if not class_rows:
         return canvas.message(title, "Nothing was measured on three machines.")
     legend = [
         "dot: a machine, or several at the same place",
@@ -75,9 +75,9 @@ def strips(room: Classroom) -> Figure:
     ]
 
     def draw(axes: Axes) -> None:
-        ratios = [_within(ratio) for row in shown for ratio in row.speeds.values()]
+        ratios = [_within(ratio) for row in class_rows for ratio in row.speeds.values()]
         _ratio_axis(axes, min(ratios), max(ratios), "speed over the median machine's")
-        for place, row in enumerate(shown):
+        for place, row in enumerate(class_rows):
             dots = _told_apart(row.speeds.values())
             axes.plot(
                 dots, [place] * len(dots), "o", color=BLUE, ms=6, alpha=0.7, mew=0
@@ -86,8 +86,8 @@ def strips(room: Classroom) -> Figure:
                 yours = _within(row.speeds[room.you])
                 axes.plot(yours, place, "D", color=RED, ms=8, mec=INK, mew=0.8)
 
-    words = [(name, (amount, "")) for name, amount in (row.words for row in shown)]
-    alt = f"{'. '.join([title, *(_sentence(row, room.you) for row in shown)])}."
+    words = [(name, (amount, "")) for name, amount in (row.words for row in class_rows)]
+    alt = f"{'. '.join([title, *(_sentence(row, room.you) for row in class_rows)])}."
     lines = canvas.caption_lines(legend)
     return rows.picture(title, words, lines, draw, alt=alt, height=_HEIGHT)
 
@@ -99,10 +99,9 @@ def _told_apart(ratios: Iterable[float]) -> list[float]:
 
 def _sentence(row: ClassRow, you: int | None) -> str:
     ratios = [units.ratio(speed) for speed in row.speeds.values()]
-    here = f", you at {units.ratio(row.speeds[you])}" if you in row.speeds else ""
-    return (
-        f"{row.words[0]}: {len(ratios)} machines from {ratios[0]} to {ratios[-1]}{here}"
-    )
+    suffix = f", you at {units.ratio(row.speeds[you])}" if you in row.speeds else ""
+    spread = f"from {ratios[0]} to {ratios[-1]}"
+    return f"{row.words[0]}: {len(ratios)} machines {spread}{suffix}"
 
 
 def _ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:

@@ -35,8 +35,8 @@ def missing_part(machine: Machine) -> str:
     """Why a machine cannot run the notebooks; "" where it can."""
     if machine.start is not None and machine.start.problem:
         return f"TensorFlow does not start: {plain(machine.start.problem)}"
-    none = machine.software is not None and machine.software.build == "none"
-    if none or not any(
+    is_absent = machine.software is not None and machine.software.build == "none"
+    if is_absent or not any(
         "tensorflow" in name or name.startswith("tf-") for name in machine.versions
     ):
         return "TensorFlow is not installed: run `python3 start.py setup` again."
@@ -82,7 +82,9 @@ def median_side(sides: Sequence[Side]) -> Side:
         machine=sides[0].machine,
         samples={},
         values={key: value for key, value in medians.items() if value},
-        jobs={name: dict(statistics.mode(every)) for name, every in jobs.items()},
+        jobs={
+            name: dict(statistics.mode(candidates)) for name, candidates in jobs.items()
+        },
         floors={},
     )
 
@@ -90,14 +92,14 @@ def median_side(sides: Sequence[Side]) -> Side:
 def _median(values: Sequence[Value]) -> Value | None:
     """The middle of what most of them measured in one way; None for too few."""
     # Files come from anywhere, and may count something else.
-    unit, what = statistics.mode((value.unit, value.what) for value in values)
-    alike = [v for v in values if (v.unit, v.what) == (unit, what)]
+    unit, task = statistics.mode((value.unit, value.task) for value in values)
+    alike = [v for v in values if (v.unit, v.task) == (unit, task)]
     if len(alike) < MEDIAN_FROM:
         return None
     names = ("value", "low", "high")
     ends = {n: statistics.median(getattr(v, n) for v in alike) for n in names}
     trials = statistics.median_low(value.trials for value in alike)
-    return Value(**ends, unit=unit, what=what, trials=trials)
+    return Value(**ends, unit=unit, task=task, trials=trials)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -135,7 +137,9 @@ class Classroom(Pictured):
     @functools.cached_property
     def not_ready(self) -> dict[str, list[str]]:
         """Why machines cannot run the notebooks, each reason with their names."""
-        return self.names_by(missing_part(one.machine) for one in self.passports)
+        return self.names_by(
+            missing_part(passport.machine) for passport in self.passports
+        )
 
     def names_by(self, reasons: Iterable[str]) -> dict[str, list[str]]:
         """The names of the machines that have a reason, by that."""
@@ -164,7 +168,7 @@ class Classroom(Pictured):
     @property
     def sources(self) -> tuple[Path, ...]:
         """The files of the passports."""
-        return tuple(one.path for one in self.passports if one.path)
+        return tuple(passport.path for passport in self.passports if passport.path)
 
     @property
     def report(self) -> Report:
@@ -203,11 +207,15 @@ def classroom(
             problems[path] = str(error)
     place = None
     if you is not None:
-        own = _slim(load(you) if isinstance(you, str | Path) else you)
-        alike = [n for n, one in enumerate(passports) if one.recorded == own.recorded]
-        same = (n for n in alike if _nameless(passports[n]) == _nameless(own))
-        place = next(same, len(passports))
-        passports += [own] if place == len(passports) else []
+        yours = _slim(load(you) if isinstance(you, str | Path) else you)
+        alike = [
+            n
+            for n, passport in enumerate(passports)
+            if passport.recorded == yours.recorded
+        ]
+        matches = (n for n in alike if _nameless(passports[n]) == _nameless(yours))
+        place = next(matches, len(passports))
+        passports += [yours] if place == len(passports) else []
     return Classroom(passports=tuple(passports), problems=problems, you=place)
 
 
@@ -247,9 +255,9 @@ def _nameless(passport: Passport) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     """Names in a sentence, but no more than are read."""
-    more = len(names) - _NAMED
-    shown = ", ".join(names[:_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
+    omitted = len(names) - _NAMED
+    text = ", ".join(names[:_NAMED])
+    return f"{text} and {omitted} more" if omitted > 0 else text
 
 
 def _verdict(room: Classroom) -> Verdict:
@@ -261,16 +269,18 @@ def _verdict(room: Classroom) -> Verdict:
         )
     mine = "" if room.you is None else room.name(room.you)
     yours = f"your machine, {mine},"
-    for why, names in room.not_ready.items():
+    for reason, names in room.not_ready.items():
         if not mine or mine in names:
-            who = yours if mine else _listed(names)
-            return Verdict(headline=f"See to {who} first.", much=why, sure="sure")
+            subject = yours if mine else _listed(names)
+            return Verdict(
+                headline=f"See to {subject} first.", much=reason, sure="sure"
+            )
     count = f"the median of {len(room.passports)} machines"
     places = range(len(room.passports)) if room.you is None else [room.you]
     slowest = {place: slow for place in places if (slow := room.slowest(place))}
     if not slowest:
-        who = f"Your machine, {mine}, is not" if mine else "No machine is"
-        return Verdict(headline=f"{who} shown to be slower than {count}.")
+        subject = f"Your machine, {mine}, is not" if mine else "No machine is"
+        return Verdict(headline=f"{subject} shown to be slower than {count}.")
     place = min(slowest, key=lambda place: slowest[place].speed or 1.0)
     times, interval = write_times(slowest[place])
     takes = f"takes {times} times as long there as on {count}"
@@ -284,18 +294,18 @@ def _verdict(room: Classroom) -> Verdict:
 
 def _remarks(room: Classroom) -> Iterator[str]:
     """Who is not ready, who was busy, whose passports hold no training."""
-    for why, names in room.not_ready.items():
-        yield f"Not ready: {_listed(names)}. {why}"
+    for reason, names in room.not_ready.items():
+        yield f"Not ready: {_listed(names)}. {reason}"
     if room.passports and not room.not_ready:
         yield "Every machine is ready."
-    shares = [side.taken or 0.0 for side in room.sides]
+    shares = [side.share_of_others or 0.0 for side in room.sides]
     if busy := [room.name(n) for n, share in enumerate(shares) if share >= BUSY]:
         yield (
             f"Busy with other programs: {_listed(busy)}. Their numbers may be those of "
             "the load: record them again."
         )
-    for why, names in room.names_by(map(too_short, room.passports)).items():
-        yield f"{_listed(names)}: {why}"
+    for reason, names in room.names_by(map(too_short, room.passports)).items():
+        yield f"{_listed(names)}: {reason}"
 
 
 def _tables(room: Classroom) -> Iterator[Table]:
@@ -317,7 +327,7 @@ def _tables(room: Classroom) -> Iterator[Table]:
     yield Table(
         "Files that are no passport",
         ("file", "why"),
-        tuple((path.name, why) for path, why in room.problems.items()),
+        tuple((path.name, reason) for path, reason in room.problems.items()),
     )
 
 

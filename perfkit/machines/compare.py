@@ -159,8 +159,8 @@ class TwoMachines(Pictured):
     @functools.cached_property
     def main(self) -> Row | None:
         """The step with the largest difference that is shown; None where none is."""
-        shown = [row for row in self.steps if row.slower and row.speed]
-        return max(shown, key=lambda row: abs(math.log(row.speed or 1)), default=None)
+        steps = [row for row in self.steps if row.slower and row.speed]
+        return max(steps, key=lambda row: abs(math.log(row.speed or 1)), default=None)
 
     @functools.cached_property
     def largest(self) -> Row | None:
@@ -181,7 +181,7 @@ class TwoMachines(Pictured):
 
         One that is faster all the same is not meant.
         """
-        a, b = self.a.taken, self.b.taken
+        a, b = self.a.share_of_others, self.b.share_of_others
         if a is None or b is None or abs(a - b) < BUSY:
             return ""
         busier: Literal["A", "B"] = "B" if b > a else "A"
@@ -223,13 +223,13 @@ def compare(
         BadFileError: A file is none of these, or not one that this perfkit can read.
         BadParameterError: The two are of different kinds.
     """
-    both = _read(a), _read(b)
-    if type(both[0]) is not type(both[1]):
+    pair = _read(a), _read(b)
+    if type(pair[0]) is not type(pair[1]):
         raise BadParameterError(
-            f"A is a {both[0].kind} and B a {both[1].kind}; give two of a kind, best "
+            f"A is a {pair[0].kind} and B a {pair[1].kind}; give two of a kind, best "
             "two passports: `perfkit passport -o NAME.json` on each machine."
         )
-    sides = side_of(both[0]), side_of(both[1])
+    sides = side_of(pair[0]), side_of(pair[1])
     rows, facts = compare_rows(*sides), differing_facts(*sides)
     return TwoMachines(a=sides[0], b=sides[1], rows=rows, facts=facts, guess=guess)
 
@@ -257,9 +257,10 @@ def compare_rows(a: Side, b: Side, tables: int = 1) -> tuple[Row, ...]:
     keys = dict.fromkeys((*a.values, *b.values))
     reasons = {key: _why_apart(a, b, key) for key in keys}
     # Ratios that one statement looks at widen each other's intervals.
-    looks = Counter(_kind(key) for key, why in reasons.items() if not why)
+    looks = Counter(_kind(key) for key, reason in reasons.items() if not reason)
     rows = [
-        _row(a, b, key, why, tables * looks[_kind(key)]) for key, why in reasons.items()
+        _row(a, b, key, reason, tables * looks[_kind(key)])
+        for key, reason in reasons.items()
     ]
     gaps = {row.training: row.change for row in rows if row.is_step and row.slower}
     return tuple(
@@ -302,14 +303,14 @@ def _why_apart(a: Side, b: Side, key: Key) -> str:
     for name, side in (("A", a), ("B", b)):
         value = side.values.get(key, Value())
         if value.value is None:
-            why = f": {value.missing}" if value.missing else "."
-            return f"Not measured on {name}{why}"
+            reason = f": {value.missing}" if value.missing else "."
+            return f"Not measured on {name}{reason}"
     mine, theirs = a.values[key], b.values[key]
     if differences := _job_differences(a, b, key[0]):
         return f"Not the same job: {differences}."
     if mine.unit != theirs.unit:
         return "The two count different things."
-    if mine.what != theirs.what:
+    if mine.task != theirs.task:
         return "One read from the disk, the other maybe from memory."
     # A part may be nothing at all, and has no ratio then.
     if _kind(key) != "part" and None in (mine.log_speed, theirs.log_speed):

@@ -113,7 +113,7 @@ class Passport(Saved):
     @property
     def has_rates(self) -> bool:
         """Whether anything was measured."""
-        rates = [one.rate for one in self.microbenchmarks]
+        rates = [benchmark.rate for benchmark in self.microbenchmarks]
         return any((*rates, *(training.rate for training in self.trainings)))
 
 
@@ -151,16 +151,16 @@ def parse(data: bytes, name: str) -> Passport:
 
 def faults(passport: Passport) -> Iterator[str]:
     """What no machine can have shown, although each value is of the right type."""
-    for name, most in _MOST.items():
-        if len(getattr(passport, name)) > most:
-            yield f"it has more than {most} {name}"
+    for name, limit in _MOST.items():
+        if len(getattr(passport, name)) > limit:
+            yield f"it has more than {limit} {name}"
     yield from faults_of_machine(passport.machine)
     if len(passport.label) > _LONGEST_LABEL:
         yield "its label is too long"
-    for one in passport.microbenchmarks:
-        name = f"microbenchmark {plain(one.name, 80)}"
-        yield from _disordered(name, one.low, one.rate, one.high)
-        if one.limit is not None and one.limit <= 0:
+    for benchmark in passport.microbenchmarks:
+        name = f"microbenchmark {plain(benchmark.name, 80)}"
+        yield from _disordered(name, benchmark.low, benchmark.rate, benchmark.high)
+        if benchmark.limit is not None and benchmark.limit <= 0:
             yield f"the limit of {name} is not above 0"
     for training in passport.trainings:
         name = f"training {plain(training.name, 80)}"
@@ -213,7 +213,7 @@ def to_json(passport: Passport) -> str:
 
 def _shortened(value: Any) -> Any:
     if isinstance(value, dict):
-        return {n: _shortened(one) for n, one in value.items() if one is not None}
+        return {n: _shortened(item) for n, item in value.items() if item is not None}
     if isinstance(value, list):
         return [_shortened(item) for item in value]
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

@@ -79,21 +79,21 @@ class Recorder:
         recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
         self._zero = self.clock()
         # Before anything runs on it.
-        here = machine()
+        this_machine = machine()
         try:
             if self.budget >= _STARTS_FROM_S:
                 with display.showing("Starting TensorFlow"):
-                    here = replace(here, start=started(_START_S))
+                    this_machine = replace(this_machine, start=started(_START_S))
             else:
-                least = f"A budget below {_STARTS_FROM_S:.0f} s"
-                self._missed.append(f"{least} leaves out TensorFlow's start.")
+                minimum = f"A budget below {_STARTS_FROM_S:.0f} s"
+                self._missed.append(f"{minimum} leaves out TensorFlow's start.")
             for name, share in _SHARES.items():
                 self._measure(name, (self.budget - self.spent) * share, display)
         except KeyboardInterrupt:
             self.stop()
-        return self._passport(here, recorded)
+        return self._passport(this_machine, recorded)
 
-    def _passport(self, here: Machine, recorded: str) -> Passport:
+    def _passport(self, this_machine: Machine, recorded: str) -> Passport:
         from perfkit.experiments.reference_trainings import trainings
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
@@ -104,20 +104,22 @@ class Recorder:
         samples = watched.samples if watched else {}
         step = max(1, -(-len(samples.get("t", ())) // SAMPLES))
         for finding in findings.values():
-            here = replace(here, gpus=observed(here.gpus, finding.samples))
+            this_machine = replace(
+                this_machine, gpus=observed(this_machine.gpus, finding.samples)
+            )
         return Passport(
             label=self.label,
             recorded=recorded,
             perfkit=__version__,
-            machine=here,
-            checks=checks(here),
+            machine=this_machine,
+            checks=checks(this_machine),
             microbenchmarks=benchmark_rates(rates, hidden) if rates else (),
             trainings=trainings(measurement(trained), trained.unavailable)
             if trained
             else (),
             samples={name: values[::step] for name, values in samples.items()},
             noise_floors={name: floor for name, floor in floors.items() if floor},
-            parameters={name: one.parameters for name, one in findings.items()},
+            parameters={name: finding.parameters for name, finding in findings.items()},
             missed=tuple(
                 environment.anonymize(sentence, hidden, _LONGEST_SENTENCE)
                 for sentence in self._missed
@@ -158,10 +160,10 @@ class Recorder:
         ):
             last = self.clock()
             for event in events:
-                now = self.clock()
+                event_s = self.clock()
                 if isinstance(event, Preparing) and event.waiting:
-                    self._waited_s += now - last
-                last = now
+                    self._waited_s += event_s - last
+                last = event_s
                 if interrupted.is_set():
                     self.stop()
                 if self._stop.is_set() or self.spent > until:
@@ -184,10 +186,10 @@ def benchmark_rates(
         if timing := measured.timing(name):
             values |= {n: getattr(timing, n) for n in ("rate", "low", "high", "trials")}
         else:
-            why = why_missing(t for t in finding.trials if t.variant == name)
+            reason = why_missing(t for t in finding.trials if t.variant == name)
             if name in finding.unavailable:
-                why = f"{finding.unavailable[name].rstrip('.')}."
-            values["missing"] = environment.anonymize(why, names, _LONGEST_SENTENCE)
+                reason = f"{finding.unavailable[name].rstrip('.')}."
+            values["missing"] = environment.anonymize(reason, names, _LONGEST_SENTENCE)
         rates.append(BenchmarkRate(**values))
     return tuple(rates)
 

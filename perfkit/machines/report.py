@@ -33,7 +33,9 @@ def passport_report(passport: Passport) -> Report:
     for training in passport.trainings:
         parts = [seconds_between(part) for part in training.parts]
         trainings.append((training.title, training.step, *(parts or _NO_PARTS)))
-    rates = tuple((one.name, _rate(one)) for one in passport.microbenchmarks)
+    rates = tuple(
+        (benchmark.name, _rate(benchmark)) for benchmark in passport.microbenchmarks
+    )
     table = Table("Parts of the machine", ("part", "rate"), rates)
     heads = ("training", "a step", *PARTS)
     return Report(
@@ -182,12 +184,12 @@ def speed_in_words(row: Row) -> str:
 def _besides(two: TwoMachines) -> Iterator[str]:
     facts = [f"{fact.name} {fact.a} on A, {fact.b} on B" for fact in two.facts]
     if facts:
-        left = len(facts) - _FACTS
-        more = f"; and {left} more" if left > 0 else ""
-        yield f"They differ in: {'; '.join(facts[:_FACTS])}{more}."
+        omitted = len(facts) - _FACTS
+        suffix = f"; and {omitted} more" if omitted > 0 else ""
+        yield f"They differ in: {'; '.join(facts[:_FACTS])}{suffix}."
     if two.verdict == "depends on the training" and two.main:
-        others = [r for r in two.steps if r.slower not in ("", two.main.slower)]
-        yield " ".join(map(_claim, others))
+        other_steps = [r for r in two.steps if r.slower not in ("", two.main.slower)]
+        yield " ".join(map(_claim, other_steps))
     noisy = [row.training for row in two.steps if row.verdict == "too noisy to say"]
     if noisy:
         yield f"A difference above 10 % is left open in: {', '.join(noisy)}."
@@ -216,8 +218,8 @@ def _verdict(two: TwoMachines) -> Verdict:
         "not the same job": f"Nothing is compared. {' '.join(reasons[:1])}",
         "not measured": "No training was measured on both machines.",
     }
-    none = "No difference shown: if there is one, it is below 10 %."
-    return Verdict(headline=headlines.get(two.verdict, none))
+    default = "No difference shown: if there is one, it is below 10 %."
+    return Verdict(headline=headlines.get(two.verdict, default))
 
 
 def _busy(two: TwoMachines) -> Verdict:
@@ -225,13 +227,13 @@ def _busy(two: TwoMachines) -> Verdict:
     cores = units.significant(side.cores_of_others or 0.0, 2)
     load = side.machine.load
     top = ", ".join(plain(busy.program, 40) for busy in load.top[:3]) if load else ""
-    much = "How fast it is by itself is not known yet."
+    effect = "How fast it is by itself is not known yet."
     if two.main:
-        much = f"{_claim(two.main)} How much of that is the load is not known yet."
+        effect = f"{_claim(two.main)} How much of that is the load is not known yet."
     return Verdict(
         headline=f"{two.busy} was busy while it was recorded: other programs kept "
         f"{cores} of its {side.machine.cores} cores busy{f' ({top})' if top else ''}.",
-        much=much,
+        much=effect,
         sure="not known yet",
         next=f"End them, record {two.busy} again, and compare again.",
     )
@@ -261,6 +263,8 @@ def _gap(two: TwoMachines, main: Row) -> str:
     part = two.largest
     if part is None:
         return f"{step}; no single part is shown to hold most of the difference."
-    most = "Most of the difference" if (part.share or 0.0) > 0.5 else "The largest part"
+    extent = (
+        "Most of the difference" if (part.share or 0.0) > 0.5 else "The largest part"
+    )
     amounts = [seconds(abs(row.change or 0.0)) for row in (part, main)]
-    return f"{step}. {most} is {part.part}: {amounts[0]} of {amounts[1]}."
+    return f"{step}. {extent} is {part.part}: {amounts[0]} of {amounts[1]}."

@@ -52,7 +52,7 @@ class Value:
         low: Lower end; ``high`` is the upper end.
         unit: ``"s"`` for seconds, else what is counted per second.
         trials: How many it rests on.
-        what: What was done, where that differs from machine to machine.
+        task: What was done, where that differs from machine to machine.
         missing: Why it was not measured, in a sentence; "" where it was.
     """
 
@@ -61,7 +61,7 @@ class Value:
     high: float | None = None
     unit: str = "s"
     trials: int = 0
-    what: str = ""
+    task: str = ""
     missing: str = ""
 
     @functools.cached_property
@@ -118,17 +118,17 @@ class Side:
         return self._mean("cpu_other")
 
     @property
-    def taken(self) -> float | None:
+    def share_of_others(self) -> float | None:
         """Share of its cores that other programs took; None if unknown.
 
         Cores that stood idle all the same would have done what others took.
         """
-        used, others = self._mean("cpu_trial"), self.cores_of_others
-        if not used or others is None:
+        own_cores, other_cores = self._mean("cpu_trial"), self.cores_of_others
+        if not own_cores or other_cores is None:
             return None
         granted = self.machine.cores_granted
-        gone = granted - min(granted, max(0.0, self.machine.cores - others))
-        idle = max(0.0, granted - gone - used)
+        gone = granted - min(granted, max(0.0, self.machine.cores - other_cores))
+        idle = max(0.0, granted - gone - own_cores)
         return max(0.0, gone - idle) / granted
 
     def _mean(self, name: str) -> float | None:
@@ -164,8 +164,8 @@ def _training_of(diagnosis: Diagnosis) -> Training:
     about: dict[str, Any] = {"name": diagnosis.training, "batch": 0}
     about["job"] = {name: facts[name] for name in _SETTINGS if name in facts}
     if step is None or step.median_s <= 0:
-        why = "The training as given could not be measured."
-        return Training(**about, missing=why)
+        reason = "The training as given could not be measured."
+        return Training(**about, missing=reason)
     rounds = (t for t in diagnosis.trials if t.variant == diagnosis.baseline)
     trials = sum(t.outcome == "completed" and not t.is_try for t in rounds)
     parts = tuple(
@@ -200,7 +200,7 @@ def _values(
             unit=plain(rate.unit, 20),
             trials=rate.trials,
             # A disk that cannot be read past its memory is another measurement.
-            what=plain(rate.what) if rate.group == "disk" else "",
+            task=plain(rate.what) if rate.group == "disk" else "",
             missing=plain(rate.missing, 120),
         )
         yield ("", plain(rate.name, _LONGEST)), value

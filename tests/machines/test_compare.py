@@ -181,15 +181,15 @@ def test_a_load_takes_nothing_while_cores_stand_idle_or_are_free():
         return changed(passport, samples=passport.samples | every)
 
     idle = sampled(pairs.passport(), cpu_trial=0.3, cpu_other=0.5)
-    assert side_of(idle).taken == 0
+    assert side_of(idle).share_of_others == 0
     beside = pairs.passport({}, changed(cores=32))
-    assert side_of(sampled(beside, cpu_trial=1.9, cpu_other=4.0)).taken == 0
+    assert side_of(sampled(beside, cpu_trial=1.9, cpu_other=4.0)).share_of_others == 0
     # A machine that is faster although others kept it busy is faster.
     fast = pairs.passport(dict.fromkeys(pairs.RATES, 4.0), others=1.0)
     assert compare(pairs.passport(), fast).verdict == "faster"
     # What nobody watched is no load of nothing.
     unwatched = changed(pairs.busy(), samples={})
-    assert side_of(unwatched).taken is None
+    assert side_of(unwatched).share_of_others is None
     assert compare(pairs.passport(), unwatched).verdict == "slower"
 
 
