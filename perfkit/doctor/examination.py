@@ -46,8 +46,8 @@ class Examination(Shown):
     @property
     def wrong(self) -> tuple[Check, ...]:
         """The checks that fail or warn, what costs most first."""
-        found = [c for c in self.checks if c.status in ("fail", "warn")]
-        return tuple(sorted(found, key=lambda check: -check.cost))
+        problems = [c for c in self.checks if c.status in ("fail", "warn")]
+        return tuple(sorted(problems, key=lambda check: -check.cost))
 
     @property
     def fails(self) -> bool:
@@ -63,10 +63,10 @@ class Examination(Shown):
     def summary(self) -> str:
         """How many checks are well, and which the machine gives no answer to."""
         well = sum(check.status == "ok" for check in self.checks)
-        said = f"{well} {'check is' if well == 1 else 'checks are'} ok."
+        text = f"{well} {'check is' if well == 1 else 'checks are'} ok."
         titles = (c.title for c in self.checks if c.status == "unknown")
         unknown = dict.fromkeys(titles)
-        return f"{said} Not known here: {'; '.join(unknown)}." if unknown else said
+        return f"{text} Not known here: {'; '.join(unknown)}." if unknown else text
 
     def to_json(self) -> str:
         """The machine and its checks, for a program."""
@@ -77,11 +77,11 @@ class Examination(Shown):
             "machine": self.machine,
             "checks": [{n: getattr(c, n) for n in _TOLD} for c in self.checks],
         }
-        if found := self.microbenchmarks:
+        if finding := self.microbenchmarks:
             document["microbenchmarks"] = {
-                "file": found.path.name if found.path else None,
-                "stopped": found.stopped,
-                "verdict": found.verdict.headline,
+                "file": finding.path.name if finding.path else None,
+                "stopped": finding.stopped,
+                "verdict": finding.verdict.headline,
             }
         # What JSON has no number for is null.
         return json.dumps(decode(encode(document)), indent=1, allow_nan=False)
@@ -127,27 +127,29 @@ def doctor(
     if not isinstance(microbenchmarks, Finding | None):
         raise BadParameterError(f"This is {microbenchmarks!r}; give a finding.")
     if microbenchmarks is not None and microbenchmarks.experiment != MICROBENCHMARKS:
-        asked = microbenchmarks.experiment
+        name = microbenchmarks.experiment
         raise BadParameterError(
-            f"This is a finding of {asked!r}; give one of {MICROBENCHMARKS!r}."
+            f"This is a finding of {name!r}; give one of {MICROBENCHMARKS!r}."
         )
     began, display = time.monotonic(), display or display_here()
-    here, missed, stopped = machine(), list[str](), False
+    this_machine, missed, stopped = machine(), list[str](), False
     measured: Finding | None = None
     if folder:
-        here = replace(here, disk=disk(folder))
+        this_machine = replace(this_machine, disk=disk(folder))
     try:
         if prove or probe:
             with display.showing("Starting TensorFlow"):
-                here = replace(here, start=started(_START_S))
+                this_machine = replace(this_machine, start=started(_START_S))
         if microbenchmarks is not None and microbenchmarks.replayed:
             stamp = microbenchmarks.stamp
             missed.append(f"The microbenchmarks are not of this machine: {stamp}")
         elif microbenchmarks is not None or probe:
             finding = microbenchmarks or _measure(folder, display, began, missed)
             # The finding is told which machine it was, and that what its GPUs did.
-            here = replace(here, gpus=observed(here.gpus, finding.samples))
-            measured, stopped = replace(finding, machine=here), finding.stopped
+            this_machine = replace(
+                this_machine, gpus=observed(this_machine.gpus, finding.samples)
+            )
+            measured, stopped = replace(finding, machine=this_machine), finding.stopped
             if microbenchmarks is None and finding.path:
                 store.save(measured, path=finding.path)
     except KeyboardInterrupt:
@@ -155,8 +157,8 @@ def doctor(
     except PerfkitError as error:
         missed.append(str(error))
     return Examination(
-        machine=here,
-        checks=checks(here),
+        machine=this_machine,
+        checks=checks(this_machine),
         microbenchmarks=measured,
         missed=tuple(missed),
         stopped=stopped,
@@ -170,13 +172,13 @@ def _measure(
     from perfkit import runs
 
     spent = time.monotonic() - began
-    left = max(_MICROBENCHMARKS_S, _PROBE_S - _PREPARING_S - spent)
+    remaining_s = max(_MICROBENCHMARKS_S, _PROBE_S - _PREPARING_S - spent)
     small = runs.BUDGET_VARIABLE in os.environ
     microbenchmarks = experiment(MICROBENCHMARKS, data=os.fspath(folder or ""))
-    session = runs.open_session(microbenchmarks, None if small else left)
+    session = runs.open_session(microbenchmarks, None if small else remaining_s)
     finding = runs.watch(session, display)
     if session.unsaved:
         # A command has no memory from which it could be saved again.
-        why, _, _ = session.unsaved.partition(" In a notebook")
-        missed.append(f"Microbenchmarks are shown here and not kept: {why}")
+        reason, _, _ = session.unsaved.partition(" In a notebook")
+        missed.append(f"Microbenchmarks are shown here and not kept: {reason}")
     return finding

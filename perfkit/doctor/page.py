@@ -58,8 +58,8 @@ def _processor(machine: Machine) -> Iterator[str]:
 
 def _memory(machine: Machine) -> Iterator[str]:
     present = machine.memory_present or machine.memory
-    of = f" of {units.size(present)}" if present != machine.memory else ""
-    yield f"{units.size(machine.memory)}{of}"
+    total = f" of {units.size(present)}" if present != machine.memory else ""
+    yield f"{units.size(machine.memory)}{total}"
     if machine.load and machine.load.memory_free is not None:
         yield f"{units.size(machine.load.memory_free)} free"
 
@@ -76,8 +76,8 @@ def _gpu(gpu: Gpu) -> Iterator[str]:
     width = link.busy_width or link.width or link.width_max
     if generation and width:
         slower = all(best) and (generation, width) != best
-        of = f" of {best[0]} ×{best[1]}" if slower else ""
-        yield f"PCIe {generation} ×{width}{of}"
+        limit = f" of {best[0]} ×{best[1]}" if slower else ""
+        yield f"PCIe {generation} ×{width}{limit}"
 
 
 def _tensorflow(machine: Machine) -> Iterator[str]:
@@ -129,32 +129,40 @@ _LONGEST_WAY = 80
 
 
 @shown.report.register
-def report(of: Examination) -> Report:
+def report(examination: Examination) -> Report:
     """What a person reads of an examination; what is wrong with it comes first."""
-    said = [*map(_first, of.wrong[:1]), answer(of.machine, of.checks)]
-    if not of.wrong:
-        said.append("Nothing was found here that costs speed.")
-    elif of.wrong[0].status == "warn":
-        said.insert(1, "How much that costs was not measured.")
-    start = of.machine.start
-    log = log_of(of.machine) if start and start.said else ()
-    well = (check.title for check in of.checks if check.status == "ok")
+    sentences = [
+        *map(_first, examination.wrong[:1]),
+        answer(examination.machine, examination.checks),
+    ]
+    if not examination.wrong:
+        sentences.append("Nothing was found here that costs speed.")
+    elif examination.wrong[0].status == "warn":
+        sentences.insert(1, "How much that costs was not measured.")
+    start = examination.machine.start
+    log = log_of(examination.machine) if start and start.said else ()
+    well = (check.title for check in examination.checks if check.status == "ok")
     return Report(
         verdict=Verdict(
-            headline=said[0],
-            much=" ".join(said[1:]),
-            warnings=tuple(map(_check, of.wrong)),
+            headline=sentences[0],
+            much=" ".join(sentences[1:]),
+            warnings=tuple(map(_check, examination.wrong)),
         ),
-        table=Table("This machine", ("part", "what it is"), parts(of.machine)),
+        table=Table("This machine", ("part", "what it is"), parts(examination.machine)),
         besides=(
-            of.summary(),
-            *of.missed,
-            *["It was stopped before everything had been looked at."] * of.stopped,
+            examination.summary(),
+            *examination.missed,
+            *["It was stopped before everything had been looked at."]
+            * examination.stopped,
         ),
         folds=(
             Fold("What is ok", tuple(dict.fromkeys(well))),
             Fold("What TensorFlow said as it started", log),
-            *(_parts(of.microbenchmarks.report) if of.microbenchmarks else ()),
+            *(
+                _parts(examination.microbenchmarks.report)
+                if examination.microbenchmarks
+                else ()
+            ),
         ),
     )
 
@@ -174,27 +182,27 @@ def _first(check: Check) -> str:
 
 def _check(check: Check) -> str:
     """A check that is not well: what, how that was seen, why it matters, what to do."""
-    said = [f"  {line}" for line in (check.evidence, check.why) if line]
-    said += [f"{TO_TYPE}{check.remedy}"] * bool(check.remedy)
-    return "\n".join([f"{check.status.upper()}: {check.title}", *said])
+    lines = [f"  {line}" for line in (check.evidence, check.why) if line]
+    lines += [f"{TO_TYPE}{check.remedy}"] * bool(check.remedy)
+    return "\n".join([f"{check.status.upper()}: {check.title}", *lines])
 
 
 def log_of(machine: Machine) -> tuple[str, ...]:
     """What TensorFlow said that is not harmless, and a word on the rest."""
     start = machine.start or Start()
-    told = [one for one in start.said if one.weight in _WEIGHTS]
-    told.sort(key=lambda one: _WEIGHTS.index(one.weight))
+    notes = [note for note in start.said if note.weight in _WEIGHTS]
+    notes.sort(key=lambda note: _WEIGHTS.index(note.weight))
     # A card for the screen may be left out beside one that computes.
     left_out = bool(start.devices) and not any("GPU" in d for d in start.devices)
     words = {"fatal": "no GPU" if left_out else "noted", "matters": "may be slower"}
     lines = [
-        f'{words.get(one.weight, one.weight)}: "{one.line}" {meaning(machine, one)}'
-        for one in told
+        f'{words.get(note.weight, note.weight)}: "{note.line}" {meaning(machine, note)}'
+        for note in notes
     ]
-    count = len(start.said) - len(told)
-    other = "other " if lines else ""
-    rest = f"{count} {other}{'line is' if count == 1 else 'lines are'} harmless."
-    return (*(line.rstrip() for line in lines), rest)
+    count = len(start.said) - len(notes)
+    qualifier = "other " if lines else ""
+    summary = f"{count} {qualifier}{'line is' if count == 1 else 'lines are'} harmless."
+    return (*(line.rstrip() for line in lines), summary)
 
 
 _PROCESSOR = "TensorFlow trains on the processor"
@@ -207,7 +215,7 @@ def answer(machine: Machine, checks: Sequence[Check]) -> str:
     if any(check.id == "no-tensorflow" for check in fails):
         return "TensorFlow is not installed here: nothing can be trained."
     if machine.start and machine.start.devices:
-        return _seen(machine)
+        return _describe_start(machine)
     if machine.start and machine.start.problem:
         return "TensorFlow did not get through its start here."
     if not machine.gpus:
@@ -215,27 +223,31 @@ def answer(machine: Machine, checks: Sequence[Check]) -> str:
         without = f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}"
         return f"{without if silent else base.without_gpu(machine)}."
     if fails:
-        return f"TensorFlow cannot use {_named(machine)} as things are: {_AS_IT_IS}."
+        return (
+            f"TensorFlow cannot use {_name_gpus(machine)} as things are: {_AS_IT_IS}."
+        )
     return (
-        f"TensorFlow can use {_named(machine)}, as far as can be told without trying; "
-        "`perfkit doctor --probe` lets it compute."
+        f"TensorFlow can use {_name_gpus(machine)}, as far as can be told without "
+        "trying; `perfkit doctor --probe` lets it compute."
     )
 
 
-def _seen(machine: Machine) -> str:
+def _describe_start(machine: Machine) -> str:
     """What TensorFlow itself showed as it was started."""
     assert machine.start
     on_gpu = [p for p in machine.start.proofs if p.device.startswith("GPU")]
     if on_gpu and all(map(is_right, on_gpu)):
-        return f"TensorFlow can use {_named(machine)}: it computed right there."
+        return f"TensorFlow can use {_name_gpus(machine)}: it computed right there."
     if any(device.startswith("GPU") for device in machine.start.devices):
-        return f"TensorFlow finds {_named(machine)} and was not seen to compute right."
+        return (
+            f"TensorFlow finds {_name_gpus(machine)} and was not seen to compute right."
+        )
     if machine.gpus:
-        return f"{_PROCESSOR}: it does not find {_named(machine)}."
+        return f"{_PROCESSOR}: it does not find {_name_gpus(machine)}."
     return f"{_PROCESSOR}: it finds no GPU here."
 
 
-def _named(machine: Machine) -> str:
+def _name_gpus(machine: Machine) -> str:
     names = [gpu.name for _, _, gpu in base.seen(machine)] or [
         gpu.name for gpu in machine.gpus
     ]
