@@ -144,8 +144,8 @@ def budget_control(budget: float) -> Any:
 def auto_budget_control(budget: float | None) -> Any:
     """The widget of the seconds to spend, which may be left to the training."""
     seconds = AUTO if budget is None else f"{budget:g}"
-    what = "Seconds to spend, or auto: what it needs, at most 600"
-    return text_control(seconds, **labelled("budget (s)", what))
+    tooltip = "Seconds to spend, or auto: what it needs, at most 600"
+    return text_control(seconds, **labelled("budget (s)", tooltip))
 
 
 def guess_control(guess: str, placeholder: str) -> Any:
@@ -174,8 +174,8 @@ def control(parameter: Parameter, value: Any) -> Any:
         case Choice(options, many):
             return _choice(parameter, options, value, many=many)
         case Folder():
-            told = labelled(_name(parameter.name), f"{parameter.help} (a path)")
-            return text_control(str(value), placeholder="none", **told)
+            labels = labelled(_name(parameter.name), f"{parameter.help} (a path)")
+            return text_control(str(value), placeholder="none", **labels)
     kinds = {bool: widgets.Checkbox, int: widgets.IntText, float: widgets.FloatText}
     kind = kinds.get(parameter.type, widgets.Text)
     return kind(value=value, **labelled(_name(parameter.name), parameter.help))
@@ -183,32 +183,32 @@ def control(parameter: Parameter, value: Any) -> Any:
 
 def _number(accepts: Range, kind: type, value: Any, name: str) -> Any:
     narrow = accepts.low > 0 and accepts.high <= _SLIDER_REACH * accepts.low
-    whole = kind is int
+    is_integer = kind is int
     ends: dict[str, Any] = {"min": accepts.low, "max": accepts.high}
-    if whole:
+    if is_integer:
         ends = {end: int(number) for end, number in ends.items()}
-    made = {
+    widget_type = {
         (True, True): widgets.IntSlider,
         (True, False): widgets.FloatSlider,
         (False, True): widgets.BoundedIntText,
         (False, False): widgets.BoundedFloatText,
-    }[narrow, whole]
+    }[narrow, is_integer]
     unit = f" ({accepts.unit})" if accepts.unit else ""
     limits = f"{accepts.low:g} to {accepts.high:g} {accepts.unit}".rstrip()
-    told = labelled(_name(name) + unit, f"{accepts.help}: {limits}")
-    return made(value=value, continuous_update=False, **ends, **told)
+    labels = labelled(_name(name) + unit, f"{accepts.help}: {limits}")
+    return widget_type(value=value, continuous_update=False, **ends, **labels)
 
 
 def _choice(
     parameter: Parameter, options: tuple[str, ...], value: str, *, many: bool
 ) -> Any:
-    told = labelled(_name(parameter.name), parameter.help)
+    labels = labelled(_name(parameter.name), parameter.help)
     if not many:
-        return widgets.Dropdown(options=options, value=value, **told)
-    told["tooltip"] += "; Ctrl or Shift marks several"
+        return widgets.Dropdown(options=options, value=value, **labels)
+    labels["tooltip"] += "; Ctrl or Shift marks several"
     rows = min(len(options), _ROWS)
     marked = tuple(value.split(","))
-    return widgets.SelectMultiple(options=options, value=marked, rows=rows, **told)
+    return widgets.SelectMultiple(options=options, value=marked, rows=rows, **labels)
 
 
 def _value(widget: Any) -> Any:

@@ -76,11 +76,11 @@ class DiagnosisView(Answering):
         self.applied.value = ""
         self.choices, self._marks.children = {}, ()
 
-    def show(self, found: Recorded) -> None:
+    def show(self, document: Recorded) -> None:
         """Show the report, its charts, and what of it can be applied."""
-        super().show(found)
-        assert isinstance(found, Diagnosis)
-        offered = [cause for cause in found.causes if _can_be_applied(cause)]
+        super().show(document)
+        assert isinstance(document, Diagnosis)
+        offered = [cause for cause in document.causes if _can_be_applied(cause)]
         self.choices = {cause.change: _choice(cause) for cause in offered}
         codes = (escape(plain_lines(cause.to_type)) for cause in offered)
         lines = (widgets.HTML(f"<pre>{code}</pre>") for code in codes)
@@ -88,12 +88,12 @@ class DiagnosisView(Answering):
         rows = [widgets.VBox(pair) for pair in pairs]
         self._marks.children = (*rows, self.apply) if rows else ()
 
-    def show_applied(self, found: Diagnosis) -> None:
+    def show_applied(self, diagnosis: Diagnosis) -> None:
         """Show what the marked changes brought when they were measured again."""
         # The verdict alone: its report stands above.
-        answer = Report(verdict=replace(found.verdict, because=(), next=""))
+        answer = Report(verdict=replace(diagnosis.verdict, because=(), next=""))
         again = f"<p><b>Measured again</b></p>{in_html(answer)}"
-        self.applied.value = again + view.charts(found)
+        self.applied.value = again + view.charts(diagnosis)
 
 
 def _can_be_applied(cause: Cause) -> bool:
@@ -103,8 +103,8 @@ def _can_be_applied(cause: Cause) -> bool:
 
 def _choice(cause: Cause) -> Any:
     gain = cause.speedup
-    known = units.ratio(gain.estimate) if gain.is_known else units.UNKNOWN
-    label = f"{plain(cause.do, 100)} ({known})"
+    ratio = units.ratio(gain.estimate) if gain.is_known else units.UNKNOWN
+    label = f"{plain(cause.do, 100)} ({ratio})"
     layout = widgets.Layout(width="100%")
     wide = {"description_width": "0"}
     defect = cause.kind == "defect"
@@ -122,7 +122,7 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         applied: What was found when marked changes were measured again; None before.
     """
 
-    what = "The run"
+    subject = "The run"
     nothing = NOTHING
 
     def __init__(
@@ -152,7 +152,7 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         else:
             self._soon(lambda: self.view.say("Mark at least one change to apply."))
 
-    def _known(self) -> Diagnosis | None:
+    def _latest(self) -> Diagnosis | None:
         return self.diagnosis
 
     # What the worker does; only here are widgets changed.
@@ -179,17 +179,17 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         if session.finding is None:
             raise RunError(NOTHING)
         self.view.conclude(session.finding, session.unsaved)
-        found = (self.applied if changes else self.diagnosis) or session.finding
-        self._soon(lambda: self.view.runs.add(found, changes))
+        diagnosis = (self.applied if changes else self.diagnosis) or session.finding
+        self._soon(lambda: self.view.runs.add(diagnosis, changes))
 
-    def _keep(self, found: Diagnosis | None, *, applied: bool) -> None:
+    def _keep(self, diagnosis: Diagnosis | None, *, applied: bool) -> None:
         if applied:
-            self.applied = found
-            if found:
-                self.view.show_applied(found)
+            self.applied = diagnosis
+            if diagnosis:
+                self.view.show_applied(diagnosis)
         else:
             guess = self.view.guess.value.strip()
-            self.diagnosis = found and with_guess(found, guess)
+            self.diagnosis = diagnosis and with_guess(diagnosis, guess)
             if self.diagnosis:
                 self.view.show(self.diagnosis)
 
@@ -198,8 +198,8 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         return self.diagnosis._repr_html_() if self.diagnosis else question
 
     def _sentence(self, error: Exception) -> str:
-        told = super()._sentence(error)
+        text = super()._sentence(error)
         if not isinstance(error, PerfkitError):
-            return told
+            return text
         # A training that raised has the traceback of its own code with it.
-        return "\n".join((told, *getattr(error, "__notes__", ()))).strip()
+        return "\n".join((text, *getattr(error, "__notes__", ()))).strip()

@@ -115,13 +115,13 @@ class Points:
             case Progress(spent, _):
                 self._now = max(self._now, spent)
 
-    def take(self, *, rest: bool = False) -> NDArray[np.float32]:
+    def take(self, *, partial: bool = False) -> NDArray[np.float32]:
         """Give the rows that are new since the last call, shape (rows, width).
 
-        With ``rest`` what is there makes a row, however little.
+        With ``partial`` what is there makes a row, however little.
         """
         news = self._samples or any(meter for meter in self._meters.values())
-        if self._now - self._last < self._period and not (rest and news):
+        if self._now - self._last < self._period and not (partial and news):
             return np.empty((0, self.width), np.float32)
         row = [self._now, *(meter.take() for meter in self._meters.values())]
         row += self._load_since()
@@ -171,25 +171,27 @@ class Points:
 
     def picture(self, finding: Finding | None) -> dict[str, Any]:
         """Give the chart as it is so far, for a page."""
-        known = standings(finding) if finding else ()
-        there = {standing.variant for standing in known}
-        rest = (
+        measured = standings(finding) if finding else ()
+        measured_names = {standing.variant for standing in measured}
+        unmeasured = (
             Standing(variant=name, group="", unit=self._unit(name))
             for name in self._place
-            if name not in there
+            if name not in measured_names
         )
         so_far = {name: meter.rate for name, meter in self._meters.items()}
         laid = layout(
-            (*known, *rest),
+            (*measured, *unmeasured),
             guess(finding) if finding else Guess(),
             finding.noise_floor if finding else None,
             so_far,
             as_share=self._own is not None,
         )
-        others = 1 + len(self._place) + 1
-        busy = ((row[0], row[others] * self._cores) for row in self._rows)
+        column = 1 + len(self._place) + 1
+        busy = ((row[0], row[column] * self._cores) for row in self._rows)
         return laid.for_page() | {
-            "said": leads(finding, known) if finding else _FIRST * any(so_far.values()),
+            "said": leads(finding, measured)
+            if finding
+            else _FIRST * any(so_far.values()),
             "sure": how_sure(finding.verdict) if finding else "",
             "others": describe_others(p for p in busy if not math.isnan(p[1])),
         }
@@ -204,8 +206,8 @@ def _mean(samples: Sequence[dict[str, float | None]], name: str) -> float:
 
 
 def _mean_of(values: Sequence[float | None]) -> float:
-    known = [v for v in values if v is not None and not math.isnan(v)]
-    return sum(known) / len(known) if known else _NOTHING
+    numbers = [v for v in values if v is not None and not math.isnan(v)]
+    return sum(numbers) / len(numbers) if numbers else _NOTHING
 
 
 # How often all points go out, and how often the picture does where nothing was found.
@@ -270,7 +272,7 @@ class LiveChart(anywidget.AnyWidget):
 
     def finish(self, points: Points, ended: str, finding: Finding | None) -> None:
         """Show the last points; the clock ends with them, and nothing is being done."""
-        points.take(rest=True)
+        points.take(partial=True)
         with self.hold_sync():
             self.span = 0.0
             self._keyframe(points, {}, ended, finding)
@@ -285,8 +287,8 @@ class LiveChart(anywidget.AnyWidget):
         """
         rows = points.take()
         if self._clock() - self._keyframe_at >= KEYFRAME_S:
-            now = ", ".join(filter(None, (doing["said"], doing["left"])))
-            self._keyframe(points, doing, now, finding)
+            status = ", ".join(filter(None, (doing["said"], doing["left"])))
+            self._keyframe(points, doing, status, finding)
             return
         if finding is not self._found or self._clock() - self._picture_at >= PICTURE_S:
             self._draw(points, finding)
@@ -301,7 +303,7 @@ class LiveChart(anywidget.AnyWidget):
         self,
         points: Points,
         doing: dict[str, Any],
-        now: str,
+        status: str,
         finding: Finding | None,
     ) -> None:
         """Make all points the widget's state, and all that the chart shows words."""
@@ -312,9 +314,13 @@ class LiveChart(anywidget.AnyWidget):
                 # It is over, and there is nothing to show of it.
                 self.picture = {}
             self.frame, self.total = _bytes(points.all()), points.total
-            said = (self.picture.get(name, "") for name in ("said", "sure", "others"))
+            phrases = (
+                self.picture.get(name, "") for name in ("said", "sure", "others")
+            )
             rows = (row["said"] for row in self.picture.get("rows", ()))
-            words = " ".join(f"{p.rstrip('.')}." for p in (now, *said, *rows) if p)
+            words = " ".join(
+                f"{p.rstrip('.')}." for p in (status, *phrases, *rows) if p
+            )
             self.doing, self.words = doing, f"Live chart. {words}"
 
 

@@ -74,9 +74,9 @@ def panel(
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
     """
-    how: dict[str, Any] = {"guess": guess, "seed": seed, "folder": folder}
+    options: dict[str, Any] = {"guess": guess, "seed": seed, "folder": folder}
     if what == PASSPORT:
-        settings = {"budget": budget, "replay": replay, **how, **parameters}
+        settings = {"budget": budget, "replay": replay, **options, **parameters}
         settings = {
             n: value for n, value in settings.items() if value not in (None, "")
         }
@@ -87,18 +87,18 @@ def panel(
             )
         return PassportPanel(**settings)
     if isinstance(what, str | Experiment):
-        chosen = experiment_of(what, parameters)
+        experiment = experiment_of(what, parameters)
         budget = default_budget() if budget is None else seconds("budget", budget)
-        return Panel(chosen, budget=budget, replay=replay, **how)
-    how["budget"] = in_seconds(budget)
+        return Panel(experiment, budget=budget, replay=replay, **options)
+    options["budget"] = in_seconds(budget)
     if others or parameters:
-        asked = asked_for((what, *others), **parameters)
-        return RacePanel(asked, replay=replay, **how)
+        request = asked_for((what, *others), **parameters)
+        return RacePanel(request, replay=replay, **options)
     if replay:
         raise BadParameterError(
             "A diagnosis takes budget, guess, seed and folder, and no more."
         )
-    return DiagnosisPanel(what, **how)
+    return DiagnosisPanel(what, **options)
 
 
 class Panel(Measuring[Finding]):
@@ -110,7 +110,7 @@ class Panel(Measuring[Finding]):
         finding: What the last run found; None if it found nothing.
     """
 
-    what = "The run"
+    subject = "The run"
     nothing = NOTHING
     # Whether the budget may be left to what is measured.
     is_auto = False
@@ -144,7 +144,7 @@ class Panel(Measuring[Finding]):
         self._soon(_load_charts)
         super()._ipython_display_()
 
-    def _known(self) -> Finding | None:
+    def _latest(self) -> Finding | None:
         return self.finding
 
     def __await__(self) -> Generator[Any, None, Finding]:
@@ -154,12 +154,12 @@ class Panel(Measuring[Finding]):
     async def _result(self) -> Finding:
         if self.finding is None:
             self.start()
-        with interrupt_is_stop() as asked:
+        with interrupt_is_stop() as interrupted:
             while self.running:
-                if asked.is_set():
+                if interrupted.is_set():
                     self.stop()
                 await asyncio.sleep(SLICE_S)
-        return self._given()
+        return self._require_result()
 
     # What the worker does; only here are widgets changed.
 
@@ -175,7 +175,7 @@ class Panel(Measuring[Finding]):
                     session,
                     self.view.chart,
                     session.machine,
-                    lambda: [one.name for one in variants().values()],
+                    lambda: [variant.name for variant in variants().values()],
                     at_once=not self.is_auto,
                 )
         finally:
@@ -184,17 +184,19 @@ class Panel(Measuring[Finding]):
                 self.view.show(self.finding)
         if self.finding is None:
             raise RunError(NOTHING)
-        self._told = self.view.conclude(self.finding, session.unsaved)
+        self._message = self.view.conclude(self.finding, session.unsaved)
         changes, self._ran_with = self._changes(), self.controls.described()
         self._changes()
         # Its page takes a moment, and nobody who waits for the result waits for it.
-        found = self.finding
-        self._soon(lambda: self.view.runs.add(found, changes))
+        finding = self.finding
+        self._soon(lambda: self.view.runs.add(finding, changes))
 
     def _open(self) -> Session | Replay:
-        chosen, guess = self.controls.experiment(), self.controls.guess
-        return open_replay(chosen, self._replay, guess, self._folder) or open_session(
-            chosen, self.controls.budget, guess, self._seed, self._folder
+        experiment, guess = self.controls.experiment(), self.controls.guess
+        return open_replay(
+            experiment, self._replay, guess, self._folder
+        ) or open_session(
+            experiment, self.controls.budget, guess, self._seed, self._folder
         )
 
     def _changed(self) -> None:
@@ -202,16 +204,16 @@ class Panel(Measuring[Finding]):
         if self.running:
             return
         try:
-            chosen = self.controls.experiment()
-            self.view.ask(chosen)
+            experiment = self.controls.experiment()
+            self.view.ask(experiment)
         except BadParameterError as error:
             self.view.say(str(error))
             return
         # Its variants are offered as guesses.
-        self.controls.by_name["guess"].options = tuple(chosen.make_variants())
+        self.controls.by_name["guess"].options = tuple(experiment.make_variants())
         changes = ", ".join(self._changes())
-        told = f"Changed since the last run: {changes}. Press Run again."
-        self.view.say(told if changes else self._told)
+        text = f"Changed since the last run: {changes}. Press Run again."
+        self.view.say(text if changes else self._message)
 
     def _changes(self) -> tuple[str, ...]:
         """What was changed since the last run; it is marked, and nothing else is."""
@@ -228,15 +230,15 @@ class RacePanel(Panel):
 
     is_auto = True
 
-    def __init__(self, asked: Asked, **how: Any) -> None:
-        self._asked = asked
-        sides = entrants(asked)
+    def __init__(self, request: Asked, **options: Any) -> None:
+        self._request = request
+        sides = entrants(request)
         sides.close()
-        super().__init__(to_race(sides.sides, asked), **how)
+        super().__init__(to_race(sides.sides, request), **options)
 
     def _open(self) -> Session | Replay:
         return open_race(
-            self._asked,
+            self._request,
             self.controls.budget,
             guess=self.controls.guess,
             seed=self._seed,

@@ -104,8 +104,8 @@ class _Progress(Display):
 
     def _draw(self, board: Board) -> None:
         spent, budget = self._recorder.spent, self._recorder.budget
-        whole = Board(doing=board.doing, spent=spent, expected=budget)
-        self._chart.doing = doing(whole)
+        overall = Board(doing=board.doing, spent=spent, expected=budget)
+        self._chart.doing = doing(overall)
 
 
 _QUESTION = "What is this machine, and how fast is each part of it?"
@@ -169,7 +169,7 @@ class PassportPanel(Measuring[Passport]):
         label = check_label(self.view.label.value[:LONGEST_LABEL]) or _LABEL
         return replace(self._recorded, label=label, host=host, user=user)
 
-    def _known(self) -> Passport | None:
+    def _latest(self) -> Passport | None:
         return self.passport
 
     # What the worker does; only here are widgets changed.
@@ -189,12 +189,14 @@ class PassportPanel(Measuring[Passport]):
             nothing = f"Nothing was measured in {units.seconds(passport.budget_s)}."
             # It has the parameters of what began.
             begun = passport.parameters and not passport.stopped
-            more = ["Give it a larger budget."] if begun else []
-            raise RunError(" ".join([nothing, *more, *passport.missed]))
+            advice = ["Give it a larger budget."] if begun else []
+            raise RunError(" ".join([nothing, *advice, *passport.missed]))
         self._recorded, self.view.can_save = passport, True
         self.view.show(self.passport)
-        few = not any(training.seconds for training in passport.trainings)
-        self.view.say(_STOPPED if passport.stopped else _FEW if few else _WHOLE)
+        has_no_steps = not any(training.seconds for training in passport.trainings)
+        self.view.say(
+            _STOPPED if passport.stopped else _FEW if has_no_steps else _WHOLE
+        )
 
     def _show_again(self) -> None:
         """Show the file anew where the label or the names were changed."""

@@ -36,10 +36,10 @@ def charts(finding: Recorded) -> str:
     """The final charts: the first in sight, what explains it folded away below."""
     from perfkit.gallery import chart, kinds
 
-    first, *others = kinds(finding).items()
+    first, *other_kinds = kinds(finding).items()
     folded = (
         f"<details><summary>{title}</summary>{chart(finding, kind).in_page()}</details>"
-        for kind, title in others
+        for kind, title in other_kinds
     )
     return chart(finding, first[0]).in_page() + "".join(folded)
 
@@ -62,11 +62,11 @@ def introduction(experiment: Experiment, budget: float | None) -> str:
 
 
 def _chip(name: str, changes: str, code: str) -> str:
-    shown = f'<pre tabindex="0">{escape(code)}</pre>' if code else ""
+    block = f'<pre tabindex="0">{escape(code)}</pre>' if code else ""
     hover = escape("\n\n".join(filter(None, (changes, code))))
     return (
         f'<details><summary title="{hover}">{escape(name)}</summary>'
-        f"<p>{escape(changes)}</p>{shown}</details>"
+        f"<p>{escape(changes)}</p>{block}</details>"
     )
 
 
@@ -82,10 +82,13 @@ class Runs:
 
     def __init__(self) -> None:
         self.table = widgets.HTML()
-        shown: Any = {"placeholder": "on the page", "continuous_update": False}
-        why, sender = "What you say to it, such as what it is for", "Who sends the page"
-        self.author = widgets.Text(description="author", tooltip=sender, **shown)
-        self.note = widgets.Text(description="note", tooltip=why, **shown)
+        options: Any = {"placeholder": "on the page", "continuous_update": False}
+        purpose, sender = (
+            "What you say to it, such as what it is for",
+            "Who sends the page",
+        )
+        self.author = widgets.Text(description="author", tooltip=sender, **options)
+        self.note = widgets.Text(description="note", tooltip=purpose, **options)
         self._signed = boxed("perfkit-controls", self.author, self.note)
         self.widget = widgets.VBox((self.table,))
         self.widget.add_class("perfkit-runs")
@@ -94,16 +97,16 @@ class Runs:
         self._rows = collections.deque(maxlen=_KEPT)
         self._count = 0
 
-    def add(self, found: Recorded, changes: Iterable[str]) -> None:
+    def add(self, document: Recorded, changes: Iterable[str]) -> None:
         """Show one more run, with what had been changed since the one before it."""
         self._count += 1
-        verdict = found.verdict
+        verdict = document.verdict
         came = " ".join(filter(None, (verdict.headline, verdict.much)))
         changed = ", ".join(changes) or ("nothing" if self._rows else "first run")
-        told = (changed, plain(came), how_sure(verdict))
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in told)
+        texts = (changed, plain(came), how_sure(verdict))
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in texts)
         row = f'<th scope="row">{self._count}</th>{cells}'
-        self._rows.appendleft((row, found, {}))
+        self._rows.appendleft((row, document, {}))
         self.draw()
 
     def draw(self) -> None:
@@ -111,11 +114,11 @@ class Runs:
         by = signed(self.author.value, self.note.value)
         numbers = range(self._count, 0, -1)
         rows = []
-        for number, (row, found, drawn) in zip(numbers, self._rows, strict=False):
-            if by not in drawn:  # To draw its charts takes seconds.
-                drawn.clear()
-                drawn[by] = downloads(found, by, f"run {number}")
-            rows.append((row, drawn[by]))
+        for number, (row, document, cache) in zip(numbers, self._rows, strict=False):
+            if by not in cache:  # To draw its charts takes seconds.
+                cache.clear()
+                cache[by] = downloads(document, by, f"run {number}")
+            rows.append((row, cache[by]))
         self.widget.children = (self.table, self._signed) if rows else (self.table,)
         if len(rows) < 2:
             self.table.value = "".join(f"<p>{links}</p>" for _, links in rows)
@@ -129,22 +132,22 @@ class Runs:
         )
 
 
-def downloads(found: Recorded, by: Markup, which: str) -> str:
+def downloads(document: Recorded, by: Markup, run: str) -> str:
     """Links to the page and to the finding that hold all of it."""
-    stem = found.path.stem if found.path else "finding"
-    page = download(f"{stem}.html", findings_page([found], by), of=which)
-    file = download(f"{stem}.json", to_json(found), "finding", of=which)
+    stem = document.path.stem if document.path else "finding"
+    page = download(f"{stem}.html", findings_page([document], by), run=run)
+    file = download(f"{stem}.json", to_json(document), "finding", run=run)
     return f"{page} \N{MIDDLE DOT} {file}"
 
 
-def download(name: str, text: str, what: str = "page", of: str = "") -> str:
+def download(name: str, text: str, noun: str = "page", run: str = "") -> str:
     """A link that saves this text under this name: no server is asked."""
     kind = "text/html" if name.endswith(".html") else "application/json"
-    label = f"Download {what}{of and f' of {of}'}"
+    label = f"Download {noun}{run and f' of {run}'}"
     return (
         f'<a download="{escape(name)}" aria-label="{escape(label)}" '
         f'href="data:{kind};base64,{b64encode(text.encode()).decode()}">'
-        f"Download {what}</a>"
+        f"Download {noun}</a>"
     )
 
 
@@ -180,7 +183,7 @@ class RunView:
 
     Args:
         what: What Run does.
-        kept: What Stop does.
+        stop_tooltip: What Stop does.
 
     Attributes:
         chart: What the panel does, how far it is, and the live chart.
@@ -193,12 +196,15 @@ class RunView:
     _waiting: tuple[Any, ...] = ()
 
     def __init__(
-        self, what: str, kept: str = "End the run and keep what was measured"
+        self, tooltip: str, stop_tooltip: str = "End the run and keep what was measured"
     ) -> None:
         self.chart = LiveChart()
         self.box = widgets.VBox()
         self.box.add_class("perfkit-panel")
-        self.run, self.stop = button("Run", what, "primary"), button("Stop", kept)
+        self.run, self.stop = (
+            button("Run", tooltip, "primary"),
+            button("Stop", stop_tooltip),
+        )
 
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
@@ -229,7 +235,7 @@ NOTHING = "Stopped before any trial ended: there is nothing to keep."
 def watch(
     session: Watched[Recorded],
     chart: LiveChart,
-    here: Machine,
+    computer: Machine,
     variants: Callable[[], Sequence[str]],
     *,
     at_once: bool,
@@ -239,7 +245,7 @@ def watch(
     Args:
         session: What runs.
         chart: Where it is drawn.
-        here: What it runs on.
+        computer: What it runs on.
         variants: Gives the names of its rows.
         at_once: Whether these and the budget are known before the first trial.
 
@@ -249,16 +255,16 @@ def watch(
 
     def begun() -> Points:
         rows, budget = list(variants()), session.budget
-        points = Points(rows, budget, here.cores, len(here.gpus))
+        points = Points(rows, budget, computer.cores, len(computer.gpus))
         chart.begin(points, rows, budget)
         return points
 
-    def found() -> Finding | None:
+    def finding() -> Finding | None:
         return finding_of(session.finding) if session.finding else None
 
     # A recorded run is told at once: nothing of it is drawn before it is over.
-    told = isinstance(session, Replay)
-    board, drawn = Board(), 0.0
+    is_replay = isinstance(session, Replay)
+    board, drawn_s = Board(), 0.0
     points = begun() if at_once else None
     try:
         with closing(session.events()) as events:
@@ -270,14 +276,14 @@ def watch(
                     chart.state = board.doing
                     continue
                 points.hear(event)
-                if told:
+                if is_replay:
                     points.take()
-                elif time.monotonic() - drawn >= PERIOD_S:
-                    drawn = time.monotonic()
-                    chart.update(points, doing(board), found())
+                elif time.monotonic() - drawn_s >= PERIOD_S:
+                    drawn_s = time.monotonic()
+                    chart.update(points, doing(board), finding())
     finally:
         if points is not None:
-            chart.finish(points, board.doing, found())
+            chart.finish(points, board.doing, finding())
 
 
 def doing(board: Board) -> dict[str, Any]:
@@ -293,22 +299,22 @@ class Answering(RunView):
         runs: The last runs.
     """
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, tooltip: str) -> None:
+        super().__init__(tooltip)
         self.runs, self.card = Runs(), widgets.HTML()
 
-    def conclude(self, found: Recorded, unsaved: str) -> str:
+    def conclude(self, document: Recorded, unsaved: str) -> str:
         """Say how a run ended, what came of it and why it is not saved; give that.
 
         The last sentence is left to the report that says it, and to screen readers.
         """
-        ended = "Stopped." if found.stopped else "Finished."
-        how = found.stamp or ended
-        told = " ".join(filter(None, (how, found.verdict.headline, unsaved)))
-        self.say(told)
+        ended = "Stopped." if document.stopped else "Finished."
+        stamp = document.stamp or ended
+        text = " ".join(filter(None, (stamp, document.verdict.headline, unsaved)))
+        self.say(text)
         if not unsaved:
             self.box.add_class(_ANSWERED)
-        return told
+        return text
 
     def enable(self, *, running: bool) -> None:
         """Let pressed be what has a meaning now."""
@@ -320,9 +326,9 @@ class Answering(RunView):
         self.card.value = ""
         self.chart.clear()
 
-    def show(self, found: Recorded) -> None:
+    def show(self, document: Recorded) -> None:
         """Show what was found: its report, with its charts."""
-        self.card.value = in_html(found.report, figure=charts(found))
+        self.card.value = in_html(document.report, figure=charts(document))
 
 
 class View(Answering):
@@ -382,5 +388,5 @@ def answer_at_once(*pressed: Any) -> None:
 def button(label: str, tooltip: str, style: str = "") -> Any:
     """A button with a label, a tooltip and, if it is the first one, a style."""
     layout = widgets.Layout(width="7.5em")
-    told = {"description": label, "tooltip": tooltip}
-    return widgets.Button(**told, button_style=style, layout=layout)
+    labels = {"description": label, "tooltip": tooltip}
+    return widgets.Button(**labels, button_style=style, layout=layout)

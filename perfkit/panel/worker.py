@@ -69,7 +69,7 @@ class Worker:
 
 
 # By cell: the execution that made it, and the panel.
-_made: "dict[str, list[tuple[str, Measuring[Any]]]]" = {}
+_panels: "dict[str, list[tuple[str, Measuring[Any]]]]" = {}
 
 
 def take_over(panel: "Measuring[Any]", otherwise: str) -> None:
@@ -78,14 +78,14 @@ def take_over(panel: "Measuring[Any]", otherwise: str) -> None:
     ``otherwise`` stands for the cell where the front end does not tell it.
     """
     cell, execution = running_cell()
-    known = _made.get(cell or otherwise, [])
-    old = [made for by, made in known if by != execution or not execution]
-    for made in old:
-        made.stop()
-    for made in old:
-        made.wait()
-    kept = [(by, made) for by, made in known if made not in old]
-    _made[cell or otherwise] = [*kept, (execution, panel)]
+    entries = _panels.get(cell or otherwise, [])
+    old = [earlier for by, earlier in entries if by != execution or not execution]
+    for earlier in old:
+        earlier.stop()
+    for earlier in old:
+        earlier.wait()
+    remaining = [(by, earlier) for by, earlier in entries if earlier not in old]
+    _panels[cell or otherwise] = [*remaining, (execution, panel)]
 
 
 def running_cell() -> tuple[str, str]:
@@ -122,11 +122,11 @@ class Measuring(Generic[Found]):
         question: What it answers.
 
     Attributes:
-        what: What it does, in a sentence about an error.
+        subject: What it does, in a sentence about an error.
         nothing: What is said where there is nothing to give.
     """
 
-    what = "This"
+    subject = "This"
     nothing = ""
 
     def __init__(self, name: str, view: RunView, question: str) -> None:
@@ -138,23 +138,23 @@ class Measuring(Generic[Found]):
                 f"for every panel here ({BUDGET_VARIABLE}); you can give a run another."
                 "</p>"
             )
-            first, *others = view.box.children
-            view.box.children = (first, note, *others)
+            first, *controls = view.box.children
+            view.box.children = (first, note, *controls)
         self._shown, self._question = view, question
         self._worker = Worker(f"perfkit-panel-{name}")
         self._starting = threading.Lock()
         self._idle = threading.Event()
         self._idle.set()
         self._error: Exception | None = None
-        self._told = ""
+        self._message = ""
         self._display: Any = None
         take_over(self, name)
         view.run.on_click(lambda _: self.start())
         view.stop.on_click(lambda _: self.stop())
 
     def __repr__(self) -> str:
-        found = self._known()
-        return repr(found) if found else f"<the panel of: {self._question}>"
+        result = self._latest()
+        return repr(result) if result else f"<the panel of: {self._question}>"
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -182,9 +182,9 @@ class Measuring(Generic[Found]):
 
     def wait(self) -> None:
         """Return once it is not at work; an interrupt is Stop."""
-        with interrupt_is_stop() as asked:
+        with interrupt_is_stop() as interrupted:
             while not self._idle.wait(SLICE_S):
-                if asked.is_set():
+                if interrupted.is_set():
                     self.stop()
 
     def _ask(self, task: Callable[[], None]) -> None:
@@ -219,21 +219,21 @@ class Measuring(Generic[Found]):
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.
         """
-        if self._known() is None:
+        if self._latest() is None:
             self.start()
         self.wait()
-        return self._given()
+        return self._require_result()
 
-    def _given(self) -> Found:
-        found = self._known()
-        if found is not None:
-            return found
+    def _require_result(self) -> Found:
+        result = self._latest()
+        if result is not None:
+            return result
         error = self._error or PerfkitError(self.nothing)
         # Its sentence says it all; how the worker got there would bury it.
-        told = isinstance(error, PerfkitError)
-        raise error.with_traceback(None) if told else error
+        is_sentence = isinstance(error, PerfkitError)
+        raise error.with_traceback(None) if is_sentence else error
 
-    def _known(self) -> Found | None:
+    def _latest(self) -> Found | None:
         """What was found; None if nothing was."""
         raise NotImplementedError
 
@@ -267,7 +267,7 @@ class Measuring(Generic[Found]):
 
     def _tell(self, state: str) -> None:
         """Tell the reader one sentence, which stands until there is another."""
-        self._told = state
+        self._message = state
         self._shown.say(state)
 
     def _bundle(self) -> dict[str, Any]:
@@ -276,9 +276,9 @@ class Measuring(Generic[Found]):
 
     def _static_html(self) -> str:
         """What stands for the panel where there is no kernel, as HTML."""
-        found: Any = self._known()
-        if found is not None:
-            return str(found._repr_html_())
+        result: Any = self._latest()
+        if result is not None:
+            return str(result._repr_html_())
         return (
             f"<p><b>{escape(self._question)}</b></p><p>Nothing is shown yet. Run this "
             "notebook in JupyterLab, Jupyter Notebook or VS Code to use the panel.</p>"
@@ -287,7 +287,7 @@ class Measuring(Generic[Found]):
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, PerfkitError):
             return str(error)
-        return f"{self.what} broke off: {type(error).__name__}: {error}."
+        return f"{self.subject} broke off: {type(error).__name__}: {error}."
 
     def _sign(self, runs: Runs) -> None:
         """Let what is typed as author and note be on the pages of the runs."""

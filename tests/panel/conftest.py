@@ -7,7 +7,7 @@ from perfkit.panel import worker
 
 @pytest.fixture(autouse=True)
 def no_panel_of_an_earlier_test():
-    worker._made.clear()
+    worker._panels.clear()
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ def test_no_row_is_made_before_its_time_but_of_what_is_left_at_the_end():
     told.hear(Sampled({"t": 0.65, "cpu_trial": 1.0}))
     told.hear(Progress(0.65, 10))
     assert len(told.take()) == 0
-    assert [len(told.take(rest=True)) for _ in "ab"] == [1, 0]
+    assert [len(told.take(partial=True)) for _ in "ab"] == [1, 0]
 
 
 @pytest.mark.parametrize("budget", [60, 3600])

@@ -175,7 +175,7 @@ def test_stop_before_anything_was_measured_says_that_nothing_is_kept(house, pane
     panel.view.stop.click()
     panel.wait()
     with pytest.raises(RunError, match="nothing to keep"):
-        panel._given()
+        panel._require_result()
     assert state(panel) == "Stopped before any trial ended: there is nothing to keep."
 
 
