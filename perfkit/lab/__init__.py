@@ -88,10 +88,10 @@ def open_lab(
     folders = _folders(root, state or _state_folder())
     _make(folders)
     command = _command(root, first_url(root, notebook), browser=browser, port=port)
-    others = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
     ours = budget | {k: str(v) for k, v in folders.items()}
     sys.stdout.flush()
-    os.execve(sys.executable, command, others | ours)
+    os.execve(sys.executable, command, inherited | ours)
 
 
 def _class_budget(file: Path) -> dict[str, str]:
@@ -100,10 +100,10 @@ def _class_budget(file: Path) -> dict[str, str]:
         return {}
     # Editors on Windows begin a file with a mark of its encoding.
     text = file.read_text(encoding="utf-8-sig", errors="replace").strip()
-    each = seconds(BUDGET_FILE, text)
+    budget_s = seconds(BUDGET_FILE, text)
     if not os.environ.get(REPLAY_VARIABLE):
         print(
-            f"A run has a budget of {each:g} s in all notebooks, as {BUDGET_FILE} "
+            f"A run has a budget of {budget_s:g} s in all notebooks, as {BUDGET_FILE} "
             "says; delete that file for the usual budgets."
         )
     return {BUDGET_VARIABLE: text}
@@ -183,7 +183,7 @@ def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
         first = not copies.is_dir()
         copies.mkdir(exist_ok=True)
         with _alone(copies):
-            told = tuple(_refreshed(shipped, copies))
+            sentences = tuple(_refreshed(shipped, copies))
     except OSError as error:
         raise BadFileError(
             f"Cannot write to {error.filename or copies} ({error.strerror}), where the "
@@ -191,24 +191,24 @@ def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
             "that you can write to, or copy it to one."
         ) from error
     where = f"Your notebooks are in {COPIES}/, which git leaves alone."
-    return (where, *told) if first else told
+    return (where, *sentences) if first else sentences
 
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Hold the folder, so that two labs that start at once do not write one file."""
-    held = os.open(folder, os.O_RDONLY)
+    lock = os.open(folder, os.O_RDONLY)
     try:
         # Some network folders cannot be held.
         with contextlib.suppress(OSError):
-            fcntl.flock(held, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(held)
+        os.close(lock)
 
 
 def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
-    before = _known(copies)
+    before = _read_versions(copies)
     made_from = dict(before)
     replaced = []
     # The map and the glossary come along: notebooks link to them.
@@ -269,17 +269,17 @@ def _places(name: Path) -> Iterator[Path]:
     """The names that a notebook may have among the copies, in their order."""
     yield name
     for number in itertools.count(1):
-        more = f" {number}" if number > 1 else ""
-        yield name.with_name(f"{name.stem} (newer{more}){name.suffix}")
+        suffix = f" {number}" if number > 1 else ""
+        yield name.with_name(f"{name.stem} (newer{suffix}){name.suffix}")
 
 
-def _known(copies: Path) -> dict[str, str]:
+def _read_versions(copies: Path) -> dict[str, str]:
     """Which version each copy was made from; one of which it is not known is kept."""
     try:
-        known = json.loads((copies / _MADE_FROM).read_bytes())
+        versions = json.loads((copies / _MADE_FROM).read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return versions if isinstance(versions, dict) else {}
 
 
 def _version(data: bytes) -> str:
@@ -287,11 +287,11 @@ def _version(data: bytes) -> str:
     try:
         cells = json.loads(data)["cells"]
         # Running the last cell adds an empty one.
-        written = [
+        sources = [
             (cell["cell_type"], text)
             for cell in cells
             if (text := "".join(cell["source"])).strip()
         ]
     except (ValueError, LookupError, TypeError):
         return hashlib.sha256(data).hexdigest()
-    return hashlib.sha256(json.dumps(written).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
