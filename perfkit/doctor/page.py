@@ -248,7 +248,7 @@ def _describe_start(machine: Machine) -> str:
 
 
 def _name_gpus(machine: Machine) -> str:
-    names = [gpu.name for _, _, gpu in base.seen(machine)] or [
+    names = [gpu.name for _, _, gpu in base.seen_gpus(machine)] or [
         gpu.name for gpu in machine.gpus
     ]
     if len(names) == 1:

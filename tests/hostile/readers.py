@@ -113,7 +113,7 @@ _COMPUTER |= trees.nvidia_card() | trees.container()
 
 
 def _log(data, folder):
-    starting.said(data.decode(errors="replace"), ("ada",))
+    starting.explain_log(data.decode(errors="replace"), ("ada",))
 
 
 def _small_files(data, folder):

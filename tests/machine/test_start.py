@@ -261,7 +261,7 @@ def test_both_streams_and_the_code_are_kept():
     ended = python(
         "import sys; print('out'); print('log', file=sys.stderr); sys.exit(3)"
     )
-    assert (ended.told, ended.log, ended.code) == ("out\n", "log\n", 3)
+    assert (ended.output, ended.log, ended.code) == ("out\n", "log\n", 3)
     assert not ended.late
     # Of a flood both ends are kept and no more.
     code = "import sys; print('first', 'x' * 10**7, 'last', sep='\\n', file=sys.stderr)"
@@ -276,7 +276,7 @@ def test_what_it_started_ends_with_it():
         "import subprocess, sys; p = subprocess.Popen([sys.executable, '-S', '-c',"
         "'import threading; threading.Event().wait()']); print(p.pid)"
     )
-    wait_until_gone(int(python(code).told))
+    wait_until_gone(int(python(code).output))
 
 
 def test_an_interrupt_ends_it_and_goes_on(monkeypatch):

@@ -31,13 +31,13 @@ _REFUTED = ("driver-too-old", "wrong-cudnn")
 
 def checks(machine: Machine) -> tuple[Check, ...]:
     """What can be said of this machine: what costs most first, what is well last."""
-    found = [check for rule in RULES for check in rule(machine)]
+    results = [check for rule in RULES for check in rule(machine)]
     proofs = machine.start.proofs if machine.start else ()
     on_gpu = [proof for proof in proofs if proof.device.startswith("GPU")]
     if on_gpu and all(p.ran_on == p.device and not p.problem for p in on_gpu):
-        found = [check for check in found if check.id not in _REFUTED]
-    found.sort(key=lambda check: (check.status == "ok", -check.cost))
-    if found[0].status == "fail" and found[0].id != software.UNSEEN:
+        results = [check for check in results if check.id not in _REFUTED]
+    results.sort(key=lambda check: (check.status == "ok", -check.cost))
+    if results[0].status == "fail" and results[0].id != software.UNSEEN:
         # That TensorFlow finds no GPU is no news once the cause has been named.
-        found = [check for check in found if check.id != software.UNSEEN]
-    return tuple(found)
+        results = [check for check in results if check.id != software.UNSEEN]
+    return tuple(results)

@@ -126,27 +126,27 @@ def statements() -> dict[str, Any]:
 Kernels = Literal["native", "partly native", "compiled", "none"]
 
 
-def kernels(held: tuple[str, ...], card: str) -> Kernels:
+def kernels(targets: tuple[str, ...], card: str) -> Kernels:
     """How a card gets its kernels from a build.
 
     Args:
-        held: As the build spells them: ``"sm_80"`` is machine code for 8.0 and later
+        targets: As the build spells them: ``"sm_80"`` is machine code for 8.0 and later
             cards of that generation, ``"compute_90"`` is code that the driver compiles
             for 9.0 and all later ones.
         card: Its compute capability, such as ``"8.6"``.
     """
-    wanted = numbers(card)
+    capability = numbers(card)
     of_kind: dict[str, set[tuple[int, int]]] = {"sm": set(), "compute": set()}
-    for name in held:
+    for name in targets:
         kind, _, digits = name.partition("_")
         digits = "".join(re.findall(r"\d", digits))
         of_kind[kind].add((int(digits[:-1]), int(digits[-1])))
-    if any(has[0] == wanted[0] and has <= wanted for has in of_kind["sm"]):
+    if any(has[0] == capability[0] and has <= capability for has in of_kind["sm"]):
         return "native"
-    if wanted in of_kind["compute"]:
+    if capability in of_kind["compute"]:
         # In the 2.21 wheel a fifth of the bundles hold machine code for 9.0 as well.
         return "partly native"
-    return "compiled" if any(has < wanted for has in of_kind["compute"]) else "none"
+    return "compiled" if any(has < capability for has in of_kind["compute"]) else "none"
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -191,8 +191,8 @@ def without_gpu(machine: Machine) -> str:
     """What TensorFlow trains on where no NVIDIA GPU answers."""
     build = machine.software.build if machine.software else ""
     trains = "TensorFlow trains on the processor"
-    if other := {"rocm": "AMD", "metal": "Apple"}.get(build):
-        trains = f"TensorFlow is built for GPUs of {other}, which are not looked at"
+    if maker := {"rocm": "AMD", "metal": "Apple"}.get(build):
+        trains = f"TensorFlow is built for GPUs of {maker}, which are not looked at"
     # Some systems keep their bus to themselves: a card may be there all the same.
     if machine.nvidia_cards == 0:
         return f"{trains}: there is no NVIDIA GPU here"
@@ -212,11 +212,11 @@ def nvidia_package(machine: Machine, library: str) -> str | None:
 
 def visible(machine: Machine) -> tuple[int, ...]:
     """The indices of the GPUs that programs see; all where it is not known which."""
-    left = visible_gpus(machine.gpus, machine.environment)
-    return tuple(range(len(machine.gpus))) if left is None else left
+    indices = visible_gpus(machine.gpus, machine.environment)
+    return tuple(range(len(machine.gpus))) if indices is None else indices
 
 
-def seen(machine: Machine) -> Iterator[tuple[str, str, Gpu]]:
+def seen_gpus(machine: Machine) -> Iterator[tuple[str, str, Gpu]]:
     """Every GPU that programs see: its number for a command, its name, and itself."""
     several = len(machine.gpus) > 1
     for index in visible(machine):

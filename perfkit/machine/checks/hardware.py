@@ -23,17 +23,17 @@ _OLD = ("3.", "5.")
 
 def hidden(machine: Machine) -> Iterator[Check]:
     """CUDA_VISIBLE_DEVICES can hide every GPU."""
-    chosen = machine.environment.get("CUDA_VISIBLE_DEVICES")
-    if chosen is None or not machine.gpus:
+    setting = machine.environment.get("CUDA_VISIBLE_DEVICES")
+    if setting is None or not machine.gpus:
         return
     numbers = chosen_gpus(machine.gpus, machine.environment)
     count = len(machine.gpus)
     # Those that are named otherwise are taken to be there.
-    left = min(count, len(chosen.split(","))) if numbers is None else len(numbers)
+    usable = min(count, len(setting.split(","))) if numbers is None else len(numbers)
     evidence = (
-        f'CUDA_VISIBLE_DEVICES is "{chosen}": {left} of {count} GPUs can be seen.'
+        f'CUDA_VISIBLE_DEVICES is "{setting}": {usable} of {count} GPUs can be seen.'
     )
-    if left:
+    if usable:
         yield fine("visible-gpus", "CUDA_VISIBLE_DEVICES leaves a GPU", evidence)
     else:
         yield say(machine, "hidden-gpu", evidence)
@@ -42,25 +42,25 @@ def hidden(machine: Machine) -> Iterator[Check]:
 def kernels(machine: Machine) -> Iterator[Check]:
     """Machine code for this card, code that the driver must compile first, or none."""
     version = base.tensorflow(machine)
-    held = machine.software.capabilities if machine.software else None
-    if held is None or base.built_for(machine) is None:
+    targets = machine.software.capabilities if machine.software else None
+    if targets is None or base.built_for(machine) is None:
         return
     cards = [
-        (name, capability, base.kernels(held, capability))
-        for _, name, gpu in base.seen(machine)
+        (name, capability, base.kernels(targets, capability))
+        for _, name, gpu in base.seen_gpus(machine)
         if (capability := gpu.compute_capability)
     ]
     for name, capability, kind in cards:
         evidence = (
             f"{name} has compute capability {capability}; TensorFlow "
-            f"{version} holds {', '.join(held)}."
+            f"{version} holds {', '.join(targets)}."
         )
         if kind == "native":
             title = "TensorFlow holds kernels for this GPU"
             yield fine("kernels", title, evidence)
         elif kind == "none":
             # Beside a card with kernels TensorFlow leaves this one out.
-            alone = all(other == "none" for _, _, other in cards)
+            alone = all(other_kind == "none" for _, _, other_kind in cards)
             yield say(
                 machine,
                 "dropped-kernels" if capability.startswith(_OLD) else "no-kernels",
@@ -87,11 +87,11 @@ def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
     if disabled.lower() not in _OFF:
         remedy = Words(machine, blanks={"variable": variable})["unset"]
         return f"{variable} is {disabled}.", remedy
-    made = base.built_for(machine)
+    built = base.built_for(machine)
     cuda = machine.driver.cuda if machine.driver else None
-    if made is None or cuda is None or base.at_least(cuda, base.minor(made)):
+    if built is None or cuda is None or base.at_least(cuda, base.minor(built)):
         return None
-    reason = f"The driver compiles code up to CUDA {cuda}, this is of CUDA {made}."
+    reason = f"The driver compiles code up to CUDA {cuda}, this is of CUDA {built}."
     return reason, Words(machine)["newer_driver"]
 
 
@@ -101,7 +101,7 @@ _BY_DESIGN = ("power limit reached", "board limit", "voltage limit")
 
 def throttled(machine: Machine) -> Iterator[Check]:
     """Heat or a weak power supply slows a GPU down."""
-    for place, name, gpu in base.seen(machine):
+    for place, name, gpu in base.seen_gpus(machine):
         reasons, when = gpu.clocks.busy_throttle, "under load"
         if reasons is None and _works(gpu):
             reasons, when = gpu.clocks.throttle, "now"
@@ -121,30 +121,30 @@ def throttled(machine: Machine) -> Iterator[Check]:
 
 def narrow(machine: Machine) -> Iterator[Check]:
     """Fewer lanes, or an older generation, than card and slot can use together."""
-    for _, name, gpu in base.seen(machine):
+    for _, name, gpu in base.seen_gpus(machine):
         link, best = gpu.link, (gpu.link.generation_max, gpu.link.width_max)
-        now, when = (link.busy_generation, link.busy_width), "while it worked"
-        if now == (None, None) and _works(gpu):
-            now, when = (link.generation, link.width), "now"
+        current, when = (link.busy_generation, link.busy_width), "while it worked"
+        if current == (None, None) and _works(gpu):
+            current, when = (link.generation, link.width), "now"
         # An idle link runs slowly, and on fewer lanes, to save power.
-        if not all(best) or now == (None, None) or gpu.divided:
+        if not all(best) or current == (None, None) or gpu.divided:
             continue
-        now = now[0] or best[0], now[1] or best[1]
-        here, there = link_rate(*now), link_rate(*best)
+        current = current[0] or best[0], current[1] or best[1]
+        rate, best_rate = link_rate(*current), link_rate(*best)
         could = f"card and slot can do {_link_words(*best)}"
-        if here and there and here < there:
-            evidence = f"{name}: {_link_words(*now)} {when}; {could}."
-            yield say(machine, "slow-link", evidence, cost=0.5 * (1 - here / there))
+        if rate and best_rate and rate < best_rate:
+            evidence = f"{name}: {_link_words(*current)} {when}; {could}."
+            yield say(machine, "slow-link", evidence, cost=0.5 * (1 - rate / best_rate))
         else:
             title = "The link to the GPU is as fast as it can be"
-            yield fine("link", title, f"{name}: {_link_words(*now)} {when}.")
+            yield fine("link", title, f"{name}: {_link_words(*current)} {when}.")
 
 
 def unwatched(machine: Machine) -> Iterator[Check]:
     """Only work shows what holds a GPU and its link back."""
-    for _, name, gpu in base.seen(machine):
-        seen = gpu.clocks.busy_throttle, gpu.link.busy_generation, gpu.link.busy_width
-        if all(reading is None for reading in seen) and not _works(gpu):
+    for _, name, gpu in base.seen_gpus(machine):
+        busy = gpu.clocks.busy_throttle, gpu.link.busy_generation, gpu.link.busy_width
+        if all(reading is None for reading in busy) and not _works(gpu):
             yield say(machine, "unseen-load", f"{name} had nothing to do.", name=name)
 
 
@@ -166,33 +166,33 @@ _MUCH_UNKNOWN_MEMORY = 0.5
 _ALL = 0.9
 
 
-def others(machine: Machine) -> Iterator[Check]:
+def other_programs(machine: Machine) -> Iterator[Check]:
     """Another program computes on the GPU, or holds its memory."""
-    for place, name, gpu in base.seen(machine):
-        known = _are_known(gpu)
-        taken, who = _taken(gpu)
-        own = any(holder.own for holder in gpu.holders or ())
-        worked_on = gpu.busy is not None and gpu.busy >= _MUCH_MEMORY and not own
-        if taken is None and not worked_on:
+    for place, name, gpu in base.seen_gpus(machine):
+        are_known = _are_known(gpu)
+        share, holders = _occupied(gpu)
+        is_ours = any(holder.own for holder in gpu.holders or ())
+        worked_on = gpu.busy is not None and gpu.busy >= _MUCH_MEMORY and not is_ours
+        if share is None and not worked_on:
             continue
         facts = []
-        if taken is not None:
-            facts.append(f"{units.percent(taken)} of its memory is taken{who}")
+        if share is not None:
+            facts.append(f"{units.percent(share)} of its memory is taken{holders}")
         if gpu.busy is not None:
             facts.append(f"it is busy {units.percent(gpu.busy)} of the time")
         evidence = f"{name}: {' and '.join(facts)}."
-        limit = _MUCH_MEMORY if known else _MUCH_UNKNOWN_MEMORY
-        if (taken or 0) < limit and not worked_on:
+        limit = _MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY
+        if (share or 0) < limit and not worked_on:
             yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
             continue
-        full = known and (taken or 0) >= _ALL
+        full = are_known and (share or 0) >= _ALL
         yield say(
             machine,
-            "shared-gpu" if known else "used-gpu",
+            "shared-gpu" if are_known else "used-gpu",
             evidence,
             status="fail" if full else "warn",
             # Where next to nothing is left, TensorFlow does not start on the GPU.
-            cost=0.95 if full else min(0.6, max(taken or 0, gpu.busy or 0)),
+            cost=0.95 if full else min(0.6, max(share or 0, gpu.busy or 0)),
             place=place,
         )
 
@@ -209,7 +209,7 @@ def _are_known(gpu: Gpu) -> bool:
     )
 
 
-def _taken(gpu: Gpu) -> tuple[float | None, str]:
+def _occupied(gpu: Gpu) -> tuple[float | None, str]:
     """The share of memory that others hold, and by whom; None if not known.
 
     Where the driver does not tell them apart, the share that is in use.
@@ -220,11 +220,11 @@ def _taken(gpu: Gpu) -> tuple[float | None, str]:
         return gpu.memory_used and gpu.memory_used / gpu.memory, ""
     strangers = _strangers(gpu)
     names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
-    held = sum(holder.memory or 0 for holder in strangers)
-    return held / gpu.memory, f" by {names}" if names else ""
+    bytes_held = sum(holder.memory or 0 for holder in strangers)
+    return bytes_held / gpu.memory, f" by {names}" if names else ""
 
 
-GPU_SPEED = (others, throttled, narrow, unwatched)
+GPU_SPEED = (other_programs, throttled, narrow, unwatched)
 
 
 # A quota this near to all cores costs less than can be measured.
@@ -260,12 +260,12 @@ def granted(machine: Machine) -> Iterator[Check]:
 
 def limiting(machine: Machine) -> dict[str, str]:
     """What grants fewer cores than there are, a sentence each: a quota, an affinity."""
-    few = _NEARLY_ALL * machine.cores
+    threshold = _NEARLY_ALL * machine.cores
     quota, affinity = machine.cores_quota, machine.cores_affinity
     limits = {}
-    if quota and quota < few:
+    if quota and quota < threshold:
         limits["quota"] = f"A quota grants the time of {units.significant(quota)}."
-    if affinity and affinity < few:
+    if affinity and affinity < threshold:
         limits["affinity"] = f"Its affinity names {affinity}."
     return limits
 

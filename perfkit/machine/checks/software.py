@@ -24,7 +24,7 @@ SILENCES: dict[Problem, str] = {
 
 def no_card(machine: Machine) -> Iterator[Check]:
     """No NVIDIA GPU, and none that is left unused: plainly said, and nothing wrong."""
-    if machine.gpus or wanted(machine):
+    if machine.gpus or expects_gpu(machine):
         return
     evidence = machine.no_gpu or "No GPU is reported."
     if base.platform(machine) == "wsl2" and machine.nvidia_cards is None:
@@ -39,10 +39,10 @@ def no_card(machine: Machine) -> Iterator[Check]:
 
 def silent(machine: Machine) -> Iterator[Check]:
     """A card is there, or was meant to be, and its driver reports none."""
-    if machine.gpus or not wanted(machine) or base.platform(machine) == "wsl1":
+    if machine.gpus or not expects_gpu(machine) or base.platform(machine) == "wsl1":
         return
-    known = machine.nvidia_cards
-    cards = f" NVIDIA cards on the bus: {known}." if known else ""
+    cards_on_bus = machine.nvidia_cards
+    cards = f" NVIDIA cards on the bus: {cards_on_bus}." if cards_on_bus else ""
     evidence = (machine.no_gpu or "No GPU is reported.") + cards
     yield say(machine, SILENCES[_problem(machine)], evidence)
 
@@ -68,8 +68,8 @@ _DRIVERS = {
 def too_old(machine: Machine) -> Iterator[Check]:
     """Programs made for a CUDA version need a driver that is new enough."""
     cuda = base.built_for(machine)
-    own = machine.driver.version if machine.driver else None
-    version = own or next((gpu.driver for gpu in machine.gpus if gpu.driver), None)
+    loaded = machine.driver.version if machine.driver else None
+    version = loaded or next((gpu.driver for gpu in machine.gpus if gpu.driver), None)
     system = "wsl2" if base.platform(machine) == "wsl2" else "linux"
     lowest = _DRIVERS.get((cuda or "").split(".")[0], {}).get(system)
     if not machine.gpus or lowest is None or version is None:
@@ -83,12 +83,12 @@ def too_old(machine: Machine) -> Iterator[Check]:
 
 def lost(machine: Machine) -> Iterator[Check]:
     """A card that is listed and gives no access: often it fell off the bus."""
-    for _, name, gpu in base.seen(machine):
+    for _, name, gpu in base.seen_gpus(machine):
         if gpu.lost:
             yield say(machine, "lost-card", f"{name}: {gpu.lost}.")
 
 
-def wanted(machine: Machine) -> bool:
+def expects_gpu(machine: Machine) -> bool:
     """Whether a GPU that is not reported is a fault."""
     # One that runs, or ran, has a card, which the bus of a container may hide. Images
     # of clouds bring one that is never loaded.
@@ -142,11 +142,14 @@ def duplicated(machine: Machine) -> Iterator[Check]:
     """Two distributions write the same files: what runs is a mixture."""
     packages = machine.software.packages if machine.software else ()
     if len(packages) > 1:
-        named = (f"{one} {machine.versions.get(one, '')}".strip() for one in packages)
+        versions = (
+            f"{package} {machine.versions.get(package, '')}".strip()
+            for package in packages
+        )
         yield say(
             machine,
             "two-tensorflows",
-            f"{' and '.join(named)} are installed.",
+            f"{' and '.join(versions)} are installed.",
             status="fail" if machine.gpus else "warn",
             cost=0.96 if machine.gpus else 0.2,
             packages=" ".join(packages),
@@ -181,11 +184,11 @@ def old_cudnn(machine: Machine) -> Iterator[Check]:
     name = f"nvidia-cudnn-cu{(cuda or '').split('.')[0]}"
     if not machine.gpus or not built_with or name not in machine.versions:
         return
-    here, least = numbers(machine.versions[name]), numbers(built_with)
-    if here[0] != least[0] or here < least:
+    version_here, lowest = numbers(machine.versions[name]), numbers(built_with)
+    if version_here[0] != lowest[0] or version_here < lowest:
         evidence = (
             f"{name} is {machine.versions[name]}; TensorFlow {version} was built with "
-            f"{built_with} and takes that or a newer {least[0]}.x."
+            f"{built_with} and takes that or a newer {lowest[0]}.x."
         )
         yield say(machine, "wrong-cudnn", evidence)
 
@@ -203,11 +206,11 @@ UNSEEN = "unseen-gpu"
 _WITHOUT_GPU = " Without an NVIDIA GPU that is as it should be."
 
 
-def meaning(machine: Machine, said: Said) -> str:
+def meaning(machine: Machine, line: Said) -> str:
     """What a line of the log means on this machine."""
-    if machine.gpus or wanted(machine):
-        return said.meaning.replace(_WITHOUT_GPU, "")
-    return said.meaning
+    if machine.gpus or expects_gpu(machine):
+        return line.meaning.replace(_WITHOUT_GPU, "")
+    return line.meaning
 
 
 def broken(machine: Machine) -> Iterator[Check]:
@@ -254,16 +257,16 @@ def computed(machine: Machine) -> Iterator[Check]:
 
 def _wrong(machine: Machine, start: Start, proof: Proof) -> Check | None:
     """What is wrong with one computation, if anything is."""
-    asked, device = f"The {proof.computation} on {proof.device}", proof.device
+    about, device = f"The {proof.computation} on {proof.device}", proof.device
     if proof.problem:
-        key, evidence = "no-result", f"{asked}: {proof.problem}"
+        key, evidence = "no-result", f"{about}: {proof.problem}"
     elif proof.error is not None and not proof.error <= proof.allowed:
         key = "wrong-on-gpu" if device.startswith("GPU") else "wrong-result"
         error, allowed = map(units.significant, (proof.error, proof.allowed))
-        evidence = f"{asked} is off by {error} of its largest value; rounding explains "
+        evidence = f"{about} is off by {error} of its largest value; rounding explains "
         return say(machine, key, f"{evidence}{allowed}.", device=device)
     elif proof.ran_on and proof.ran_on != device:
-        key, evidence = "passed-on", f"{asked} ran on {proof.ran_on}."
+        key, evidence = "passed-on", f"{about} ran on {proof.ran_on}."
     else:
         return None
     remedy = _fix(machine, start.said)
@@ -297,11 +300,11 @@ def _gpu_left_out(machine: Machine, start: Start) -> bool:
 
 def _fix(machine: Machine, lines: Iterable[Said]) -> str:
     """What fixes the first of these lines that has a remedy of its own."""
-    for said in lines:
-        if "dlopen" in said.line and base.cuda_libraries(machine):
+    for entry in lines:
+        if "dlopen" in entry.line and base.cuda_libraries(machine):
             return Words(machine)["name_libraries"]
         for line, fix in base.statements()["fixes"].items():
-            if re.search(line, said.line):
+            if re.search(line, entry.line):
                 return Words(machine, fix)["remedy"]
     return base.install(machine)
 

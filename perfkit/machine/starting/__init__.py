@@ -44,13 +44,13 @@ class Ended:
     """How a process ended.
 
     Attributes:
-        told: The beginning and the end of its standard output.
+        output: The beginning and the end of its standard output.
         log: The same of its standard error.
         code: Its exit code; the negative number of the signal that ended it.
         late: Whether it was ended because its time was over.
     """
 
-    told: str
+    output: str
     log: str
     code: int
     late: bool
@@ -70,22 +70,22 @@ def started(
         command: What to run instead of the script that starts TensorFlow.
         variables: The environment to start it in, where only logging is changed.
     """
-    given = {name: text for name, text in variables.items() if name not in _LOGGING}
+    inherited = {name: text for name, text in variables.items() if name not in _LOGGING}
     try:
         ended = watched(
             command or (sys.executable, "-P", child.__file__),
-            given | {"TF_CPP_MIN_LOG_LEVEL": "0"},
+            inherited | {"TF_CPP_MIN_LOG_LEVEL": "0"},
             limit,
         )
     except OSError as error:
         return Start(problem=f"No process could be started ({error.strerror}).")
     names = environment.own_names()
-    told = list(_told(ended.told))
-    facts = {name: value for message in told for name, value in message.items()}
-    proofs = [message["proof"] for message in told if "proof" in message]
+    messages = list(_messages(ended.output))
+    facts = {name: value for message in messages for name, value in message.items()}
+    proofs = [message["proof"] for message in messages if "proof" in message]
     return Start(
         seconds=facts.get("seconds"),
-        said=said(ended.log, names),
+        said=explain_log(ended.log, names),
         devices=tuple(facts.get("devices", ())),
         proofs=tuple(
             Proof(**proof | {"problem": _sentence(proof["problem"], names)})
@@ -95,7 +95,7 @@ def started(
     )
 
 
-def _told(text: str) -> Iterator[dict[str, Any]]:
+def _messages(text: str) -> Iterator[dict[str, Any]]:
     """What the process told, line by line; it may have ended in the middle of one."""
     for line in text.splitlines():
         try:
@@ -167,7 +167,7 @@ def watched(
     assert process.stdin
     assert process.stdout
     assert process.stderr
-    told, log = _Kept(process.stdout), _Kept(process.stderr)
+    output, log = _Kept(process.stdout), _Kept(process.stderr)
     late = False
     try:
         process.wait(limit)
@@ -176,7 +176,7 @@ def watched(
     finally:
         _end(process)
         process.stdin.close()
-    return Ended(told=told.text(), log=log.text(), code=process.wait(), late=late)
+    return Ended(output=output.text(), log=log.text(), code=process.wait(), late=late)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -256,7 +256,7 @@ _LONGEST_LINE = 240
 _MOST_EXPLAINED, _MOST_UNEXPLAINED = 40, 20
 
 
-def said(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
+def explain_log(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
     """Explain a log, line by line, in its order.
 
     A line that differs from an earlier one in its numbers alone is left out, and so
@@ -269,7 +269,7 @@ def said(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
     for text in _ESCAPE.sub("", log).splitlines():
         if not (message := _HEAD.sub("", text).strip()):
             continue
-        line = _said(message, hidden)
+        line = _explain_line(message, hidden)
         key = _NUMBER.sub("#", line.line)
         kind = line.weight if line.weight == "unexplained" else "explained"
         if key not in lines and room[kind]:
@@ -286,7 +286,7 @@ def unlogged(output: str) -> str:
     )
 
 
-def _said(message: str, names: tuple[str, ...]) -> Said:
+def _explain_line(message: str, names: tuple[str, ...]) -> Said:
     # It is looked up as it was said: a user's name may be a word of the message.
     pattern = explained(message)
     line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))

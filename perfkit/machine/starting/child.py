@@ -30,13 +30,13 @@ COMPILING = "compiling something tiny with XLA"
 
 def main() -> None:
     """Import TensorFlow, list its devices, and let each of them compute."""
-    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
-    def tell(**what: Any) -> None:
-        told.write(json.dumps(what) + "\n")
-        told.flush()
+    def tell(**message: Any) -> None:
+        output.write(json.dumps(message) + "\n")
+        output.flush()
 
     def tell_error(_: object, error: BaseException, __: object) -> None:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
@@ -92,15 +92,15 @@ def _prove(tf: ModuleType, devices: list[str], tell: Any) -> None:
             try:
                 result, ran_on = _computed(tf, problem, device)
             except (tf.errors.OpError, RuntimeError, ValueError) as error:
-                found = Proof(
+                proof = Proof(
                     device=device,
                     computation=problem.computation,
                     allowed=rounding,
                     problem=f"It failed: {_words(error)}",
                 )
             else:
-                found = judged(problem, device, result, ran_on, rounding)
-            tell(proof=asdict(found))
+                proof = judged(problem, device, result, ran_on, rounding)
+            tell(proof=asdict(proof))
 
 
 def _computed(tf: ModuleType, problem: Problem, device: str) -> tuple[Any, str]:
@@ -153,12 +153,12 @@ def problems() -> tuple[Problem, ...]:
 
     random = np.random.default_rng(20)
 
-    def drawn(*shape: int) -> NDArray[np.float32]:
+    def draw(*shape: int) -> NDArray[np.float32]:
         return random.standard_normal(shape).astype(np.float32)
 
     pairs = (
-        (CONVOLUTION, convolved, drawn(2, 24, 20, 16), drawn(3, 3, 16, 28)),
-        (PRODUCT, _multiplied, drawn(192, 320), drawn(320, 256)),
+        (CONVOLUTION, convolved, draw(2, 24, 20, 16), draw(3, 3, 16, 28)),
+        (PRODUCT, _multiplied, draw(192, 320), draw(320, 256)),
     )
     return tuple(
         Problem(
@@ -208,9 +208,9 @@ def allowed(problem: Problem, device: str, variables: Mapping[str, str]) -> floa
     """
     import numpy as np
 
-    asked = {variables.get(name, "").upper() for name in _ROUNDING_VARIABLES}
+    requests = {variables.get(name, "").upper() for name in _ROUNDING_VARIABLES}
     cut = _CUT_FLOAT32 if device.startswith("CPU") else _CUT_TF32
-    if asked - {"", "STRICT"}:
+    if requests - {"", "STRICT"}:
         cut = max(cut, _CUT_BFLOAT16)
     of_each = 2 * cut + problem.terms * _CUT_FLOAT32
     return of_each * float(problem.size.max() / np.abs(problem.answer).max())

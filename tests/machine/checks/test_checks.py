@@ -12,7 +12,7 @@ import pytest
 
 from perfkit.machine.checks import base, checks, software
 from perfkit.machine.record import Driver, Processor, Said, Start
-from perfkit.machine.starting import said
+from perfkit.machine.starting import explain_log
 from tests.machine import trees
 from tests.machine.checks import computers
 from tests.machine.checks.computers import card, changed, proved, started
@@ -79,7 +79,9 @@ class Scripted:
         driver, gpus, why = driver_says.get(self.card, (None, (), trees.NO_DRIVER))
         told = {"driver": driver, "gpus": gpus, "no_gpu": why}
         machine = trees.described(root, self.files, **told | self.more)
-        start = Start(devices=("CPU:0",), said=said(self.log), proofs=proved("CPU:0"))
+        start = Start(
+            devices=("CPU:0",), said=explain_log(self.log), proofs=proved("CPU:0")
+        )
         return replace(machine, start=start) if self.log else machine
 
 

@@ -23,7 +23,7 @@ from perfkit.machine.record import (
     computing,
     throttle_reasons,
 )
-from perfkit.machine.starting import child, said
+from perfkit.machine.starting import child, explain_log
 from tests.machine.checks import computers
 from tests.machine.checks.computers import (
     GB,
@@ -156,7 +156,7 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
         (WITH, ""),
     ],
     # What others hold is held against the memory.
-    hardware.others: [
+    hardware.other_programs: [
         (held(*computers.desktop(), busy=0.1), "shared-gpu:ok"),
         *[(held(python(gigabytes)), f"shared-gpu:{status}", "taken by python")
           for gigabytes, status in ((2, "ok"), (4, "warn"), (15, "fail"))],
@@ -482,7 +482,7 @@ def test_that_tensorflow_finds_no_gpu_is_not_told_beside_its_cause(machine, fail
     ["failed call to cuInit: UNKNOWN ERROR (303)", "Could not find cuda drivers on"],
 )
 def test_only_a_machine_without_a_gpu_is_told_that_none_is_needed(line):
-    (explained,) = said(line)
+    (explained,) = explain_log(line)
     consoling = "Without an NVIDIA GPU that is as it should be."
     assert consoling in software.meaning(WITHOUT, explained)
     for machine in (WITH, changed(WITHOUT, nvidia_cards=1)):

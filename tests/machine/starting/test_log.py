@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.machine.starting import explained, patterns, said
+from perfkit.machine.starting import explain_log, explained, patterns
 
 # As they were recorded.
 HERE = Path(__file__).parent
@@ -11,7 +11,7 @@ ON_A_GPU = (HERE / "tensorflow-2.21-h200.log").read_text()
 
 
 def test_a_recorded_log_is_explained_line_by_line_each_line_once():
-    found = [(one.line.split(",")[0][:36], one.weight) for one in said(RECORDED)]
+    found = [(one.line.split(",")[0][:36], one.weight) for one in explain_log(RECORDED)]
     assert found == [
         ("WARNING: All log messages before abs", "harmless"),
         ("oneDNN custom operations are on. You", "harmless"),
@@ -23,7 +23,7 @@ def test_a_recorded_log_is_explained_line_by_line_each_line_once():
 
 
 def test_nothing_is_wrong_in_the_log_of_a_gpu_that_computes():
-    found = said(ON_A_GPU)
+    found = explain_log(ON_A_GPU)
     assert {one.weight for one in found} == {"harmless"}
     assert sum("GPU" in one.meaning for one in found) >= 2
 
@@ -88,18 +88,18 @@ GLOG = "I0000 00:00:1.2 9 a.cc:1] "
     ids=["names and places", "host", "numbers", "colours", "empty"],
 )  # fmt: skip
 def test_what_nobody_explained_is_kept_without_who_and_where(log, shown):
-    found = said(log, ("ada", "ada-pc"))
+    found = explain_log(log, ("ada", "ada-pc"))
     assert [one.line for one in found] == shown
     if "Phase" in log:
         assert (found[0].weight, found[0].meaning) == ("unexplained", "")
     # A name that is a word of the log hides no meaning.
-    assert said(f"{GLOG}Loaded cuDNN version 9", ("loaded",))[0].meaning
+    assert explain_log(f"{GLOG}Loaded cuDNN version 9", ("loaded",))[0].meaning
 
 
 def test_unexplained_lines_are_limited_in_number_and_length():
     words = [chr(97 + n % 26) * (n + 1) for n in range(60)]
     log = "".join(f"{GLOG}{word} {word * 20}\n" for word in words)
-    found = said(log + RECORDED)
+    found = explain_log(log + RECORDED)
     assert sum(one.weight == "unexplained" for one in found) == 20
     assert max(len(one.line) for one in found) <= 240
     # What comes after them is explained all the same.
