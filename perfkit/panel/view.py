@@ -182,7 +182,7 @@ class RunView:
     """What a reader sees and presses, with a sentence on what the panel does.
 
     Args:
-        what: What Run does.
+        tooltip: What Run does.
         stop_tooltip: What Stop does.
 
     Attributes:
