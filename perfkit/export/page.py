@@ -61,20 +61,16 @@ def page_of(
         level: Of its heading.
         by: Who sends it, and why, as ``signed`` sets it.
     """
-    charts_html = (
-        figure.in_document(number) for number, figure in enumerate(figures, 1)
-    )
-    first, *next_figures = [f"<figure>{figure}</figure>" for figure in charts_html] or [
-        ""
-    ]
+    svgs = (figure.in_document(number) for number, figure in enumerate(figures, 1))
+    first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
     summary = replace(report, folds=(), foot=(report.repeat,))
     folds, table = report.filled, report.table
     if first and report.charted and table and table.rows:
         # The chart has its rows.
         summary = replace(summary, table=None)
         folds = itertools.chain([Fold(table.title, tables=(table,))], folds)
-    charts = f"<h{level + 1}>Charts</h{level + 1}>" if next_figures else ""
-    appendix = [charts, *next_figures, folds_in_html(folds, level=level + 1)]
+    charts = f"<h{level + 1}>Charts</h{level + 1}>" if later else ""
+    appendix = [charts, *later, folds_in_html(folds, level=level + 1)]
     below = Markup().join(_paragraphs(machine=line) for line in report.foot) + by
     html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
     return Page(

@@ -157,11 +157,9 @@ def _rows(account: Account) -> Iterator[Row]:
     hot = {id(line) for line in account.hot}
     tips = {number: tip for tip in account.tips for number in tip.lines[:1]}
     places: dict[tuple[str, int], dict[int, Line | None]] = {}
-    for source_line in lines:
+    for item in lines:
         # The file with the hottest line comes first.
-        places.setdefault((source_line.file, source_line.cell), {})[
-            source_line.line
-        ] = source_line
+        places.setdefault((item.file, item.cell), {})[item.line] = item
     for (file, cell), measured_lines in places.items():
         texts = account.text.get(f"{file}#{cell}", {})
         around = (int(n) for n in texts if n.isdecimal() and len(n) < _DIGITS)

@@ -541,10 +541,8 @@ def _of_line(comparison: Comparison) -> str:
 
 def _anatomy(diagnosis: Diagnosis) -> Fold:
     """The plan of its pipeline; what makes no sense in a note is left out."""
-    title, slowest = (
-        "What TensorFlow runs for its data",
-        diagnosis.anatomy.get("limits"),
-    )
+    title = "What TensorFlow runs for its data"
+    slowest = diagnosis.anatomy.get("limits")
     rows = tuple(_stage(stage, slowest) for stage in stages(diagnosis.anatomy))
     headings = ("stage", "share of the work", "each", "at a time", "what that says")
     straight = "Read while the data were made without their shuffle, which hides them."
