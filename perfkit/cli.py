@@ -287,7 +287,7 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
         from perfkit.findings.report import sayer
 
         typed = shlex.quote(_as_typed(finding.path))
-        sayer(_console())(f"For a page to send: perfkit export {typed}", whole=True)
+        sayer(_console())(f"For a page to send: perfkit export {typed}", unbroken=True)
     if args.json:
         _write_json(to_json(finding), args.json)
     if session.unsaved:
@@ -445,7 +445,7 @@ def _show_report(document: Shown, args: Namespace, *, stderr: bool = False) -> N
 
     report = document.report
     saved = f"Saved as {_as_typed(report.path)}" if report.path else ""
-    write(report, _console(stderr=stderr), whole=args.all, saved=saved)
+    write(report, _console(stderr=stderr), in_full=args.all, saved=saved)
 
 
 def _as_typed(path: Path) -> str:

@@ -46,11 +46,11 @@ def rates(finding: Finding) -> Figure:
     if not stood:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
-    rivals = describe_others(load.known(finding, "cpu_other"))
+    rivals = describe_others(load.readings_of(finding, "cpu_other"))
     lines = canvas.caption_lines(list(_rates_caption(finding, laid)))
     inner, height = canvas.frame(len(stood), lines)
     below = 0.0
-    if load.known(finding, "cpu_trial"):
+    if load.readings_of(finding, "cpu_trial"):
         below = _MACHINE + _GAP + (_BELOW if rivals else 0)
 
     def draw(drawing: Drawing) -> None:
@@ -129,7 +129,7 @@ def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> N
 def _draw_machine(axes: Axes, finding: Finding, rivals: str) -> None:
     """One narrow strip: how much of the machine the run had, and how much others."""
     cores, names = load.cores(finding), ("cpu_trial", "cpu_other")
-    available = [name for name in names if load.known(finding, name)]
+    available = [name for name in names if load.readings_of(finding, name)]
     when, mine, *theirs = load.together(finding, available)
     total = [min(cores, sum(values)) for values in zip(mine, *theirs, strict=True)]
     mine = [min(cores, value) for value in mine]

@@ -34,7 +34,7 @@ Line = tuple[str, list[load.Point], str, str]
 
 def _panels(finding: Finding) -> list[Callable[[Axes, Finding], None]]:
     """What fills each panel below the lanes that there is something to draw in."""
-    cores = any(load.known(finding, name) for name in load.CPU)
+    cores = any(load.readings_of(finding, name) for name in load.CPU)
     has_data = {_draw_cores: cores, _draw_speeds: bool(_speeds(finding))}
     return [fill for fill, is_known in has_data.items() if is_known]
 
@@ -55,7 +55,7 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         axes.fill_between(
             x, low, high, facecolor=colour, alpha=0.75, hatch=hatch, edgecolor=INK, lw=0
         )
-        words = f"{load.whose(finding, name)} {load.mean_cores(finding, name)}"
+        words = f"{load.name_programs(finding, name)} {load.mean_cores(finding, name)}"
         _name(axes, place, words, colour)
         bottom = top
     height = max([min(finding.machine.cores_granted, cores), *bottom])
