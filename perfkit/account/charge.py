@@ -154,6 +154,7 @@ class _Charging:
         self._add_samples()
         self._add_calls()
         self._add_traces()
+        self._add_setters()
         self._add_beside()
         self._add_stages()
         return self._as_note()
@@ -436,6 +437,12 @@ class _Charging:
             if len(times) > _FEW_TRACES:
                 about = {"name": name, "count": len(times), "seconds": sum(times)}
                 self.rows[place].traces.append(about)
+
+    def _add_setters(self) -> None:
+        for _, place in self.raw["settings"]:
+            if place:
+                # It has a row, although it takes no time itself.
+                self.rows[tuple(place)].beside_s += 0.0
 
     def _add_beside(self) -> None:
         if not self.traced_s:

@@ -13,14 +13,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from perfkit.account.places import Place, Places
 from perfkit.account.sampler import EVERY_S, EVERY_TRACED_S, Key, Sampler
 from perfkit.account.watch import ENOUGH_UPDATES, Watch
-from perfkit.diagnosis import failure, settings
+from perfkit.diagnosis import failure
 from perfkit.diagnosis.epochs import stand_in
 from perfkit.diagnosis.maker import InFile, contain, uncontained_in_words
 from perfkit.diagnosis.source import of_kind, parse
@@ -267,7 +266,6 @@ def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
         "sampling_s": sampler.taken_s,
         "samples": sampler.samples,
         "untraced": windows.failed,
-        "settings": [*chain.from_iterable(settings.read_settings().values())],
         "trained_at": watch.trained_at,
         **watch.as_note(),
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfkit.account.places import Place
+from perfkit.account.watch import JACOBIAN
 
 # Of functions that were put in the place of their call, and of loops and branches.
 _CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
@@ -28,7 +29,8 @@ class Charged:
 
     Attributes:
         place: The line; None where nobody knows.
-        part: ``"layer"``, ``"loss"``, ``"metric"``, ``"optimizer"``, or ``"line"``.
+        part: ``"layer"``, ``"loss"``, ``"metric"``, ``"optimizer"``, ``"jacobian"``, or
+            ``"line"``.
         name: Of the layer, the loss, ...; "" for a line.
         backward: Whether it is part of the backward pass.
     """
@@ -85,9 +87,12 @@ class Graphs:
         return int(operation[3]) if operation else 0
 
     def _charge(self, plain: str, function: str, *, of_input: bool) -> Charged:
+        operation = self._find(plain, function, of_input=of_input)
+        if operation and operation[4] == JACOBIAN:
+            return Charged(tuple(operation[0]) if operation[0] else None, JACOBIAN)
         if _GRADIENT in plain:
             return self._gradient(plain, function)
-        if operation := self._find(plain, function, of_input=of_input):
+        if operation:
             return self._charge_operation(plain, operation)
         return self._by_scope(plain, function, of_input=of_input) or _NOBODYS
 

@@ -16,9 +16,12 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import chain
+from types import FrameType
 from typing import Any
 
 from perfkit.account.places import Kind, Place, Places, note_makers, place_of
+from perfkit.diagnosis import settings
 from perfkit.diagnosis.tracing import Tracing
 
 # In the name of a dataset, before the number of the stage.
@@ -29,6 +32,8 @@ _PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
 _PARTS = {"metrics": "metric", "losses": "loss", "optimizers": "optimizer"}
 _GRAPHS = "tensorflow.python.framework.func_graph"
 _MOST_OPERATIONS = 200_000
+# All operations of a jacobian are its own, whatever they are derived from.
+JACOBIAN, _JACOBIANS = "jacobian", ("jacobian", "batch_jacobian")
 # So many updates of the weights tell what repeats.
 ENOUGH_UPDATES = 20
 
@@ -73,6 +78,8 @@ class Watch:
         steps: Of ``fit``, as its callbacks count them.
         trained_at: When gradients were taken for the first time; 0.0 for never.
         gradients: How often they were taken outside of a graph.
+        setters: The line that set each setting of ``diagnosis.settings``.
+        float16: The policy that has processors compute in float16; "" for none.
     """
 
     places: Places
@@ -85,6 +92,8 @@ class Watch:
     epochs: list[list[float]] = field(default_factory=list)
     optimizers: dict[int, Any] = field(default_factory=dict)
     layers: dict[str, Any] = field(default_factory=dict)
+    setters: dict[str, Place] = field(default_factory=dict)
+    float16: str = ""
     classes: dict[str, str] = field(default_factory=dict)
     is_tracing: bool = False
     steps: int = 0
@@ -103,8 +112,13 @@ class Watch:
             self._count_calls(owner)
         self._note_datasets(tf.data.Dataset)
         self._note_epochs(keras.callbacks.CallbackList)
-        for name in ("gradient", "jacobian", "batch_jacobian"):
+        for name in ("gradient", *_JACOBIANS):
             self._note_gradients(tf.GradientTape, name)
+        for name in _JACOBIANS:
+            setattr(tf.GradientTape, name, _marked(getattr(tf.GradientTape, name)))
+        self._note_tapes(tf.GradientTape)
+        _scope_penalties(keras.layers.Layer)
+        settings.note_setters(self._note_setting)
         graphs: Any = importlib.import_module(_GRAPHS)
         graphs.func_graph_from_py_func = self._tracing(graphs.func_graph_from_py_func)
         self.anew.look()
@@ -132,9 +146,18 @@ class Watch:
             "operations": self.operations,
             "frozen": [*self._frozen()],
             "classes": self.classes,
+            "settings": [*self._settings()],
             "epochs": self.epochs,
             "updates": self.updates(),
         }
+
+    def _settings(self) -> Iterator[tuple[str, Place | None]]:
+        """Yield what is set that slows a training, and by which line."""
+        lines = [*chain.from_iterable(settings.read_settings().values())]
+        if self.float16:
+            lines.append(settings.FLOAT16_POLICY.line.format(self.float16))
+        for line in lines:
+            yield line, self.setters.get(line.partition("(")[0])
 
     def _frozen(self) -> Iterator[str]:
         """Layers with weights that are not trained."""
@@ -233,13 +256,51 @@ class Watch:
             trace = getattr(self._within, "trace", None)
             if trace is not None:
                 trace.trains = True
-                if place := self.places.place(sys._getframe(1)):
+                others = [tape for tape in self._tapes() if tape is not args[0]]
+                # A derivative of a derivative is no pass that could be spared.
+                if not others and (place := self._traced_place()):
                     trace.backward.append(place)
             else:
                 self.gradients += 1
             return original(*args, **kwargs)
 
         setattr(owner, name, call)
+
+    def _note_tapes(self, owner: Any) -> None:
+        enter, leave = owner.__enter__, owner.__exit__
+
+        @functools.wraps(enter)
+        def enters(tape: Any) -> Any:
+            self._tapes().append(tape)
+            return enter(tape)
+
+        @functools.wraps(leave)
+        def leaves(tape: Any, *error: Any) -> Any:
+            self._tapes().remove(tape)
+            return leave(tape, *error)
+
+        owner.__enter__, owner.__exit__ = enters, leaves
+
+    def _tapes(self) -> list[Any]:
+        """The tapes that record in this thread."""
+        tapes: list[Any] = vars(self._within).setdefault("tapes", [])
+        return tapes
+
+    def _traced_place(self) -> Place | None:
+        """The line of the user's at work, where AutoGraph has rewritten it too."""
+        stack: Any = importlib.import_module("tensorflow.python.util.tf_stack")
+        frames = reversed(_frames(stack.extract_stack()))
+        return next(
+            ((f.filename, f.lineno) for f in frames if self.places.is_own(f.filename)),
+            None,
+        )
+
+    def _note_setting(self, name: str, frame: FrameType) -> None:
+        if place := self.places.place(frame):
+            self.setters[name] = place
+        if name in settings.FLOAT16_POLICY.setters:
+            # Keras keeps it for each thread apart.
+            self.float16 = str(settings.FLOAT16_POLICY.value())
 
     def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -287,9 +348,51 @@ class Watch:
                 layers += frame.name == "__call__"
             elif file.endswith(_TRAINER):
                 in_fit = True
+            elif file == __file__ and frame.name == _MARK:
+                part = JACOBIAN
             elif match := _PART.search(file):
                 part = part or _PARTS[match[1]]
         return place, layers, in_fit, _elements(operation), part
+
+
+def _marked(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, whose operations have a frame of this name."""
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
+
+    return wrapped
+
+
+_MARK = "wrapped"
+
+
+def _scope_penalties(layer: Any) -> None:
+    """Let operations of regularizers have the layer of their weight in their names."""
+    original = getattr(layer, "_get_regularization_losses", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def penalties(self: Any) -> Any:
+        for weight in self.trainable_weights:
+            if weight.regularizer is not None and not hasattr(weight, "_perfkit_scope"):
+                weight._perfkit_scope = weight.path.rpartition("/")[0]
+                weight.regularizer = _scoped(weight.regularizer, weight._perfkit_scope)
+        return original(self)
+
+    layer._get_regularization_losses = penalties
+
+
+def _scoped(penalty: Callable[[Any], Any], scope: str) -> Callable[[Any], Any]:
+    import tensorflow as tf
+
+    def scoped(weight: Any) -> Any:
+        with tf.name_scope(scope):
+            return penalty(weight)
+
+    return scoped
 
 
 def _frames(stack: Any) -> list[Any]:

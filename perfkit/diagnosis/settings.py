@@ -6,11 +6,13 @@ that are kept for each thread apart are read in the thread that trains.
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from operator import attrgetter
+from types import FrameType
 from typing import Any
 
 # Read when devices are first used, which is in the trial; and what only chooses what
@@ -60,6 +62,31 @@ def read_settings() -> dict[str, list[str]]:
     return lines
 
 
+def note_setters(note: Callable[[str, FrameType], object]) -> None:
+    """Call ``note`` with the name and the caller of each public function that sets one.
+
+    Settings are told by the first name of their function.
+    """
+    for setting in (*SETTINGS, FLOAT16_POLICY):
+        for name in setting.setters:
+            holder, function = _holder_of(name)
+            original = getattr(holder, function, None)
+            if original is not None:
+                setattr(holder, function, _noting(original, setting.setters[0], note))
+
+
+def _noting(
+    original: Callable[..., Any], name: str, note: Callable[[str, FrameType], object]
+) -> Callable[..., Any]:
+    @wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        note(name, sys._getframe(1))
+        return result
+
+    return call
+
+
 def leave_off(cause: str) -> None:
     """Keep this process from setting what such a gain would prove, from now on."""
     for setting in SETTINGS:
@@ -74,12 +101,18 @@ def leave_off(cause: str) -> None:
 
 def _silence(name: str) -> None:
     """Let a public function do nothing; one that this release lacks sets nothing."""
+    holder, function = _holder_of(name)
+    if hasattr(holder, function):
+        setattr(holder, function, lambda *args, **kwargs: None)
+
+
+def _holder_of(name: str) -> tuple[Any, str]:
+    """What has a public function as an attribute, and the attribute's name."""
     module, *inner, function = name.split(".")
     holder: Any = import_module({"tf": "tensorflow"}.get(module, module))
     for part in inner:
         holder = getattr(holder, part, None)
-    if hasattr(holder, function):
-        setattr(holder, function, lambda *args, **kwargs: None)
+    return holder, function
 
 
 @cache
@@ -179,6 +212,28 @@ SETTINGS = (
     *(
         Setting("threads", f'os.environ["{name}"] = "{{}}"', _thread_variable(name))
         for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+    ),
+)
+
+
+def _float16_without_gpu() -> str:
+    """The policy that has layers compute in float16 on processors; "" for none."""
+    import keras
+    import tensorflow as tf
+
+    name = str(keras.config.dtype_policy().name)
+    is_slow = name.endswith("_float16") or name == "float16"
+    return name if is_slow and not tf.config.list_physical_devices("GPU") else ""
+
+
+# No part of ``SETTINGS``: a diagnosis tries precisions as changes of their own.
+FLOAT16_POLICY = Setting(
+    "precision",
+    'keras.config.set_dtype_policy("{}")',
+    _float16_without_gpu,
+    (
+        "keras.mixed_precision.set_global_policy",
+        "tf.keras.mixed_precision.set_global_policy",
     ),
 )
 

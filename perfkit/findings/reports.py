@@ -210,10 +210,10 @@ def _code(finding: Finding) -> Iterator[tuple[str, str]]:
     alike = collections.defaultdict[str, list[str]](list)
     for name, lines in finding.code.items():
         alike[_NUMBER.sub("#", lines)].append(name)
-    for name, *twins in alike.values():
-        alike_too = {finding.code[variant] for variant in (name, *twins)}
+    for name, *same_names in alike.values():
+        alike_too = {finding.code[variant] for variant in (name, *same_names)}
         remark = "and with other numbers" if len(alike_too) > 1 else "and likewise"
-        suffix = f", {remark} {', '.join(twins)}" if twins else ""
+        suffix = f", {remark} {', '.join(same_names)}" if same_names else ""
         yield f"{name}{suffix}", finding.code[name]
 
 

@@ -26,7 +26,7 @@ def found(cause, made, **more):
     calls = [(made.lines[n], name, count) for n, name, count in more.get("calls", ())]
     backward = [(made.lines[n], count) for n, count in more.get("backward", ())]
     frozen = frozenset(more.get("frozen", ()))
-    settings = frozenset(more.get("settings", ()))
+    settings = dict.fromkeys(more.get("settings", ()))
     seen = View(made, frozen, tuple(calls), tuple(backward), settings)
     return [*BY_ID[cause].tips(seen)]
 
@@ -73,8 +73,10 @@ READS = line(python=3.0, calls=[("numpy", 400, 3.0)])
 COPIES = line(python=3.0, calls=[("concatenate", 400, 3.0)])
 PANDAS = line(python=3.0, calls=[("iterrows", 400, 3.0)])
 FILES = line(python=3.0, calls=[("read_csv", 40, 3.0)])
+DENSE = line(9, computing=5.0, parts=("layer dense Dense",))
 OWN = line(python=5.0)
 DATA_MODE = "tf.data.experimental.enable_debug_mode()"
+FLOAT16 = 'keras.config.set_dtype_policy("mixed_float16")'
 EAGER_MODE = "tf.config.run_functions_eagerly(True)"
 PYTHON_ROWS = line(input=4.0, parts=(THREAD,))
 AUGMENTS = line(20, input=4.0, code="image = tf.image.random_hue(image, 0.1)")
@@ -102,6 +104,11 @@ CASES = {
         (of(PYTHON_ROWS), {"settings": [DATA_MODE]}),
         of(PYTHON_ROWS),
         (of(SLOW_INPUT), {"settings": [DATA_MODE]}),
+    ],
+    "float16-on-a-processor": [
+        (of(DENSE), {"settings": [FLOAT16]}),
+        of(DENSE),
+        (of(OWN), {"settings": [FLOAT16]}),
     ],
     "functions-run-eagerly": [
         (of(EAGER), {"settings": [EAGER_MODE]}),
@@ -179,7 +186,11 @@ CASES = {
         of(but(UNROLLED, operations=400.0)),
         of(but(UNROLLED, parts=("optimizer adam",))),
     ],
-    "jacobian": [of(JACOBIAN), of(calling(JACOBIAN, ("gradient", 40, 3.0)))],
+    "jacobian": [
+        of(JACOBIAN),
+        of(calling(JACOBIAN, ("gradient", 40, 3.0))),
+        of(line(computing=3.0, parts=("layer dense Dense",))),
+    ],
     "dense-update": [
         of(UPDATES),
         of(but(UPDATES, elements=1000)),
@@ -277,6 +288,31 @@ CASES = {
         of(but(OWN, parts=("callback Logger",))),
     ],
 }
+
+
+def test_a_setting_is_named_where_it_is_set():
+    setter = line(3)
+    (tip,) = tips(
+        of(setter, DENSE),
+        {
+            "settings": [[FLOAT16, ["train.py", 3]]],
+            "places": [["train.py", 3], ["x", 9]],
+        },
+    )
+    assert tip.do.endswith("no GPU: train.py, line 3")
+    assert tip.lines == (0, 1)
+
+
+def test_a_jacobian_in_a_graph_is_one_too():
+    (tip,) = tips(of(line(computing=6.0, parts=("jacobian",))), {})
+    assert tip.cause == "jacobian"
+
+
+def test_what_is_skipped_is_named_where_it_is_skipped():
+    skips = line(40, input=0.5)
+    stages_ = stages("FiniteSkip", line=1, given=1200, out=120)
+    (tip, *_) = tips(account(SLOW_INPUT, skips, stages=stages_), {})
+    assert (tip.cause, tip.lines[0]) == ("thrown-away", 1)
 
 
 def test_every_cause_has_a_case_and_a_name_of_its_own():

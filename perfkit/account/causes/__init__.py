@@ -45,7 +45,10 @@ def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
         frozenset(charged.get("frozen", ())),
         calls,
         tuple((lines[place], n) for place, n in backward.items() if place in lines),
-        frozenset(charged.get("settings", ())),
+        {
+            text: lines.get(tuple(place or ()))
+            for text, place in charged.get("settings", ())
+        },
     )
     tips: list[Tip] = []
     for cause in CAUSES:

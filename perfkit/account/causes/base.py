@@ -1,7 +1,7 @@
 """What a cause is: when it applies, what to do, what to type, what to mind."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from perfkit import units
 from perfkit.findings.account import INPUT, Account, Call, Line, Stage, Tip
@@ -83,14 +83,15 @@ class View:
         frozen: Names of layers whose weights are not trained.
         calls: Times a line called a public method, by line and name.
         backward: Times a line asked for gradients in one trace of a step.
-        settings: Of TensorFlow's that are on, as they are typed.
+        settings: Of TensorFlow's and Keras's that are on, as they are typed, each with
+            the line that set it, if that is known.
     """
 
     account: Account
     frozen: frozenset[str] = frozenset()
     calls: tuple[tuple[Line, str, int], ...] = ()
     backward: tuple[tuple[Line, int], ...] = ()
-    settings: frozenset[str] = frozenset()
+    settings: Mapping[str, Line | None] = field(default_factory=dict)
 
     def share(self, *lines: Line) -> float:
         """Return the share of repeating time that these lines take together."""

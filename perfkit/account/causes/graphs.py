@@ -97,7 +97,8 @@ def _loop_unrolled(view: View) -> Iterator[Evidence]:
 )
 def _jacobian(view: View) -> Iterator[Evidence]:
     for line in view.hot():
-        if line.find_call("jacobian", "batch_jacobian") or _says(line, "jacobian("):
+        called = line.find_call("jacobian", "batch_jacobian")
+        if called or line.is_part("jacobian") or _says(line, "jacobian("):
             yield Evidence(
                 lines=(line,),
                 means=f"{view.percent(line)} of the time goes into a whole jacobian.",

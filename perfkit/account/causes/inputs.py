@@ -32,24 +32,28 @@ def _distinct(*lines: Line) -> tuple[Line, ...]:
 
 @cause(
     "thrown-away",
-    do="Filter before the expensive work at {where}",
-    fix="`filter` on file names and labels first, then `map` what was kept; or "
-    "`cache()` before the filter",
+    do="Choose what is kept before the expensive work at {where}",
+    fix="`filter`, `take` and `skip` on file names and labels first, then `map` what "
+    "was kept; or `cache()` before them",
     group="without input",
 )
 def _thrown_away(view: View) -> Iterator[Evidence]:
-    filters = [o for o in view.stages("Filter", "TakeWhile", "Skip") if o.given]
-    inputs = sum(stage.given for stage in filters)
-    outputs = max(1, sum(stage.out for stage in filters))
-    lines = [line for stage in filters if (line := view.line_of(stage))]
-    costly = _expensive(view)
-    if _is_large(view) and inputs >= _ALL_THROWN * outputs and lines and costly:
-        yield Evidence(
-            lines=(costly[0], *_distinct(*costly[1:], *lines)),
-            share=view.input_share,
-            means=f"The model {_waits(view)} for its input, and {inputs / outputs:.0f} "
-            "elements are made there for each one that is kept.",
-        )
+    for kinds in (("Filter", "TakeWhile"), ("Skip", "FiniteSkip")):
+        droppers = [stage for stage in view.stages(*kinds) if stage.given]
+        inputs = sum(stage.given for stage in droppers)
+        outputs = max(1, sum(stage.out for stage in droppers))
+        lines = [line for stage in droppers if (line := view.line_of(stage))]
+        costly = _expensive(view)
+        if _is_large(view) and inputs >= _ALL_THROWN * outputs and lines and costly:
+            # What is skipped is named where it is skipped.
+            order = (*lines, *costly) if "Skip" in kinds else (*costly, *lines)
+            yield Evidence(
+                lines=_distinct(*order),
+                share=view.input_share,
+                means=f"The model {_waits(view)} for its input, and "
+                f"{inputs / outputs:.0f} elements are made there for each one that is "
+                "kept.",
+            )
 
 
 @cause(
