@@ -10,12 +10,9 @@ import os
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from perfkit.errors import BadParameterError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 _T = TypeVar("_T")
 
@@ -126,7 +123,7 @@ class Parameter:
 NOT_ASKED = {"asked": False}
 
 
-def parameters_of(experiment: "type[DataclassInstance]") -> tuple[Parameter, ...]:
+def parameters_of(experiment: "type[Any]") -> tuple[Parameter, ...]:
     """List an experiment's parameters in the order its class names them."""
     hints = typing.get_type_hints(experiment, include_extras=True)
     parameters = []

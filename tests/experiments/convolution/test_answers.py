@@ -11,7 +11,7 @@ from perfkit.experiments.convolution.variants import (
     VARIANTS,
     allowed,
     mistake,
-    own,
+    own_method,
     try_method,
 )
 from perfkit.experiments.convolution.work import Problem, convolved
@@ -148,8 +148,8 @@ def changed(change):
     ],
 )
 def test_a_function_of_ones_own_that_is_wrong_is_told_how(function, said):
-    assert mistake(own(of_taps), VALID) == ""
-    assert said in mistake(own(function), VALID)
+    assert mistake(own_method(of_taps), VALID) == ""
+    assert said in mistake(own_method(function), VALID)
 
 
 def test_what_writes_into_its_images_is_stopped_and_a_wrong_edge_is_seen():
@@ -161,8 +161,8 @@ def test_what_writes_into_its_images_is_stopped_and_a_wrong_edge_is_seen():
         return convolved(around, kernel, Problem(side=14, padding="valid"))
 
     with pytest.raises(ValueError, match="read-only"):
-        mistake(own(spoil), VALID)
-    assert "at the edges only" in mistake(own(repeated_edge), Problem(side=12))
+        mistake(own_method(spoil), VALID)
+    assert "at the edges only" in mistake(own_method(repeated_edge), Problem(side=12))
 
 
 def _to_bfloat16(array):
@@ -219,7 +219,7 @@ def test_a_call_is_foretold_from_how_it_grows_and_not_where_it_does_not(costs):
     wanted = 1e-7 * 2 * 64 * 64 * 8 * 8 * 9 * 2
     assert f"about {1000 * wanted:.0f} ms" in why
     costs(lambda problem: 0.01)
-    assert try_method(own(of_taps), VALID, 0.3).why_not == ""
+    assert try_method(own_method(of_taps), VALID, 0.3).why_not == ""
 
 
 def test_a_call_that_takes_too_long_says_how_long_unless_the_baseline_does_too(costs):
@@ -233,7 +233,7 @@ def test_what_cannot_be_tried_says_why(monkeypatch):
     def broken(images, kernel, stride, padding):
         raise ValueError("no such axis\nand more")
 
-    raised = try_method(own(broken), SMALL).why_not
+    raised = try_method(own_method(broken), SMALL).why_not
     assert raised == "raised ValueError: no such axis"
     monkeypatch.setattr(variants, "free_bytes", lambda: 1_000_000)
     why = try_method(VARIANTS["numpy im2col"], HUGE).why_not

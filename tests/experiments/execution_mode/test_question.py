@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from perfkit.experiments.execution_mode import ExecutionMode, work
+from perfkit.experiments.execution_mode import ExecutionMode, variants, work
 from perfkit.experiments.execution_mode.variants import GROUPS, VARIANTS
 from perfkit.experiments.execution_mode.work import BY_DEFAULT
 from perfkit.experiments.shared.loops import NOTE
@@ -68,7 +68,7 @@ def test_what_is_not_there_is_not_run_and_says_why(monkeypatch):
     ("xla", "same"), [(True, "fit XLA"), (False, "fit without XLA")]
 )
 def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, same):
-    monkeypatch.setattr(work, "differences", lambda methods, job: {})
+    monkeypatch.setattr(variants, "differences", lambda methods, job: {})
     monkeypatch.setattr(work, "uses_xla", lambda network: xla)
     *_, told = ExecutionMode().prepare()
     assert list(told.value) == [same]
