@@ -151,8 +151,7 @@ def _connected(address: str) -> "Iterator[Client]":
             "A fleet is asked through Dask, which is not installed in this "
             f"environment; install it with `{installing('distributed')}`."
         ) from error
-    # One that could not connect before ends now: if it ended while the next one starts,
-    # both would wait for one lock of Dask's.
+    # One that could not connect ends now: while the next one starts, both would hang.
     gc.collect()
     try:
         client = Client(address, timeout=_CONNECT_S, set_as_default=False)

@@ -186,9 +186,8 @@ def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
     return batches.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
 
 
-# Two ways to add the same numbers were seen to differ by a ten-thousandth of the step
-# on a processor; TF32, which GPUs use, keeps only ten bits. A gradient that is missing
-# is a good part of the step.
+# Sums in another order differ by a ten-thousandth of a step, and TF32 keeps ten bits;
+# a gradient that is missing is a good part of the step.
 TOLERANCE = 0.02
 # Devices that cannot reach each other wait for each other without an end.
 LONGEST_S = 90.0
