@@ -49,13 +49,15 @@ def test_a_change_that_was_measured_leads_where_a_tip_is_about_as_much():
 
 
 def test_a_tip_about_much_more_leads_and_the_change_stands_behind_it():
-    found = said(replace(TIP, share=0.9, fix="f(rows)", mind="It sorts them."))
+    leading = replace(TIP, share=0.9, fix="f(rows)", mind="It sorts them.")
+    found = said(leading, replace(TIP, do="Save less often", share=0.1))
     assert found.headline == "Do it for the whole batch at once."
     assert (found.sure, found.interval) == ("profiled", "30 s")
     assert found.warnings == ("It sorts them.",)
-    first, tested = found.next.splitlines()
+    first, tested, also = found.next.splitlines()
     assert first == "Try: f(rows)."
     assert tested.startswith("A/B tested: Let the maps work on several elements")
+    assert also == "Profiled, not tested: Save less often (10 %)."
 
 
 def test_a_change_of_steps_counts_as_little_as_steps_do_of_the_script():

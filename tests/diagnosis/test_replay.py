@@ -63,7 +63,7 @@ def test_an_environment_variable_turns_every_diagnosis_into_a_replay(
     folder, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
-    worker._made.clear()
+    worker._panels.clear()
     panel = perfkit.panel(make_training, folder=tmp_path)
     assert panel.result().replayed
     assert STAMP in panel.view.chart.state

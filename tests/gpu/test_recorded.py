@@ -120,7 +120,10 @@ def test_the_doctor_warns_of_nothing():
 def lines_of_a_step(name, folder, monkeypatch):
     """The account of two steps, and for how many seconds the card was busy in them."""
     with tarfile.open(RECORDED / f"account-{name}.tar.xz") as recorded:
-        recorded.extractall(folder, filter="data")
+        for member in recorded.getmembers():
+            path = folder / member.name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(recorded.extractfile(member).read())
     monkeypatch.setattr(charge, "_ENOUGH_S", 0.001)
     rows = charge.charge(str(folder))["rows"]
     kernels = read(folder / "window" / "vm.xplane.pb", 0.0).kernels

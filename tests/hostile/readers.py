@@ -122,7 +122,7 @@ def _small_files(data, folder):
     with mock.patch.object(spread, "_path", return_value=kept):
         spread.of_this_machine()
     _file(data, folder, lab._MADE_FROM)
-    lab._known(folder)
+    lab._read_versions(folder)
     lab._version(data)
     with mock.patch.dict(os.environ):
         os.environ.pop(lab.BUDGET_VARIABLE, None)

@@ -54,7 +54,7 @@ def test_stop_ends_the_wait(own_lock):
     # A process that is started meanwhile does not keep it.
     one = Alone()
     take(one)
-    assert not os.get_inheritable(one._held)
+    assert not os.get_inheritable(one._file)
     one.let_go()
     # The second gets it when the first lets go.
     first, second = Alone(), Alone()

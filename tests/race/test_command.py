@@ -169,6 +169,7 @@ def test_the_help_says_what_each_code_means(capsys, command, said):
     assert said in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.measures
 def test_a_commit_made_slower_is_never_let_pass_and_no_file_is_left(tmp_path):
     top = tmp_path / "mine"

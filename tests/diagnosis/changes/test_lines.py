@@ -360,6 +360,7 @@ model.fit(x, x[:, :1], batch_size=64, epochs=50, verbose=0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.measures
 def test_a_diagnosis_leaves_lines_out_beside_its_other_changes(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text(SCRIPT)
