@@ -21,10 +21,10 @@ import sys
 import time
 from pathlib import Path
 
-from perfkit.accounts import open_lines
 from perfkit.errors import PerfkitError
 from perfkit.progress import Display
-from perfkit.runs import watch
+from perfkit.questions.runs import watch
+from perfkit.training.account.lines import open_lines
 
 CASES = Path(__file__).parent / "cases"
 # Two accounts of one script may differ by so much.

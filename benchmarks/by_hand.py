@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 import cloudpickle
 
-from perfkit.diagnosis import look
-from perfkit.diagnosis.rounds import AS_GIVEN
+from perfkit.engine.alone import Alone
+from perfkit.engine.launcher import launcher
+from perfkit.engine.measurement import Variant
+from perfkit.engine.monitor import Monitor
+from perfkit.engine.plan import Finished, Plan
+from perfkit.engine.processes import in_process
+from perfkit.engine.rounds import Run
 from perfkit.errors import RunError
-from perfkit.measure.alone import Alone
-from perfkit.measure.launcher import launcher
-from perfkit.measure.measurement import Variant
-from perfkit.measure.monitor import Monitor
-from perfkit.measure.plan import Finished, Plan
-from perfkit.measure.processes import in_process
-from perfkit.measure.rounds import Run
+from perfkit.training.diagnose import look
+from perfkit.training.diagnose.rounds import AS_GIVEN
 
 BY_HAND = "by hand"
 # Seconds in which a training has to make a few steps.

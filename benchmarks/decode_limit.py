@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from matrix_product import others, run
 
 from perfkit import units
-from perfkit.experiments.data_pipeline import DataPipeline
-from perfkit.experiments.data_pipeline.variants import DECODE_LIMIT, VARIANTS
-from perfkit.experiments.shared import benchmark, decoding
-from perfkit.experiments.shared.images import recall
-from perfkit.measure.measurement import Variant
+from perfkit.engine.measurement import Variant
+from perfkit.questions.data_pipeline import DataPipeline
+from perfkit.questions.data_pipeline.variants import DECODE_LIMIT, VARIANTS
+from perfkit.questions.shared import benchmark, decoding
+from perfkit.questions.shared.images import recall
 
 SIMPLEJPEG = "decode limit, simplejpeg"
 SQUARES = "decode limit, squares"

@@ -27,16 +27,16 @@ from pathlib import Path
 import by_hand
 from engine import BESIDE
 
-from perfkit.account.causes import CAUSES
-from perfkit.diagnosis.changes.resident import PARTS
-from perfkit.diagnosis.edits import patch
-from perfkit.diagnosis.maker import InFile, maker
-from perfkit.diagnosis.session import DiagnosisSession
+from perfkit.engine.plan import Preparing, TrialStarted
 from perfkit.errors import PerfkitError
-from perfkit.measure.plan import Preparing, TrialStarted
 from perfkit.progress import Display
-from perfkit.race.race import open_proof, proof_of
-from perfkit.runs import watch
+from perfkit.questions.runs import watch
+from perfkit.training.account.causes import CAUSES
+from perfkit.training.diagnose.changes.resident import PARTS
+from perfkit.training.diagnose.edits import patch
+from perfkit.training.diagnose.maker import InFile, maker
+from perfkit.training.diagnose.session import DiagnosisSession
+from perfkit.training.race.race import open_proof, proof_of
 
 GUILTY = Path(__file__).resolve().parents[1] / "tests" / "guilty"
 # What was realised has to lie in the claimed interval, made wider by so much.

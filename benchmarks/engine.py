@@ -28,16 +28,16 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from perfkit.experiments.contention.loads import CPU, LOADS, at_work
-from perfkit.measure.launcher import launcher
-from perfkit.measure.measurement import Measurement, Variant
-from perfkit.measure.monitor import Monitor
-from perfkit.measure.plan import Finished, Plan
-from perfkit.measure.rounds import Run
-from perfkit.measure.spread import Spread
-from perfkit.measure.steady import steady
-from perfkit.measure.tick import READY, every
-from perfkit.measure.trial import Limits, Trial
+from perfkit.engine.launcher import launcher
+from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.monitor import Monitor
+from perfkit.engine.plan import Finished, Plan
+from perfkit.engine.rounds import Run
+from perfkit.engine.spread import Spread
+from perfkit.engine.steady import steady
+from perfkit.engine.tick import READY, every
+from perfkit.engine.trial import Limits, Trial
+from perfkit.questions.contention.loads import CPU, LOADS, at_work
 
 # A turn is at least four times as long.
 _EARLY_S = 0.05

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import perfkit
 from perfkit import units
-from perfkit.experiments.replay import BROUGHT
 from perfkit.findings.standing import measurement
+from perfkit.questions.replay import BROUGHT
 
 ROOT = Path(__file__).resolve().parents[1]
 FINDING = BROUGHT / "data-pipeline.json"

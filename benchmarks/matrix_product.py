@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfkit import units
-from perfkit.experiments.microbenchmarks import Microbenchmarks
-from perfkit.experiments.session import Session
-from perfkit.experiments.shared import benchmark
-from perfkit.experiments.shared.benchmark import side
-from perfkit.measure.measurement import Variant
-from perfkit.measure.plan import Finished, TrialStarted
-from perfkit.measure.steady import steady
-from perfkit.measure.tick import READY, Note
+from perfkit.engine.measurement import Variant
+from perfkit.engine.plan import Finished, TrialStarted
+from perfkit.engine.steady import steady
+from perfkit.engine.tick import READY, Note
+from perfkit.questions.microbenchmarks import Microbenchmarks
+from perfkit.questions.session import Session
+from perfkit.questions.shared import benchmark
+from perfkit.questions.shared.benchmark import side
 
 WITHIN = 0.05
 # Cores that others may keep busy before a ratio is to be doubted.

@@ -21,16 +21,16 @@ from pathlib import Path
 import nbformat
 
 import perfkit
-from perfkit.diagnosis.verdict import verdict_of
-from perfkit.experiments.parameters import parameters_of
-from perfkit.experiments.replay import BROUGHT
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
 from perfkit.panel.panel import PASSPORT
-from perfkit.profiling.profile import save
-from perfkit.race.race import is_unwritten
+from perfkit.questions.parameters import parameters_of
+from perfkit.questions.replay import BROUGHT
+from perfkit.training.diagnose.verdict import verdict_of
+from perfkit.training.profile.profile import save
+from perfkit.training.race.race import is_unwritten
 
 NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
 ASKING = tuple(

@@ -24,9 +24,9 @@ import keras
 import numpy as np
 from scipy import stats
 
-from perfkit.account.places import Places
-from perfkit.account.sampler import EVERY_S, Sampler
-from perfkit.account.watch import Watch
+from perfkit.training.account.places import Places
+from perfkit.training.account.sampler import EVERY_S, Sampler
+from perfkit.training.account.watch import Watch
 
 STEPS_S = (0.002, 0.02, 0.2)
 # The lower end of the interval has to be above this.

@@ -33,9 +33,9 @@ sys.path[:0] = [str(REPOSITORY)]
 
 import perfkit  # noqa: E402
 from perfkit import units  # noqa: E402
-from perfkit.experiments.session import Session  # noqa: E402
-from tests.experiments.toy import Loops  # noqa: E402
+from perfkit.questions.session import Session  # noqa: E402
 from tests.panel.runs import settle  # noqa: E402
+from tests.questions.toy import Loops  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

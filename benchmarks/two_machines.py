@@ -16,8 +16,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfkit.experiments.contention.loads import CPU, LOADS, at_work
 from perfkit.machines.compare import compare
+from perfkit.questions.contention.loads import CPU, LOADS, at_work
 
 ROOT = Path(__file__).resolve().parents[1]
 # Seconds of a passport that are no part of its budget.

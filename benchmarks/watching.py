@@ -28,8 +28,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY)]
 
 from benchmarks.engine import base  # noqa: E402
-from perfkit.measure.launcher import launcher  # noqa: E402
-from perfkit.measure.trial import Limits  # noqa: E402
+from perfkit.engine.launcher import launcher  # noqa: E402
+from perfkit.engine.trial import Limits  # noqa: E402
 from tests.browser.conftest import FLAGS  # noqa: E402
 from tests.lab.server import running_lab  # noqa: E402
 from tests.needs import find_browser  # noqa: E402

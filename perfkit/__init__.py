@@ -16,36 +16,39 @@ methods yield ``READY``, then the number of examples each time that many are don
 """
 
 import importlib
+import inspect
+from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from perfkit import _verbs
+from perfkit.errors import need
 
 if TYPE_CHECKING:
-    from perfkit.accounts import lines
-    from perfkit.diagnoses import diagnose
-    from perfkit.diagnosis.steps import steps
-    from perfkit.doctor.examination import doctor
     from perfkit.documents import load
+    from perfkit.engine.processes import fresh
+    from perfkit.engine.tick import READY, Note, Pause, Tick, every
     from perfkit.errors import PerfkitError
-    from perfkit.experiments import experiment, experiments
-    from perfkit.experiments.base import Experiment, variant
-    from perfkit.experiments.parameters import Choice, Folder, Range
-    from perfkit.export import export
+    from perfkit.findings.page.export import export
     from perfkit.findings.record import Finding, Verdict
     from perfkit.findings.store import findings
-    from perfkit.gallery import chart
     from perfkit.machine.collect import machine
     from perfkit.machines.classroom import classroom
     from perfkit.machines.compare import compare
+    from perfkit.machines.examination import doctor
     from perfkit.machines.record import recorded
     from perfkit.machines.recording import passport
-    from perfkit.measure.processes import fresh
-    from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
-    from perfkit.profiling.profile import profile
-    from perfkit.race.learning import time_to_loss
-    from perfkit.race.race import race
-    from perfkit.runs import run
+    from perfkit.questions import experiment, experiments
+    from perfkit.questions.base import Experiment, variant
+    from perfkit.questions.gallery import chart
+    from perfkit.questions.parameters import Choice, Folder, Range
+    from perfkit.questions.runs import run
+    from perfkit.training.account.lines import lines
+    from perfkit.training.diagnose.diagnose import diagnose
+    from perfkit.training.diagnose.steps import steps
+    from perfkit.training.profile.profile import profile
+    from perfkit.training.race.learning import time_to_loss
+    from perfkit.training.race.race import race
 
 __version__ = "0.1.0"
 __all__ = [
@@ -88,38 +91,66 @@ __all__ = [
 # Which names live where. Each is imported when it is first asked for, so that
 # ``import perfkit`` takes milliseconds and loads no numerical library.
 _NAMES = {
-    "accounts": "lines",
-    "diagnoses": "diagnose",
-    "diagnosis.steps": "steps",
-    "doctor.examination": "doctor",
     "documents": "load",
+    "engine.processes": "fresh",
+    "engine.tick": "READY Note Pause Tick every",
     "errors": "PerfkitError",
-    "experiments": "experiment experiments",
-    "experiments.base": "Experiment variant",
-    "experiments.parameters": "Choice Folder Range",
-    "export": "export",
+    "findings.page.export": "export",
     "findings.record": "Finding Verdict",
     "findings.store": "findings",
-    "gallery": "chart",
     "machine.collect": "machine",
     "machines.classroom": "classroom",
     "machines.compare": "compare",
+    "machines.examination": "doctor",
     "machines.record": "recorded",
     "machines.recording": "passport",
-    "measure.processes": "fresh",
-    "measure.tick": "READY Note Pause Tick every",
     "panel.panel": "panel",
-    "profiling.profile": "profile",
-    "race.learning": "time_to_loss",
-    "race.race": "race",
-    "runs": "run",
+    "questions": "experiment experiments",
+    "questions.base": "Experiment variant",
+    "questions.gallery": "chart",
+    "questions.parameters": "Choice Folder Range",
+    "questions.runs": "run",
+    "training.account.lines": "lines",
+    "training.diagnose.diagnose": "diagnose",
+    "training.diagnose.steps": "steps",
+    "training.profile.profile": "profile",
+    "training.race.learning": "time_to_loss",
+    "training.race.race": "race",
 }
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-_PACKAGES = ("doctor", "experiments", "export", "findings", "machine", "race")
-for _name in _PACKAGES:
-    _verbs.make_callable(f"perfkit.{_name}", f"perfkit.{_HOME[_name]}")
-_verbs.make_callable("perfkit.panel", "perfkit.panel.panel", needs="anywidget")
+
+class _Verb(ModuleType):
+    """A package that does what its name says when it is called.
+
+    Importing any part of a package binds its name here, over a function of the same
+    name. So these packages can be called themselves.
+    """
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        name = self.__name__.rpartition(".")[2]
+        if name == "panel":
+            need("anywidget", "perfkit.panel()", "lab")
+        home = importlib.import_module(f"perfkit.{_HOME[name]}")
+        function: Callable[..., Any] = getattr(home, name)
+        return function
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._function)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Do it."""
+        return self._function(*args, **keywords)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        # Picklers know plain modules by their exact type.
+        return importlib.import_module, (self.__name__,)
+
+
+for _name in ("findings", "machine", "panel"):
+    importlib.import_module(f"perfkit.{_name}").__class__ = _Verb
 
 
 def __getattr__(name: str) -> Any:

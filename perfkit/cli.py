@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from perfkit.diagnosis.edits import Patch
     from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.profile import Profile
     from perfkit.findings.shown import Shown
     from perfkit.findings.store import Recorded
     from perfkit.progress import Display
-    from perfkit.race.race import Proof
-    from perfkit.runs import Watched
+    from perfkit.questions.runs import Watched
+    from perfkit.training.diagnose.edits import Patch
+    from perfkit.training.race.race import Proof
 
 DONE, FAILED, BAD_USAGE, LEFT_OPEN, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -82,7 +82,7 @@ def _give_up_stdout() -> None:
 
 
 def _doctor(args: Namespace) -> int:
-    from perfkit.doctor.examination import doctor
+    from perfkit.machines.examination import doctor
 
     if args.workshop:
         return _workshop()
@@ -99,9 +99,9 @@ def _doctor(args: Namespace) -> int:
 
 
 def _workshop() -> int:
-    from perfkit.doctor.examination import doctor
     from perfkit.errors import need
     from perfkit.findings.report import sayer
+    from perfkit.machines.examination import doctor
 
     need("anywidget", "A workshop", "lab")
     examination, say = doctor(prove=True, display=_display()), sayer(_console())
@@ -119,8 +119,8 @@ def _workshop() -> int:
 
 
 def _list(_: Namespace) -> int:
-    from perfkit.experiments import experiments
     from perfkit.findings.report import sayer
+    from perfkit.questions import experiments
 
     say = sayer(_console())
     for name, kind in experiments().items():
@@ -130,8 +130,8 @@ def _list(_: Namespace) -> int:
 
 
 def _run(args: Namespace) -> int:
-    from perfkit.experiments import experiment
-    from perfkit.runs import open_replay, open_session
+    from perfkit.questions import experiment
+    from perfkit.questions.runs import open_replay, open_session
 
     question = experiment(args.name, **options.parameters(args))
     _check_writable(args.json)
@@ -142,10 +142,10 @@ def _run(args: Namespace) -> int:
 
 
 def _lines(args: Namespace) -> int:
-    from perfkit.account.files import to_json
-    from perfkit.accounts import open_lines
     from perfkit.findings.account import Account
-    from perfkit.runs import watch
+    from perfkit.findings.account_files import to_json
+    from perfkit.questions.runs import watch
+    from perfkit.training.account.lines import open_lines
 
     _check_writable(args.json)
     opened = open_lines(
@@ -167,7 +167,7 @@ def _lines(args: Namespace) -> int:
 
 
 def _diagnose(args: Namespace) -> int:
-    from perfkit.diagnosis.maker import maker
+    from perfkit.training.diagnose.maker import maker
 
     _check_writable(args.json)
     if args.diff and args.json == "-":
@@ -176,7 +176,7 @@ def _diagnose(args: Namespace) -> int:
         )
     # Before all that measures is imported, so that a refusal comes at once.
     make = maker(args.training, args.arguments, args.fit)
-    from perfkit.diagnoses import open_diagnosis
+    from perfkit.training.diagnose.diagnose import open_diagnosis
 
     session = open_diagnosis(
         make, args.budget, args.seed, args.out, source=not args.no_source
@@ -190,7 +190,7 @@ def _diagnose(args: Namespace) -> int:
 
 def _write_patch(diagnosis: Diagnosis, make: Callable[[], Any], args: Namespace) -> int:
     """Print the patch if it is proved; give the code that says whether it is."""
-    from perfkit.diagnosis.edits import patch
+    from perfkit.training.diagnose.edits import patch
 
     diff, header, says = patch(diagnosis, make, Path.cwd()), "", list[str]()
     if diff.text and not args.no_race:
@@ -211,8 +211,8 @@ def _proof(
     patch: Patch, diagnosis: Diagnosis, make: Callable[[], Any], args: Namespace
 ) -> Proof:
     """Race the patched copy, unless the diagnosis was no run, or was stopped."""
-    from perfkit.race.race import open_proof, proof_of, unproved
-    from perfkit.runs import watch
+    from perfkit.questions.runs import watch
+    from perfkit.training.race.race import open_proof, proof_of, unproved
 
     if diagnosis.stopped or diagnosis.replayed:
         cause = "stopped" if diagnosis.stopped else "a recording"
@@ -232,8 +232,8 @@ def _proof(
 def _race(args: Namespace) -> int:
     from dataclasses import fields
 
-    from perfkit.race.race import RaceSession, asked_for, open_race
-    from perfkit.race.sides import Asked
+    from perfkit.training.race.race import RaceSession, asked_for, open_race
+    from perfkit.training.race.sides import Asked
 
     _check_writable(args.json)
     request = asked_for(**{f.name: getattr(args, f.name) for f in fields(Asked)})
@@ -251,7 +251,7 @@ def _race(args: Namespace) -> int:
 
 
 def _profile(args: Namespace) -> int:
-    from perfkit.profiling.profile import profile, save, to_json
+    from perfkit.training.profile.profile import profile, save, to_json
 
     _check_writable(args.json)
     if sys.stderr.isatty():
@@ -271,7 +271,7 @@ def _profile(args: Namespace) -> int:
 def _watched(session: Watched[Recorded], args: Namespace) -> int:
     """Run a session, show and write what it found; return the exit code."""
     from perfkit.findings.store import to_json
-    from perfkit.runs import watch
+    from perfkit.questions.runs import watch
 
     try:
         finding = watch(session, _display())
@@ -360,9 +360,9 @@ def _compare(args: Namespace) -> int:
 
 
 def _fleet(args: Namespace) -> int:
-    from perfkit import fleet, runs
-    from perfkit.experiments import experiment
     from perfkit.findings.report import sayer
+    from perfkit.machines import fleet
+    from perfkit.questions import experiment, runs
 
     command, budget = [args.what], None
     if args.what == "run":
@@ -385,7 +385,7 @@ def _fleet(args: Namespace) -> int:
 
 
 def _export(args: Namespace) -> int:
-    from perfkit.export import export
+    from perfkit.findings.page.export import export
 
     about = {"code": args.code, "author": args.author, "note": args.note}
     _say_written(export(args.sources, args.out, **about))
@@ -471,7 +471,7 @@ def _check_writable(where: str | None) -> None:
 
 
 def _draw(document: Recorded | Profile, where: str | None) -> None:
-    from perfkit.gallery import chart
+    from perfkit.questions.gallery import chart
 
     if where:
         with _writing(where):

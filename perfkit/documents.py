@@ -4,14 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from perfkit.account import files as account
+from perfkit.findings import account_files as account
 from perfkit.findings import store
 from perfkit.findings.account import Account
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import kind_of
 from perfkit.machines import record
 from perfkit.machines.record import Passport
-from perfkit.profiling import profile
+from perfkit.training.profile import profile
 
 Document: TypeAlias = store.Recorded | Account | Profile | Passport
 # Those that are no findings; who reads findings reads diagnoses too.

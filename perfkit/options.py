@@ -7,15 +7,15 @@ from typing import Any, NoReturn
 
 import perfkit
 from perfkit.errors import BadParameterError
-from perfkit.experiments import experiments, find_class, unknown
-from perfkit.experiments.parameters import (
+from perfkit.findings.page.export import CODE
+from perfkit.questions import experiments, find_class, unknown
+from perfkit.questions.parameters import (
     Choice,
     Folder,
     Parameter,
     Range,
     parameters_of,
 )
-from perfkit.export import CODE
 
 # What ends in a report.
 _REPORTING = (

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from perfkit import units
-from perfkit.findings.standing import Microbenchmark, microbenchmarks
-from perfkit.measure.measurement import CONTROL, Measurement
-from perfkit.measure.plan import (
+from perfkit.engine.measurement import CONTROL, Measurement
+from perfkit.engine.plan import (
     Event,
     Finished,
     Foreseen,
@@ -26,7 +25,8 @@ from perfkit.measure.plan import (
     TrialEnded,
     TrialStarted,
 )
-from perfkit.measure.statistics import Timing
+from perfkit.engine.statistics import Timing
+from perfkit.findings.standing import Microbenchmark, microbenchmarks
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -20,9 +20,9 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-import perfkit.experiments
+import perfkit.questions
+from perfkit.engine.alone import lock_file
 from perfkit.machine.limits import cores_granted
-from perfkit.measure.alone import lock_file
 
 # A worker that has loaded TensorFlow holds most of a gigabyte.
 MOST_WORKERS = 8
@@ -139,7 +139,7 @@ def _measures_only_if_marked(request):
 @contextlib.contextmanager
 def as_if_it_lay_there(monkeypatch, name, folder):
     """An experiment's module, by its dotted name, from another folder."""
-    paths = [*perfkit.experiments.__path__, str(folder)]
+    paths = [*perfkit.questions.__path__, str(folder)]
     monkeypatch.setattr(perfkit.experiments, "__path__", paths)
     module = importlib.import_module(name)
     # Trials are forked from a process that does not know that folder.
@@ -160,6 +160,6 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def napping(monkeypatch):
     """An experiment with a known answer, as if it lay in perfkit/experiments."""
-    name = "perfkit.experiments.napping"
+    name = "perfkit.questions.napping"
     with as_if_it_lay_there(monkeypatch, name, GUILTY) as module:
         yield module.Napping

@@ -17,7 +17,7 @@ import perfkit
 from perfkit import cli
 from perfkit.findings import store
 from perfkit.machine.record import Start
-from tests.doctor import looked
+from tests.machines import looked
 
 ROOT = Path(__file__).parent.parent
 DRIVER = ROOT / "tests" / "guilty" / "command_line.py"
@@ -100,7 +100,7 @@ def test_the_code_of_the_doctor_tells_what_fails(
     monkeypatch, capsys, checks, fields, code
 ):
     found = looked.examination(*checks, **fields)
-    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
+    monkeypatch.setattr("perfkit.machines.examination.doctor", lambda **_: found)
     assert cli.main(["doctor"]) == code
     assert "AMD Ryzen 9" in capsys.readouterr().out
     assert cli.main(["doctor", "--json", "--probe"]) == code
@@ -122,7 +122,7 @@ def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(
     start = Start(problem=problem)
     machine = replace(looked.FULL, start=start)
     found = looked.examination(looked.SLOW, looked.WELL, machine=machine)
-    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
+    monkeypatch.setattr("perfkit.machines.examination.doctor", lambda **_: found)
     monkeypatch.setenv("COLUMNS", "200")
     assert cli.main(["doctor", "--workshop"]) == code
     assert capsys.readouterr().out.splitlines() == [
@@ -279,8 +279,10 @@ def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, c
     finding = made.finding()
     path = store.save(finding, tmp_path)
     session = SimpleNamespace(finding=finding, unsaved="")
-    monkeypatch.setattr("perfkit.runs.open_session", lambda *_, **__: session)
-    monkeypatch.setattr("perfkit.runs.watch", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr("perfkit.questions.runs.open_session", lambda *_, **__: session)
+    monkeypatch.setattr(
+        "perfkit.questions.runs.watch", Mock(side_effect=KeyboardInterrupt)
+    )
     assert cli.main(["run", "data-pipeline"]) == 130
     said = f"perfkit: interrupted; what was measured by then is in {path}.\n"
     assert capsys.readouterr().err == said
@@ -332,8 +334,8 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 def test_an_output_of_ascii_alone_shows_the_rest_as_question_marks(monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     code = (
-        "import sys; from tests.doctor import looked; from perfkit import cli;"
-        "from perfkit.doctor import examination;"
+        "import sys; from tests.machines import looked; from perfkit import cli;"
+        "from perfkit.machines import examination;"
         "examination.doctor = lambda **_: looked.examination();"
         "sys.exit(cli.main(['doctor']))"
     )

@@ -5,12 +5,13 @@ from unittest.mock import Mock
 import pytest
 
 import perfkit
-from perfkit import cli, diagnoses
-from perfkit.diagnosis.session import LEAST_BUDGET_S
+from perfkit import cli
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
-from tests.diagnosis.diagnosed import diagnosis
-from tests.measure.scripted import Session
+from perfkit.training.diagnose import diagnose as diagnoses
+from perfkit.training.diagnose.session import LEAST_BUDGET_S
+from tests.engine.scripted import Session
+from tests.training.diagnose.diagnosed import diagnosis
 
 SCRIPT = "import keras\n" + "model.fit(x, epochs=2)\n" * 2
 

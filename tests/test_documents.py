@@ -14,19 +14,19 @@ import pytest
 import yaml
 
 import perfkit
-import perfkit.experiments
+import perfkit.questions
 from benchmarks import first_answer
 from perfkit import options
 from tests.conftest import as_if_it_lay_there
 
 ROOT = Path(__file__).parent.parent
 # Where a document may take a file's folder for granted.
-PLACES = ("", "perfkit/experiments", "perfkit/measure")
+PLACES = ("", "perfkit/questions", "perfkit/engine")
 MADE_LATER = {
     *(".venv/", "artifacts/browser", ".setup/", "perfkit-findings/", "my-notebooks/"),
     "my-notebooks/perfkit-findings/",
-    "perfkit/experiments/pixel_scaling.py",
-    "tests/experiments/test_pixel_scaling.py",
+    "perfkit/questions/pixel_scaling.py",
+    "tests/questions/test_pixel_scaling.py",
 }
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 
@@ -40,7 +40,7 @@ def block(path):
 @pytest.fixture
 def pixel_scaling(tmp_path, monkeypatch):
     """The document's experiment, as if its file had been written."""
-    name = "perfkit.experiments.pixel_scaling"
+    name = "perfkit.questions.pixel_scaling"
     (tmp_path / "pixel_scaling.py").write_text(block(f"{name.replace('.', '/')}.py"))
     with as_if_it_lay_there(monkeypatch, name, tmp_path) as module:
         yield module
@@ -59,7 +59,7 @@ def test_the_experiment_in_the_document_is_found_and_runs(pixel_scaling, tmp_pat
 
 def test_the_test_in_the_document_passes(pixel_scaling):
     names = {}
-    exec(block("tests/experiments/test_pixel_scaling.py"), names)
+    exec(block("tests/questions/test_pixel_scaling.py"), names)
     tests = [function for name, function in names.items() if name.startswith("test_")]
     assert len(tests) == 2
     for test in tests:

@@ -14,9 +14,10 @@ from unittest.mock import ANY, Mock
 import distributed
 import pytest
 
-from perfkit import cli, fleet
+from perfkit import cli
 from perfkit.errors import MissingPartError, RunError
 from perfkit.findings import store
+from perfkit.machines import fleet
 from tests.findings import made
 
 ROOT = Path(__file__).parents[1]

@@ -7,11 +7,11 @@ from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
 from perfkit.machines import record as machines_passport
-from perfkit.profiling import profile as profiling_profile
-from tests.diagnosis.diagnosed import diagnosis
+from perfkit.training.profile import profile as profiling_profile
 from tests.findings.made import finding
 from tests.machines.pairs import passport
-from tests.profiling.profiled import profile
+from tests.training.diagnose.diagnosed import diagnosis
+from tests.training.profile.profiled import profile
 
 KINDS = {
     "finding": (finding, store),

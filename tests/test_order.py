@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TESTS = """
 import os, pathlib, pytest
-from perfkit.measure.alone import lock_file
+from perfkit.engine.alone import lock_file
 
 BESIDE = "PYTEST_XDIST_WORKER" in os.environ
 

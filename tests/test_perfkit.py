@@ -10,9 +10,8 @@ import cloudpickle
 import pytest
 
 import perfkit
-from perfkit import _verbs
-from perfkit.doctor.examination import doctor
 from perfkit.machine.collect import machine
+from perfkit.machines.examination import doctor
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("tensorflow", "keras", "numpy", "pandas", "scipy", "matplotlib")
@@ -31,10 +30,10 @@ def python(code, **how):
         ("perfkit.experiments()", ("tensorflow", "keras", "matplotlib", "pandas")),
         ("perfkit.machine()", ("tensorflow", "keras", "numpy", "pandas")),
         ("import perfkit.machine.starting", ("tensorflow", "numpy")),
-        ("from perfkit.experiments.shared import putting_together; "
-         "from perfkit.experiments.shared.later import keras, tf",
+        ("from perfkit.questions.shared import putting_together; "
+         "from perfkit.questions.shared.later import keras, tf",
          ("tensorflow", "keras")),
-        ("import perfkit.cli, perfkit.fleet, perfkit.panel.panel",
+        ("import perfkit.cli, perfkit.machines.fleet, perfkit.panel.panel",
          ("distributed", "dask")),
     ],
 )  # fmt: skip
@@ -45,7 +44,7 @@ def test_nothing_is_loaded_before_it_is_needed(statement, unloaded):
 
 def test_a_record_shows_itself_where_nobody_imported_what_shows_it():
     code = (
-        "from perfkit.doctor.examination import Examination\n"
+        "from perfkit.machines.examination import Examination\n"
         "from perfkit.findings.store import load\n"
         "from perfkit.machines.record import recorded\n"
         "passport, *_ = recorded().values()\n"
@@ -91,7 +90,7 @@ def test_type_checkers_and_the_interpreter_find_each_name_in_the_same_module():
 
 def test_a_package_with_the_name_of_a_verb_stays_a_verb_after_its_parts_are_imported():
     python(
-        "import perfkit, perfkit.experiments.base, perfkit.findings.record;"
+        "import perfkit, perfkit.questions.base, perfkit.findings.record;"
         "assert isinstance(perfkit.experiments(), dict);"
         "assert perfkit.findings.record.Finding is perfkit.Finding",
         check=True,
@@ -99,7 +98,7 @@ def test_a_package_with_the_name_of_a_verb_stays_a_verb_after_its_parts_are_impo
 
 
 def test_a_verb_travels_to_another_process_and_shows_its_parameters():
-    assert isinstance(perfkit.findings, _verbs.Verb)
+    assert isinstance(perfkit.findings, perfkit._Verb)
     assert cloudpickle.loads(cloudpickle.dumps(perfkit.findings)) is perfkit.findings
     assert inspect.signature(perfkit.machine) == inspect.signature(machine)
     assert inspect.signature(perfkit.doctor) == inspect.signature(doctor)

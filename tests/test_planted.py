@@ -9,23 +9,23 @@ import matplotlib
 import pytest
 
 import perfkit
-from perfkit.experiments.data_pipeline import DataPipeline
-from perfkit.experiments.session import Session, shareable
-from perfkit.experiments.shared import cache, images
-from perfkit.export import export
 from perfkit.findings import store
+from perfkit.findings.page.export import export
 from perfkit.findings.report import in_text
-from perfkit.gallery import chart, kinds
 from perfkit.machine.collect import machine
 from perfkit.machines import record as passports
 from perfkit.machines.report import preview
-from perfkit.race.sides import Asked, entrants
-from tests.experiments.conftest import ended
-from tests.experiments.toy import Leaky
-from tests.export.books import book, code, result, write
+from perfkit.questions.data_pipeline import DataPipeline
+from perfkit.questions.gallery import chart, kinds
+from perfkit.questions.session import Session, shareable
+from perfkit.questions.shared import cache, images
+from perfkit.training.race.sides import Asked, entrants
+from tests.engine.trials import launched
 from tests.findings.made import finding
+from tests.findings.page.books import book, code, result, write
 from tests.machines import pairs
-from tests.measure.trials import launched
+from tests.questions.conftest import ended
+from tests.questions.toy import Leaky
 
 MARK = "quibbleworth"
 # It names no place of its own: a line of code is shown by purpose.

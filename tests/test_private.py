@@ -8,14 +8,14 @@ import threading
 import pytest
 
 from perfkit import lab
-from perfkit.experiments.shared import cache
-from perfkit.export import export
+from perfkit.engine import alone, spread
+from perfkit.engine import launcher as launchers
+from perfkit.engine.tick import Note
 from perfkit.findings import store
+from perfkit.findings.page.export import export
 from perfkit.machines import record as passports
-from perfkit.measure import alone, spread
-from perfkit.measure import launcher as launchers
-from perfkit.measure.tick import Note
-from perfkit.race import commits
+from perfkit.questions.shared import cache
+from perfkit.training.race import commits
 from tests.findings.made import finding
 from tests.machines.passports import passport
 

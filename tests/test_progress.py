@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from perfkit import progress
-from perfkit.measure import plan
-from perfkit.measure.measurement import CONTROL
-from perfkit.measure.statistics import Timing
+from perfkit.engine import plan
+from perfkit.engine.measurement import CONTROL
+from perfkit.engine.statistics import Timing
 from perfkit.progress import Board, Display, NotebookDisplay, TerminalDisplay
 
 

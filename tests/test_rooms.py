@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import perfkit
-from perfkit.experiments import experiments
+from perfkit.questions import experiments
 
 HOUSE = Path(perfkit.__file__).parent
 ROOMS = {

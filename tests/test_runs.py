@@ -4,12 +4,12 @@ import threading
 import pytest
 
 import perfkit
-from perfkit import runs
+from perfkit.engine import plan
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.record import Gpu
-from perfkit.measure import plan
 from perfkit.progress import Display
-from tests.measure.scripted import Session
+from perfkit.questions import runs
+from tests.engine.scripted import Session
 
 STEP = plan.Progress(1.0, 2.0)
 

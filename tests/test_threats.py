@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.diagnosis.source import dotted
+from perfkit.training.diagnose.source import dotted
 
 ROOT = Path(__file__).resolve().parents[1]
 THREATS = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
@@ -29,15 +29,18 @@ DATA = {"json", "tomllib", "", "load", "store"}
 OWN_PIPE = "a pipe to a process of its own, which it started itself"
 DRAWN = "a drawing that Matplotlib has just made here"
 ALLOWED = {
-    ("perfkit/diagnosis/script.py", "compile"): "the user's own script",
-    ("perfkit/diagnosis/script.py", "exec"): "the user's own script",
-    ("perfkit/diagnosis/maker.py", "spec.loader.exec_module"): "the user's own file",
+    ("perfkit/training/diagnose/script.py", "compile"): "the user's own script",
+    ("perfkit/training/diagnose/script.py", "exec"): "the user's own script",
+    (
+        "perfkit/training/diagnose/maker.py",
+        "spec.loader.exec_module",
+    ): "the user's own file",
     ("perfkit/lab/__init__.py", "os.execve"): "this Python, which becomes JupyterLab",
     ("start.py", "os.execve"): "the Python that it has just set up",
-    ("perfkit/measure/worker.py", "cloudpickle.loads"): OWN_PIPE,
-    ("perfkit/measure/launcher.py", "self._messages.recv"): OWN_PIPE,
-    ("perfkit/measure/host.py", "self._connection.recv"): OWN_PIPE,
-    ("perfkit/measure/server.py", "asking.recv"): OWN_PIPE,
+    ("perfkit/engine/worker.py", "cloudpickle.loads"): OWN_PIPE,
+    ("perfkit/engine/launcher.py", "self._messages.recv"): OWN_PIPE,
+    ("perfkit/engine/host.py", "self._connection.recv"): OWN_PIPE,
+    ("perfkit/engine/server.py", "asking.recv"): OWN_PIPE,
     ("perfkit/charts/canvas.py", "ElementTree.fromstring"): DRAWN,
 }
 

@@ -20,11 +20,11 @@ from perfkit import units
 from perfkit.charts import canvas
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, SMALL, WIDTH, Figure
 from perfkit.charts.layout import even_ticks, limits, log_ticks
+from perfkit.engine.trial import Trial
 from perfkit.findings.reading import losses
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
-from perfkit.measure.trial import Trial
 
 # Pixels that a character of a tick's number takes.
 _DIGIT = 6.8

@@ -2,7 +2,7 @@
 
 A variant whose input is a ``tf.data`` pipeline leaves the note ``"plan"`` in its trial:
 an object with ``"stages"``, or with ``"missing"``, a sentence that says why there are
-none. ``perfkit.experiments.shared.anatomy`` makes it.
+none. ``perfkit.questions.shared.anatomy`` makes it.
 """
 
 from collections.abc import Iterator

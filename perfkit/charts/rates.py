@@ -22,11 +22,11 @@ from perfkit.charts.layout import (
     near,
     thinned,
 )
+from perfkit.engine.statistics import Comparison
 from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
-from perfkit.measure.statistics import Comparison
 
 # Of the strip below: how high it is, how far from the axis, how fine.
 _MACHINE, _GAP, _BELOW, _POINTS = 22, 10, 17, 60

@@ -17,11 +17,11 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, SMALL, WIDTH, Figure
 from perfkit.charts.layout import log_ticks
+from perfkit.engine.statistics import Timing
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
 from perfkit.findings.text import plain
-from perfkit.measure.statistics import Timing
 
 _LEFT, _RIGHT = 64, 250
 _HEIGHT, _LABEL = 300, 19

@@ -14,12 +14,12 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, SMALL, WIDTH, Figure
 from perfkit.charts.layout import even_ticks, thinned
+from perfkit.engine.measurement import CONTROL
+from perfkit.engine.trial import Trial
 from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings, unit_of
 from perfkit.findings.text import plain
-from perfkit.measure.measurement import CONTROL
-from perfkit.measure.trial import Trial
 
 HEIGHT, GAP = 74, 16
 _LOOKS = {

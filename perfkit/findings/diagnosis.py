@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
+from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Sure, Timing
+from perfkit.engine.trial import Trial
 from perfkit.findings.account import Account
 from perfkit.findings.record import Edit, Finding, Verdict
 from perfkit.findings.shown import Replayable, table
 from perfkit.machine.record import Machine
-from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
-from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -275,8 +275,8 @@ class Diagnosis(Replayable):
         unmeasured: Changes that apply and may help, and that this run did not measure.
         aside: Changes that bring something, but change what is learnt: to be judged
             once the defects are fixed.
-        anatomy: The plan of its pipeline; see ``perfkit.experiments.shared.anatomy``.
-        facts: What is known of the training; see ``perfkit.diagnosis.facts``.
+        anatomy: The plan of its pipeline; see ``perfkit.questions.shared.anatomy``.
+        facts: What is known of the training; see ``perfkit.training.diagnose.facts``.
         outcome: How the training as given ended: ``"completed"``, or what kept it
             from being measured.
         account: Where its seconds go, line by line; None where nobody looked.

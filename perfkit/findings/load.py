@@ -4,11 +4,11 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from perfkit import units
+from perfkit.engine.measurement import CONTROL
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import has_microbenchmarks
 from perfkit.findings.text import as_budget, plain
 from perfkit.machine.record import throttle_reasons
-from perfkit.measure.measurement import CONTROL
 
 # Whose each reading is, in the order in which they are stacked.
 CPU = {

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from perfkit.engine.trial import LOSSES, Trial
 from perfkit.errors import BadFileError
 from perfkit.findings.account import KINDS, Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.machine.record import Machine
-from perfkit.measure.trial import LOSSES, Trial
 
 # A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
 # it costs in the file, so values are limited besides.
@@ -124,7 +124,7 @@ def note_as(note_type: type[Document], note: object) -> Document | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage of a pipeline; see ``perfkit.experiments.shared.anatomy``."""
+    """A stage of a pipeline; see ``perfkit.questions.shared.anatomy``."""
 
     name: str
     share: float | None = None

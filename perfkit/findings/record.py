@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from perfkit.engine.statistics import Comparison, Timing
+from perfkit.engine.trial import Trial
+
 # Whoever makes a finding makes its verdict, and takes both from here.
 from perfkit.findings.edit import Edit as Edit
 from perfkit.findings.report import Verdict as Verdict
 from perfkit.findings.shown import Replayable, table
 from perfkit.machine.record import Machine
-from perfkit.measure.statistics import Comparison, Timing
-from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
     from pandas import DataFrame

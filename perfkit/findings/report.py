@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from markupsafe import Markup
 
 from perfkit import units
+from perfkit.engine.statistics import Sure
 from perfkit.findings.edit import Edit
 from perfkit.findings.text import as_sentence, plain, plain_lines, with_code
 from perfkit.machine.environment import is_named
-from perfkit.measure.statistics import Sure
 
 if TYPE_CHECKING:
     from jinja2 import Template

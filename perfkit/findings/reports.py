@@ -9,6 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from perfkit import units
+from perfkit.engine.measurement import CONTROL, OWN
+from perfkit.engine.statistics import WORTH_KNOWING, Comparison
+from perfkit.engine.trial import ONE_PROCESS
 from perfkit.findings import account_report, load, shown
 from perfkit.findings.diagnosis import (
     ARGUMENTS,
@@ -39,9 +42,6 @@ from perfkit.findings.text import (
     without_marks,
 )
 from perfkit.machine.record import Machine
-from perfkit.measure.measurement import CONTROL, OWN
-from perfkit.measure.statistics import WORTH_KNOWING, Comparison
-from perfkit.measure.trial import ONE_PROCESS
 
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
 # The least gain that is worth claiming.

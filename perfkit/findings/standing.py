@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from perfkit import units
+from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.statistics import Comparison, Timing
+from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain, without_marks
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.statistics import Comparison, Timing
-from perfkit.measure.trial import Trial
 
 NOTE = "microbenchmarks"
 # The parameter of a race that names its sides, and the rounds before which it claims

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, PerfkitError, remedy
 from perfkit.findings import reading
 from perfkit.findings.diagnosis import Diagnosis
@@ -25,7 +26,6 @@ from perfkit.findings.reading import (
 from perfkit.findings.record import Finding
 from perfkit.findings.tables import frame
 from perfkit.findings.text import minute, plain
-from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
     from pandas import DataFrame

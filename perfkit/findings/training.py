@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from perfkit import units
+from perfkit.engine.trial import Trial
 from perfkit.findings.text import plain
-from perfkit.measure.trial import Trial
 
 PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; the rest comes last.

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
+from perfkit.engine.alone import private_folder
 from perfkit.errors import BadFileError, need
-from perfkit.experiments.replay import REPLAY_VARIABLE
 from perfkit.findings.store import write_whole
-from perfkit.measure.alone import private_folder
-from perfkit.runs import BUDGET_VARIABLE, seconds
+from perfkit.questions.replay import REPLAY_VARIABLE
+from perfkit.questions.runs import BUDGET_VARIABLE, seconds
 
 FIRST_NOTEBOOK = "notebooks/00_start_here.ipynb"
 # Beside the folder of the notebooks: the seconds of every run, for a whole class.

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from perfkit import documents
 from perfkit.charts.canvas import Figure
+from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.export.page import laid_out, page_of, save
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.page.page import laid_out, page_of, save
 from perfkit.findings.report import in_html
 from perfkit.findings.shown import Shown, registered
 from perfkit.findings.tables import frame
@@ -32,7 +33,6 @@ from perfkit.machines.sides import (
     differing_facts,
     side_of,
 )
-from perfkit.measure.statistics import WORTH_KNOWING, Comparing
 
 if TYPE_CHECKING:
     from pandas import DataFrame

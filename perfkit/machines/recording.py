@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perfkit import __version__, runs
+from perfkit import __version__
+from perfkit.engine.plan import Preparing
 from perfkit.errors import BadParameterError, PerfkitError
-from perfkit.experiments import experiment
-from perfkit.experiments.session import Session
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement, microbenchmarks
 from perfkit.findings.text import plain
@@ -26,8 +25,9 @@ from perfkit.machine.load import observed
 from perfkit.machine.record import Machine
 from perfkit.machine.starting import started
 from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport, save
-from perfkit.measure.plan import Preparing
 from perfkit.progress import Board, Display, display_here
+from perfkit.questions import experiment, runs
+from perfkit.questions.session import Session
 
 MICROBENCHMARKS, TRAININGS = "machine-ladder", "reference-trainings"
 # Of what is left when each begins: the trainings take all that the first left.
@@ -94,7 +94,7 @@ class Recorder:
         return self._passport(this_machine, recorded)
 
     def _passport(self, this_machine: Machine, recorded: str) -> Passport:
-        from perfkit.experiments.reference_trainings import trainings
+        from perfkit.questions.reference_trainings import trainings
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
         findings = self._findings

@@ -6,15 +6,15 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from perfkit.diagnoses import AUTO, in_seconds
-from perfkit.experiments.base import Experiment
-from perfkit.experiments.parameters import (
+from perfkit.questions.base import Experiment
+from perfkit.questions.parameters import (
     Choice,
     Folder,
     Parameter,
     Range,
     parameters_of,
 )
+from perfkit.training.diagnose.diagnose import AUTO, in_seconds
 
 # A wider range has no place for a thumb that is moved by hand.
 _SLIDER_REACH = 100.0

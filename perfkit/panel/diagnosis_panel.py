@@ -9,9 +9,6 @@ from typing import Any
 import ipywidgets as widgets
 
 from perfkit import units
-from perfkit.diagnoses import open_diagnosis, with_guess
-from perfkit.diagnosis.maker import maker
-from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.report import Report, in_html
@@ -22,6 +19,9 @@ from perfkit.panel import view
 from perfkit.panel.controls import auto_budget_control, boxed, guess_control
 from perfkit.panel.view import NOTHING, Answering, answer_at_once, button, no_run
 from perfkit.panel.worker import Measuring
+from perfkit.training.diagnose.diagnose import open_diagnosis, with_guess
+from perfkit.training.diagnose.maker import maker
+from perfkit.training.diagnose.rounds import LONGEST_S
 
 _QUESTION = "What slows your training?"
 _ASKED = (

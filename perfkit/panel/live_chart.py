@@ -19,6 +19,17 @@ import traitlets
 from numpy.typing import NDArray
 
 from perfkit.charts.layout import describe_others, layout, leads
+from perfkit.engine.measurement import CONTROL, Measurement
+from perfkit.engine.plan import (
+    Event,
+    Finished,
+    Prepared,
+    Progress,
+    Sampled,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure
 from perfkit.findings.standing import (
@@ -28,17 +39,6 @@ from perfkit.findings.standing import (
     guess,
     microbenchmarks,
     standings,
-)
-from perfkit.measure.measurement import CONTROL, Measurement
-from perfkit.measure.plan import (
-    Event,
-    Finished,
-    Prepared,
-    Progress,
-    Sampled,
-    Ticked,
-    TrialEnded,
-    TrialStarted,
 )
 from perfkit.progress import Meter
 

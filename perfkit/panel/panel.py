@@ -5,22 +5,18 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from perfkit.diagnoses import in_seconds
+from perfkit.engine.launcher import launcher
 from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments.base import Experiment
-from perfkit.experiments.replay import Replay, replay_from
-from perfkit.experiments.session import Session
 from perfkit.findings.record import Finding
-from perfkit.measure.launcher import launcher
 from perfkit.panel import view
 from perfkit.panel.controls import Controls
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.passport_panel import PassportPanel
 from perfkit.panel.view import NOTHING, READY, RUNNING, View, watch
 from perfkit.panel.worker import SLICE_S, Measuring
-from perfkit.race.race import asked_for, open_race, to_race
-from perfkit.race.sides import Asked, entrants
-from perfkit.runs import (
+from perfkit.questions.base import Experiment
+from perfkit.questions.replay import Replay, replay_from
+from perfkit.questions.runs import (
     default_budget,
     experiment_of,
     interrupt_is_stop,
@@ -28,6 +24,10 @@ from perfkit.runs import (
     open_session,
     seconds,
 )
+from perfkit.questions.session import Session
+from perfkit.training.diagnose.diagnose import in_seconds
+from perfkit.training.race.race import asked_for, open_race, to_race
+from perfkit.training.race.sides import Asked, entrants
 
 PASSPORT = "passport"
 _PASSPORT_TAKES = ("out", "budget", "label", "with_names")
@@ -248,4 +248,4 @@ class RacePanel(Panel):
 
 
 def _load_charts() -> None:
-    import perfkit.gallery  # noqa: F401
+    import perfkit.questions.gallery  # noqa: F401

@@ -7,6 +7,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from perfkit import units
+from perfkit.engine.launcher import launcher
 from perfkit.errors import RunError
 from perfkit.findings.text import with_code
 from perfkit.machines.record import Passport, save, to_json
@@ -20,7 +21,6 @@ from perfkit.machines.recording import (
     own_names,
 )
 from perfkit.machines.report import preview
-from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import boxed, budget_control, labelled, text_control
 from perfkit.panel.live_chart import LiveChart
 from perfkit.panel.view import (

@@ -12,20 +12,20 @@ import ipywidgets as widgets
 from markupsafe import Markup
 
 from perfkit import units
-from perfkit.diagnosis.rounds import LONGEST_S
-from perfkit.experiments.base import Experiment
-from perfkit.experiments.replay import Replay
-from perfkit.export.page import findings_page, signed
+from perfkit.engine.plan import TrialStarted, seconds_for
+from perfkit.findings.page.page import findings_page, signed
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.store import Recorded, finding_of, to_json
 from perfkit.findings.text import plain
 from perfkit.machine.record import Machine
-from perfkit.measure.plan import TrialStarted, seconds_for
 from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import PERIOD_S, Board
-from perfkit.runs import Watched
+from perfkit.questions.base import Experiment
+from perfkit.questions.replay import Replay
+from perfkit.questions.runs import Watched
+from perfkit.training.diagnose.rounds import LONGEST_S
 
 # As many runs of a panel as are held in view.
 _KEPT = 4
@@ -34,7 +34,7 @@ _ANSWERED = "perfkit-answered"
 
 def charts(finding: Recorded) -> str:
     """The final charts: the first in sight, what explains it folded away below."""
-    from perfkit.gallery import chart, kinds
+    from perfkit.questions.gallery import chart, kinds
 
     first, *other_kinds = kinds(finding).items()
     folded = (
@@ -156,7 +156,7 @@ def static_html(
 ) -> str:
     """What stands for a panel without a kernel: its finding, or its settings."""
     if finding is not None:
-        from perfkit.gallery import chart
+        from perfkit.questions.gallery import chart
 
         return in_html(finding.report, figure=chart(finding).in_page())
     rows = "".join(

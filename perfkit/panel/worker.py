@@ -17,7 +17,7 @@ import ipywidgets as widgets
 
 from perfkit.errors import PerfkitError, RunError
 from perfkit.panel.view import Runs, RunView
-from perfkit.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
+from perfkit.questions.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
 
 _NO_THREAD = (
     "Nothing could be started ({}): close other programs, then press the button again."
@@ -99,7 +99,7 @@ def running_cell() -> tuple[str, str]:
 SLICE_S = 0.1
 # Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
 # there JupyterLab says that a model was not found, which tells nobody what to do. An
-# exported page leaves it out: perfkit/export/notebook.py.
+# exported page leaves it out: perfkit/findings/page/notebook.py.
 _LOST = (Path(__file__).parent / "static" / "lost.html").read_text(encoding="utf-8")
 Found = TypeVar("Found")
 

@@ -7,21 +7,20 @@ of perfkit: what should this person do, how much does it bring, and how sure is 
 from dataclasses import replace
 
 import perfkit
-from perfkit.diagnosis import verdict
-from perfkit.experiments.replay import BROUGHT
-from perfkit.export.page import laid_out, of_finding, page_of
 from perfkit.findings import store
+from perfkit.findings.page.page import laid_out, of_finding, page_of
 from perfkit.findings.record import Edit
 from perfkit.findings.standing import measurement
 from perfkit.machine.checks import checks
 from perfkit.machine.record import Busy, Load
 from perfkit.machines import record as passports
 from perfkit.machines.compare import compare
-from tests.diagnosis.diagnosed import LOGGER, RATES, SLOW_MAP, cause, diagnosis
-from tests.doctor import looked
+from perfkit.questions.replay import BROUGHT
+from perfkit.training.diagnose import verdict
 from tests.findings import made
-from tests.machines import pairs
+from tests.machines import looked, pairs
 from tests.machines.passports import passport
+from tests.training.diagnose.diagnosed import LOGGER, RATES, SLOW_MAP, cause, diagnosis
 
 OPEN = "data-pipeline-variants-prefetch-batch-first-numpy-numpy-by-element"
 # Of each machine of a class: times the usual speed, processor, cores.

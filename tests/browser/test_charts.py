@@ -3,8 +3,8 @@
 import pytest
 
 import perfkit
-from perfkit import gallery
-from perfkit.experiments.replay import BROUGHT
+from perfkit.questions import gallery
+from perfkit.questions.replay import BROUGHT
 
 # The words that reach more than a pixel or two beyond their picture.
 CUT = """() => [...document.querySelectorAll("svg text")].filter(text => {

@@ -5,14 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from perfkit import gallery
-from perfkit.experiments.replay import BROUGHT
-from perfkit.export import export
+from perfkit.findings.page.export import export
+from perfkit.questions import gallery
+from perfkit.questions.replay import BROUGHT
 from tests.browser import states
 from tests.browser.conftest import REPOSITORY, picture, watch
-from tests.export import hostile
-from tests.export.books import PNG, book, code, error, printed, result, widget, write
 from tests.findings.made import failed, finding
+from tests.findings.page import hostile
+from tests.findings.page.books import (
+    PNG,
+    book,
+    code,
+    error,
+    printed,
+    result,
+    widget,
+    write,
+)
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FOUND = finding(

@@ -14,7 +14,7 @@ from tests.lab.server import running_lab
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 SHOWN = """\
 import perfkit
-from tests.experiments.toy import Loops
+from tests.questions.toy import Loops
 
 panel = perfkit.panel(Loops(), budget={budget}{more})
 panel"""

@@ -7,14 +7,13 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from perfkit import gallery
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.experiments import charts_of, experiments
 from perfkit.findings.reading import parse
-from tests.diagnosis.diagnosed import diagnosis
+from perfkit.questions import charts_of, experiments, gallery
 from tests.findings.made import failed, finding, samples, trial
 from tests.findings.spoiled import spoiled
-from tests.profiling.profiled import profile
+from tests.training.diagnose.diagnosed import diagnosis
+from tests.training.profile.profiled import profile
 
 EVERY = [("data-pipeline", kind) for kind in gallery.COMMON]
 OWN = [(name, kind) for name in experiments() for kind in charts_of(name)]

@@ -5,14 +5,15 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from perfkit import gallery, units
+from perfkit import units
 from perfkit.charts import rates, timeline
 from perfkit.charts.timeline import before_steady, steps
+from perfkit.engine.measurement import CONTROL
+from perfkit.engine.trial import LOSSES, Trial
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import guess
 from perfkit.machine.record import Gpu
-from perfkit.measure.measurement import CONTROL
-from perfkit.measure.trial import LOSSES, Trial
+from perfkit.questions import gallery
 from tests.findings.made import failed, finding, samples, trial
 
 X = "\N{MULTIPLICATION SIGN}"

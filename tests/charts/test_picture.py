@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import pytest
 
-from perfkit import gallery
 from perfkit.charts import canvas
 from perfkit.charts.canvas import stamped
-from perfkit.gallery import rates
+from perfkit.questions import gallery
+from perfkit.questions.gallery import rates
 from tests.findings.made import finding
 
 

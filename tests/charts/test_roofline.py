@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfkit import gallery
+from perfkit.questions import gallery
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import marks, texts, words
 from tests.findings.made import finding

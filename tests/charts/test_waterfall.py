@@ -6,10 +6,10 @@ import pytest
 from perfkit.findings.diagnosis import Part
 from perfkit.findings.profile import Profile, ProfiledStep
 from perfkit.findings.report import in_text
-from perfkit.gallery import chart, kinds
+from perfkit.questions.gallery import chart, kinds
 from tests.charts.test_any_finding import check
-from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
-from tests.profiling.profiled import profile
+from tests.training.diagnose.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
+from tests.training.profile.profiled import profile
 
 XLA = cause("xla", "XLA", 1.4, "opportunity")
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from perfkit.findings import store
-from tests.measure.trials import are_gone
+from tests.engine.trials import are_gone
 from tests.test_cli import ROOT, WITHOUT_TENSORFLOW, start
 
 ODD = "mein ärger 数据"
@@ -98,10 +98,10 @@ _RUNS_OUT = """
     import psutil
     from perfkit.progress import Display
     from perfkit.errors import RunError
-    from perfkit.experiments.session import Session
-    from perfkit.measure.plan import TrialEnded
-    from perfkit.runs import watch
-    from tests.experiments.toy import Loops
+    from perfkit.questions.session import Session
+    from perfkit.engine.plan import TrialEnded
+    from perfkit.questions.runs import watch
+    from tests.questions.toy import Loops
 
     class Failing(Display):
         failed = False

@@ -3,10 +3,10 @@
 import random
 from dataclasses import replace
 
+from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.trial import Trial
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.trial import Trial
 
 MACHINE = Machine(
     cpu="Intel Xeon Platinum 8481C",

@@ -1,7 +1,7 @@
 """Findings made by hand: microbenchmarks that count something else each."""
 
+from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.findings.record import Verdict
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from tests.findings import made
 
 PRODUCT = "NumPy product, float32"

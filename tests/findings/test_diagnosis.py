@@ -8,8 +8,8 @@ from perfkit.errors import BadFileError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Gain
 from perfkit.findings.record import Edit
-from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis
 from tests.findings.made import failed, finding
+from tests.training.diagnose.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis
 
 
 @pytest.mark.parametrize(

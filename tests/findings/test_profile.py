@@ -4,7 +4,7 @@ import pytest
 
 from perfkit.findings.profile import ProfiledStep
 from perfkit.findings.report import in_text
-from tests.profiling.profiled import DENSE, HELD, KERNEL, MAP, profile
+from tests.training.profile.profiled import DENSE, HELD, KERNEL, MAP, profile
 
 
 def test_the_tracers_cost_shows_where_steps_took_longer_than_most_others():

@@ -12,8 +12,8 @@ from perfkit.findings.shown import Shown
 from perfkit.findings.store import save
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.record import Busy, Load
-from tests.export.pages import Page
 from tests.findings.made import MACHINE, QUESTION, failed, finding, trial
+from tests.findings.page.pages import Page
 
 ATTACK = '<img src=x onerror="alert(1)">&\x1b[2J\u202e'
 

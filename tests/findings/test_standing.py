@@ -9,9 +9,9 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import in_text
 from perfkit.findings.standing import Microbenchmark, measurement, note, standings
 from perfkit.findings.tables import table
-from tests.experiments.races import rounds_of
 from tests.findings import made, parts
 from tests.findings.made import failed, finding, trial
+from tests.questions.races import rounds_of
 
 UNDECIDED = Verdict(headline="No difference shown.")
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 import perfkit
-from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS
-from perfkit.experiments.data_pipeline import claims
+from perfkit.engine.processes import in_process
+from perfkit.engine.tick import Note
 from perfkit.machine.nvml import READINGS, GpuReader
-from perfkit.measure.processes import in_process
-from perfkit.measure.tick import Note
+from perfkit.questions.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS
+from perfkit.questions.data_pipeline import claims
 
 pytestmark = [pytest.mark.gpu, pytest.mark.measures]
 KEPT = Path("artifacts/gpu")

@@ -10,11 +10,11 @@ import pytest
 
 import perfkit
 from benchmarks.record import reworded
-from perfkit.account import charge
-from perfkit.account.trace import read
 from perfkit.findings import load
 from perfkit.machine.checks import checks
 from perfkit.machine.nvml import READINGS
+from perfkit.training.account import charge
+from perfkit.training.account.trace import read
 from perfkit.units import UNKNOWN
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import cloudpickle
 
-import perfkit.experiments
+import perfkit.questions
 from perfkit.cli import main
 
 if __name__ == "__main__":
     # A shell that starts tests in the background has them ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    perfkit.experiments.__path__.append(str(Path(__file__).parent))
-    from perfkit.experiments import napping
+    perfkit.questions.__path__.append(str(Path(__file__).parent))
+    from perfkit.questions import napping
 
     # Trials are forked from a process that does not know this folder.
     cloudpickle.register_pickle_by_value(napping)

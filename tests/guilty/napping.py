@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from perfkit.experiments.base import Experiment, variant
-from perfkit.experiments.parameters import Choice, Folder, Range
+from perfkit.engine.tick import READY, Note
 from perfkit.findings.record import Verdict
-from perfkit.measure.tick import READY, Note
+from perfkit.questions.base import Experiment, variant
+from perfkit.questions.parameters import Choice, Folder, Range
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from perfkit.account import files
+from perfkit.findings import account_files as files
 from perfkit.findings import reading
 from perfkit.findings.store import to_json
 from perfkit.machines import record
-from perfkit.profiling import profile as profiling
-from tests.account.accounts import whole
-from tests.diagnosis.diagnosed import diagnosis
+from perfkit.training.profile import profile as profiling
 from tests.findings import parts, spoiled
 from tests.hostile import shown
 from tests.machines.passports import passport
-from tests.profiling.profiled import HELD, KERNEL, profile
+from tests.training.account.accounts import whole
+from tests.training.diagnose.diagnosed import diagnosis
+from tests.training.profile.profiled import HELD, KERNEL, profile
 
 
 @dataclass(frozen=True)

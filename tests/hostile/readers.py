@@ -17,20 +17,20 @@ from nbformat import v4
 from PIL import Image
 
 from perfkit import documents, lab
-from perfkit.diagnosis.edits import locate
-from perfkit.diagnosis.maker import assigned, digest, maker
+from perfkit.engine import spread
 from perfkit.errors import PerfkitError
-from perfkit.experiments.shared import cache as images
-from perfkit.export import export
+from perfkit.findings.page.export import export
 from perfkit.findings.store import to_json
 from perfkit.machine import starting
-from perfkit.measure import spread
-from perfkit.profiling import traces
-from tests.diagnosis.diagnosed import cause, diagnosis
-from tests.export import books
+from perfkit.questions.shared import cache as images
+from perfkit.training.diagnose.edits import locate
+from perfkit.training.diagnose.maker import assigned, digest, maker
+from perfkit.training.profile import traces
 from tests.findings import made
+from tests.findings.page import books
 from tests.hostile.kinds import KINDS
 from tests.machine import trees
+from tests.training.diagnose.diagnosed import cause, diagnosis
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -3,17 +3,17 @@
 import re
 from xml.etree import ElementTree
 
-from perfkit.export.page import findings_page
 from perfkit.findings.account import Account
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.page.page import findings_page
 from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.report import in_text
-from perfkit.gallery import chart, kinds
 from perfkit.machines.record import Passport
 from perfkit.machines.report import preview
 from perfkit.panel import view
-from tests.export.pages import POLICY, Page, problems
+from perfkit.questions.gallery import chart, kinds
+from tests.findings.page.pages import POLICY, Page, problems
 
 # What a terminal or a reader's eye would obey in place of showing it.
 _OBEYED = re.compile(

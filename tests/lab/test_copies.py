@@ -12,7 +12,7 @@ from perfkit.errors import BadFileError
 from perfkit.findings import store
 from perfkit.lab import COPIES, refresh
 from tests.findings.made import finding
-from tests.race.repositories import commit_all, git
+from tests.training.race.repositories import commit_all, git
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "00_start_here.ipynb"

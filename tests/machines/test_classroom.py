@@ -12,8 +12,8 @@ from perfkit.findings.training import ENDED
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Software, Start
 from perfkit.machines.record import save
-from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE
+from tests.findings.page.pages import Page, problems
 from tests.hostile import shown
 from tests.hostile.broken import write_small
 from tests.hostile.kinds import KINDS

@@ -19,13 +19,13 @@ from perfkit.machines.sides import (
     remedies,
     side_of,
 )
-from tests.diagnosis.diagnosed import diagnosis
-from tests.export.pages import problems
 from tests.findings import made
+from tests.findings.page.pages import problems
 from tests.hostile import shown
 from tests.hostile.texts import ATTACKS, attacked
 from tests.machines import pairs
 from tests.machines.pairs import changed, each
+from tests.training.diagnose.diagnosed import diagnosis
 
 DRAWS = 200
 

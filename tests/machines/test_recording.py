@@ -11,6 +11,7 @@ import pytest
 
 import perfkit
 from perfkit import cli
+from perfkit.engine import plan
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
 from perfkit.machines import recording
 from perfkit.machines.record import load, to_json
@@ -20,12 +21,11 @@ from perfkit.machines.recording import (
     Recorder,
     new_recorder,
 )
-from perfkit.measure import plan
 from perfkit.progress import Display
-from tests.experiments import references
+from tests.engine.scripted import Seconds, Session
 from tests.findings import made, parts
 from tests.findings.made import MACHINE
-from tests.measure.scripted import Seconds, Session
+from tests.questions import references
 
 HOME = str(Path.home())
 

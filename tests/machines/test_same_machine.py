@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from perfkit.experiments import experiment
-from perfkit.experiments.reference_trainings import trainings
-from perfkit.experiments.shared.reference_jobs import REFERENCES
 from perfkit.machines.compare import compare
 from perfkit.machines.sides import STEP, side_of
-from tests.experiments.references import ALONE, CALL, FED
+from perfkit.questions import experiment
+from perfkit.questions.reference_trainings import trainings
+from perfkit.questions.shared.reference_jobs import REFERENCES
+from tests.engine.scripted import Script, Weather, play
 from tests.machines import pairs
-from tests.measure.scripted import Script, Weather, play
+from tests.questions.references import ALONE, CALL, FED
 
 NAME = "reference-trainings"
 BUDGET_S = 90.0

@@ -14,10 +14,10 @@ from pathlib import Path
 import perfkit
 from perfkit import cli, options
 from perfkit.errors import PerfkitError
-from perfkit.experiments import experiment
-from perfkit.experiments.replay import BROUGHT
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
+from perfkit.questions import experiment
+from perfkit.questions.replay import BROUGHT
 
 FILE = Path(__file__).with_name("answers.json")
 RECORDINGS = sorted(BROUGHT.glob("*.json"))

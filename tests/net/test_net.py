@@ -5,8 +5,8 @@ import json
 import pytest
 
 import perfkit
-from perfkit.export import export
-from tests.export.pages import problems
+from perfkit.findings.page.export import export
+from tests.findings.page.pages import problems
 from tests.net import answers
 
 KNOWN = json.loads(answers.FILE.read_text(encoding="utf-8"))

@@ -8,10 +8,10 @@ import pytest
 
 import perfkit
 from benchmarks.pace import exercises_of, pace
+from perfkit.engine.tick import REFUSED, Note
 from perfkit.errors import BadParameterError
-from perfkit.experiments.replay import BROUGHT
-from perfkit.measure.tick import REFUSED, Note
-from perfkit.race.race import is_unwritten
+from perfkit.questions.replay import BROUGHT
+from perfkit.training.race.race import is_unwritten
 from tests.notebooks.test_notebooks import NOTEBOOKS, ROOT, cells, every_notebook, read
 
 FOLDER = ROOT / "notebooks"

@@ -9,11 +9,11 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from perfkit.diagnosis.session import LEAST_BUDGET_S
+from perfkit.engine import statistics
+from perfkit.engine.measurement import CONTROL
 from perfkit.findings import store
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
-from perfkit.measure import statistics
-from perfkit.measure.measurement import CONTROL
+from perfkit.training.diagnose.session import LEAST_BUDGET_S
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))

@@ -4,8 +4,8 @@ import base64
 import re
 import threading
 
-from perfkit.measure.measurement import Measurement, Variant
-from perfkit.measure.plan import (
+from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.plan import (
     Finished,
     Preparing,
     Progress,

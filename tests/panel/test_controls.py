@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar
 import ipywidgets as widgets
 import pytest
 
-from perfkit.experiments import experiments
-from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.panel.controls import Controls
-from tests.experiments.toy import Loops
+from perfkit.questions import experiments
+from perfkit.questions.parameters import Choice, Folder, Range
+from tests.questions.toy import Loops
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,13 @@
 import pytest
 
 import perfkit
-from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.errors import RunError
 from perfkit.findings.record import Verdict
 from perfkit.panel import diagnosis_panel
-from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
+from perfkit.training.diagnose.rounds import AS_GIVEN
 from tests.panel import runs
 from tests.panel.runs import finished, settle
+from tests.training.diagnose.diagnosed import SLOW_MAP, cause, diagnosis
 
 XLA = cause("xla", "XLA", 1.4, "opportunity")
 

@@ -8,14 +8,14 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
-from perfkit.export.notebook import outputs as exported
+from perfkit.findings.page.notebook import outputs as exported
 
 ROOT = Path(__file__).resolve().parents[2]
 # Without TensorFlow a kernel's first trial starts ten seconds earlier.
 FOUND = (str(ROOT), str(ROOT / "tests" / "guilty" / "without_tensorflow"))
 SHOW = """\
 import perfkit
-from tests.experiments.toy import Loops
+from tests.questions.toy import Loops
 panel = perfkit.panel(Loops(), budget={budget})
 panel"""
 VIEW = "application/vnd.jupyter.widget-view+json"

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfkit.measure.measurement import CONTROL, Measurement, Variant
-from perfkit.measure.plan import (
+from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.plan import (
     Prepared,
     Progress,
     Sampled,

@@ -10,10 +10,10 @@ from perfkit.findings import store
 from perfkit.findings.reading import parse
 from perfkit.panel import panel as panel_panel
 from perfkit.panel import worker
-from tests.experiments.toy import Loops, NoRoom
 from tests.findings import made
 from tests.panel import runs
 from tests.panel.runs import finished, links, settle, state
+from tests.questions.toy import Loops, NoRoom
 
 
 class House:

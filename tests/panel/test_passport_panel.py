@@ -5,11 +5,11 @@ import threading
 import pytest
 
 import perfkit
+from perfkit.engine.plan import Progress, TrialStarted
 from perfkit.errors import PerfkitError
 from perfkit.machines import recording
 from perfkit.machines.record import load, to_json
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
-from perfkit.measure.plan import Progress, TrialStarted
 from tests.findings import parts
 from tests.findings.made import MACHINE
 from tests.machines.test_recording import climbed, trained

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import perfkit.experiments
+import perfkit.questions
 
 GUILTY = Path(__file__).parents[1]
 exec((GUILTY / "without_tensorflow/sitecustomize.py").read_text())
-perfkit.experiments.__path__.append(str(GUILTY))
+perfkit.questions.__path__.append(str(GUILTY))

@@ -1,1 +1,0 @@
-"""What is this machine, and what in it slows training? Said for people to read."""

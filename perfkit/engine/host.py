@@ -1,0 +1,387 @@
+"""Places where trials run: an interpreter, its variables, its cores, a launcher each.
+
+What this process is itself needs no more than its own launcher. Every other place gets
+a process of its own (``perfkit.engine.server``), which has that interpreter and those
+variables from its start. Nothing is installed there: what the other environment lacks
+of perfkit it is lent, by a folder of links on its path.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from perfkit.engine.launcher import Message, Started, launcher
+from perfkit.engine.trial import Limits, Outcome
+from perfkit.errors import BadParameterError, MissingPartError, RunError, remedy
+from perfkit.machine import software
+
+# What a trial imports besides TensorFlow; those with parts in C fit one Python alone.
+_LENT = {"cloudpickle": False, "psutil": True, "greenlet": True}
+_PROBE = """
+import importlib.util, json, sys
+names = sys.argv[1:]
+found = {n: importlib.util.find_spec(n) is not None for n in names}
+print(json.dumps({"python": sys.version_info[:3], "path": sys.path, "found": found}))
+"""
+_PROBE_S, _START_S, _END_S = 60.0, 60.0, 5.0
+_OLDEST = (3, 11)
+# How what is no interpreter fails to say what it is.
+_NO_PYTHON = (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where trials run, as far as it is another than this process.
+
+    Attributes:
+        python: The interpreter; "" for this one.
+        variables: Of the environment, set before TensorFlow is loaded.
+        cores: Numbers of the cores it may use; empty for all.
+    """
+
+    python: str = ""
+    variables: tuple[tuple[str, str], ...] = ()
+    cores: tuple[int, ...] = ()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All variables that it has."""
+        return os.environ | dict(self.variables)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What an interpreter is.
+
+    Attributes:
+        python: Its version.
+        versions: Of the packages that matter, by name.
+        lacks: What it has to be lent.
+    """
+
+    python: str
+    versions: dict[str, str] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
+
+
+def environment_of(place: Place) -> Environment:
+    """Ask an interpreter what it is; nothing of TensorFlow is imported.
+
+    Raises:
+        BadParameterError: It cannot be run, or is too old.
+        MissingPartError: It lacks what a training needs.
+    """
+    name = place.python or sys.executable
+    try:
+        ran = subprocess.run(
+            [name, "-c", _PROBE, "tensorflow", "perfkit", *_LENT],
+            env=place.environment,
+            capture_output=True,
+            timeout=_PROBE_S,
+            check=True,
+            text=True,
+            cwd="/",
+        )
+        answer = json.loads(ran.stdout.splitlines()[-1])
+        python = tuple(answer["python"])
+    except _NO_PYTHON as error:
+        raise BadParameterError(
+            f"{name} cannot be run as Python ({_in_short(error)}): give the python of "
+            "an environment, such as other-env/bin/python."
+        ) from None
+    if python[:2] < _OLDEST:
+        raise BadParameterError(
+            f"{name} is Python {'.'.join(map(str, python))}, and perfkit runs on "
+            f"{'.'.join(map(str, _OLDEST))} or later."
+        )
+    if not answer["found"]["tensorflow"]:
+        raise MissingPartError(f"{name} has no TensorFlow: give another environment.")
+    lacks = tuple(part for part in _LENT if not answer["found"][part])
+    if python[:2] != sys.version_info[:2] and any(_LENT[part] for part in lacks):
+        missing = " and ".join(part for part in lacks if _LENT[part])
+        raise MissingPartError(
+            f"{name} lacks {missing}, which this Python's would not fit: "
+            f"`{name} -m pip install {missing.replace(' and', '')}` brings it."
+        )
+    versions = software.versions([folder for folder in answer["path"] if folder])
+    keras = versions.get("keras", "3")
+    if keras.startswith(("0.", "1.", "2.")):
+        raise MissingPartError(
+            f"{name} has Keras {keras}, and perfkit measures Keras 3: give an "
+            "environment with TensorFlow 2.16 or later."
+        )
+    return Environment(".".join(map(str, python)), versions, lacks)
+
+
+def _in_short(error: Exception) -> str:
+    match error:
+        case subprocess.CalledProcessError():
+            lines = str(error.stderr or "").strip().splitlines()
+            return lines[-1][:200] if lines else f"it ended with {error.returncode}"
+        case subprocess.TimeoutExpired():
+            return f"it did not answer within {_PROBE_S:.0f} s"
+        case OSError():
+            return error.strerror or type(error).__name__
+        case _:
+            return "it answers as no Python does"
+
+
+@contextlib.contextmanager
+def _on(cores: Collection[int]) -> Iterator[None]:
+    """Let this thread use these cores alone, and so what it starts, from its start on.
+
+    Set from outside, they would come too late for what it has started itself by then.
+    """
+    if not cores or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+class Host:
+    """The launcher of a place that is another than this process.
+
+    Attributes:
+        loaded_s: Seconds that loading it took; None before that.
+    """
+
+    def __init__(self, place: Place, environment: Environment) -> None:
+        self.loaded_s: float | None = None
+        self._place = place
+        self._number = 0
+        self._inbox: dict[int, deque[Message]] = defaultdict(deque)
+        self._began = time.perf_counter()
+        self._lent = ""
+        try:
+            if place.python:
+                self._lent = _lend(environment.lacks)
+            self._connection, theirs = Pipe()
+            with _on(place.cores):
+                self._process = self._started(theirs.fileno())
+        except OSError as error:
+            shutil.rmtree(self._lent, ignore_errors=True)
+            raise RunError(
+                f"Trials could not be started with {place.python or 'another process'} "
+                f"({error.strerror or error}): {remedy(error)}, then race again."
+            ) from error
+        theirs.close()
+
+    def _started(self, number: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [
+                self._place.python or sys.executable,
+                # Without the folder that it is started in.
+                *("-P", "-m", "perfkit.engine.server", str(number)),
+                *([self._lent] if self._lent else []),
+            ],
+            env=self._variables(),
+            pass_fds=[number],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            # An interrupt means the run, and what it started is ended by it.
+            start_new_session=True,
+        )
+
+    def _variables(self) -> dict[str, str]:
+        variables = self._place.environment
+        if self._lent:
+            path = (variables.get("PYTHONPATH", ""), self._lent)
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        return variables
+
+    def wait(self, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds; True once trials start at once.
+
+        Raises:
+            RunError: It ended before it was ready.
+        """
+        if self.loaded_s is not None:
+            return True
+        if not self._connection.poll(timeout):
+            return False
+        try:
+            _, problem = self._connection.recv()
+        except (EOFError, OSError):
+            problem = self._last_words()
+        if problem:
+            raise RunError(problem)
+        self.loaded_s = time.perf_counter() - self._began
+        return True
+
+    def start(
+        self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
+    ) -> "Hosted":
+        """Start a trial of ``work``, which makes the variant's generator.
+
+        Raises:
+            RunError: The launcher there is gone, or can start none.
+        """
+        self._number += 1
+        number, payload = self._number, cloudpickle.dumps(work)
+        try:
+            self._connection.send(("start", number, payload, seed, limits))
+            began = time.perf_counter()
+            while not self._inbox[number]:
+                if time.perf_counter() - began > _START_S:
+                    raise EOFError
+                self.receive(_START_S)
+        except (EOFError, OSError):
+            raise RunError(self._last_words()) from None
+        kind, *fields = self._inbox[number].popleft()
+        if kind != "started":
+            raise RunError(fields[1])
+        pid, started_ns = fields
+        return Hosted(self, number, pid, started_ns, limits.silence)
+
+    def receive(self, timeout: float) -> None:
+        """Take in what is told within ``timeout`` seconds.
+
+        Raises:
+            EOFError: The launcher there is gone.
+        """
+        while self._connection.poll(timeout):
+            kind, number, *fields = self._connection.recv()
+            self._inbox[number].append((kind, *fields))
+            timeout = 0.0
+
+    def messages(self, number: int, timeout: float) -> list[Message]:
+        """What a trial told, and last how it ended, within ``timeout`` seconds."""
+        inbox = self._inbox[number]
+        try:
+            if not inbox:
+                self.receive(timeout)
+        except (EOFError, OSError):
+            inbox.append(("ended", "crashed", "lost the process that started it", ""))
+        messages = list(inbox)
+        inbox.clear()
+        return messages
+
+    def ask(self, *request: Any) -> None:
+        """Ask for something that has no answer of its own."""
+        with contextlib.suppress(OSError):
+            self._connection.send(request)
+
+    def close(self) -> None:
+        """End it with all it started."""
+        self._connection.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+        # Where it was killed it could not tidy up itself.
+        if self._lent:
+            shutil.rmtree(self._lent, ignore_errors=True)
+
+    def _last_words(self) -> str:
+        self._process.kill()
+        output = self._process.stderr.read() if self._process.stderr else b""
+        lines = output.decode(errors="replace").strip().splitlines()
+        last = f" ({lines[-1].strip()[:300]})" if lines else ""
+        name = self._place.python or "another process"
+        return (
+            f"Trials could not be started with {name}{last}. Try "
+            f"`{self._place.python or 'python'} -c 'import tensorflow'` with the same "
+            "variables."
+        )
+
+
+class Hosted(Started):
+    """A trial that another process started for this one."""
+
+    def __init__(
+        self, host: Host, number: int, pid: int, started_ns: int, silence: float
+    ) -> None:
+        super().__init__(pid, started_ns, silence)
+        self._host, self._number = host, number
+
+    def _hear(self, timeout: float) -> list[Message]:
+        messages: list[Message] = []
+        for kind, *fields in self._host.messages(self._number, timeout):
+            self._heard = time.perf_counter()
+            if kind == "told":
+                messages += fields[0]
+            else:
+                self.outcome, self.message, self.tail = fields
+        return messages
+
+    def kill(self, outcome: Outcome, message: str) -> None:
+        """End the trial and all it started, now; it ends with this outcome."""
+        if self.outcome is not None:
+            return
+        self._host.ask("kill", self._number, outcome, message)
+        began = time.perf_counter()
+        while self.outcome is None:
+            self._hear(_END_S)
+            if time.perf_counter() - began > _END_S and self.outcome is None:
+                self.outcome, self.message = outcome, message
+
+
+class Launchers:
+    """Starts each trial in its place; its work says which, as ``work.place``.
+
+    One launcher of this process does for all where they share one place.
+    """
+
+    def __init__(
+        self, places: set[Place], environments: Mapping[Place, Environment]
+    ) -> None:
+        self._is_shared = len(places) == 1
+        self.hosts: dict[Place, Host] = {}
+        if self._is_shared:
+            launcher().load_with(dict(next(iter(places)).variables))
+            return
+        self.hosts = {place: Host(place, environments[place]) for place in places}
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until all can start trials; False if that takes longer."""
+        if self._is_shared:
+            return launcher().wait(timeout)
+        share = timeout / len(self.hosts)
+        return all([host.wait(share) for host in self.hosts.values()])
+
+    def start(self, work: Any, seed: int, limits: Limits) -> Started:
+        """Start a trial where its work belongs."""
+        starter = launcher() if self._is_shared else self.hosts[work.place]
+        return starter.start(work, seed, limits)
+
+    def close(self) -> None:
+        """End all that was started for it."""
+        for host in self.hosts.values():
+            host.close()
+        if self._is_shared:
+            launcher().load_with({})
+
+
+def _lend(lacks: tuple[str, ...]) -> str:
+    """Make a folder with links to perfkit and to what an environment lacks of it."""
+    folder = Path(tempfile.mkdtemp(prefix="perfkit-lent-"))
+    for name in ("perfkit", *lacks):
+        spec = importlib.util.find_spec(name)
+        if spec and spec.origin:
+            origin = Path(spec.origin)
+            source = origin.parent if origin.name == "__init__.py" else origin
+            (folder / source.name).symlink_to(source)
+    return str(folder)

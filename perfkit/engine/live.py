@@ -1,0 +1,285 @@
+"""A trial while it runs: it is given turns, listened to, and in the end recorded."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit.engine.launcher import Message, Started
+from perfkit.engine.steady import awakening
+from perfkit.engine.trial import PROBLEM, TRACEBACK, Outcome, Trial
+from perfkit.machine.environment import anonymize
+
+_ASLEEP = "S"
+# A tick that is shorter holds no time in which somebody stood still.
+_SHORT_NS = 1_000_000_000
+_TOLD_ONCE = (PROBLEM, TRACEBACK)
+
+
+class Asleep:
+    """Tells for how long all threads of a process have slept without a break.
+
+    Args:
+        pid: The process.
+        clock: Nanoseconds.
+        root: The folder that holds ``proc``; where there is none, nothing ever sleeps.
+    """
+
+    def __init__(
+        self, pid: int, clock: Callable[[], int], root: Path = Path("/")
+    ) -> None:
+        self._tasks = root / "proc" / str(pid) / "task"
+        self._clock = clock
+        self._cpu_ticks: tuple[int, ...] = ()
+        self._since_ns = clock()
+
+    def seconds(self) -> float:
+        """Look now; 0.0 where it has done anything since the last look."""
+        try:
+            states = [_state(task) for task in sorted(self._tasks.iterdir())]
+        except OSError:
+            states = []
+        cpu_ticks = tuple(ticks for _, ticks in states)
+        asleep = bool(states) and all(state == _ASLEEP for state, _ in states)
+        if not asleep or cpu_ticks != self._cpu_ticks:
+            self._cpu_ticks, self._since_ns = cpu_ticks, self._clock()
+        return (self._clock() - self._since_ns) / 1e9
+
+
+def _state(task: Path) -> tuple[str, int]:
+    """A thread's state and the clock ticks it has worked; "" where it is gone."""
+    try:
+        # The name before the last bracket may hold anything.
+        fields = (task / "stat").read_text().rpartition(")")[2].split()
+        return fields[0], int(fields[11]) + int(fields[12])
+    except (OSError, ValueError, IndexError):
+        return "", 0
+
+
+class LiveTrial:
+    """One process at work, seen by the parent.
+
+    Args:
+        variant: Its name.
+        round: The round it belongs to.
+        running: The process.
+        zero_ns: The run's start, on the clock that stamps the ticks.
+        clock: That clock: ``time.perf_counter_ns`` or a test's own.
+        seed: What its random numbers started from.
+
+    Attributes:
+        notes: What it told so far, by name.
+    """
+
+    def __init__(
+        self,
+        variant: str,
+        round: int,
+        running: Started,
+        *,
+        zero_ns: int,
+        clock: Callable[[], int],
+        seed: int,
+    ) -> None:
+        self.variant = variant
+        self.round = round
+        self.running = running
+        self._zero_ns = zero_ns
+        self._clock = clock
+        self._seed = seed
+        self._last_ns = 0
+        self._resumed_ns: list[int] = []
+        # Whether each pause was the first of its kind in a turn; this turn's kinds.
+        self._first: dict[str, list[bool]] = {}
+        self._paused: set[str] = set()
+        self._frozen_ns: list[int] = []
+        self._ticks: list[tuple[int, int]] = []
+        self._pauses: dict[str, list[float]] = {}
+        self._recurring: dict[str, tuple[float, float]] = {}
+        self._parts: list[dict[str, float]] = []
+        self.notes: dict[str, Any] = {}
+
+    @property
+    def over(self) -> bool:
+        """Whether its process has ended."""
+        return self.running.outcome is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has been set up."""
+        return bool(self._ticks)
+
+    @property
+    def ready_s(self) -> float:
+        """Seconds from the start of the run until it was ready."""
+        return (self._ticks[0][0] - self._zero_ns) / 1e9
+
+    @property
+    def set_up_s(self) -> float:
+        """Seconds from its own start until it was ready; 0.0 before that."""
+        ready_ns = self._ticks[0][0] if self._ticks else self.running.started_ns
+        return (ready_ns - self.running.started_ns) / 1e9
+
+    @property
+    def turns_done(self) -> int:
+        """How many turns it has had."""
+        return len(self._resumed_ns)
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """Seconds per example of each tick so far, shape (ticks,)."""
+        return np.array([spent / examples for spent, examples in self._worked])
+
+    @property
+    def tick_s(self) -> float:
+        """The usual length of a tick in seconds; 0.0 while there is none.
+
+        The first one traces and compiles: it counts only where it is the only one.
+        """
+        spent = [seconds for seconds, _ in self._worked]
+        spent = spent[1:] or spent
+        return float(np.median(spent)) if spent else 0.0
+
+    @property
+    def _worked(self) -> list[tuple[float, int]]:
+        """Seconds and examples of each tick so far."""
+        return [
+            ((at - before) / 1e9, examples)
+            for (before, _), (at, examples) in itertools.pairwise(self._ticks)
+            if examples
+        ]
+
+    @property
+    def since_first_call_s(self) -> float:
+        """Seconds from the end of its first call to its last tick; 0.0 before that."""
+        ends = [at for at, examples in self._ticks if examples]
+        return (ends[-1] - ends[0]) / 1e9 if ends else 0.0
+
+    def resume(self) -> None:
+        """Give it its turn."""
+        self._resumed_ns.append(self._clock())
+        self._paused.clear()
+        self.running.resume()
+
+    def has_turn(self, began_ns: int, number: int) -> None:
+        """Note that its turn began, of a process that gives its variants turns itself.
+
+        Args:
+            began_ns: When.
+            number: Of the turn, from 1; those that it did not have are empty.
+        """
+        missed = number - len(self._resumed_ns)
+        self._resumed_ns += [began_ns] * missed
+
+    def freeze(self) -> None:
+        """End its turn."""
+        self._frozen_ns.append(self._clock())
+        self.running.freeze()
+
+    def end(self, outcome: Outcome = "completed", message: str = "") -> None:
+        """End it for good; what it did so far counts."""
+        self.running.kill(outcome, message)
+
+    def listen(self, timeout: float) -> tuple[tuple[float, int], ...]:
+        """Wait up to ``timeout`` seconds for news.
+
+        Returns:
+            New ticks as ``(seconds since the run's start, examples)``.
+        """
+        old_count = len(self._ticks)
+        for message in self.running.poll(timeout):
+            self.take(message)
+        return tuple(
+            ((time_ns - self._zero_ns) / 1e9, examples)
+            for time_ns, examples in self._ticks[old_count:]
+        )
+
+    def take(self, message: Message) -> None:
+        """Keep what the process told."""
+        if message[0] == "note":
+            self.notes[message[1]] = message[2]
+            return
+        for time_ns, examples, parts, label, *recurrence in message[1]:
+            if self._has_stood_still(time_ns):
+                # Neither a rate nor a pause can be read from that time.
+                examples, label, recurrence = 0, "", []
+            broken = any(self._last_ns < at <= time_ns for at in self._resumed_ns[-2:])
+            if broken or label or not examples:
+                # What spans another's turn is neither work nor a pause of its own.
+                if label and self._ticks and (recurrence or not broken):
+                    spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
+                    self._paused_for(label, spent)
+                self._recurring |= {label: recurrence[0]} if recurrence else {}
+                examples = 0
+            elif not self._ticks:
+                # A variant that never says it is ready is ready at its first tick.
+                examples = 0
+            if examples:
+                self._parts.append(parts)
+            self._ticks.append((time_ns, examples))
+            self._last_ns = time_ns
+
+    def _has_stood_still(self, until_ns: int) -> bool:
+        """Whether it was stopped from outside in the tick that ends then."""
+        return until_ns - self._last_ns > _SHORT_NS and any(
+            begin < until_ns and self._last_ns < end
+            for begin, end in self.running.stood.items()
+        )
+
+    def _paused_for(self, label: str, spent: float) -> None:
+        self._pauses.setdefault(label, []).append(spent)
+        first = bool(self._resumed_ns) and label not in self._paused
+        self._first.setdefault(label, []).append(first)
+        self._paused.add(label)
+
+    def _stood(self, until_ns: int) -> int:
+        """Nanoseconds that it stood still between its last tick and ``until_ns``."""
+        # A trial's first turn ends its warm-up, so it stands still before it.
+        stops = zip(self._frozen_ns, self._resumed_ns, strict=False)
+        return sum(
+            max(0, min(resumed, until_ns) - max(frozen, self._last_ns))
+            for frozen, resumed in stops
+        )
+
+    def record(self) -> Trial:
+        """What it measured, once it is over."""
+        started = self.running.started_ns
+        outcome, message = self.running.outcome or "stopped", self.running.message
+        if outcome == "completed" and not any(n for _, n in self._ticks):
+            outcome, message = "crashed", "ended without having done a single example"
+        names = {name for parts in self._parts for name in parts}
+        return Trial(
+            variant=self.variant,
+            round=self.round,
+            outcome=outcome,
+            message=anonymize(message),
+            started_s=(started - self._zero_ns) / 1e9,
+            wall_s=(self._clock() - started) / 1e9,
+            setup_s=self.set_up_s if self._ticks else None,
+            ticks=tuple(((at - started) / 1e9, n) for at, n in self._ticks),
+            turns=tuple((at - started) / 1e9 for at in self._resumed_ns),
+            pauses={
+                label: self._without_waits(label, spent)
+                for label, spent in self._pauses.items()
+            },
+            parts={
+                name: tuple(parts.get(name, 0.0) for parts in self._parts)
+                for name in sorted(names)
+            },
+            recurring=self._recurring,
+            notes={n: v for n, v in self.notes.items() if n not in _TOLD_ONCE},
+            seed=self._seed,
+        )
+
+    def _without_waits(self, label: str, spent: list[float]) -> tuple[float, ...]:
+        """Leave out what a pause had to wait for because its turn had just begun."""
+        seconds, first = np.array(spent), np.array(self._first[label])
+        if label in self._recurring:
+            # An iterator is dropped at the end of an epoch: nearly each of them waits.
+            waited = first & (not first.all())
+        else:
+            waited = awakening(first, seconds)
+        return tuple(float(second) for second in seconds[~waited])

@@ -1,0 +1,189 @@
+"""The trial's side: runs one variant in a fresh process and streams what it yields."""
+
+import fcntl
+import multiprocessing
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+from perfkit.engine.tick import Note, Pause, Tick
+from perfkit.engine.trial import Limits
+from perfkit.errors import PerfkitError, RunError
+
+# Ticks travel in chunks, so that sending them does not show in the training.
+_CHUNK_S = 0.05
+# In the environment of all that a trial starts: the number of its process.
+MARK = "PERFKIT_TRIAL"
+# Lines of an error in a graph that say which operation it was, not what was wrong.
+_ORIGIN = re.compile(r"\s|Detected at|<stack|File ")
+# What Keras sets a message in.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# From <fcntl.h>; Python has no name for it.
+_F_SETSIG = 10
+
+
+def work(
+    payload: bytes,
+    seed: int,
+    limits: Limits,
+    sink: Connection,
+    output: Connection,
+    folder: str,
+) -> None:
+    """Run a pickled variant; everything it yields goes to ``sink`` with its time.
+
+    Its temporary files lie in ``folder``, which the other side removes: a trial is
+    killed in the middle of its work.
+
+    Messages are ``("ticks", [(time_ns, examples, parts, pause), ...])``,
+    ``("note", name, value)`` and last ``("end", outcome, message)``. A pause that comes
+    again has a fifth entry: after how many examples, and how many it holds. Times are
+    ``time.perf_counter_ns``, a clock that all processes of a machine share.
+    """
+    _end_with_parent()
+    _may_have_children()
+    os.dup2(output.fileno(), 1)
+    os.dup2(output.fileno(), 2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    try:
+        _limit_memory(limits.memory)
+        _run(payload, seed, sink)
+    except BaseException as error:
+        _send(sink, ("end", *_outcome(error)))
+    else:
+        _send(sink, ("end", "completed", ""))
+    # Interpreter shutdown may hang on a runtime's threads, and nothing is left to do.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _run(payload: bytes, seed: int, sink: Connection) -> None:
+    import cloudpickle
+
+    _seed(seed)
+    chunk: list[tuple[Any, ...]] = []
+    sent = 0.0
+    for item in cloudpickle.loads(payload)():
+        now_ns = time.perf_counter_ns()
+        if isinstance(item, Note):
+            _send(sink, ("note", item.name, item.value))
+            continue
+        chunk.append(stamp(item, now_ns))
+        if now_ns / 1e9 - sent > _CHUNK_S:
+            _send(sink, ("ticks", chunk))
+            chunk, sent = [], now_ns / 1e9
+    _send(sink, ("ticks", chunk))
+
+
+def stamp(item: int | Tick | Pause, now_ns: int) -> tuple[Any, ...]:
+    """What a variant yielded at a time, as it stands in a message of ticks."""
+    if isinstance(item, Pause):
+        recurrence = ((item.every, item.within),) if item.every else ()
+        return now_ns, 0, {}, item.label, *recurrence
+    tick = item if isinstance(item, Tick) else Tick(item)
+    return now_ns, tick.examples, dict(tick.parts), ""
+
+
+def _send(sink: Connection, message: tuple[Any, ...]) -> None:
+    try:
+        sink.send(message)
+    except (BrokenPipeError, ConnectionError):
+        # Nobody listens any more. The system ends this group only as long as this
+        # process waits for that: what it started goes with it.
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    if "keras" in sys.modules:
+        sys.modules["keras"].utils.set_random_seed(seed)
+    elif "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
+def _limit_memory(above: int | None) -> None:
+    """Let this process allocate ``above`` bytes more than it holds now."""
+    if above is None:
+        return
+    try:
+        with open("/proc/self/statm") as statm:
+            data_pages = int(statm.read().split()[5])
+    except OSError as error:
+        message = "This system has no way to limit the memory of one program."
+        raise RunError(message) from error
+    limit = data_pages * resource.getpagesize() + above
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _end_with_parent() -> None:
+    """Kill this process's group, grandchildren included, when the parent is gone."""
+    parent = multiprocessing.parent_process()
+    if parent is None or not hasattr(os, "setsid"):
+        return
+    os.setsid()
+    if sys.platform == "linux":
+        # The kernel sends the signal when the pipe from the parent closes, so not even
+        # a call that never returns to Python outlives it.
+        pipe = parent.sentinel
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(pipe, _F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(pipe, fcntl.F_GETFL)
+        fcntl.fcntl(pipe, fcntl.F_SETFL, flags | os.O_ASYNC)
+        if not parent.is_alive():
+            os._exit(1)
+        return
+
+    def watch() -> None:
+        parent.join()
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True, name="perfkit-parent").start()
+
+
+def _may_have_children() -> None:
+    """Let user code start processes, in the way that Python does by itself."""
+    # Python has no other name for it; where it is gone, daemons stay without children.
+    settings = getattr(multiprocessing.current_process(), "_config", {})
+    settings["daemon"] = False
+    os.environ[MARK] = str(os.getpid())
+    # None is chosen yet, so that code of the user's may choose one, as it may do once.
+    multiprocessing.set_start_method(None, force=True)
+
+
+def _says(text: str) -> str:
+    """The line of an error that says what was wrong; "" where none does."""
+    plain = _COLOUR.sub("", text).strip()
+    lines = [line for line in plain.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
+        # Keras says first in which layer.
+        return lines[1]
+    if lines and lines[0].startswith("Graph execution error"):
+        # TensorFlow says first where the operation came from.
+        lines = [line for line in lines[1:] if not _ORIGIN.match(line)] or lines
+    return lines[0] if lines else ""
+
+
+def _outcome(error: BaseException) -> tuple[str, str]:
+    kind = type(error).__name__
+    first = _says(str(error))[:300]
+    if isinstance(error, MemoryError) or kind == "ResourceExhaustedError":
+        return "out-of-memory", f"ran out of memory: {first or kind}"
+    if isinstance(error, PerfkitError):
+        return "crashed", f"ended: {first}"
+    line = ""
+    if where := traceback.extract_tb(error.__traceback__):
+        line = f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})"
+    return "crashed", f"raised {kind}: {first}{line}"

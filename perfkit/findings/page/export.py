@@ -1,0 +1,141 @@
+"""Findings, or a notebook, as one HTML file that can be sent to anybody.
+
+The file needs no network and no script. It is made from finished results: nothing is
+run for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from perfkit.errors import BadFileError, BadParameterError, need
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from markupsafe import Markup
+
+    from perfkit.findings.account import Account
+    from perfkit.findings.store import Recorded
+
+__all__ = ["export"]
+
+Code = Literal["folded", "shown", "hidden"]
+CODE: tuple[str, ...] = get_args(Code)
+# With every picture that a notebook holds.
+_LARGEST = 256 * 10**6
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The file of a notebook and what it holds, as JSON reads it."""
+
+    path: Path
+    document: dict[str, Any]
+
+
+def export(
+    sources: Recorded
+    | Account
+    | str
+    | Path
+    | Iterable[Recorded | Account | str | Path],
+    path: str | Path | None = None,
+    *,
+    code: Code = "folded",
+    author: str = "",
+    note: str = "",
+) -> Path:
+    """Make a page of one notebook, or of one or several findings.
+
+    Args:
+        sources: A finding, a diagnosis or an account, the file of one, or of a
+            notebook; several findings make one page.
+        path: Where it goes; None for beside the one source, under its name.
+        code: Whether the code of a notebook is folded, shown or hidden.
+        author: Who sends it, as it shall stand below the title.
+        note: What they say to it, in a sentence or two.
+
+    Returns:
+        Where the page is.
+
+    Raises:
+        BadFileError: A source is neither a finding nor a notebook, or the page cannot
+            be written.
+        BadParameterError: The sources do not go together, or ``path`` is no place for
+            a page.
+        MissingPartError: The extra "lab", which a notebook takes, is not installed.
+    """
+    from perfkit.findings.page import page
+
+    if code not in CODE:
+        raise BadParameterError(f"code is {code!r}; choose from {', '.join(CODE)}.")
+    read = [_read(source) for source in _listed(sources)]
+    files = [source.path for source in read if source.path is not None]
+    place = _beside(files, len(read)) if path is None else path
+    return page.save(place, lambda: _page(read, code, page.signed(author, note)), files)
+
+
+def _listed(sources: Any) -> list[Any]:
+    """One source as a list of one."""
+    if isinstance(sources, str | Path) or not hasattr(sources, "__iter__"):
+        return [sources]
+    return list(sources)
+
+
+def _read(source: Any) -> Recorded | Account | Notebook:
+    from perfkit.findings import account_files as files
+    from perfkit.findings.account import Account
+    from perfkit.findings.store import Recorded, load, read, whole_file
+    from perfkit.findings.text import plain
+
+    if isinstance(source, Recorded | Account):
+        return source
+    if not isinstance(source, str | Path):
+        raise BadParameterError(
+            f"{plain(repr(source), 80)} cannot be exported; give a finding, or the "
+            "file of a finding or of a notebook."
+        )
+    path = Path(os.path.expanduser(source))
+    try:
+        document = json.loads(whole_file(path, _LARGEST))
+    except (BadFileError, ValueError, RecursionError):
+        # What is no JSON at all is told by who reads findings.
+        return load(path)
+    if isinstance(document, dict) and "nbformat" in document:
+        return Notebook(path, document)
+    if isinstance(document, dict) and "kind" in document:
+        is_account = document["kind"] == Account.kind
+        return read(path, files.parse) if is_account else load(path)
+    raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
+
+
+def _beside(files: Sequence[Path], count: int) -> Path:
+    if count != 1:
+        raise BadParameterError("A page of several findings needs a name; say where.")
+    if not files:
+        raise BadParameterError("This finding is not saved; say where the page goes.")
+    return files[0].with_suffix(".html")
+
+
+def _page(
+    sources: Sequence[Recorded | Account | Notebook], code: str, by: Markup
+) -> str:
+    from perfkit.findings.page.page import findings_page
+
+    if not sources:
+        raise BadParameterError("There is nothing to export; give a finding.")
+    findings = [source for source in sources if not isinstance(source, Notebook)]
+    if len(findings) == len(sources):
+        return findings_page(findings, by)
+    if len(sources) > 1:
+        raise BadParameterError("A page holds findings, or one notebook and no more.")
+    need("nbconvert", "A notebook as a page", "lab")
+    from perfkit.findings.page.notebook import notebook_page
+
+    (notebook,) = (source for source in sources if isinstance(source, Notebook))
+    return notebook_page(notebook.path, notebook.document, code, by)

@@ -1,0 +1,205 @@
+"""A page for a colleague: the report, then an appendix with all that it rests on."""
+
+import functools
+import importlib
+import itertools
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from markupsafe import Markup
+
+from perfkit import __version__
+from perfkit.errors import BadFileError, BadParameterError, remedy
+from perfkit.findings import reports
+from perfkit.findings.account import Account
+from perfkit.findings.report import STYLE, Fold, Report, folds_in_html, in_html
+from perfkit.findings.store import Recorded, finding_of, write_whole
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_ENDS = (".html", ".htm")
+# Charts belong to questions, and those stand above what is found.
+_GALLERY = "perfkit.questions.gallery"
+_TITLE, _LONGEST_NOTE = 600, 2000
+UNSIGNED = Markup()
+
+
+class Picture(Protocol):
+    """A chart, as a page needs it."""
+
+    def in_document(self, number: int) -> str:
+        """SVG whose ids begin with a number, so that several fit on one page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A report as a page holds it.
+
+    Attributes:
+        title: What it says, as text.
+        report: What a colleague reads first, with its chart: one sheet of paper.
+        appendix: The other charts and all that a notebook folds away, laid open.
+        about: What it was measured on, and when.
+    """
+
+    title: str
+    report: Markup
+    appendix: Markup
+    about: str = ""
+
+
+def page_of(
+    report: Report,
+    figures: Iterable[Picture],
+    *,
+    level: int = 1,
+    by: Markup = UNSIGNED,
+) -> Page:
+    """Prepare a report for a page.
+
+    Args:
+        report: What the page says.
+        figures: Its charts, the one that stands with the report first.
+        level: Of its heading.
+        by: Who sends it, and why, as ``signed`` sets it.
+    """
+    svgs = (figure.in_document(number) for number, figure in enumerate(figures, 1))
+    first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
+    summary = replace(report, folds=(), foot=(report.repeat,))
+    folds, table = report.filled, report.table
+    if first and report.charted and table and table.rows:
+        # The chart has its rows.
+        summary = replace(summary, table=None)
+        folds = itertools.chain([Fold(table.title, tables=(table,))], folds)
+    charts = f"<h{level + 1}>Charts</h{level + 1}>" if later else ""
+    appendix = [charts, *later, folds_in_html(folds, level=level + 1)]
+    below = Markup().join(_paragraphs(machine=line) for line in report.foot) + by
+    html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
+    return Page(
+        title=plain(report.verdict.headline.replace("`", ""), _TITLE),
+        report=Markup(html),
+        appendix=Markup("".join(appendix)),
+        about=plain(" ".join(report.foot), _TITLE),
+    )
+
+
+def of_finding(
+    document: Recorded | Account,
+    *,
+    level: int = 1,
+    charts: bool = True,
+    by: Markup = UNSIGNED,
+) -> Page:
+    """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
+    if isinstance(document, Account):
+        return page_of(document.report, (), level=level, by=by)
+    finding = finding_of(document)
+    report = document.report
+    report = replace(report, folds=(*report.folds, reports.facts(finding)))
+    # The table and the labels of the rates say the ratios.
+    gallery: Any = importlib.import_module(_GALLERY)
+    selected = (k for k in gallery.kinds(document) if charts and k != "ratios")
+    figures = (gallery.chart(document, kind) for kind in selected)
+    return page_of(report, figures, level=level, by=by)
+
+
+def signed(author: str, note: str) -> Markup:
+    """Who sends a page and what they say to it, a paragraph each."""
+    return _paragraphs(by=author and f"By {author}", note=note)
+
+
+def _paragraphs(**texts: str) -> Markup:
+    """Each text under the class of its name; none for one that is empty."""
+    template = Markup('<p class="{}">{}</p>')
+    notes = ((name, plain(text, _LONGEST_NOTE)) for name, text in texts.items())
+    return Markup().join(template.format(name, text) for name, text in notes if text)
+
+
+def laid_out(pages: Sequence[Page], title: str = "", by: Markup = UNSIGNED) -> str:
+    """Lay one report or several out as a page."""
+    title = title or pages[0].title
+    return render("reports.html.j2", pages=pages, title=title, by=by)
+
+
+def findings_page(findings: Sequence[Recorded | Account], by: Markup = UNSIGNED) -> str:
+    """Lay one or several of what ``of_finding`` takes out as a page."""
+    if len(findings) == 1:
+        return laid_out([of_finding(findings[0], by=by)])
+    pages = [of_finding(finding, level=2) for finding in findings]
+    return laid_out(pages, f"{len(pages)} findings", by)
+
+
+def render(template: str, **values: Any) -> str:
+    """Lay a page out; whatever is put into its template is escaped."""
+    return _environment().get_template(template).render(values)
+
+
+@functools.cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"version": __version__, "style": Markup(STYLE)}
+    return environment
+
+
+def save(
+    path: str | Path, make: Callable[[], str], sources: Iterable[Path] = ()
+) -> Path:
+    """Make a page and write it; what was there before stays until it is whole.
+
+    Args:
+        path: Where to.
+        make: Makes it, once it is known that it can go there.
+        sources: The files that it is made from.
+
+    Raises:
+        BadFileError: It cannot be written.
+        BadParameterError: The name is not one of a page, there is no such folder, or
+            it is one of the sources.
+    """
+    path = Path(os.path.expanduser(path))
+    _check(path, sources)
+    text = make()
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadFileError(
+            f"Cannot write {plain(str(path))} ({reason}): {remedy(error)}."
+        ) from error
+    return path
+
+
+def _check(path: Path, sources: Iterable[Path]) -> None:
+    name = plain(str(path))
+    if any(_is_same_file(path, source) for source in sources):
+        raise BadParameterError(f"{name} is what the page is made from; give another.")
+    if path.is_dir() or path.suffix.lower() not in _ENDS:
+        raise BadParameterError(
+            f"{name} is no name for a page; give one that ends in .html."
+        )
+    if not path.parent.is_dir():
+        raise BadParameterError(
+            f"There is no folder {plain(str(path.parent))} to write {name} into."
+        )
+
+
+def _is_same_file(path: Path, source: Path) -> bool:
+    try:
+        return path.samefile(source)
+    except OSError:
+        return path.absolute() == source.absolute()

@@ -1,0 +1,177 @@
+"""The questions, a room each: a file, or a folder with its work, verdict and charts.
+
+A new file or folder here with one named ``Experiment`` in it is found by listing this
+folder: nothing else has to know about it. ``base`` is the contract; what several
+questions train on lies in ``shared``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import importlib.util
+import inspect
+import logging
+import pkgutil
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import BadParameterError
+from perfkit.questions.parameters import parameters_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from types import ModuleType
+
+    from perfkit.charts.canvas import Kind
+    from perfkit.findings.record import Finding
+    from perfkit.questions.base import Experiment
+
+__all__ = ["experiment", "experiments"]
+
+# What questions are made of, and asked with.
+_NO_ROOMS = {
+    *("base", "parameters", "session", "runs", "replay", "gallery"),
+    *("shared",),
+}
+
+
+def experiments() -> dict[str, type[Experiment]]:
+    """List every experiment of this installation, by name.
+
+    A file with a fault is left out and told on stderr, with the line that it is in.
+    """
+    kinds: dict[str, type[Experiment]] = {}
+    for kind in _kinds():
+        if kinds.setdefault(kind.name, kind) is not kind:
+            _report(*_place_of(kind), f"another one has the name {kind.name!r}")
+    return dict(sorted(kinds.items()))
+
+
+def experiment(name: str, /, **parameters: Any) -> Experiment:
+    """Make one experiment by its name; every parameter has a default.
+
+    Raises:
+        BadParameterError: No experiment or parameter has that name, or a value is
+            outside what the parameter accepts.
+    """
+    kind = find_class(name)
+    names = [parameter.name for parameter in parameters_of(kind)]
+    for parameter in parameters:
+        if parameter not in names:
+            raise BadParameterError(unknown(f"parameter of {name}", parameter, names))
+    return kind(**parameters)
+
+
+def find_class(name: str) -> type[Experiment]:
+    """Find an experiment's class by its name.
+
+    Raises:
+        BadParameterError: No experiment has that name.
+    """
+    classes = experiments()
+    if name not in classes:
+        raise BadParameterError(unknown("experiment", name, classes))
+    return classes[name]
+
+
+@functools.cache
+def charts_of(name: str) -> Mapping[str, Kind[Finding]]:
+    """The charts that only the findings of one experiment have, by name.
+
+    They are ``KINDS`` of the module ``charts`` in the experiment's folder, if any.
+    """
+    kind = experiments().get(name)
+    room = kind.__module__ if kind else ""
+    place = f"{room}.charts"
+    is_folder = hasattr(sys.modules.get(room), "__path__")
+    if not is_folder or importlib.util.find_spec(place) is None:
+        return {}
+    kinds: Mapping[str, Kind[Finding]] = importlib.import_module(place).KINDS
+    return kinds
+
+
+def unknown(noun: str, word: str, names: Iterable[str]) -> str:
+    """Say that nothing has that name, and which name was probably meant."""
+    names = list(names)
+    # Names differ in dashes and underscores more often than in letters.
+    plain = {name.replace("_", "-"): name for name in names}
+    close = difflib.get_close_matches(str(word).replace("_", "-"), plain, n=1)
+    hint = f" Did you mean {plain[close[0]]!r}?" if close else ""
+    listing = f"There are: {', '.join(names)}." if names else "There are none."
+    return f"{word!r} is no {noun}.{hint} {listing}"
+
+
+def _kinds() -> Iterator[type[Experiment]]:
+    for room in pkgutil.iter_modules(__path__):
+        if room.name in _NO_ROOMS or room.name.startswith("_"):
+            continue
+        kind: type[Experiment] | None = None
+        try:
+            module = importlib.import_module(f"{__name__}.{room.name}")
+            for kind in _defined(module):
+                _try(kind)  # type: ignore[arg-type]  # mypy: any class has a hash
+                yield kind
+        # Whatever is wrong in one room, the questions of the others can be asked.
+        except (Exception, SystemExit) as error:
+            places = list(_places(error, room.name))
+            if not places and kind is not None:
+                places.append(_place_of(kind))
+            file, line = places[-1] if places else (room.name, None)
+            _report(file, line, f"{type(error).__name__}: {error}")
+
+
+def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
+    from perfkit.questions.base import Experiment
+
+    for _, value in inspect.getmembers(module, inspect.isclass):
+        if value.__module__ == module.__name__ and issubclass(value, Experiment):
+            yield value
+
+
+@functools.cache
+def _try(kind: type[Experiment]) -> None:
+    """Do what every list and every option does with an experiment; once if it can."""
+    if not isinstance(kind.name, str):
+        raise TypeError(f"the name is {kind.name!r}, which is no text")
+    instance = kind()
+    _ = instance.question, instance.parameters, instance.baseline
+
+
+def _places(error: BaseException, room: str) -> Iterator[tuple[str, int | None]]:
+    """The files and lines of a room that an error came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    passed = [(frame.filename, frame.lineno) for frame in frames]
+    if isinstance(error, SyntaxError):
+        passed.append((error.filename or "", error.lineno))
+    for file, line in passed:
+        if within := _within_room(file, room):
+            yield within, line
+
+
+def _place_of(kind: type[Experiment]) -> tuple[str, int]:
+    room = kind.__module__.removeprefix(f"{__name__}.").partition(".")[0]
+    file = _within_room(inspect.getfile(kind), room) or room
+    return file, inspect.getsourcelines(kind)[1]
+
+
+def _within_room(file: str, room: str) -> str:
+    """A file of a room, as it is called within this folder; "" for all others."""
+    path = Path(file).with_suffix("").as_posix()
+    # The last of that name: a folder above may have it, too.
+    _, is_within, tail = f"{path}/".rpartition(f"/{room}/")
+    return f"{room}/{tail}".rstrip("/") + ".py" if is_within else ""
+
+
+@functools.cache
+def _report(file: str, line: int | None, reason: str) -> None:
+    """Say once which room is left out, and why."""
+    logging.getLogger(__name__).warning(
+        "perfkit/questions/%s%s: %s. It is left out: fix it or take it away.",
+        file,
+        f", line {line}" if line else "",
+        " ".join(reason.split()).rstrip("."),
+    )

@@ -1,0 +1,270 @@
+"""Is the machine busy with something else?
+
+The suspect: another program takes the cores, the way to memory, the disk or the GPU
+that the training needs.
+The test: set a known load beside the same training, one kind after another, and compare
+examples per second; two slow pipelines, one that sleeps and one that decodes, stand
+beside them. What the counters and the steps show meanwhile tells one from another.
+"""
+
+import functools
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.statistics import Comparison
+from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.errors import BadParameterError
+from perfkit.findings.load import MEANT
+from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.text import as_sentence
+from perfkit.questions.base import Experiment
+from perfkit.questions.contention import loads, signs
+from perfkit.questions.contention.loads import DISK, GPU, LOADS, PIPELINES, Job
+from perfkit.questions.contention.signs import MYSTERY, QUIET
+from perfkit.questions.parameters import Choice, Range
+from perfkit.questions.shared import benchmark
+from perfkit.questions.shared.words import (
+    MORE,
+    failures,
+    listed,
+    longer,
+    quoted,
+    rates_behind,
+    sure_of_all,
+    tied_with,
+)
+
+_NO_GPU = "needs a GPU that TensorFlow can use, and there is none here"
+_NO_DISK = "is not run, because this system does not forget files: it would read memory"
+_WHO = {
+    loads.SLEEPING: "neither the training nor others use more cores than before",
+    loads.DECODING: "the training itself uses the cores",
+}
+_OF_LOADS = (signs.READ, signs.BUSY, signs.OTHERS)
+_OF_PIPELINES = (signs.WAITING, signs.CPU_TIME)
+# Other programs that take this many cores are no quiet.
+_BUSY_CORES = 0.3
+_OPEN = (
+    "Name it from the charts, then open it: "
+    "`perfkit.questions.contention.opened(finding)`."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contention(Experiment):
+    """Is the machine busy with something else?"""
+
+    variants: Annotated[
+        str,
+        Choice(("all", *LOADS), many=True, help="What slows the training"),
+    ] = "all"
+    fed: Annotated[
+        str, Choice(("memory", "disk"), help="Where the training gets its batches")
+    ] = "memory"
+    batch: Annotated[int, Range(8, 1024, unit="images", help="In a batch")] = 32
+    processes: Annotated[
+        int, Range(0, 256, help="Of a CPU or memory load; 0 for one per core")
+    ] = 0
+    mystery: Annotated[
+        int, Range(0, 9999, help="Number of a sealed slow-down; 0 for none")
+    ] = 0
+
+    name = "contention"
+    baseline = QUIET
+    # A load shows in the counters for as long as a trial works in one go.
+    in_turns = False
+
+    def make_variants(self) -> Mapping[str, Variant]:
+        """The training alone, then with each load that ``variants`` asks for.
+
+        With ``mystery`` there is one other variant, and nothing tells what slows it.
+        """
+        variants = [self._variant(QUIET, "The training alone.")]
+        if self.mystery:
+            does = "Something slows it."
+            variants.append(Variant(MYSTERY, self._sealed, does, QUIET))
+        else:
+            variants += [self._variant(name, LOADS[name].action) for name in self._slow]
+        return {variant.name: variant for variant in variants}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Write the files to read, and refuse loads that this machine cannot have."""
+        import tensorflow as tf
+
+        # Whatever a mystery is: not to say it would tell.
+        if self.mystery or any(LOADS[name].work for name in self._slow):
+            yield Note(MEANT, True)
+        refused = {}
+        if GPU in self._slow and not tf.config.list_physical_devices("GPU"):
+            refused[GPU] = _NO_GPU
+        if self.fed == "disk":
+            yield from loads.make()
+        if DISK in self._slow:
+            files = yield from benchmark.make("")
+            if not benchmark.forgets(files):
+                # Whatever a mystery is: to refuse the disk alone would tell.
+                refused[MYSTERY if self.mystery else DISK] = _NO_DISK
+        yield Note(REFUSED, refused)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say what each load costs this training, and by what it can be told."""
+        compared = [c for c in measured.comparisons if c.baseline == QUIET]
+        compared.sort(key=lambda c: c.ratio)
+        slower = [c for c in compared if c.verdict == "slower"]
+        # Of a mystery the length of a step and no more: the rest is for the reader.
+        if sealed := [c for c in compared if c.variant == MYSTERY]:
+            verdict = _of_mystery(measured, sealed[0])
+        elif slower:
+            verdict = _of_worst(measured, slower[0], compared)
+        else:
+            verdict = _of_none(compared)
+        facts = () if sealed else tuple(_facts(measured, compared, self.fed))
+        return replace(
+            verdict,
+            warnings=(*verdict.warnings, *_not_quiet(measured)),
+            because=(*facts, *failures(measured)),
+        )
+
+    @property
+    def _slow(self) -> tuple[str, ...]:
+        """The loads of this run, or those that the mystery may be."""
+        if self.mystery:
+            return signs.candidates(self.fed)
+        words = self.variants.split(",")
+        return tuple(name for name in LOADS if name in words or "all" in words)
+
+    def _variant(self, name: str, changes: str) -> Variant:
+        code = loads.code_of_training(LOADS.get(name), self.fed)
+        work = functools.partial(self._train, name)
+        return Variant(name, work, changes, QUIET, code=code)
+
+    def _sealed(self) -> Iterator[Yielded]:
+        return self._train(signs.sealed(self.mystery, self.fed))
+
+    def _train(self, name: str) -> Iterator[Yielded]:
+        return loads.train(Job(self.batch, self.fed, LOADS.get(name), self.processes))
+
+
+def _of_worst(
+    measured: Measurement, worst: Comparison, compared: list[Comparison]
+) -> Verdict:
+    ties = tied_with(worst, compared, measured)
+    load = LOADS[worst.variant]
+    return Verdict(
+        headline=f"{load.slows} this training{'' if ties else ' most'}.",
+        much=_longer(measured, worst, f"With {quoted(worst.variant)}"),
+        sure=worst.sure,
+        interval=longer(worst)[1],
+        warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
+        next=f"Where yours shows the same signs, {load.remedy}",
+    )
+
+
+def _of_none(compared: list[Comparison]) -> Verdict:
+    noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
+    if compared and not noisy:
+        return Verdict(
+            headline="Leave them as they are: none of these slows this training.",
+            much="Each costs less than 10 %, if anything.",
+            sure=sure_of_all(compared),
+        )
+    return Verdict(
+        headline="Whether anything slows this training is not known yet.",
+        much=f"Of {listed(noisy)} it is too noisy to say." if noisy else "",
+        sure="not known yet",
+        # The loads of this run are other programs, too: none of those to be ended.
+        next=MORE,
+    )
+
+
+def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
+    headline, next_step = "The mystery is not shown to slow this training.", ""
+    if compared.verdict == "too noisy to say":
+        headline = "Whether the mystery slows this training is not known yet."
+        next_step = MORE
+    if compared.verdict == "slower":
+        headline, next_step = "Something slows this training.", _OPEN
+    return Verdict(
+        headline=headline,
+        much=_longer(measured, compared, "With it"),
+        sure=compared.sure,
+        interval=longer(compared)[1],
+        next=next_step,
+    )
+
+
+def _longer(measured: Measurement, compared: Comparison, beside: str) -> str:
+    """The time of a step as a multiple of the quiet one, and both rates."""
+    times, _ = longer(compared)
+    takes = f"takes {times} times as long as when quiet"
+    if not times:
+        takes = "is longer or not, which is not known yet"
+    return f"{beside} a step {takes}{rates_behind(measured, compared)}."
+
+
+def _not_quiet(measured: Measurement) -> Iterator[str]:
+    cores = signs.values(measured, QUIET).get(signs.OTHERS)
+    if cores and (mean := statistics.fmean(cores.values())) >= _BUSY_CORES:
+        yield (
+            f"Beside {quoted(QUIET)}, too, other programs kept "
+            f"{signs.OTHERS.write(mean)} busy: on a free machine a load would show "
+            "more clearly."
+        )
+
+
+def _facts(
+    measured: Measurement, compared: list[Comparison], fed: str
+) -> Iterator[str]:
+    """Yield the signs of each load, worst first, and what tells a pipeline apart."""
+    for name in [c.variant for c in compared]:
+        moved = signs.moved(signs.changes(measured, name))
+        # What points to something comes first: others' cores may grow beside a training
+        # that waits, and waiting beside others.
+        first = _OF_PIPELINES if name in PIPELINES else _OF_LOADS
+        order = dict.fromkeys((*first, *moved))
+        changes = "; ".join(str(moved[sign]) for sign in order if sign in moved)
+        yield f"{quoted(name)}: {changes or 'no counter moved with it in every round'}."
+    slower = {c.variant for c in compared if c.verdict == "slower"}
+    for name, clause in _WHO.items():
+        if name in slower and signs.suspects(measured, name, fed) == (name,):
+            yield (
+                f"{quoted(name)} is told from a busy machine: a step waits for input, "
+                f"and in the time that is added to it {clause}."
+            )
+
+
+def opened(finding: Finding) -> str:
+    """Tell what the mystery of a finding was, and by what one could tell.
+
+    The number of the mystery decides that, so no file holds it.
+
+    Raises:
+        BadParameterError: The finding holds no mystery.
+    """
+    number = finding.parameters.get("mystery")
+    if finding.experiment != "contention" or not isinstance(number, int) or not number:
+        raise BadParameterError(
+            "This finding holds no mystery; run one with "
+            '`perfkit.run("contention", mystery=7)`, or with any other number.'
+        )
+    fed = str(finding.parameters.get("fed"))
+    truth, suspects = signs.sealed(number, fed), signs.suspects(finding, MYSTERY, fed)
+    changes = signs.moved(signs.changes(finding, MYSTERY)).values()
+    judged = []
+    if not suspects:
+        judged = ["In this run no counter moved far enough to point to anything."]
+    elif len(suspects) > 1:
+        judged = [
+            f"By these it may be {listed(suspects)}: which one cannot be told from "
+            "this run. A quieter machine or more seconds may decide it."
+        ]
+    elif truth not in suspects:
+        judged = [
+            f"In this run these point to {listed(suspects)}, and that is wrong. "
+            "Something else came by: run it again on a quieter machine."
+        ]
+    moved = [as_sentence(str(change)) for change in changes]
+    return "\n".join([f"It was {quoted(truth)}.", *moved, *judged])

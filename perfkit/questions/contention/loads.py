@@ -1,0 +1,340 @@
+"""Loads beside a training, and the training beside them."""
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import time
+import timeit
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perfkit import units
+from perfkit.engine.monitor import OTHERS_VARIABLE
+from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded, every
+from perfkit.errors import RunError
+from perfkit.machine.collect import drop_cached_file
+from perfkit.machine.limits import free_bytes
+from perfkit.questions.contention import programs
+from perfkit.questions.shared import benchmark, cache
+from perfkit.questions.shared.benchmark import array_bytes
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.decoding import step_of
+from perfkit.questions.shared.images import jpeg
+from perfkit.questions.shared.later import tf
+from perfkit.questions.shared.models import MODELS
+
+# Far longer than a round of trials, and short for whoever would wait for it.
+LIMIT_S = 300.0
+# What all copies of a load hold together, half in the arrays they copy from, or as
+# much of what is free: enough to be seen among what other programs hold.
+_HELD_BYTES, _HELD_SHARE = 2 << 30, 4
+# Before the verdict is known, this must not tell which load it was.
+_ENDED = "what was to disturb this training ended before it did, so nothing is said"
+
+
+CPU, MEMORY, DISK, GPU = "cpu burners", "memory bandwidth", "disk reader", "gpu product"
+PIPELINES = SLEEPING, DECODING = "sleeping pipeline", "decoding pipeline"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What slows a training: other processes, or a pipeline of its own.
+
+    Attributes:
+        work: Which work of ``programs`` others do; "" for a slow pipeline.
+        slows: What a verdict says of it, at the beginning of a sentence.
+        remedy: What to do where a training shows its signs.
+    """
+
+    name: str
+    work: str
+    action: str
+    slows: str = ""
+    remedy: str = ""
+
+
+_PIPELINE = "The pipeline {} to make a batch; no other program works."
+LOADS = {
+    load.name: load
+    for load in (
+        Load(
+            CPU,
+            "cpu",
+            "Other processes compute, each on a core.",
+            "Programs that take the cores slow",
+            "see in `top` who takes the cores, and end it. `nice -n 19 COMMAND` may "
+            "help, too, and was not measured.",
+        ),
+        Load(
+            MEMORY,
+            "memory",
+            "Other processes copy arrays that no cache holds.",
+            "Programs that copy memory slow",
+            "see in `top` who computes, and run it afterwards. `nice` frees cores, but "
+            "not the way to memory that they share.",
+        ),
+        Load(
+            DISK,
+            "disk",
+            "Another process reads a file from the disk.",
+            "Programs that read the disk slow",
+            "see in `iotop` who reads, and run it afterwards. If your training reads "
+            "from that disk, `dataset.cache()` may help too and was not measured.",
+        ),
+        Load(
+            GPU,
+            "gpu",
+            "Another process multiplies matrices on the GPU.",
+            "Programs on the GPU slow",
+            "see in `nvidia-smi` who uses the GPU, and end it or take another one with "
+            "`CUDA_VISIBLE_DEVICES`.",
+        ),
+        Load(
+            SLEEPING,
+            "",
+            _PIPELINE.format("sleeps for twice a step"),
+            "A pipeline that waits slows",
+            "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone, so "
+            "it waits for a disk, a network or a lock.",
+        ),
+        Load(
+            DECODING,
+            "",
+            _PIPELINE.format("decodes on every core"),
+            "A pipeline that decodes on all cores slows",
+            "ask `perfkit run data-pipeline`: the pipeline computes, as decoding does.",
+        ),
+    )
+}
+
+
+def check(working: list[subprocess.Popen[bytes]]) -> None:
+    """Raise ``RunError`` if a process has ended, by its limit or because of others."""
+    if any(process.poll() is not None for process in working):
+        raise RunError(_ENDED)
+
+
+@contextlib.contextmanager
+def at_work(
+    load: Load, processes: int = 0, *, limit: float = LIMIT_S
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Let a load work while the block runs, which is given its processes.
+
+    Args:
+        load: Which; the block begins once it is at work.
+        processes: Of a load on the CPU or on memory; 0 for one per core.
+        limit: Seconds after which it ends whatever happens.
+
+    Raises:
+        RunError: It could not start.
+    """
+    count = (processes or benchmark.granted()) if load.name in (CPU, MEMORY) else 1
+    # -P keeps a file of the reader's from standing in for a module.
+    command = [sys.executable, "-P", "-m", programs.__name__, load.work, str(limit)]
+    needs = benchmark.files("")[0] if load.name == DISK else ""
+    if load.name == MEMORY:
+        size = min(_HELD_BYTES, free_bytes() // _HELD_SHARE)
+        needs = str(max(array_bytes(), size // 2) // count)
+    command += [str(os.getpid()), needs]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    environment = {**os.environ, OTHERS_VARIABLE: "1"}
+    working = list[subprocess.Popen[bytes]]()
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            process = subprocess.Popen(command, env=environment, **pipes)
+            # It waits for the process and closes its pipes, once that was killed.
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            working.append(process)
+        for process in working:
+            # One byte tells that it has done its first step.
+            if not process.stdout or not process.stdout.read(1):
+                raise RunError(_ENDED)
+        yield working
+
+
+MODEL = "small-cnn"
+# A slow pipeline needs so many times what a step takes to make the next batch.
+SLOWER = 2.0
+FORGETTING = "making the system forget the file"
+_BATCHES = 8
+# Pictures of this side lie on the disk; every seventh pixel is trained on.
+_SIDE, _STRIDE = 224, 7
+_RECORD = _SIDE * _SIDE * 3
+_RECORDS = 900
+_FOLDER, _FILE = f"to-train-on-{_RECORDS}", "pictures.bin"
+# Steps that tell how long one takes.
+_SEEN = 5
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training, fed from ``"memory"`` or ``"disk"``, and what slows it if anything.
+
+    A load that runs in several processes has so many; 0 is one per core.
+    """
+
+    batch: int
+    fed: str
+    load: Load | None = None
+    processes: int = 0
+
+
+def delay(steps: Sequence[float]) -> float:
+    """Seconds that a slow pipeline takes for a batch, from those of a training's steps.
+
+    The first few are made before it is slow; their median passes over the one that
+    traces. It is 0 until they are known.
+    """
+    is_known = len(steps) >= _SEEN
+    return SLOWER * statistics.median(steps[:_SEEN]) if is_known else 0.0
+
+
+def train(job: Job) -> Iterator[Yielded]:
+    """Train without an end; what a step waits for its batch is the part ``input``.
+
+    Raises:
+        RunError: The load ended before.
+    """
+    load, nothing = job.load, contextlib.nullcontext(list[subprocess.Popen[bytes]]())
+    with at_work(load, job.processes) if load and load.work else nothing as beside:
+        seconds, batches = list[float](), _fed(job)
+        if load and load.name == SLEEPING:
+            batches = batches.map(_delayed(seconds))
+        elif load and load.name == DECODING:
+            at_once = benchmark.granted()
+            stage = _decoding(seconds, at_once, jpeg(0, 0))
+            batches = batches.map(stage, num_parallel_calls=at_once)
+        step = step_of(MODELS[MODEL].build())
+        yield READY
+        # Every step is a tick of its own, so that the slowest of them can be seen.
+        steps = _steps(job, ahead(batches), step, seconds)
+        yield from every(steps, seconds=0.0, sync=lambda: check(beside))
+
+
+def make() -> Generator[Note, None, Path]:
+    """Write the file that a training is fed from, once.
+
+    Raises:
+        MissingPartError: There is no room for it.
+    """
+    size = _RECORD * _RECORDS
+    return (yield from cache.make(_FOLDER, _write, size=size, label="pictures to read"))
+
+
+def _steps(
+    job: Job, batches: Any, step: Callable[[Any, Any], float], seconds: list[float]
+) -> Iterator[Tick | Pause]:
+    iterator = iter(batches)
+    while True:
+        for _ in range(_RECORDS // job.batch or 1):
+            began = time.perf_counter()
+            images, labels = next(iterator)
+            ready = time.perf_counter()
+            step(images, labels)
+            seconds.append(time.perf_counter() - ready)
+            yield Tick(job.batch, {"input": ready - began})
+        if job.fed == "disk":
+            drop_cached_file(str(cache.folder() / _FOLDER / _FILE))
+            yield Pause(FORGETTING)
+
+
+def _fed(job: Job) -> Any:
+    """Batches without an end: from memory, or read and cut out of a file."""
+    if job.fed == "disk":
+        return from_disk(str(cache.folder() / _FOLDER / _FILE), _decoded, job.batch)
+    return from_memory(*MODELS[MODEL].batch(_BATCHES * job.batch), job.batch)
+
+
+def from_disk(path: str, decode: Any, batch: int) -> Any:
+    """Read pictures from a file, one after another."""
+    batches = tf.data.FixedLengthRecordDataset(path, _RECORD).repeat()
+    batches = batches.map(decode, num_parallel_calls=2).batch(batch)
+    return batches
+
+
+def from_memory(images: Any, labels: Any, batch: int) -> Any:
+    """Give the same examples again and again."""
+    batches = tf.data.Dataset.from_tensor_slices((images, labels))
+    batches = batches.batch(batch).cache().repeat()
+    return batches
+
+
+def ahead(batches: Any) -> Any:
+    """Make two batches ready while the model works."""
+    batches = batches.prefetch(2)
+    return batches
+
+
+def code_of_training(load: Load | None, fed: str) -> str:
+    """The lines of a training, or of what works beside it, as a reader types them."""
+    if load and load.work:
+        return code_of(programs.WORK[load.work])
+    stages: dict[str, Callable[..., Any]] = {SLEEPING: _delayed, DECODING: _decoding}
+    slow = [stages[load.name]] if load else []
+    return code_of(*slow, from_disk if fed == "disk" else from_memory, ahead)
+
+
+def _decoded(record: Any) -> tuple[Any, Any]:
+    pixels = tf.io.decode_raw(record, tf.uint8)
+    picture = tf.reshape(pixels, [_SIDE, _SIDE, 3])[::_STRIDE, ::_STRIDE]
+    return tf.cast(picture, tf.float32) / 255, tf.cast(pixels[0] % 10, tf.int32)
+
+
+def _delayed(steps: Sequence[float]) -> Callable[[Any, Any], Any]:
+    """A stage of a pipeline that takes its time and leaves the batch as it is."""
+
+    def sleep(labels: Any) -> Any:
+        time.sleep(delay(steps))
+        return labels
+
+    def stage(images: Any, labels: Any) -> tuple[Any, Any]:
+        late = tf.numpy_function(sleep, [labels], tf.int32)
+        return images, tf.ensure_shape(late, labels.shape)
+
+    return stage
+
+
+def _decoding(
+    steps: Sequence[float], at_once: int, jpeg: bytes
+) -> Callable[[Any, Any], Any]:
+    """A stage that decodes pictures beside each batch and leaves it as it is.
+
+    So many batches are made at once, and each takes as many times longer: together they
+    keep all cores at work for the time that the other stage sleeps.
+    """
+    # Only the loop knows which of the two it asks for: none is decoded once for all.
+    files = tf.constant([jpeg, jpeg])
+    # What it takes where nothing comes between: the shortest of a few.
+    decode_s = min(timeit.repeat(lambda: tf.io.decode_jpeg(files[0]), number=1))
+
+    def wanted() -> Any:
+        late = delay(steps)
+        return np.int32(max(1, round(at_once * late / decode_s)) if late else 0)
+
+    def decode(number: Any, sum_: Any) -> tuple[Any, Any]:
+        picture = tf.io.decode_jpeg(files[number % 2], channels=3)
+        return number + 1, sum_ + tf.cast(picture[0, 0, 0], tf.float32)
+
+    def stage(images: Any, labels: Any) -> tuple[Any, Any]:
+        last = tf.ensure_shape(tf.numpy_function(wanted, [], tf.int32), ())
+        _, seen = tf.while_loop(lambda number, _: number < last, decode, (0, 0.0))
+        # Never below 0, which TensorFlow cannot know: nothing above is left out.
+        return images + tf.minimum(seen, 0.0), labels
+
+    return stage
+
+
+def _write(folder: Path) -> Iterator[Note]:
+    yield Note("progress", f"Writing {units.size(_RECORD * _RECORDS)} of pictures")
+    with open(folder / _FILE, "wb") as file:
+        for _ in range(_RECORDS):
+            file.write(os.urandom(_RECORD))
+        file.flush()
+        os.fsync(file.fileno())

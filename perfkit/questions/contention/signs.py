@@ -1,0 +1,237 @@
+"""What counters and steps show beside a load, and what may have caused it."""
+
+import functools
+import hashlib
+import itertools
+import math
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from perfkit import units
+from perfkit.engine.measurement import Measurement
+from perfkit.engine.trial import Trial
+from perfkit.findings.record import Finding
+from perfkit.questions.contention.loads import (
+    CPU,
+    DECODING,
+    DISK,
+    GPU,
+    MEMORY,
+    PIPELINES,
+    SLEEPING,
+)
+
+Run = Measurement | Finding
+
+QUIET, MYSTERY = "quiet", "mystery"
+_GPU_BUSY = re.compile(r"gpu\d+_busy")
+
+
+def candidates(fed: str) -> tuple[str, ...]:
+    """What a mystery may be: what can slow a training that is fed so, anywhere."""
+    return (CPU, MEMORY, *PIPELINES, *([DISK] if fed == "disk" else []))
+
+
+def sealed(number: int, fed: str) -> str:
+    """Name the slow-down behind a number; the same number always hides the same."""
+    digest = hashlib.sha256(f"mystery {number}".encode()).digest()
+    among = candidates(fed)
+    return among[int.from_bytes(digest, "big") % len(among)]
+
+
+@dataclass(frozen=True)
+class Sign:
+    """Something to read from a trial.
+
+    It ``says`` half a sentence, with a place for the number. Nothing is said before it
+    grows by ``threshold``, which may be a share of what it was.
+    """
+
+    name: str
+    says: str
+    write: Callable[[float], str]
+    threshold: float
+    share: bool = False
+
+    def grew(self, before: float, after: float) -> float:
+        """How far it grew, in multiples of ``threshold``."""
+        threshold = self.threshold * before if self.share else self.threshold
+        return (after - before) / threshold if threshold > 0 else 0.0
+
+
+def _cores(value: float) -> str:
+    return f"{value:.2f} core{'s' if round(value, 2) != 1 else ''}"
+
+
+def _per_second(value: float) -> str:
+    return f"{units.size(value)}/s"
+
+
+STEP = Sign("a step", "a step took {}", units.seconds, 0.1, share=True)
+_WAITED = "{} of the time went into waiting for input"
+WAITING = Sign("waiting for input", _WAITED, units.percent, 0.15)
+OTHERS = Sign("other programs", "other programs kept {} busy", _cores, 0.3)
+_OWN = "a step took {} of the training's own CPU time"
+CPU_TIME = Sign("CPU time of a step", _OWN, units.seconds, 0.2, share=True)
+_HOLDS = "all but the training held {} of memory"
+HELD = Sign("memory of others", _HOLDS, units.size, 300e6)
+READ = Sign("others read", "other programs read {} from the disk", _per_second, 20e6)
+BUSY = Sign("GPU busy", "the GPU was busy for {}", units.percent, 0.15)
+SIGNS = (STEP, WAITING, OTHERS, CPU_TIME, HELD, READ, BUSY)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A sign when quiet and beside something, in each round that has both."""
+
+    sign: Sign
+    rounds: tuple[tuple[float, float], ...]
+
+    @functools.cached_property
+    def before(self) -> float:
+        """Its mean when quiet."""
+        return statistics.fmean(before for before, _ in self.rounds)
+
+    @functools.cached_property
+    def after(self) -> float:
+        """Its mean beside something."""
+        return statistics.fmean(after for _, after in self.rounds)
+
+    @property
+    def moved(self) -> bool:
+        """Whether it grew in every round, and far enough on average."""
+        grew = [self.sign.grew(before, after) for before, after in self.rounds]
+        # Half as far in each round: what came by once is no sign.
+        return min(grew) > 0.5 and statistics.fmean(grew) > 1
+
+    def __str__(self) -> str:
+        """Half a sentence."""
+        words = self.sign.says.format(self.sign.write(self.after))
+        return f"{words}, against {self.sign.write(self.before)} when quiet"
+
+
+Changes = dict[Sign, Change]
+
+
+def values(run: Run, variant: str) -> dict[Sign, dict[int, float]]:
+    """Read every sign from every completed trial of a variant, by round."""
+    readings: dict[Sign, dict[int, float]] = {}
+    for trial in run.trials:
+        if trial.variant != variant or trial.outcome != "completed" or trial.is_try:
+            continue
+        for sign, number in _read(trial, run.samples).items():
+            readings.setdefault(sign, {})[trial.round] = number
+    return readings
+
+
+def _read(
+    trial: Trial, samples: Mapping[str, Sequence[float | None]]
+) -> dict[Sign, float]:
+    """What a trial's steady work shows, without its first call."""
+    lengths = [(end - before, end) for before, end, _ in trial.worked if end > before]
+    if len(lengths) < 3:
+        return {}
+    began, ended = (trial.started_s + lengths[n][1] for n in (0, -1))
+    # The whole time of a sample, back to the one before, lies within the work.
+    times = (math.nan if at is None else at for at in samples.get("t", ()))
+    pairs = enumerate(itertools.pairwise(times), start=1)
+    inside = [at for at, (before, end) in pairs if began <= before and end <= ended]
+
+    def sampled(name: str) -> list[float]:
+        column = samples.get(name, ())
+        values = (column[at] for at in inside if at < len(column))
+        return [value for value in values if value is not None]
+
+    steps = [length for length, _ in lengths[1:]]
+    step, waited = statistics.fmean(steps), sum(trial.parts.get("input", ())[1:])
+    means = {k: statistics.fmean(numbers) for k in samples if (numbers := sampled(k))}
+    signs = {STEP: step, WAITING: waited / sum(steps)}
+    if "cpu_other" in means:
+        signs[OTHERS] = means["cpu_other"]
+    if "cpu_trial" in means:
+        signs[CPU_TIME] = means["cpu_trial"] * step
+    # Memory is read once in a while.
+    total, training = sampled("memory_used"), sampled("memory_trial")
+    if total and training:
+        signs[HELD] = max(0.0, total[-1] - training[-1])
+    if "disk_read" in means:
+        read_by_others = means["disk_read"] - means.get("disk_read_trial", 0.0)
+        signs[READ] = max(0.0, read_by_others)
+    if busy := [mean for name, mean in means.items() if _GPU_BUSY.fullmatch(name)]:
+        signs[BUSY] = max(busy)
+    return signs
+
+
+def changes(run: Run, variant: str) -> Changes:
+    """Every sign that was read of a variant and of quiet in the same rounds."""
+    quiet, loaded = values(run, QUIET), values(run, variant)
+    compared = {}
+    for sign in SIGNS:
+        before, after = quiet.get(sign, {}), loaded.get(sign, {})
+        if rounds := sorted(before.keys() & after.keys()):
+            compared[sign] = Change(sign, tuple((before[r], after[r]) for r in rounds))
+    return compared
+
+
+def moved(changes: Changes) -> Changes:
+    """The signs that grew, apart from the length of a step."""
+    return {
+        s: change for s, change in changes.items() if s is not STEP and change.moved
+    }
+
+
+# In the added time a training that sleeps uses less than this share of the cores that
+# it uses when quiet, one that computes more than the other.
+_ASLEEP, _AT_WORK = 0.3, 0.5
+# A process that computes and holds nothing else holds less for each core it gets.
+_HELD_PER_CORE = 20e6
+
+
+def suspects(run: Run, variant: str, fed: str = "memory") -> tuple[str, ...]:
+    """Name what may slow it: one, several that cannot be told apart, or none.
+
+    Where a training waits and others took cores, both may be to blame: they starve a
+    good pipeline, or take what a waiting training leaves.
+    """
+    compared = changes(run, variant)
+    growth = moved(compared)
+    if BUSY in growth:
+        return (GPU,)
+    if READ in growth:
+        return (DISK,)
+    fits = _busy(growth, compared) if OTHERS in growth or OTHERS not in compared else ()
+    if WAITING in growth:
+        fits += _pipelines(compared)
+    elif OTHERS not in growth:
+        return ()
+    untold = fed == "disk" and READ not in compared
+    return (*fits, DISK) if untold else fits
+
+
+def _pipelines(compared: Changes) -> tuple[str, ...]:
+    """By whether the training computed in the time by which a step is longer."""
+    step, cpu = compared.get(STEP), compared.get(CPU_TIME)
+    grew = STEP.grew(step.before, step.after) if step else 0.0
+    if not step or not cpu or cpu.before <= 0 or grew < 1:
+        return PIPELINES
+    share = (cpu.after / cpu.before - 1) / (step.after / step.before - 1)
+    if share <= _ASLEEP:
+        return (SLEEPING,)
+    return (DECODING,) if share >= _AT_WORK else PIPELINES
+
+
+def _busy(growth: Changes, compared: Changes) -> tuple[str, ...]:
+    """What others do if they took cores: their memory tells copies from burners.
+
+    The training's own CPU time does not: it grows beside copies, and also beside
+    burners where two hardware threads share a core.
+    """
+    if HELD not in growth:
+        untold = HELD not in compared
+        return (CPU, MEMORY) if untold or CPU_TIME in growth else (CPU,)
+    programs = compared.get(OTHERS)
+    cores = programs.after - programs.before if programs else 0.0
+    memory = growth[HELD].after - growth[HELD].before
+    return (MEMORY,) if memory > _HELD_PER_CORE * cores else (CPU, MEMORY)

@@ -1,0 +1,216 @@
+"""Which way of computing a convolution is fastest here, and what holds it up?
+
+The suspect: a convolution is slow because of how it is called or written, not because
+of its arithmetic.
+The test: convolve the same images in many ways. Each answer is held against float64
+first, and a variant that computes something else is shown and not timed. The speed of a
+matrix product and of the memory, measured in the same run, say what is possible.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar
+
+from perfkit import units
+from perfkit.engine.measurement import OWN, Measurement, Variant
+from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.errors import BadParameterError
+from perfkit.findings.record import Verdict
+from perfkit.questions.base import Experiment, with_yours
+from perfkit.questions.convolution import channels
+from perfkit.questions.convolution.variants import (
+    BASELINE,
+    GROUPS,
+    LONGEST_S,
+    VARIANTS,
+    Method,
+    own_method,
+    try_method,
+)
+from perfkit.questions.convolution.verdict import (
+    ARITHMETIC,
+    BFLOAT16,
+    CHOICES,
+    MEMORY,
+    judge,
+)
+from perfkit.questions.convolution.work import (
+    FLOAT,
+    Problem,
+    convolving,
+    moving,
+    multiplying,
+)
+from perfkit.questions.parameters import Choice, Range, select
+from perfkit.questions.shared.code import code_of
+
+# Of images, kernel, stride and padding.
+Function = Callable[[Any, Any, int, str], Any]
+# Images, kernel and answer of one call; some variants hold them twice over.
+_MOST_BYTES = 1_000_000_000
+# A call may take so many times as long as the baseline's.
+_OF_BASELINE = 2.0
+_PRODUCT = "A large matrix product: as fast as direct sums are computed."
+_SHORT_PRODUCT = "The large matrix product on bfloat16 numbers."
+_SUM = "A large sum: as fast as numbers come from memory and go there."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convolution(Experiment):
+    """Which way of computing a convolution is fastest here, and what holds it up?"""
+
+    batch: Annotated[int, Range(1, 64, unit="images", help="Images in a call")] = 8
+    side: Annotated[int, Range(4, 256, unit="px", help="Side of an image")] = 56
+    channels: Annotated[int, Range(1, 512, help="Numbers in a pixel that goes in")] = 64
+    filters: Annotated[int, Range(1, 512, help="Numbers of a pixel that comes out")] = (
+        64
+    )
+    kernel: Annotated[int, Range(1, 11, unit="px", help="Side of the kernel")] = 3
+    stride: Annotated[int, Range(1, 4, unit="px", help="Pixels between windows")] = 1
+    padding: Annotated[
+        str, Choice(("same", "valid"), help="Zeros around the image, or none")
+    ] = "same"
+    variants: Annotated[
+        str, Choice((*GROUPS, *VARIANTS), many=True, help="Groups or single variants")
+    ] = "essential"
+    compare: Annotated[
+        str, Choice(("variants", "channels"), help="Variants, or channel counts")
+    ] = "variants"
+
+    name = "convolution"
+    baseline = BASELINE
+    choices = CHOICES
+    function: ClassVar[Function | None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be convolved, before anything is made."""
+        super().__post_init__()
+        if self.kernel > self.side:
+            raise BadParameterError(
+                f"kernel is {self.kernel} and side is {self.side}; choose a kernel "
+                "that is no larger than the image."
+            )
+        largest = self.batch * max(
+            self.side**2 * self.channels, self.problem.out**2 * self.filters
+        )
+        if FLOAT * largest > _MOST_BYTES:
+            raise BadParameterError(
+                f"images or answer would take {units.size(FLOAT * largest)}; choose a "
+                "smaller batch, side or number of channels."
+            )
+        if self.compare == "channels":
+            # Which counts there are is known only now, and the first is the baseline.
+            object.__setattr__(self, "baseline", channels.name_of(self.problem))
+
+    @property
+    def problem(self) -> Problem:
+        """What is convolved."""
+        return Problem(**{f.name: getattr(self, f.name) for f in fields(Problem)})
+
+    def make_variants(self) -> Mapping[str, Variant]:
+        """Those that are asked for, or the channel counts, the baseline first."""
+        if self.compare == "channels":
+            return channels.make_variants(self.problem)
+        methods = self._methods
+        variants = [
+            Variant(
+                name,
+                functools.partial(self._convolve, name),
+                method.changes,
+                method.against if method.against in methods else BASELINE,
+                code=method.code,
+            )
+            for name, method in methods.items()
+        ]
+        return {variant.name: variant for variant in (*variants, *self._limits)}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Hold every answer against float64, and refuse what is wrong or too slow."""
+        if self.compare == "channels":
+            yield from channels.prepare(self.problem)
+            return
+        yield Note("roofline", self._roofline())
+        refused, overhead = {}, {}
+        # The baseline is timed however long it takes.
+        longest = math.inf
+        for name, method in self._methods.items():
+            yield Note("progress", f"Checking the answer of {name}")
+            check = try_method(method, self.problem, longest)
+            if check.why_not:
+                refused[name] = check.why_not
+            else:
+                overhead[name] = check.overhead
+            if name == BASELINE:
+                longest = max(LONGEST_S, _OF_BASELINE * check.call_s)
+        yield Note("overhead", overhead)
+        yield Note(REFUSED, refused)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which way is fastest, how near to the limits, and what holds it up."""
+        if self.compare == "channels":
+            return channels.verdict(measured, self.problem)
+        return judge(measured, self.problem)
+
+    @property
+    def _methods(self) -> dict[str, Method]:
+        function = type(self).function
+        mine = {OWN: own_method(function)} if function else {}
+        methods = select(self.variants, GROUPS, VARIANTS, BASELINE)
+        return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
+
+    @property
+    def _limits(self) -> tuple[Variant, ...]:
+        base = VARIANTS[BASELINE]
+        flops, traffic = base.flops(self.problem), base.traffic(self.problem)
+        limits = [
+            (ARITHMETIC, functools.partial(multiplying, flops), _PRODUCT),
+            (MEMORY, functools.partial(moving, traffic), _SUM),
+        ]
+        if any(method.precision == "bfloat16" for method in self._methods.values()):
+            work = functools.partial(multiplying, flops, "bfloat16")
+            limits.append((BFLOAT16, work, _SHORT_PRODUCT))
+        return tuple(
+            Variant(name, work, changes, code=code_of(work))
+            for name, work, changes in limits
+        )
+
+    def _convolve(self, name: str) -> Iterator[Yielded]:
+        return convolving(self._methods[name].call(self.problem), self.batch)
+
+    def _roofline(self) -> dict[str, Any]:
+        """What the chart needs: work and traffic of an example, by variant."""
+        limits = [limit.name for limit in self._limits]
+        methods = {**self._methods, **dict.fromkeys(limits, VARIANTS[BASELINE])}
+        return {
+            "work": {
+                name: {
+                    "flops": method.flops(self.problem),
+                    "bytes": method.traffic(self.problem),
+                }
+                for name, method in methods.items()
+            },
+            "arithmetic": [name for name in limits if name != MEMORY],
+            "memory": MEMORY,
+        }
+
+
+def convolution_with(function: Function, /, **parameters: Any) -> Convolution:
+    """Make the experiment with a function of your own as one more variant, ``yours``.
+
+    Its answer is checked as all answers are. A function that gives back None is still
+    to be written: it is shown as such, and the other variants are timed.
+
+    Args:
+        function: Takes images, shape (batch, side, side, channels), a kernel, shape
+            (kernel, kernel, channels, filters), both NumPy arrays that cannot be
+            written into, the stride, and the padding, ``"same"`` or ``"valid"``. Gives
+            back the answer, shape (batch, row, column, filters).
+        **parameters: Of the experiment, as ``perfkit.experiment("convolution")`` takes
+            them.
+
+    Raises:
+        BadParameterError: It is no function, or a parameter is not accepted.
+    """
+    return with_yours(Convolution, function, **parameters)

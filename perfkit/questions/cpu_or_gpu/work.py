@@ -1,0 +1,258 @@
+"""The trainings that two devices are held against each other with."""
+
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit.engine.tick import READY, Yielded, every
+from perfkit.errors import RunError
+from perfkit.questions.shared.benchmark import bind, on_one_core, without_gpus
+from perfkit.questions.shared.benchmark_gpu import sees_one
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.loops import compiled, loop, step_of, wait
+from perfkit.questions.shared.models import MODELS, Model, products
+
+Pair = tuple[Any, Any]
+
+CPU, GPU = "CPU:0", "GPU:0"
+# What an environment may have set to keep TensorFlow from the cores that there are.
+_HOLDS_BACK = (
+    *("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS"),
+)
+
+
+@dataclass(frozen=True)
+class Device:
+    """Something to train on.
+
+    Attributes:
+        name: As variants have it, such as ``"all cores"``.
+        place: As TensorFlow calls it.
+        take: Makes a fresh process use it and nothing else.
+        sources: The functions of it whose lines a reader is shown.
+    """
+
+    name: str
+    place: str
+    take: Callable[[], None]
+    sources: tuple[Callable[[], None], ...] = ()
+
+
+# How batches come to a device from memory.
+Feed = Callable[[Device, list[Pair]], Iterable[Pair]]
+
+
+def _all_cores() -> None:
+    for name in _HOLDS_BACK:
+        os.environ.pop(name, None)
+    without_gpus()
+
+
+def _one_core() -> None:
+    _all_cores()
+    on_one_core()
+
+
+def _gpu() -> None:
+    if not sees_one():
+        raise RunError("TensorFlow can use no GPU here.")
+
+
+ONE_CORE = Device("one core", CPU, _one_core, (bind,))
+ALL_CORES = Device("all cores", CPU, _all_cores)
+# All cores again, by the name that they have beside a GPU.
+WHOLE_CPU = Device("CPU", CPU, _all_cores, (without_gpus,))
+A_GPU = Device("GPU", GPU, _gpu)
+
+
+_LAYERS, _CLASSES = 3, 10
+_FLOAT = 4
+# Times that a step touches each weight, and each activation.
+_PER_WEIGHT, _PER_ACTIVATION = 6, 4
+
+
+class Cost(NamedTuple):
+    """The work of one step: FLOP, and bytes read and written in memory at least."""
+
+    flops: float
+    traffic: float
+
+
+@dataclass(frozen=True, order=True)
+class Size:
+    """A dense network of three equal layers, and the batch it is trained on.
+
+    Attributes:
+        width: Numbers of an example, and units of each layer.
+        batch: Examples of a step.
+    """
+
+    width: int
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """What the network is called."""
+        return f"width {self.width:,}"
+
+    @property
+    def cost(self) -> Cost:
+        """The work of one step."""
+        return cost(self.width, self.batch)
+
+
+def weights(width: float) -> float:
+    """How many weights the network of a width has, without its biases."""
+    return _LAYERS * width**2 + _CLASSES * width
+
+
+def cost(width: float, batch: float) -> Cost:
+    """The work of a step of the dense network, whole numbers or not."""
+    # Nobody needs the gradient of the examples.
+    products = 3 * weights(width) - width**2
+    touched = _PER_WEIGHT * weights(width) + _PER_ACTIVATION * batch * _LAYERS * width
+    return Cost(flops=2 * batch * products, traffic=_FLOAT * touched)
+
+
+def dense(width: int) -> Model:
+    """The network of a width, with data that fit it."""
+    build = functools.partial(_dense, width)
+    return Model(f"width {width:,}", "three equal layers", (width,), _CLASSES, build)
+
+
+def flops_of(name: str, batch: int) -> float:
+    """Multiplications and additions in a step of a named model; builds it."""
+    first, *later = filter(None, map(products, MODELS[name].build().layers))
+    return float(2 * batch * (2 * first + 3 * sum(later)))
+
+
+def _dense(width: int) -> "keras.Model":
+    layers = [keras.layers.Dense(width, activation="relu") for _ in range(_LAYERS)]
+    logits = keras.layers.Dense(_CLASSES)
+    model = keras.Sequential([keras.Input((width,)), *layers, logits])
+    return model
+
+
+def code_of_training(device: Device, model: Model, feed: Feed) -> str:
+    """The lines of a training on a device, as a reader types them."""
+    return code_of(*device.sources, model.build, *_SHOWN[feed], compiled, loop)
+
+
+# Different batches in memory, so that none is at hand from the step before.
+_BATCHES = 4
+_LARGEST_BYTE = 255
+
+
+def train(device: Device, model: Model, batch: int, feed: Feed) -> Iterator[Yielded]:
+    """Train a fresh network, step after step, without an end.
+
+    Args:
+        device: Where; this process uses nothing else from now on.
+        model: What is trained, with data that fit it.
+        batch: Examples of a step.
+        feed: How batches come to the device from memory.
+    """
+    device.take()
+    # As a graph; a step does not wait for the device.
+    step = compiled(step_of(built(device, model)))
+    batches = feed(device, [_in_memory(model, batch, seed) for seed in range(_BATCHES)])
+    yield READY
+    yield from every(loop(batches, step), sync=wait)
+
+
+def stays(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
+    """One batch crosses, before the first step."""
+    return itertools.repeat(next(as_floats(device, pairs)))
+
+
+def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
+    """Four bytes of each number cross, when the step wants them."""
+    there = [(_scaled(pixels), labels) for pixels, labels in pairs]
+    return _brought(device, there, lambda features: features)
+
+
+def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
+    """One byte of each number crosses; the device makes floats of them."""
+    return _brought(device, pairs, _made_floats())
+
+
+def _made_floats() -> Callable[[Any], Any]:
+    def unpacked(pixels: Any) -> Any:
+        return tf.cast(pixels, tf.float32) / _LARGEST_BYTE
+
+    return unpacked
+
+
+def _brought(
+    device: Device, pairs: list[Pair], unpacked: Callable[[Any], Any]
+) -> Iterator[Pair]:
+    """Copy one batch after another from the computer's own memory, round and round."""
+    with tf.device(CPU):
+        there = [tuple(map(tf.constant, pair)) for pair in pairs]
+
+    # Outside of a graph the copy of the first round is kept for all others.
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def brought(features: tf.Tensor, labels: tf.Tensor) -> Pair:
+        with tf.device(device.place):
+            return unpacked(tf.identity(features)), tf.identity(labels)
+
+    for features, labels in itertools.cycle(there):
+        here = brought(features, labels)
+        yield here
+
+
+def ahead(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
+    """Four bytes of each number cross while the device works on the step before."""
+    pixels, labels = map(np.stack, zip(*pairs, strict=True))
+    batches: Iterable[Pair] = _prefetched(_scaled(pixels), labels, f"/{device.place}")
+    return batches
+
+
+def _prefetched(features: Any, labels: Any, device: str) -> Any:
+    copy = tf.data.experimental.prefetch_to_device(device, buffer_size=2)
+    batches = tf.data.Dataset.from_tensor_slices((features, labels)).repeat()
+    batches = batches.apply(copy)
+    return batches
+
+
+# The functions whose lines a reader is shown of each way that batches come.
+_SHOWN: dict[Feed, tuple[Callable[..., Any], ...]] = {
+    stays: (),
+    as_floats: (_brought,),
+    as_bytes: (_made_floats, _brought),
+    ahead: (_prefetched,),
+}
+
+
+def _in_memory(model: Model, batch: int, seed: int) -> Pair:
+    """A batch whose numbers are bytes, as pixels are."""
+    _, labels = model.batch(batch, seed)
+    random = np.random.default_rng(seed)
+    shape = (batch, *model.shape)
+    return random.integers(_LARGEST_BYTE + 1, size=shape, dtype=np.uint8), labels
+
+
+def _scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return np.divide(pixels, _LARGEST_BYTE, dtype=np.float32)
+
+
+def built(device: Device, model: Model) -> "keras.Model":
+    """Make the network on its device.
+
+    Raises:
+        RunError: TensorFlow put it elsewhere.
+    """
+    with tf.device(device.place):
+        network = model.build()
+    place = network.trainable_variables[0].value.device
+    if device.place not in place:
+        raise RunError(f"The network lies on {place or 'no device'} and was not timed.")
+    return network

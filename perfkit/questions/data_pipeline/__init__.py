@@ -1,0 +1,227 @@
+"""Which way of feeding images keeps this machine busy?
+
+The suspect: every step waits for its batch, because images are read, decoded and
+augmented one after another, on a part of the machine.
+The test: feed the same images to the same training step in several ways, each changing
+one thing, and compare images per second. A batch that is in memory already is the
+ceiling; cores that decode and do nothing else are the limit.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import psutil
+
+from perfkit.engine.measurement import OWN, Measurement, Variant
+from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.errors import BadParameterError, RunError
+from perfkit.findings.record import Verdict
+from perfkit.findings.standing import LIMITS
+from perfkit.machine import limits
+from perfkit.questions import unknown
+from perfkit.questions.base import Experiment, with_yours
+from perfkit.questions.data_pipeline import work as consumers
+from perfkit.questions.data_pipeline.variants import (
+    DECODE_LIMIT,
+    GROUPS,
+    SYNTHETIC,
+    VARIANTS,
+)
+from perfkit.questions.data_pipeline.verdict import (
+    CHOICES,
+    Claim,
+    claims,
+    contenders,
+    judge,
+)
+from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
+from perfkit.questions.parameters import Choice, Folder, Range
+from perfkit.questions.shared import benchmark, cache, decoding
+from perfkit.questions.shared import images as shared_images
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.images import look_at, recall
+from perfkit.questions.shared.race import Race
+
+__all__ = ["Claim", "DataPipeline", "claims", "pipeline_with"]
+
+_VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
+# Of parts, by the names of its arguments.
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPipeline(Experiment):
+    """Which way of feeding images keeps this machine busy?"""
+
+    images: Annotated[
+        str, Folder(help="Your own images, sub-folders as classes; empty for source")
+    ] = ""
+    source: Annotated[
+        str,
+        Choice(
+            tuple(shared_images.SOURCES), help="Pictures made here, or fetched once"
+        ),
+    ] = "photographs"
+    count: Annotated[
+        int, Range(16, 100_000, unit="images", help="How many images at most")
+    ] = 256
+    image_side: Annotated[
+        int, Range(16, 1024, unit="px", help="Side of the square cut from each image")
+    ] = 224
+    batch: Annotated[int, Range(1, 1024, unit="images", help="Images in a batch")] = 32
+    variants: Annotated[
+        str, Choice(_VARIANTS, many=True, help="Groups or single variants")
+    ] = "essential"
+    feeding: Annotated[
+        str, Choice(("training", "alone"), help="A training step, or just batches")
+    ] = "training"
+
+    name = "data-pipeline"
+    baseline = BASELINE
+    choices = CHOICES
+    function: ClassVar[Function | None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked, before anything is made."""
+        super().__post_init__()
+        height = shared_images.SOURCES[self.source]
+        if not self.images and self.image_side > height:
+            raise BadParameterError(
+                f"image_side is {self.image_side}, and the images of {self.source} are "
+                f"{height} px high; choose {height} or less, or give a folder of "
+                "larger images."
+            )
+
+    def make_variants(self) -> Mapping[str, Variant]:
+        """What ``variants`` and ``feeding`` ask for, the baseline always first."""
+        variants = [self._variant(name) for name in self._methods]
+        if SYNTHETIC in self._names and self.feeding != "alone":
+            does = "One batch that is in memory already: no pipeline at all."
+            code = code_of(consumers.one_batch)
+            variants.append(
+                Variant(SYNTHETIC, self._synthetic, does, BASELINE, code=code)
+            )
+        if DECODE_LIMIT in self._names:
+            does = "Cores that decode whole images and do nothing else."
+            code = code_of(decoding.with_tensorflow)
+            variants.append(Variant(DECODE_LIMIT, self._decode_limit, does, code=code))
+        return {variant.name: variant for variant in variants}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Make or check the images, write record files, compare what the variants give.
+
+        Raises:
+            RunError: A variant gives other images than the rest.
+        """
+        benchmark.without_gpus()
+        if not self.images:
+            yield from shared_images.image_folder(self.source, self.count)
+        images = yield from look_at(self.folder, count=self.count, side=self.image_side)
+        yield Note("images", images.describe())
+        yield Note(LIMITS, [SYNTHETIC, DECODE_LIMIT])
+        present = psutil.virtual_memory().total
+        yield Note("memory", limits.memory_granted(Path("/"), present))
+        for form in dict.fromkeys(method.form for method in self._methods.values()):
+            if form:
+                yield from shared_images.make_records(images, form)
+        yield Note("progress", "Checking that all variants give the same images")
+        task = Task(images=images, side=self.image_side, batch=4)
+        methods = self._methods
+        if OWN in methods:
+            wrong = consumers.why_not(methods.pop(OWN), task)
+            yield Note(REFUSED, {OWN: wrong} if wrong else {})
+        differ = consumers.differences(methods.values(), task)
+        for name, difference in differ.items():
+            raise RunError(
+                f"{name!r} does not give the images that the others give: "
+                f"{difference}. Its speed would say nothing, so nothing is timed."
+            )
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which way is fastest, by how much, what the model waits, what next."""
+        return judge(measured, self.race(measured))
+
+    def race(self, measured: Measurement) -> Race:
+        """Which of the pipelines that may be advised is fastest."""
+        choices = {name: CHOICES[name] for name in contenders(measured)}
+        subject = "The pipeline" if self.feeding == "alone" else "This training"
+        return Race(measured, choices, "images", subject, BASELINE)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        words = self.variants.split(",")
+        return tuple(name for word in words for name in GROUPS.get(word, (word,)))
+
+    @property
+    def _methods(self) -> dict[str, Method]:
+        function = type(self).function
+        mine = {OWN: Method(OWN, "Your own pipeline.", function)} if function else {}
+        methods = {name: VARIANTS[name] for name in self._names if name in VARIANTS}
+        return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
+
+    def _variant(self, name: str) -> Variant:
+        method = self._methods[name]
+        against = method.against if method.against in self._methods else BASELINE
+        # Without the variant that it changes one thing of, it changes more than that.
+        note = "" if against == method.against else f' On top of "{method.against}".'
+        return Variant(
+            name,
+            functools.partial(self._feed, name),
+            method.changes + note,
+            against,
+            code="" if name == OWN else method.code,
+        )
+
+    # A variant can be pickled, which no function made on the spot can.
+    def _feed(self, name: str) -> Iterator[Yielded]:
+        training = self.feeding == "training"
+        return consumers.feed(self._methods[name], self._task(), training=training)
+
+    def _synthetic(self) -> Iterator[Yielded]:
+        return consumers.synthetic(self._task())
+
+    def _decode_limit(self) -> Iterator[Yielded]:
+        return decoding.limit(self._task().images)
+
+    def _task(self) -> Task:
+        images = recall(self.folder, count=self.count, side=self.image_side)
+        # The trial has seeded NumPy, with the same number for all variants of a round.
+        seed = int(np.random.randint(2**31))
+        return Task(images=images, side=self.image_side, batch=self.batch, seed=seed)
+
+    @property
+    def folder(self) -> Path:
+        """Where the images lie: the reader's own, or those that ``prepare`` makes."""
+        if self.images:
+            return Path(self.images).expanduser().absolute()
+        return cache.folder() / shared_images.folder_name(self.source, self.count)
+
+
+def pipeline_with(function: Function, /, **parameters: Any) -> DataPipeline:
+    """Make the experiment with a pipeline of your own as one more variant, ``yours``.
+
+    Its images are checked as all are. A function that gives back None is still to be
+    written: it is shown as such, and the other variants are timed.
+
+    Args:
+        function: Gives back a data set without an end, of batches of images and labels.
+            It is handed what its arguments are named after: ``files`` (path, label and
+            random numbers of each image, without an end), ``example`` (reads, decodes
+            and augments one), ``batch``, and all else that the code of the other
+            variants uses.
+        **parameters: Of the experiment, as ``perfkit.experiment("data-pipeline")``
+            takes them.
+
+    Raises:
+        BadParameterError: It is no function, asks for something that there is not, or a
+            parameter is not accepted.
+    """
+    experiment = with_yours(DataPipeline, function, **parameters)
+    for name in takes(function):
+        if name not in PARTS:
+            raise BadParameterError(unknown("part of a pipeline", name, PARTS))
+    return experiment

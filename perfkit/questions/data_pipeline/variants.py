@@ -1,0 +1,346 @@
+"""The input pipelines that are compared.
+
+Each is a function of plain TensorFlow: what it is made of is handed over by the names
+of its arguments (``PARTS``), and its lines are what a reader is shown and advised.
+"""
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from perfkit.questions.data_pipeline.work import BASELINE, Method
+from perfkit.questions.shared.later import tf
+
+SYNTHETIC = "synthetic"
+DECODE_LIMIT = "decode limit"
+_FILES = "prefetch"
+VARIANTS = dict[str, Method]()
+
+
+def _method(
+    name: str, against: str = BASELINE, **options: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a variant of a function of parts; see ``Method`` for the rest."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        changes = (inspect.getdoc(function) or "").partition("\n")[0]
+        VARIANTS[name] = Method(name, changes, function, against, **options)
+        return function
+
+    return add
+
+
+@_method("python generator", do="Feed it with a Python generator.")
+def python_generator(rows: Any, augment_array: Any, batch: Any) -> Any:
+    """A Python generator that decodes and augments one image after another."""
+    # In its loop looking names up in what stands for the module would count.
+    import tensorflow as tf
+
+    def batches() -> Iterator[Any]:
+        endless = iter(rows)
+        while True:
+            images, labels = [], []
+            for path, label, drawn in itertools.islice(endless, batch):
+                image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+                images.append(augment_array(image.numpy(), drawn))
+                labels.append(label)
+            yield np.stack(images), np.stack(labels)
+
+    return batches
+
+
+@_method(BASELINE, do="Keep the plain map.")
+def naive(files: Any, example: Any, batch: Any) -> Any:
+    """The obvious code: a map that decodes and augments, then batches."""
+    dataset = files.map(example).batch(batch)
+    return dataset
+
+
+@_method(
+    "naive as written", excluded="TensorFlow's own rewrites are switched off in it"
+)
+def naive_as_written(files: Any, example: Any, batch: Any) -> Any:
+    """The same code with TensorFlow's rewrites off: one image after another."""
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = files.map(example).batch(batch)
+    dataset = dataset.with_options(options)
+    return dataset
+
+
+@_method(
+    "random in map",
+    do="Draw random numbers with `tf.random` inside the map.",
+    own_random=True,
+)
+def stateful(files: Any, augment: Any, batch: Any) -> Any:
+    """The same with ``tf.random`` in the map, which TensorFlow then leaves serial."""
+
+    def example(path: Any, label: Any, _: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return augment(image, tf.random.uniform([4])), label
+
+    dataset = files.map(example).batch(batch)
+    return dataset
+
+
+@_method("parallel map", do="Decode several images at a time.")
+def parallel(files: Any, example: Any, batch: Any) -> Any:
+    """Ask for several images at a time, as many as AUTOTUNE chooses."""
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch)
+    return dataset
+
+
+@_method(_FILES, "parallel map", do="Decode in parallel, and prefetch batches.")
+def prefetch(files: Any, example: Any, batch: Any) -> Any:
+    """Batches made ready while the model works on the one before."""
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method("cache", _FILES, do="Cache the decoded images.", decodes="nothing", keeps=True)
+def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
+    """Decoded images kept in memory, and augmented anew each time."""
+
+    def augmented(decoded: Any, drawn: Any) -> Any:
+        return augment(decoded[0], drawn), decoded[1]
+
+    kept = images.map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache().repeat()
+    dataset = tf.data.Dataset.zip(kept, draws)
+    dataset = dataset.map(augmented, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "frozen cache",
+    "cache",
+    decodes="nothing",
+    keeps=True,
+    excluded="each image is augmented once, and every epoch sees the same",
+)
+def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
+    """A trap: augmented images kept in memory, so that every epoch is the same."""
+    dataset = files.take(count)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.cache().repeat()
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "tfrecord jpeg",
+    _FILES,
+    form="jpeg",
+    do="Read the JPEG bytes from one TFRecord file.",
+)
+def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
+    """JPEG bytes read from one TFRecord file instead of a file for each image."""
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        image = tf.io.decode_jpeg(parsed["image"], channels=3)
+        return augment(image, drawn), parsed["label"]
+
+    dataset = tf.data.TFRecordDataset(records).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "tfrecord raw",
+    _FILES,
+    form="raw",
+    do="Read decoded pixels from one TFRecord file.",
+    decodes="nothing",
+)
+def record_raw(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
+    """Pixels read from one TFRecord file: nothing to decode, more to read."""
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        pixels = tf.io.decode_raw(parsed["image"], tf.uint8)
+        image = tf.reshape(pixels, [parsed["height"], parsed["width"], 3])
+        return augment(image, drawn), parsed["label"]
+
+    dataset = tf.data.TFRecordDataset(records).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "tfrecord shards",
+    "tfrecord jpeg",
+    form="shards",
+    do="Read several TFRecord files in turns.",
+)
+def record_shards(
+    records: Any, draws: Any, parse: Any, augment: Any, batch: Any
+) -> Any:
+    """JPEG bytes read from several TFRecord files in turns."""
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        image = tf.io.decode_jpeg(parsed["image"], channels=3)
+        return augment(image, drawn), parsed["label"]
+
+    turns = {"cycle_length": len(records), "num_parallel_calls": tf.data.AUTOTUNE}
+    dataset = tf.data.Dataset.from_tensor_slices(records)
+    dataset = dataset.interleave(tf.data.TFRecordDataset, **turns).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method("batch first", _FILES, do="Batch first, then augment whole batches.")
+def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
+    """Mirror, scale and brighten whole batches instead of single images."""
+
+    def cut(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return crop(image, drawn), label, drawn
+
+    def augment(images: Any, labels: Any, drawn: Any) -> Any:
+        wide, mirrored = [-1, 1, 1, 1], tf.reverse(images, [2])
+        images = tf.where(tf.reshape(drawn[:, 2] < 0.5, wide), mirrored, images)
+        brighter = tf.reshape(brightness(drawn), wide)
+        return tf.cast(images, tf.float32) / 255 + brighter, labels
+
+    dataset = files.map(cut, num_parallel_calls=tf.data.AUTOTUNE).batch(batch)
+    dataset = dataset.map(augment, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "augment in model",
+    _FILES,
+    do="Augment in the model, as layers.",
+    in_model="layers",
+)
+def cut_only(files: Any, crop: Any, batch: Any) -> Any:
+    """Mirror and brighten in the model, as layers; the pipeline decodes and cuts."""
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return tf.cast(crop(image, drawn), tf.float32) / 255, label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "uint8",
+    _FILES,
+    do="Send bytes to the model, and scale them there.",
+    in_model="bytes",
+)
+def as_bytes(files: Any, crop: Any, mirror: Any, brightness: Any, batch: Any) -> Any:
+    """Send bytes to the model, which scales and brightens them: a quarter the size."""
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        square = mirror(crop(image, drawn), drawn)
+        return (square, brightness(drawn)), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "crop while decoding",
+    _FILES,
+    do="Decode only the square that is cut out.",
+    decodes="square",
+)
+def cropped(
+    files: Any, square_of: Any, mirror: Any, brightness: Any, batch: Any
+) -> Any:
+    """Decode only the square that is cut out, with ``tf.io.decode_and_crop_jpeg``."""
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
+        return tf.cast(square, tf.float32) / 255 + brightness(drawn), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "fixed threads",
+    _FILES,
+    do="Ask for as many calls as there are cores, without AUTOTUNE.",
+)
+def fixed(files: Any, example: Any, cores: Any, batch: Any) -> Any:
+    """As many calls at a time as there are cores, instead of AUTOTUNE."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    dataset = files.map(example, num_parallel_calls=cores).batch(batch)
+    dataset = dataset.prefetch(2).with_options(options)
+    return dataset
+
+
+@_method("numpy", _FILES, do="Augment with NumPy.")
+def with_numpy(
+    files: Any, decode: Any, augment_array: Any, side: Any, batch: Any
+) -> Any:
+    """Augment with NumPy, called from the pipeline by ``tf.numpy_function``."""
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        given = [decode(path, label)[0], drawn]
+        image = tf.numpy_function(augment_array, given, tf.float32, stateful=False)
+        return tf.ensure_shape(image, [side, side, 3]), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method("numpy by element", "numpy", do="Augment with NumPy, element by element.")
+def by_element(
+    files: Any, decode: Any, augment_pixels: Any, side: Any, batch: Any
+) -> Any:
+    """Augment with NumPy, one number after another in a Python loop."""
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        given = [decode(path, label)[0], drawn]
+        image = tf.numpy_function(augment_pixels, given, tf.float32, stateful=False)
+        return tf.ensure_shape(image, [side, side, 3]), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+# What is asked together, by the question that it answers: with the baseline, and with
+# what bounds them all. The first takes a minute.
+_TOGETHER = {
+    "essential": ("parallel map", _FILES, "cache", "crop while decoding"),
+    "formats": (_FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),
+    "augmentation": (
+        *(_FILES, "cache", "frozen cache", "batch first"),
+        *("augment in model", "uint8", "crop while decoding"),
+    ),
+    "python": ("python generator", _FILES, "numpy", "numpy by element"),
+    "threads": (*("random in map", "parallel map", _FILES, "fixed threads"),),
+    # What TensorFlow does by itself, seen by switching it off.
+    "rewrites": ("naive as written",),
+    "all": VARIANTS,
+}
+GROUPS = {
+    name: (BASELINE, *members, SYNTHETIC, DECODE_LIMIT)
+    for name, members in _TOGETHER.items()
+}

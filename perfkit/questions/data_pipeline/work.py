@@ -1,0 +1,442 @@
+"""What pipelines are made of and feed, and whether all give the same images."""
+
+import functools
+import inspect
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit import units
+from perfkit.engine.measurement import OWN
+from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded, every
+from perfkit.machine.limits import free_bytes
+from perfkit.questions.base import UNWRITTEN, mistake_of
+from perfkit.questions.shared import anatomy, benchmark, decoding
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.images import Images, parse_record, record_files
+from perfkit.questions.shared.later import tf
+
+Step = Callable[[Any, Any], object]
+
+# The random numbers repeat after so many images or more.
+_ROWS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What every pipeline has to deliver: squares of ``side`` pixels, in batches.
+
+    The seed decides the order of the images and their augmentation.
+    """
+
+    images: Images
+    side: int
+    batch: int
+    seed: int = 0
+
+
+def schedule(
+    task: Task,
+) -> tuple[NDArray[np.bytes_], NDArray[np.int64], NDArray[np.float32]]:
+    """Path, label and random numbers of each image, in a new order each time round.
+
+    The first time they come in the order of the list, so that all variants can
+    be compared.
+    """
+    draws, count = table(task), len(task.images.paths)
+    rng = np.random.default_rng(task.seed)
+    again = [rng.permutation(count) for _ in range(len(draws) // count - 1)]
+    order = np.concatenate([np.arange(count), *again])
+    paths, labels = columns(task.images)
+    return paths[order], labels[order], draws
+
+
+def table(task: Task) -> NDArray[np.float32]:
+    """The schedule's random numbers alone."""
+    count = len(task.images.paths)
+    return decoding.draws(count * max(1, -(-_ROWS // count)), task.seed)
+
+
+def columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
+    """Path and label of each image."""
+    paths = np.array([os.fsencode(path) for path in images.paths])
+    return paths, np.array(images.labels, np.int64)
+
+
+@dataclass(frozen=True)
+class Again:
+    """What a generator function yields, anew each time it is asked for."""
+
+    start: Callable[[], Iterator[Any]]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Begin anew."""
+        return self.start()
+
+
+def decode_of() -> Callable[..., Any]:
+    """Make what reads and decodes; PNG as well, whatever the operation's name says."""
+
+    def decode(path: Any, label: Any) -> Any:
+        return tf.io.decode_jpeg(tf.io.read_file(path), channels=3), label
+
+    return decode
+
+
+def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what reads, decodes and augments."""
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return augment(image, drawn), label
+
+    return example
+
+
+def square_of(side: int) -> Callable[..., Any]:
+    """Make what reads of a file only the square that is cut out."""
+    crop = graph(functools.partial(decoding.cut, side=side))
+    window = graph(functools.partial(decoding.window, side=side))
+
+    def square_of(file: Any, drawn: Any) -> Any:
+        if tf.io.is_jpeg(file):
+            place = window(tf.io.extract_jpeg_shape(file), drawn)
+            square = tf.io.decode_and_crop_jpeg(file, place, channels=3)
+        else:
+            square = crop(tf.io.decode_jpeg(file, channels=3), drawn)
+        return tf.ensure_shape(square, [side, side, 3])
+
+    return square_of
+
+
+def graph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Spare a function without Python loops the rewriting that AutoGraph does."""
+    wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
+    return wrapped
+
+
+def _dataset(columns: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(columns)
+
+
+# What pipelines are made of, by the names that their functions take: each is made for a
+# task, and of the TFRecord form that is read.
+PARTS: dict[str, Callable[[Task, str], Any]] = {
+    "batch": lambda task, _: task.batch,
+    "side": lambda task, _: task.side,
+    "count": lambda task, _: len(task.images.paths),
+    # As many as this process may use.
+    "cores": lambda *_: benchmark.granted(),
+    # Path, label and random numbers of each image, without an end.
+    "files": lambda task, _: _dataset(schedule(task)).repeat(),
+    # Path and label of each image, once.
+    "images": lambda task, _: _dataset(columns(task.images)),
+    # The random numbers alone, without an end.
+    "draws": lambda task, _: _dataset(table(task)).repeat(),
+    # What ``files`` holds, for a loop in Python.
+    "rows": lambda task, _: Again(
+        functools.partial(itertools.cycle, [*zip(*schedule(task), strict=True)])
+    ),
+    "records": lambda task, form: record_files(task.images, form),
+    "parse": lambda *_: parse_record,
+    "crop": lambda task, _: graph(_with_side(decoding.cut, task)),
+    "square_of": lambda task, _: square_of(task.side),
+    "mirror": lambda *_: graph(decoding.mirror),
+    "brightness": lambda *_: graph(decoding.brightness),
+    # Cuts, mirrors, scales and brightens a decoded image: in TensorFlow, in NumPy on
+    # whole arrays, and in NumPy one number after another.
+    "augment": lambda task, _: graph(_with_side(decoding.augment, task)),
+    "augment_array": lambda task, _: _with_side(decoding.with_numpy, task),
+    "augment_pixels": lambda task, _: _with_side(decoding.by_element, task),
+    "decode": lambda *_: graph(decode_of()),
+    "example": lambda task, _: graph(example_of(PARTS["augment"](task, ""))),
+}
+
+
+def _with_side(function: Callable[..., Any], task: Task) -> Callable[..., Any]:
+    return functools.partial(function, side=task.side)
+
+
+def takes(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the arguments that a function has to be given."""
+    arguments = inspect.signature(function).parameters.values()
+    return tuple(arg.name for arg in arguments if arg.default is arg.empty)
+
+
+BASELINE = "naive map"
+# Parts that a reader is shown where a pipeline takes them.
+_SHOWN: dict[str, Callable[..., Any]] = {
+    "decode": decode_of,
+    "square_of": square_of,
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a variant feeds images: by a function of parts, which is measured and shown.
+
+    Attributes:
+        changes: The one thing that it changes against another, in a sentence.
+        do: What choosing it means, as a sentence; "" where it is never advised.
+        in_model: What it leaves to the model: nothing, bytes that are to be scaled and
+            brightened, or mirroring and brightening as layers.
+        form: The TFRecord form it reads; "" for the files themselves.
+        decodes: How much of each image is decoded in every step.
+        keeps: Whether it keeps every image in memory.
+        excluded: Why it is never advised, however fast it is; "" where it may be.
+        own_random: Whether it draws its own random numbers, and no image is as others'.
+    """
+
+    name: str
+    changes: str
+    function: Callable[..., Any]
+    against: str = BASELINE
+    do: str = ""
+    in_model: Literal["", "bytes", "layers"] = ""
+    form: str = ""
+    decodes: Literal["whole", "square", "nothing"] = "whole"
+    keeps: bool = False
+    excluded: str = ""
+    own_random: bool = False
+
+    def build(self, task: Task) -> Any:
+        """Make the pipeline, which never ends, of the parts that its function takes."""
+        parts = {name: PARTS[name](task, self.form) for name in takes(self.function)}
+        pipeline = self.function(**parts)
+        return Again(pipeline) if inspect.isgeneratorfunction(pipeline) else pipeline
+
+    @functools.cached_property
+    def advice(self) -> str:
+        """The lines that make the pipeline, as a reader types them."""
+        parts = (part for name, part in _SHOWN.items() if name in takes(self.function))
+        return code_of(*parts, self.function, *_IN_MODEL.get(self.in_model, ()))
+
+    @functools.cached_property
+    def code(self) -> str:
+        """The same with the function that reads, decodes and augments an image."""
+        # A reader who is advised something has it already.
+        example = [example_of] if "example" in takes(self.function) else []
+        return "\n".join(filter(None, (code_of(*example), self.advice)))
+
+    def step(self, task: Task) -> Callable[[Any, Any], float]:
+        """Make the training step that it feeds."""
+        model = decoding.small_cnn(task.side, len(task.images.classes))
+        if self.in_model == "layers":
+            return decoding.step_of(decoding.augmenting(model))
+        if self.in_model == "bytes":
+            return decoding.step_of(model, decoding.from_bytes)
+        return decoding.step_of(model)
+
+
+_IN_MODEL: dict[str, tuple[Callable[..., Any], ...]] = {
+    "layers": (decoding.augmenting,),
+    "bytes": (decoding.from_bytes,),
+}
+
+
+# AUTOTUNE has made its first choices then.
+PLAN_S = 0.3
+
+
+def feed(method: Method, task: Task, *, training: bool) -> Iterator[Yielded]:
+    """Train on the batches of a pipeline, or take them and do nothing with them.
+
+    What a step of a training waits for its batch is the part ``input``.
+    """
+    pipeline = method.build(task)
+    step = method.step(task) if training else lambda images, labels: None
+    _fill_cache(method, task, pipeline)
+    yield READY
+    yield from every(_steps(pipeline, task, step, is_timed=training))
+
+
+def synthetic(task: Task) -> Iterator[Yielded]:
+    """Train on one batch that is in memory already, over and over: the ceiling."""
+    step = decoding.step_of(decoding.small_cnn(task.side, len(task.images.classes)))
+    yield READY
+    yield from every(one_batch(step, task.batch, task.side))
+
+
+def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
+    """Make one batch, and a step on it over and over."""
+    images = tf.random.uniform([batch, side, side, 3])
+    labels = tf.zeros([batch], tf.int64)
+    while True:
+        step(images, labels)
+        yield Tick(batch, {"input": 0.0})
+
+
+def _steps(
+    pipeline: Iterable[Any], task: Task, step: Step, *, is_timed: bool
+) -> Iterator[Tick | Pause | Note]:
+    batches, is_planned = iter(pipeline), False
+    first, where = _first_batch(batches)
+    step(*first)
+    yield Tick(task.batch, {"input": 0.0} if is_timed else {})
+    started = time.perf_counter()
+    while True:
+        began = time.perf_counter()
+        images, labels = next(batches)
+        waited = time.perf_counter() - began
+        step(images, labels)
+        yield Tick(task.batch, {"input": waited} if is_timed else {})
+        if not is_planned and time.perf_counter() - started >= PLAN_S:
+            is_planned = True
+            # A note ends the tick that is open, so that what follows is not in it.
+            yield Note("where", where)
+            yield Note("plan", anatomy.plan(batches))
+            yield Pause("reading the plan")
+
+
+def _fill_cache(method: Method, task: Task, pipeline: Iterable[Any]) -> None:
+    """Let a cache fill before the first step."""
+    # A pipeline of one's own may keep images without saying so.
+    if not method.keeps and method.name != OWN:
+        return
+    available = free_bytes()
+    if method.keeps and task.images.decoded > available:
+        raise MemoryError(
+            f"all images decoded take {units.size(task.images.decoded)}, and "
+            f"{units.size(available)} are free"
+        )
+    # One more image than there are: only then does the cache know that it is full.
+    batches = iter(pipeline)
+    for _ in range(len(task.images.paths) // task.batch + 1):
+        next(batches)
+
+
+def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
+    """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
+    devices = tf.config.list_logical_devices("GPU")
+    gpus = [gpu.name.partition("device:")[2] for gpu in devices]
+    for gpu in gpus:
+        tf.config.experimental.reset_memory_stats(gpu)
+    memory = tf.config.experimental.get_memory_info
+    before = sum(memory(gpu)["current"] for gpu in gpus)
+    batch = next(batches)
+    images = tf.nest.flatten(batch[0])[0]
+    device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
+    return batch, {
+        "batch": device.rpartition("device:")[2],
+        "gpus": len(gpus),
+        "gpu_bytes": sum(memory(gpu)["peak"] for gpu in gpus) - before,
+    }
+
+
+# Decoding a part of a JPEG leaves the colours of its outermost pixels to guesses, since
+# colours are stored at half the resolution; everything else is equal to rounding.
+_MEAN = 0.5 / 255
+_WORST = 0.25
+# A pipeline of one's own is tried on so many images, for so many epochs: a cache in the
+# wrong place shows in the second. It may give them a little earlier or later.
+_SEEN, _EPOCHS, _AHEAD = 8, 3, 16
+_OTHERS = (
+    "gives other images than the others, or in quite another order: each has to "
+    "be one of the files, augmented with its random numbers"
+)
+_UNEVEN = "gives some images more often than others"
+_FROZEN = (
+    "gives an image augmented as before, so epochs are alike: nothing behind the "
+    "augmentation may be cached"
+)
+
+
+def comparable(method: Method) -> bool:
+    """Whether a variant uses the random numbers given, so that it can be compared."""
+    return method.in_model != "layers" and not method.own_random
+
+
+def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
+    """Say of each whose first batch is not as expected how it differs, by name."""
+    paths, _, draws = schedule(task)
+    first = itertools.islice(zip(paths, draws, strict=True), task.batch)
+    pairs = ((_pixels(path), numbers) for path, numbers in first)
+    # The first images as each has to give them, computed in NumPy.
+    expected = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
+    differing = {
+        m.name: _difference(m, task, expected) for m in methods if comparable(m)
+    }
+    return {name: difference for name, difference in differing.items() if difference}
+
+
+def why_not(method: Method, task: Task) -> str:
+    """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
+    part = slice(_SEEN)
+    images = replace(
+        task.images, paths=task.images.paths[part], labels=task.images.labels[part]
+    )
+    task = replace(task, images=images)
+    return mistake_of(lambda: _mistake(method, task))
+
+
+def _mistake(method: Method, task: Task) -> str:
+    """What is wrong with some epochs of a pipeline; its order is its own affair."""
+    pipeline = method.build(task)
+    if pipeline is None:
+        return UNWRITTEN
+    needed = -(-_EPOCHS * len(task.images.paths) // task.batch)
+    batches = list(itertools.islice(iter(pipeline), needed))
+    sizes = {int(np.size(labels)) for _, labels in batches}
+    if sizes and sizes != {task.batch}:
+        listing = ", ".join(map(str, sorted(sizes)))
+        return f"gives batches of {listing} images instead of {task.batch}"
+    if len(batches) < needed:
+        return "ends, where the others go on without an end: repeat it"
+    images = np.concatenate([np.asarray(images) for images, _ in batches])
+    labels = np.concatenate([np.asarray(labels) for _, labels in batches])
+    shape = (task.side, task.side, 3)
+    if images.shape[1:] != shape:
+        return f"gives images of shape {images.shape[1:]} instead of {shape}"
+    return _mixed_up(list(zip(images, labels, strict=True)), task)
+
+
+def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
+    """What is wrong with examples: each is one of the images, augmented once so."""
+    draws, files = table(task), list(map(_pixels, task.images.paths))
+    used_rows, counts = set[int](), [0] * len(files)
+    for place, (image, label) in enumerate(examples):
+        # One drawn a little earlier or later will do: which image it is for, too.
+        near = range(max(0, place - _AHEAD), place + _AHEAD + 1)
+        rows = sorted(near, key=lambda row: abs(row - place))
+        for row, index in itertools.product(rows, range(len(files))):
+            expected = decoding.with_numpy(files[index], draws[row], task.side)
+            if not _apart(np.abs(image - expected)):
+                break
+        else:
+            return _OTHERS
+        if row in used_rows:
+            return _FROZEN
+        if label != task.images.labels[index]:
+            return "gives its images other labels"
+        used_rows.add(row)
+        counts[index] += 1
+    return "" if min(counts) >= _EPOCHS - 1 else _UNEVEN
+
+
+def _pixels(path: str) -> NDArray[np.uint8]:
+    pixels: NDArray[np.uint8] = tf.io.decode_jpeg(tf.io.read_file(path), 3).numpy()
+    return pixels
+
+
+def _difference(method: Method, task: Task, expected: NDArray[np.float32]) -> str:
+    batch = next(iter(method.build(task)))[0]
+    if method.in_model == "bytes":
+        batch = decoding.from_bytes(batch)
+    shape = np.shape(batch)
+    if shape[1:] != expected.shape[1:]:
+        return f"its images have shape {shape[1:]} instead of {expected.shape[1:]}"
+    return _apart(np.abs(np.asarray(batch) - expected))
+
+
+def _apart(gaps: Any) -> str:
+    """Say how far pixels are off; "" for no further than rounding and decoding go."""
+    mean, worst = float(np.mean(gaps)), float(np.max(gaps))
+    if mean <= _MEAN and worst <= _WORST:
+        return ""
+    return f"its pixels differ by {mean:.3f} on average and {worst:.3f} at most, of 1"

@@ -1,0 +1,121 @@
+"""Is a word's vector better looked up, or multiplied out?
+
+The suspect: one-hot rows times a table multiply by zeros for every word there is.
+The test: give the vectors of the same words both ways and compare words per second.
+NumPy's ways are there to be seen beside them: no model can learn through them.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from perfkit import units
+from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.tick import Yielded
+from perfkit.errors import BadParameterError
+from perfkit.questions.base import Experiment
+from perfkit.questions.parameters import Range
+from perfkit.questions.shared import loops
+from perfkit.questions.shared.benchmark import repeated, without_gpus
+from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.race import Race, Ways, choices_of, raced, refusal
+
+# The rows of zeros and ones are held twice over.
+_FLOAT, _MOST_BYTES, _CLOSE = 4, 2_000_000_000, 1e-5
+
+
+def _one_hot(vectors: Any) -> Any:
+    table, words = tf.Variable(vectors), len(vectors)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def look_up(ids: Any) -> Any:
+        return tf.one_hot(ids, words) @ table
+
+    return look_up
+
+
+def _embedding(vectors: Any) -> Any:
+    look_up = keras.layers.Embedding(*vectors.shape)
+    look_up.build()
+    look_up.set_weights([vectors])
+    look_up = tf.function(look_up)
+    return look_up
+
+
+def _numpy_one_hot(vectors: Any) -> Any:
+    def look_up(ids: Any) -> Any:
+        ones = np.zeros((len(ids), len(vectors)), np.float32)
+        ones[np.arange(len(ids)), ids] = 1
+        return np.asarray(ones @ vectors)
+
+    return look_up
+
+
+def _numpy_index(vectors: Any) -> Any:
+    def look_up(ids: Any) -> Any:
+        return vectors[ids]
+
+    return look_up
+
+
+_LOOKUPS: Ways = {
+    "one-hot product": (_one_hot, "Multiply one-hot rows by the table."),
+    "lookup": (_embedding, "Look words up with `keras.layers.Embedding`."),
+    "NumPy one-hot": (_numpy_one_hot, "Multiply one-hot rows by the table, in NumPy."),
+    "NumPy index": (_numpy_index, "Copy the rows by NumPy's own indexing."),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingLookup(Experiment):
+    """Is a word's vector better looked up, or multiplied out?"""
+
+    words: Annotated[int, Range(2, 10**6, unit="words", help="In the table")] = 10_000
+    width: Annotated[int, Range(1, 4096, unit="numbers", help="In a vector")] = 64
+    batch: Annotated[int, Range(1, 65_536, unit="words", help="In a step")] = 256
+
+    name = "embedding-lookup"
+    baseline = "one-hot product"
+    choices: ClassVar = choices_of(_LOOKUPS)
+
+    def __post_init__(self) -> None:
+        """Refuse a product that no memory holds."""
+        super().__post_init__()
+        largest = _FLOAT * self.words * max(self.batch, self.width)
+        if largest > _MOST_BYTES:
+            raise BadParameterError(
+                f"one-hot rows or the table would take {units.size(largest)}; choose "
+                "fewer words, a smaller batch or a smaller width."
+            )
+
+    def make_variants(self) -> Mapping[str, Variant]:
+        """Each is compared with the product in TensorFlow."""
+        return raced(self._run, _LOOKUPS, dict.fromkeys(_LOOKUPS, self.baseline))
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Refuse variants that give other vectors than the table holds."""
+        without_gpus()
+        vectors, ids = self._draw()
+        exact = [vectors[int(word)].tolist() for word in ids]
+        answers = {name: make(vectors)(ids) for name, (make, _) in _LOOKUPS.items()}
+        reason = "gives other vectors than the table holds"
+        yield refusal(reason, answers, exact, atol=_CLOSE)
+
+    def race(self, measured: Measurement) -> Race:
+        """Which way is fastest that a model can have in it, and by how much."""
+        trainable = {n: self.choices[n] for n in (self.baseline, "lookup")}
+        return Race(measured, trainable, "words", "The lookup")
+
+    def _run(self, name: str) -> Iterator[Yielded]:
+        (make, _), (vectors, ids) = _LOOKUPS[name], self._draw()
+        # NumPy waits for no GPU, and would start one by asking.
+        sync = (lambda: None) if name.startswith("NumPy") else loops.wait
+        yield from repeated(functools.partial(make(vectors), ids), len(ids), sync)
+
+    def _draw(self) -> tuple[Any, Any]:
+        draw = np.random.default_rng(0)
+        vectors = draw.standard_normal((self.words, self.width), np.float32)
+        return vectors, draw.integers(self.words, size=self.batch, dtype=np.int32)

@@ -1,0 +1,377 @@
+"""The variants of running a step, and whether they learn the same."""
+
+import collections
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit.engine.measurement import OWN
+from perfkit.engine.tick import Yielded
+from perfkit.questions.base import UNWRITTEN, mistake_of
+from perfkit.questions.execution_mode import work
+from perfkit.questions.execution_mode.work import QUIET, MakeStep
+from perfkit.questions.shared import loops
+from perfkit.questions.shared.code import Name, code_of
+from perfkit.questions.shared.later import tf
+from perfkit.questions.shared.loops import Feed, Job, traced
+
+EAGER, GRAPH, FIT, UNWATCHED = "eager loop", "tf.function", "fit", "fit unwatched"
+Kind = Literal["mode", "retracing", "observer"]
+Weights = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a variant executes a training.
+
+    Attributes:
+        run: Trains the network it is given, without an end, and yields ticks.
+        changes: The one thing that it changes against another, in a sentence.
+        read: Reads its lines from the source.
+        do: Of a mode: what choosing it means, as a sentence. Of what costs time: what
+            to do about it. "" where there is nothing to do.
+        fix: Of what costs time: reads the lines to write instead.
+        untimed: Whether what to do about it was not timed, only leaving it out.
+        kind: ``"mode"`` for what may be called the fastest, ``"retracing"`` for what
+            shows how a graph is traced again, ``"observer"`` for who watches ``fit``.
+        feed: What its batches look like.
+        missing: Says why it cannot run here; "" where it can.
+        xla: What it tells ``compile`` of XLA; None leaves that to Keras.
+    """
+
+    name: str
+    run: Callable[[Job, Any], Iterator[Yielded]]
+    changes: str
+    read: Callable[[], str]
+    against: str = EAGER
+    do: str = ""
+    fix: Callable[[], str] = str
+    untimed: bool = False
+    kind: Kind = "mode"
+    feed: Feed = "even"
+    missing: Callable[[], str] = str
+    xla: bool | None = None
+
+    @functools.cached_property
+    def code(self) -> str:
+        """Its lines, behind the step of a loop of one's own."""
+        lines = self.read()
+        if not re.search(r"\bstep\b", lines):
+            return lines
+        return f"{code_of(loops.gradient_step)}\n{lines}"
+
+
+def _fit_lines(*parts: Callable[..., Any], setup: Any = None, **options: Any) -> str:
+    """The lines of a ``fit``: of its ``parts``, of ``compile`` and of itself."""
+    lines = code_of(*parts), code_of(loops.compile_model, **(setup or {}))
+    return "\n".join(filter(None, (*lines, code_of(loops.fit, **(QUIET | options)))))
+
+
+def _fit(name: str, changes: str, do: str, **options: Any) -> Method:
+    """A mode of ``fit`` that tells ``compile`` something."""
+    run = functools.partial(work.fitted, **options)
+    read = functools.partial(_fit_lines, setup=options)
+    xla = options.get("jit_compile")
+    return Method(name, run, changes, read, FIT, do, xla=xla)
+
+
+def _loop(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
+    """Read the lines of a loop with a step that is traced."""
+    return functools.partial(code_of, *parts, **options)
+
+
+_MODES = (
+    Method(
+        EAGER,
+        loops.eager,
+        "A loop of your own: Python runs every operation of every step.",
+        _loop(loops.loop),
+        do="Run every operation from Python.",
+    ),
+    _fit(
+        "fit eagerly",
+        "The same fit with run_eagerly=True: Python runs every operation.",
+        "Use `fit`, run eagerly.",
+        run_eagerly=True,
+    ),
+    Method(
+        GRAPH,
+        traced,
+        "The step is traced once, by tf.function, and then run as a graph.",
+        _loop(loops.compiled, loops.loop),
+        do="Put the step into a `tf.function`.",
+    ),
+    Method(
+        "tf.function XLA",
+        functools.partial(traced, jit_compile=True),
+        "The graph of the step is compiled by XLA.",
+        _loop(loops.compiled, loops.loop, jit_compile=True),
+        GRAPH,
+        "Compile the step with XLA.",
+    ),
+    Method(
+        FIT,
+        work.fitted,
+        "model.fit instead of your own loop, with XLA only where Keras chooses it.",
+        _fit_lines,
+        GRAPH,
+        "Use `fit`.",
+    ),
+    _fit(
+        "fit XLA",
+        "The same fit with jit_compile=True: XLA compiles the step.",
+        "Use `fit`, and compile its step with XLA.",
+        jit_compile=True,
+    ),
+    _fit(
+        "fit without XLA",
+        "The same fit with jit_compile=False: a graph, and no XLA.",
+        "Use `fit` without XLA.",
+        jit_compile=False,
+    ),
+    *(
+        _fit(
+            f"fit {steps} steps",
+            f"The same fit with steps_per_execution={steps}: back to Python every "
+            f"{steps} steps.",
+            f"Use `fit`, with {steps} steps at a time.",
+            steps_per_execution=steps,
+        )
+        for steps in (8, 64)
+    ),
+)
+_retracing = functools.partial(Method, kind="retracing")
+_observer = functools.partial(Method, kind="observer", against=UNWATCHED)
+_RETRACING = (
+    _retracing(
+        "Python number",
+        work.numbered,
+        "The step is given its number as a Python int: a new value, a new trace.",
+        _loop(work.numbering, work.graph_of, work.with_numbers),
+        GRAPH,
+        "Give the step its number as a tensor.",
+        _loop(work.numbering, work.graph_of, work.with_tensors),
+    ),
+    _retracing(
+        "number as tensor",
+        functools.partial(work.numbered, as_tensor=True),
+        "The step is given its number as a tensor: one trace for all values.",
+        _loop(work.numbering, work.graph_of, work.with_tensors),
+        "Python number",
+    ),
+    _retracing(
+        "changing shapes",
+        functools.partial(traced, feed="changing"),
+        "Every batch has another size: a new shape, a new trace.",
+        _loop(loops.resized, loops.compiled, loops.loop),
+        GRAPH,
+        "Trace once for all sizes, with `reduce_retracing=True`.",
+        _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True),
+        feed="changing",
+    ),
+    _retracing(
+        "shapes left open",
+        functools.partial(traced, feed="changing", reduce_retracing=True),
+        "The same batches; the trace leaves open what changes, with reduce_retracing.",
+        _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True),
+        "changing shapes",
+        feed="changing",
+    ),
+    _retracing(
+        "made anew",
+        work.made_anew,
+        "tf.function is called inside the loop: every step has a function of its own.",
+        _loop(work.with_anew),
+        GRAPH,
+        "Make the function once, before the loop.",
+        _loop(loops.compiled, loops.loop),
+    ),
+    _retracing(
+        "ragged last batch",
+        functools.partial(traced, feed="ragged"),
+        "The last batch of an epoch is smaller than the others.",
+        _loop(loops.batched, loops.compiled, loops.loop),
+        GRAPH,
+        "Drop the last batch of an epoch where it is smaller.",
+        _loop(
+            functools.partial(loops.batched, drop_remainder=True),
+            *(loops.compiled, loops.loop),
+        ),
+        feed="ragged",
+    ),
+)
+
+
+def _watched(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
+    """Read the lines of a ``fit`` in epochs."""
+    return functools.partial(_fit_lines, *parts, epochs=Name("epochs"), **options)
+
+
+def _histograms(interval: int) -> Callable[[], str]:
+    writing = functools.partial(work.writing, Name("folder"), interval)
+    return _watched(writing, **_BY_CALLBACK)
+
+
+_BY_CALLBACK = {"callbacks": Name("[callback]")}
+_HELD_BACK = {"validation_data": Name("held_back")}
+_OBSERVERS = (
+    _observer(
+        UNWATCHED,
+        work.watched,
+        "A fit in epochs that nobody watches: no metrics, no callbacks, verbose=0.",
+        _watched(),
+        against=FIT,
+    ),
+    _observer(
+        "metrics",
+        functools.partial(work.watched, metrics=["accuracy"]),
+        'The same with metrics=["accuracy"].',
+        _watched(setup={"metrics": ["accuracy"]}),
+        do="Leave out metrics that you do not read.",
+        fix=_watched(),
+    ),
+    _observer(
+        "callback",
+        work.callback,
+        "The same with a callback of one's own that keeps the loss of every batch.",
+        _watched(work.keeping, **_BY_CALLBACK),
+        do="Let the callback work once an epoch, not after each batch.",
+        fix=lambda: (
+            "class Keeping(keras.callbacks.Callback):\n"
+            "    def on_epoch_end(self, epoch, logs=None): ...\n"
+            "callback = Keeping()\n" + _watched(**_BY_CALLBACK)()
+        ),
+        untimed=True,
+    ),
+    _observer(
+        "progress bar",
+        functools.partial(work.watched, verbose=1),
+        "The same with verbose=1, the progress bar; it writes into a pipe here.",
+        _watched(verbose=1),
+        do="Switch the progress bar off.",
+        fix=_watched(),
+    ),
+    _observer(
+        "validation",
+        work.validation,
+        "The same with validation after every epoch, on a fifth as many batches.",
+        _watched(**_HELD_BACK),
+        do="Validate less often.",
+        fix=_watched(**_HELD_BACK, validation_freq=5),
+        untimed=True,
+    ),
+    _observer(
+        "histograms",
+        work.histograms,
+        "The same with TensorBoard(histogram_freq=1): all weights after every epoch.",
+        _histograms(1),
+        do="Write histograms less often.",
+        fix=_histograms(5),
+        untimed=True,
+        missing=work.histograms_missing,
+    ),
+)
+VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING, *_OBSERVERS)}
+# What a single variant is held against that is asked alone.
+BASELINES: dict[Kind, str] = {
+    "mode": EAGER,
+    "retracing": GRAPH,
+    "observer": UNWATCHED,
+}
+# What is asked together, by the question that it answers; the first of each is what
+# the others are held against, and what is run twice to know the noise.
+GROUPS = {
+    "modes": (
+        *(EAGER, "fit eagerly", GRAPH, "tf.function XLA"),
+        *(FIT, "fit XLA", "fit without XLA", "fit 8 steps"),
+    ),
+    "steps per execution": (FIT, "fit 8 steps", "fit 64 steps"),
+    "retracing": (GRAPH, *(method.name for method in _RETRACING)),
+    "observers": tuple(method.name for method in _OBSERVERS),
+}
+
+
+def own_method(make_step: MakeStep) -> Method:
+    """Make a variant of a function that makes a step."""
+    run = functools.partial(work.by_hand, make_step)
+    return Method(OWN, run, "Your own step, called from a loop in Python.", str)
+
+
+def why_not(make_step: MakeStep, job: Job) -> str:
+    """Say why a step of one's own is not timed; "" where it learns what all learn."""
+
+    def check() -> str:
+        network = job.network()
+        step = make_step(network, loops.optimizer_for(network), loops.loss_function())
+        if step is None:
+            return UNWRITTEN
+        return differences([own_method(make_step)], job).get(OWN, "")
+
+    return mistake_of(check)
+
+
+def alike(methods: Mapping[str, Method], *, xla: bool) -> dict[str, str]:
+    """Say of each that asks for what Keras does anyway which one has it already.
+
+    ``xla`` is whether Keras, left to itself, uses XLA here.
+    """
+    does = "compiles with XLA" if xla else "uses no XLA"
+    return {
+        name: f'is what "{method.against}" does here, where Keras {does} by itself'
+        for name, method in methods.items()
+        if method.xla is xla and method.against in methods
+    }
+
+
+STEPS = 8
+# XLA adds in another order, which was seen to make a thirtieth of this; one step more
+# or less would be an eighth of the way.
+_TOLERANCE = 0.01
+
+
+def differences(methods: Iterable[Method], job: Job) -> dict[str, str]:
+    """Say of each that does not learn what it should how it differs, by name."""
+    short = job.first(STEPS)
+    movement = functools.cache(functools.partial(expected, short))
+    differing = {m.name: _difference(m, short, movement(m.feed)) for m in methods}
+    return {name: difference for name, difference in differing.items() if difference}
+
+
+def expected(job: Job, feed: Feed) -> Weights:
+    """How far the weights move in ``job.steps`` steps of plain gradient descent."""
+    network, loss_of = job.network(), loops.loss_function()
+    start = _weights(network)
+    for features, labels in job.batches(feed):
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, network(features, training=True))
+        slopes = tape.gradient(loss, network.trainable_variables)
+        for weight, slope in zip(network.trainable_variables, slopes, strict=True):
+            weight.assign_sub(loops.LEARNING_RATE * slope)
+    return _weights(network) - start
+
+
+def _difference(method: Method, job: Job, movement: Weights) -> str:
+    network = job.network()
+    start = _weights(network)
+    try:
+        collections.deque(method.run(job, network), maxlen=0)
+    except tf.errors.OpError:
+        # What cannot run at all says so in its trial, and only there for sure.
+        return ""
+    moved = _weights(network) - start
+    apart = float(np.linalg.norm(moved - movement) / np.linalg.norm(movement))
+    if apart <= _TOLERANCE:
+        return ""
+    return (
+        f"does not learn what the others learn: after {job.steps} steps its weights "
+        f"are {100 * apart:.0f} % of the way from where they should be"
+    )
+
+
+def _weights(network: Any) -> Weights:
+    return np.concatenate([np.ravel(array) for array in network.get_weights()])

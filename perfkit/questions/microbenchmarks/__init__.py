@@ -1,0 +1,399 @@
+"""How fast is each part of this machine, and which one is weak?
+
+The suspect: one part (the interpreter, memory, the disk, decoding, arithmetic, the way
+to the GPU) is slower than such a part should be, and everything waits for it.
+The test: give each part work of a known size and nothing else, count what it gets done
+per second, and hold that against what the part could do in theory, where that is known.
+
+Nothing is called weak but where a whole interval says so. Limits in theory are reached
+by no real work, so only what stays below half of one counts as weak against it, and
+only where sound machines reach more than that.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from perfkit import units
+from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.statistics import Comparison, Sure, Timing
+from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.errors import PerfkitError
+from perfkit.findings import standing
+from perfkit.findings.record import Verdict
+from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
+from perfkit.machine.nvml import gpus_here
+from perfkit.machine.record import computing
+from perfkit.questions.base import Experiment
+from perfkit.questions.microbenchmarks import work
+from perfkit.questions.parameters import Choice, Folder
+from perfkit.questions.shared import benchmark, peaks
+from perfkit.questions.shared import benchmark_gpu as gpu
+from perfkit.questions.shared.benchmark import (
+    Benchmark,
+    can_keep_to_one_core,
+    without_gpus,
+)
+from perfkit.questions.shared.peaks import Hardware
+from perfkit.questions.shared.words import MORE, instead
+
+NO_GPU = "GPU microbenchmarks"
+_GROUPS = (
+    *("interpreter", "arrays", "memory", "disk", "images", "pipeline"),
+    *("tensorflow", "gpu", "heat"),
+)
+_USUAL = ",".join(_GROUPS[:-1])
+
+# The note that tells how large the files are that are decoded.
+IMAGE_BYTES = "image_bytes"
+# The notes of how many whole cores may be used, and how many processors may not.
+CORES, WITHHELD = "cores", "cores_withheld"
+_WEAK = 0.5
+# A library that does less than so much of what another does is not worth its use.
+_WORSE = 0.7
+# What a sound GPU does at more than half of its limit. What a processor does in a tick
+# is known as "at most" only, and so is no ground to call it weak.
+_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *work.PINNED)
+# The same work on one core and on all. Clocks that are lower when all cores work
+# explain that all do less than each does alone, never less than half of it.
+_ON_CORES = (
+    (benchmark.NUMPY_ONE, benchmark.BASELINE),
+    (benchmark.TENSORFLOW_ONE, benchmark.TENSORFLOW),
+    (work.ONE_CORE, work.ALL_CORES),
+)
+# Other programs that keep more of the cores busy than this make a part look weak.
+_BUSY = 0.1
+_NOT_KNOWN = "Whether a part of this machine is weak is not known yet."
+_NONE = "No part of this machine is shown to be weak."
+_NO_LIMIT = "What these parts could reach at most is not known here."
+_QUIET = "Close what else keeps the cores busy, then measure again."
+# OpenBLAS as NumPy's wheels bring it.
+_NUMPY_THREADS = 64
+_QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
+_FURTHER = (
+    "`perfkit run data-pipeline` says whether a training here waits for its images."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Microbenchmarks(Experiment):
+    """How fast is each part of this machine, and which one is weak?"""
+
+    parts: Annotated[
+        str,
+        Choice(
+            _GROUPS, many=True, help="Parts to try; heat loads the GPU for 20 s a trial"
+        ),
+    ] = _USUAL
+    data: Annotated[
+        str, Folder(help="Where your data lie; empty for perfkit's own folder")
+    ] = ""
+
+    name = "machine-ladder"
+    baseline = benchmark.BASELINE
+    needs = ("numpy",)
+    # No ratio is wanted that turns would keep clear of the machine's moods, and what
+    # has had its time is kept whatever becomes of the next.
+    in_turns = False
+
+    def make_variants(self) -> Mapping[str, Variant]:
+        """Those asked for, and always the product whose control tells the noise."""
+        variants = {
+            bench.name: Variant(
+                *(bench.name, bench.work, bench.description),
+                unavailable=_why_not(bench),
+                code=bench.code,
+            )
+            for bench in self._benchmarks
+        }
+        if reason := self._no_gpu:
+            variants[NO_GPU] = Variant(NO_GPU, ().__iter__, unavailable=reason)
+        return variants
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Make what is read and decoded, and work out what is possible in theory."""
+        reading, refused = "", dict[str, str]()
+        names = {bench.name for bench in self._benchmarks if not _why_not(bench)}
+        if not _without_tensorflow():
+            without_gpus()
+        # The others need none of what cannot be made.
+        if benchmark.NAME in names:
+            try:
+                paths = yield from benchmark.make(self.data)
+                forgets = benchmark.forgets(paths)
+                reading = benchmark.COLD if forgets else benchmark.CACHED
+            except PerfkitError as error:
+                refused[benchmark.NAME] = str(error)
+        if not names.isdisjoint(work.NAMES):
+            try:
+                sizes = (yield from work.make()).sizes
+                yield Note(IMAGE_BYTES, sum(sizes) // len(sizes))
+            except PerfkitError as error:
+                refused |= dict.fromkeys(work.NAMES, str(error))
+        yield Note("progress", "Working out what is possible in theory")
+        yield Note(REFUSED, refused | self._out_of_reach())
+        _, card = computing(gpus_here()[0], os.environ)
+        hardware = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
+        yield Note(CORES, hardware.cores)
+        yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - benchmark.granted()))
+        yield Note(standing.NOTE, standing.note(self._counts(reading, hardware)))
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say what the arithmetic reaches, what is weak, and what to do."""
+        if not measured.timings:
+            return Verdict(headline="Nothing could be timed.", next=_QUIETER)
+        busy, missing = tuple(_other_programs(measured)), tuple(_missing(measured))
+        if max(timing.trials for timing in measured.timings) < 2:
+            return Verdict(
+                headline=_NOT_KNOWN,
+                much="Each part was tried once: what it reached is shown, not claimed.",
+                sure="not known yet",
+                because=(*busy, *missing),
+                next=MORE,
+            )
+        weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
+        limited = any(m.limit for m in microbenchmarks(measured.notes).values())
+        headline = _NOT_KNOWN if busy else _NONE if limited else _NO_LIMIT
+        worst, *milder = weak or [Weak(1.0, headline, _arithmetic(measured))]
+        sure: Sure = "sure" if weak else "not known yet" if busy else ""
+        noisy = any(map(_is_noisy, measured.timings))
+        steps = [*([_QUIET] if busy else []), *([_QUIETER] if noisy else []), _FURTHER]
+        return Verdict(
+            headline=worst.do,
+            much=worst.sentence,
+            sure=worst.compared.sure if worst.compared else sure,
+            interval=worst.compared.ends if worst.compared else "",
+            because=(
+                *busy,
+                *(f"Weak as well: {part.sentence} {part.do}" for part in milder),
+                *([_arithmetic(measured)] if weak else []),
+                *_call_cost(measured),
+                *missing,
+            ),
+            next="\n".join(steps),
+        )
+
+    @property
+    def _groups(self) -> list[str]:
+        return self.parts.split(",")
+
+    @property
+    def _benchmarks(self) -> tuple[Benchmark, ...]:
+        """Those asked for, and the baseline, in the order of the groups."""
+        has_gpu = bool(gpus_here()[0])
+        by_group = {
+            "interpreter": work.INTERPRETER,
+            "arrays": (*work.ARRAYS, *benchmark.NUMPY),
+            "memory": benchmark.benchmarks(),
+            "disk": (benchmark.benchmark(self.data),),
+            "images": work.IMAGES,
+            "pipeline": work.PIPELINE,
+            "tensorflow": (
+                *work.DISPATCH,
+                *benchmark.PRODUCTS,
+                *benchmark.CONVOLUTIONS,
+            ),
+            "gpu": (*gpu.BENCHMARKS, *work.TRANSFERS) if has_gpu else (),
+            "heat": gpu.HEAT if has_gpu else (),
+        }
+        return tuple(
+            bench
+            for group, benchmarks in by_group.items()
+            for bench in benchmarks
+            if group in self._groups or bench.name == self.baseline
+        )
+
+    def _out_of_reach(self) -> dict[str, str]:
+        """Why those of a GPU that TensorFlow cannot use are not run, by name."""
+        on_gpu = [bench.name for bench in self._benchmarks if bench.group == "GPU"]
+        if not on_gpu or _why_not(gpu.BENCHMARKS[0]) or gpu.sees_one():
+            return {}
+        reason = "TensorFlow can use no GPU here; `perfkit doctor` says why"
+        return dict.fromkeys(on_gpu, reason)
+
+    def _counts(self, reading: str, hardware: Hardware) -> dict[str, Microbenchmark]:
+        """What each microbenchmark counts and what is possible, for the finding."""
+        counts = {}
+        for bench in self._benchmarks:
+            peak, details = bench.peak(hardware), {benchmark.NAME: reading}
+            counts[bench.name] = Microbenchmark(
+                unit=bench.unit,
+                group=bench.group,
+                what=f"{bench.description} {details.get(bench.name, '')}".rstrip(),
+                limit=peak.rate if peak else None,
+                limit_from=peak.words if peak else "",
+            )
+        if self._no_gpu:
+            counts[NO_GPU] = Microbenchmark(unit="calls", group="GPU")
+        return counts
+
+    @property
+    def _no_gpu(self) -> str:
+        """Why none of a GPU is there; "" where one is, or none is asked for."""
+        gpus, reason = gpus_here()
+        if gpus or not {"gpu", "heat"} & set(self._groups):
+            return ""
+        return reason or "this machine has no GPU"
+
+
+def _without_tensorflow() -> bool:
+    return importlib.util.find_spec("tensorflow") is None
+
+
+def _why_not(bench: Benchmark) -> str:
+    if bench.tensorflow and _without_tensorflow():
+        return (
+            'TensorFlow is not installed; `pip install "perfkit[tensorflow]"` brings it'
+        )
+    if bench.one_core and not can_keep_to_one_core():
+        return "this system does not let a process keep to one core"
+    return ""
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A part that lags behind.
+
+    Attributes:
+        share: Of what it should reach; what is lowest is named first.
+        do: What to do about it, in a sentence.
+        sentence: How weak it is, in a sentence.
+        compared: What shows that; None for a rate against a limit.
+    """
+
+    share: float
+    do: str
+    sentence: str
+    compared: Comparison | None = None
+
+
+def _other_programs(measured: Measurement) -> Iterator[str]:
+    """Yield how many cores other programs kept busy, where they are many."""
+    busy = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
+    busy_cores, cores = sum(busy) / max(1, len(busy)), _cores(measured)
+    # Others may have kept those busy that are not granted.
+    if busy_cores > _BUSY * cores + measured.notes.get(WITHHELD, 0):
+        yield (
+            f"Other programs kept {units.significant(busy_cores, 2)} cores busy: "
+            "likely the reason for what is slow here."
+        )
+
+
+def _arithmetic(measured: Measurement) -> str:
+    """What products reach on all cores, by the library that is faster at it."""
+    names = (benchmark.BASELINE, benchmark.TENSORFLOW)
+    timings = [timing for name in names if (timing := _timing(measured, name))]
+    best = max(timings, key=lambda timing: timing.rate, default=None)
+    if best is None:
+        return f"{len(measured.timings)} parts were timed."
+    counts = microbenchmarks(measured.notes).get(best.variant)
+    if counts is None or counts.limit is None:
+        rate = units.rate_between(best.rate, best.low, best.high, "FLOP")
+        return f"Matrix products in float32 reach {rate}."
+    possible = f"what {counts.limit_from.partition(' at ')[0]} can do in theory"
+    if _is_noisy(best):
+        return f"What matrix products reach of {possible} is not known yet."
+    share = share_of(best, counts.limit, possible)
+    return f"Matrix products in float32 reach {share}."
+
+
+def _weak(measured: Measurement) -> Iterator[Weak]:
+    for name, counts in microbenchmarks(measured.notes).items():
+        timing, limit = _timing(measured, name), counts.limit or 0.0
+        if name not in _REACHES_HALF or timing is None or not timing.is_known:
+            continue
+        if timing.high < _WEAK * limit:
+            share = timing.rate / limit
+            yield Weak(
+                share,
+                "Run `perfkit doctor`: it says what holds the GPU or its link back.",
+                f'"{name}" reaches {units.percent(share)} of its limit.',
+            )
+    cores = _cores(measured)
+    for alone, together in _ON_CORES:
+        ratio = _ratio(measured, together, alone)
+        # More threads than these NumPy's library does not make.
+        numpy = together == benchmark.BASELINE
+        threads = min(cores, _NUMPY_THREADS) if numpy else cores
+        if ratio and cores > 1 and ratio.high < _WEAK * threads:
+            yield Weak(
+                ratio.ratio / cores,
+                "Run `perfkit doctor`: it says what holds the cores back.",
+                f'"{together}" on {cores:g} cores is {units.times(ratio.ratio)} times '
+                f"as fast as on one{_rates(measured, ratio)}.",
+                ratio,
+            )
+    ratio = _ratio(measured, benchmark.TENSORFLOW, benchmark.BASELINE)
+    if ratio and ratio.low > 1 / _WORSE:
+        yield Weak(
+            1 / ratio.ratio,
+            "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`.",
+            f"TensorFlow multiplies matrices {units.times(ratio.ratio)} times as fast "
+            f"as NumPy here{_rates(measured, ratio)}.",
+            ratio,
+        )
+    size = measured.notes.get(IMAGE_BYTES)
+    disk, decoded = (_timing(measured, n) for n in (benchmark.NAME, work.ALL_CORES))
+    if not (size and disk and decoded and disk.is_known and decoded.is_known):
+        return
+    if disk.high / size < decoded.low:
+        rates = (disk.rate / size, decoded.rate)
+        gives, needed = (units.rate(rate, "photographs") for rate in rates)
+        yield Weak(
+            rates[0] / rates[1],
+            "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
+            f"The disk gives {gives} where the cores decode {needed}.",
+        )
+
+
+def _call_cost(measured: Measurement) -> Iterator[str]:
+    if call := _timing(measured, work.GRAPH_CALL):
+        times = 1 / call.rate, 1 / call.high, 1 / call.low
+        yield (
+            f"A call of a tf.function costs {units.between(*times, units.seconds)}: a "
+            "step that takes not much longer is mostly that."
+        )
+
+
+def _missing(measured: Measurement) -> Iterator[str]:
+    variants = (v.name for v in measured.variants if not v.unavailable)
+    missed = [name for name in variants if measured.timing(name) is None]
+    if missed:
+        stopped = any(
+            t.outcome == "stopped" and "run was stopped" in t.message
+            for t in measured.trials
+        )
+        reason = "The run was stopped" if stopped else "A larger budget may reach them"
+        yield f"Not measured: {', '.join(missed)}. {reason}."
+
+
+def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | None:
+    """A ratio that is judged and known; both count the same."""
+    compared = measured.compare(variant, baseline)
+    return compared if compared and compared.is_judged and compared.ends else None
+
+
+def _rates(measured: Measurement, compared: Comparison) -> str:
+    """The two rates of a ratio."""
+    counts = microbenchmarks(measured.notes).get(compared.variant)
+    names = (compared.variant, compared.baseline)
+    return instead(
+        *map(measured.timing, names), unit=counts.unit if counts else "units"
+    )
+
+
+def _timing(measured: Measurement, name: str) -> Timing | None:
+    """A rate that at least two rounds show."""
+    timing = measured.timing(name)
+    return timing if timing and timing.trials > 1 else None
+
+
+def _is_noisy(timing: Timing) -> bool:
+    return timing.high > 2 * timing.rate
+
+
+def _cores(measured: Measurement) -> float:
+    return float(measured.notes.get(CORES, 1))

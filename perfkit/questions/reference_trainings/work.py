@@ -1,0 +1,274 @@
+"""What a trial of a reference training does: train in full, or with one thing changed.
+
+In full, the batches come from a pipeline and each step is a call. The resident training
+trains on one batch that lies where the step computes instead. Between its ticks it
+changes other things for a moment and goes back: several steps in one call, a batch of
+one example, a batch that has to be copied to the GPU. Each is timed as a pause, so that
+none of it is in the rate.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from perfkit.engine.tick import READY, Note, Pause, Yielded, every
+from perfkit.errors import PerfkitError
+from perfkit.machine.collect import drop_cached_file
+from perfkit.questions.shared import benchmark, cache
+from perfkit.questions.shared.benchmark import calls_of_a_tick
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.images import folder_name, image_folder, look_at, recall
+from perfkit.questions.shared.loops import step_of, wait
+from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.precision import FLOAT32, PRECISIONS, use_policy
+from perfkit.questions.shared.reference_jobs import (
+    BYTES_ON_DISK,
+    CALLS,
+    DEPTH_ON_DISK,
+    PHOTOGRAPHS,
+    SEED,
+    SIDE_ON_DISK,
+    Reference,
+)
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+Step = Callable[[Any, Any], "tf.Tensor"]
+Steps = Callable[[Any, Any, Any], "tf.Tensor"]
+
+# What is swapped for a moment, by the label of its pauses.
+TOGETHER = "several steps in a call"
+ONE, ONE_TOGETHER = "one example", "one example, several steps in a call"
+COPIED = "a batch copied to the GPU"
+# Notes: the steps of one pause by its label, and what was trained.
+STEPS, TRAINED = "steps", "trained"
+# Examples that are fed from memory, in batches.
+_BATCHES = 8
+# Ticks of the training itself between two rounds of changes.
+_TICKS = 2
+_SIDE = 32
+# Bytes that are asked of the disk at a time, and labels to learn.
+_AT_A_TIME, _LABELS = 1 << 20, 10
+
+
+def make() -> Generator[Note, None, str]:
+    """Draw the photographs and write the file for the disk, on first use.
+
+    Returns:
+        Why the disk cannot be tried, as a clause; "" where it can.
+    """
+    folder = yield from image_folder("photographs", PHOTOGRAPHS)
+    yield from look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
+    try:
+        paths = yield from benchmark.make("")
+    except PerfkitError as error:
+        # The other trainings need no disk.
+        return str(error).rstrip(".")
+    # What memory keeps would show nothing of the disk.
+    return "" if benchmark.forgets(paths) else "what was read stays in memory here"
+
+
+def fed(reference: Reference) -> Iterator[Yielded]:
+    """Train on batches from a pipeline, a call for each step."""
+    step, _, trained = build(reference)
+    batches = _ahead(_examples(reference), reference.batch)
+    yield trained
+    paths = benchmark.files("") if reference.feed == "disk" else ()
+    for path in paths:
+        drop_cached_file(path)
+    yield READY
+
+    def steps() -> Iterator[int | Pause]:
+        # All but the disk's feed have no end.
+        while True:
+            for examples, labels in batches:
+                step(examples, labels)
+                yield reference.batch
+            for path in paths:
+                drop_cached_file(path)
+            yield Pause(benchmark.FORGETTING)
+
+    yield from every(steps(), sync=wait)
+
+
+def resident(reference: Reference) -> Iterator[Yielded]:
+    """Train on one batch that is in memory, and change other things in between."""
+    step, several_steps, trained = build(reference)
+    batch = placed(*MODELS[reference.model].batch(reference.batch, SEED))
+    changes = {
+        label: (call, calls_of_a_tick(call, wait), steps)
+        for label, call, steps in _changes(reference, step, several_steps, batch)
+    }
+    count = calls_of_a_tick(lambda: step(*batch), wait)
+    yield trained
+    yield Note(STEPS, {n: calls * steps for n, (_, calls, steps) in changes.items()})
+    # What a first call takes is known of the full training.
+    yield READY
+    while True:
+        for _ in range(_TICKS):
+            for _ in range(count):
+                step(*batch)
+            wait()
+            yield count * reference.batch
+        for label, (call, calls, _) in changes.items():
+            for _ in range(calls):
+                call()
+            wait()
+            yield Pause(label)
+
+
+def build(reference: Reference) -> tuple[Step, Steps, Note]:
+    """A step on a batch, several of them in one call, and the note on the training."""
+    import keras
+    import tensorflow as tf
+
+    precision, model = PRECISIONS[reference.dtype], MODELS[reference.model]
+    precision.choose()
+    keras.utils.set_random_seed(SEED)
+    network, optimizer = model.build(), precision.optimizer()
+    optimizer.build(network.trainable_variables)
+    plain = step_of(network, optimizer)
+    batch = (
+        tf.TensorSpec([None, *model.shape], tf.float32),
+        tf.TensorSpec([None], tf.int32),
+    )
+    specs = (tf.TensorSpec([], tf.int32), *batch)
+
+    def steps(count: tf.Tensor, examples: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        def once(number: tf.Tensor) -> tf.Tensor:
+            with tf.control_dependencies([plain(examples, labels)]):
+                return number + 1
+
+        # Side by side, steps would not wait for each other's weights.
+        return tf.while_loop(
+            lambda number: number < count, once, [0], parallel_iterations=1
+        )[0]
+
+    device = "GPU:0" if _gpus() else "CPU:0"
+    trained = {"weights": int(network.count_params()), "device": device}
+    return (
+        tf.function(plain, input_signature=batch, autograph=False),
+        tf.function(steps, input_signature=specs, autograph=False),
+        Note(TRAINED, trained),
+    )
+
+
+def _changes(
+    reference: Reference, step: Step, steps: Steps, batch: tuple[Any, Any]
+) -> Iterator[tuple[str, Callable[[], object], int]]:
+    """Each change: its label, what makes it, and the steps in that."""
+    import tensorflow as tf
+
+    together, many = reference.together, reference.many
+    example = tuple(part[:1] for part in batch)
+    yield TOGETHER, lambda: steps(together, *batch), together
+    yield ONE, lambda: step(*example), 1
+    yield ONE_TOGETHER, lambda: steps(many, *example), many
+    if _gpus():
+        with tf.device("CPU:0"):
+            there = tuple(tf.constant(part.numpy()) for part in batch)
+        yield COPIED, lambda: step(*there), 1
+
+
+def placed(examples: Any, answers: Any) -> "tuple[tf.Tensor, tf.Tensor]":
+    """A batch where the step computes."""
+    import tensorflow as tf
+
+    features, labels = tf.constant(examples), tf.constant(answers)
+    return features, labels
+
+
+def _examples(reference: Reference) -> "tf.data.Dataset":
+    """The examples of a training, one by one, as its feed brings them."""
+    import tensorflow as tf
+
+    if reference.feed == "memory":
+        return _again(MODELS[reference.model].batch(_BATCHES * reference.batch, SEED))
+    as_it_is = tf.autograph.experimental.do_not_convert
+    if reference.feed == "disk":
+        return _read(list(benchmark.files("")), as_it_is(_seeing()))
+    folder = cache.folder() / folder_name("photographs", PHOTOGRAPHS)
+    images = recall(folder, count=PHOTOGRAPHS, side=_SIDE)
+    return _mapped(list(images.paths), list(images.labels), as_it_is(_decoding()))
+
+
+def _again(arrays: Any) -> Any:
+    import tensorflow as tf
+
+    examples = tf.data.Dataset.from_tensor_slices(arrays).repeat()
+    return examples
+
+
+def _decoding() -> Callable[..., Any]:
+    import tensorflow as tf
+
+    def decode(path: Any, label: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        small = tf.image.resize(image, [_SIDE, _SIDE]) / 255.0
+        return tf.ensure_shape(small, [_SIDE, _SIDE, 3]), tf.cast(label, tf.int32)
+
+    return decode
+
+
+def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
+    import tensorflow as tf
+
+    files = tf.data.Dataset.from_tensor_slices((paths, labels))
+    examples = files.repeat().map(decode, num_parallel_calls=CALLS)
+    return examples
+
+
+def _seeing() -> Callable[[Any], Any]:
+    """Images as they are, one after another; every eighth pixel is enough to train."""
+    import tensorflow as tf
+
+    each = SIDE_ON_DISK // _SIDE
+
+    def image_of(record: Any) -> Any:
+        shape = [SIDE_ON_DISK, SIDE_ON_DISK, DEPTH_ON_DISK]
+        pixels = tf.reshape(tf.io.decode_raw(record, tf.uint8), shape)
+        image = pixels[::each, ::each, :3]
+        label = tf.cast(image[0, 0, 0], tf.int32) % _LABELS
+        return tf.cast(image, tf.float32) / 255.0, label
+
+    return image_of
+
+
+def _read(files: Any, image_of: Any) -> Any:
+    import tensorflow as tf
+
+    sizes = {"record_bytes": BYTES_ON_DISK, "buffer_size": _AT_A_TIME}
+    examples = tf.data.FixedLengthRecordDataset(files, **sizes).map(image_of)
+    return examples
+
+
+def _ahead(examples: Any, batch: int) -> Any:
+    """Two batches ahead, and nothing tuned to the machine."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    batches = examples.batch(batch, drop_remainder=True)
+    batches = batches.prefetch(2).with_options(options)
+    return batches
+
+
+def code_of_training(reference: Reference, *, is_fed: bool) -> str:
+    """The lines of what feeds a training, or of its one batch, as a reader types them.
+
+    Before them comes the precision, where it is not the usual one.
+    """
+    feeds: dict[str, tuple[Callable[..., Any], ...]] = {
+        "memory": (_again,),
+        "JPEG": (_decoding, _mapped),
+        "disk": (_seeing, _read),
+    }
+    policy = [] if reference.dtype == FLOAT32 else [use_policy]
+    feed = (*feeds[reference.feed], _ahead) if is_fed else (placed,)
+    return code_of(*policy, *feed, policy=reference.dtype)
+
+
+def _gpus() -> bool:
+    import tensorflow as tf
+
+    return bool(tf.config.list_logical_devices("GPU"))

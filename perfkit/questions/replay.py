@@ -1,0 +1,246 @@
+"""A recorded run told again, in place of one that measures.
+
+It tells at once what the run told over its minute: there is nothing to wait for where
+nothing is measured. The live chart then shows the whole of the recorded run, and the
+finding says of itself that it was recorded, wherever it is shown and in its file.
+"""
+
+import contextlib
+import heapq
+import itertools
+import os
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from perfkit.engine.measurement import CONTROL
+from perfkit.engine.plan import (
+    Event,
+    Finished,
+    Prepared,
+    Preparing,
+    Progress,
+    Sampled,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
+from perfkit.engine.trial import Trial
+from perfkit.errors import BadFileError, MissingPartError
+from perfkit.findings.record import Finding
+from perfkit.findings.standing import measurement
+from perfkit.findings.store import load_finding, whole_file
+from perfkit.findings.text import plain
+from perfkit.questions.base import Experiment
+from perfkit.questions.parameters import parameters_of
+from perfkit.questions.session import Keeper, shareable
+
+# What perfkit brings along: a recording for every panel of its notebooks.
+BROUGHT = Path(__file__).parents[1] / "replays"
+# A class without fast machines sets it: every run shows a recording in its place then.
+REPLAY_VARIABLE = "PERFKIT_REPLAY"
+# What to do where there is no recording.
+MEASURE = f'measure it here, with `replay=""` or without {REPLAY_VARIABLE}.'
+_Document = TypeVar("_Document")
+
+
+def recording(experiment: Experiment, where: str | Path) -> Finding:
+    """Find the recording that answers an experiment as it is set.
+
+    Args:
+        experiment: What is asked.
+        where: A file, a folder of files, or ``"1"`` for what perfkit brings along. Of
+            several that fit the newest counts, a whole run before one that was broken
+            off.
+
+    Raises:
+        BadFileError: A file was given, and it is no finding.
+        MissingPartError: There is no such recording; the sentence says what there is.
+    """
+    place, name = place_of(where), experiment.name
+    findings = list(read_all(place, load_finding))
+    answers = [finding for finding in findings if finding.experiment == name]
+    nothing = f"{holder(place)} holds no recording of {name}"
+    if not answers:
+        names = sorted({plain(finding.experiment, 40) for finding in findings})
+        but = f", but of {', '.join(names)}" if names else ""
+        raise MissingPartError(
+            f"{nothing}{but}: record one where it can be run, with `perfkit run {name} "
+            f"--out FOLDER`, or {MEASURE}"
+        )
+    nearest = min(answers, key=lambda finding: len(differences(experiment, finding)))
+    if there := differences(experiment, nearest):
+        values = shareable(experiment)
+        request, recorded = (
+            ", ".join(f"{key}={plain(repr(settings[key]), 60)}" for key in there)
+            for settings in (values, there)
+        )
+        raise MissingPartError(
+            f"{nothing} with {request}, but one with {recorded}: ask for that, or "
+            f"{MEASURE}"
+        )
+    fitting = [finding for finding in answers if not differences(experiment, finding)]
+    return max(fitting, key=lambda finding: (not finding.ended_early, finding.recorded))
+
+
+def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
+    """The recorded values of the parameters that are set otherwise."""
+    usual = {p.name: p.default for p in parameters_of(type(experiment))}
+    # What stood there once.
+    folders = {k: "FOLDER" for k, v in finding.parameters.items() if v == "a folder"}
+    recorded = usual | finding.parameters | folders
+    values = shareable(experiment).items()
+    return {k: recorded.get(k) for k, v in values if recorded.get(k) != v}
+
+
+def replay_from(replay: str | Path | None) -> str | Path:
+    """Where recordings come from that are shown in place of runs; "" for runs."""
+    return os.environ.get(REPLAY_VARIABLE, "") if replay is None else replay
+
+
+def place_of(where: str | Path) -> Path:
+    """Find the file or the folder that recordings are to come from.
+
+    Raises:
+        MissingPartError: There is none.
+    """
+    place = BROUGHT if where == "1" else Path(os.path.expanduser(where))
+    if not (place.is_dir() or place.is_file()):
+        raise MissingPartError(
+            f"There is no recording {plain(str(where), 80)}: give a finding's file, a "
+            "folder of them, or 1 for those that perfkit brings along."
+        )
+    return place
+
+
+def holder(place: Path) -> str:
+    """What has the recordings of a place: perfkit, or a folder or file by its name."""
+    return "perfkit" if place == BROUGHT else plain(place.name, 80)
+
+
+def read_all(place: Path, read: Callable[[Path], _Document]) -> Iterator[_Document]:
+    """Read a file, or those of a folder that can be read; other files are none.
+
+    Raises:
+        BadFileError: A file was given, and it cannot be read.
+    """
+    if place.is_file():
+        yield read(place)
+        return
+    for path in sorted(place.glob("*.json")):
+        with contextlib.suppress(BadFileError):
+            yield read(path)
+
+
+def recordings_of(
+    name: str,
+    code: str,
+    where: str | Path,
+    kind: type[_Document],
+    parse: Callable[[bytes, str], object],
+) -> list[_Document]:
+    """The recordings of the training ``name``, made by code of that digest.
+
+    That is "" where the code cannot be read. ``parse`` reads a document of that kind,
+    such as a ``Profile``, from the bytes of a file; ``where`` is as of ``recording``.
+
+    Raises:
+        BadFileError: A file was given, and it is no such document.
+        MissingPartError: There is none.
+    """
+    word = str(vars(kind)["kind"])
+    mark = f'"{word}"'.encode()
+
+    def read(path: Path) -> _Document:
+        data = whole_file(path)
+        # Other documents are large, and not parsed for that.
+        document = parse(data, plain(path.name)) if mark in data else None
+        if not isinstance(document, kind):
+            raise BadFileError(f"{plain(path.name)} is no {word}.")
+        return document
+
+    place = place_of(where)
+    documents: Iterator[Any] = read_all(place, read)
+    fitting = [d for d in documents if code and (d.code, d.training) == (code, name)]
+    if not fitting:
+        raise MissingPartError(
+            f"{holder(place)} holds no {word} of {plain(name, 80)} as it is written "
+            f"here: record one where it can be run, or {MEASURE}"
+        )
+    return fitting
+
+
+# Ticks of a variant that are told together lie no further apart.
+_TOGETHER_S = 0.1
+Timed = tuple[float, Event]
+
+
+class Replay(Keeper[Finding]):
+    """A recorded run; it is watched as a ``Session`` is.
+
+    Args:
+        experiment: What was asked.
+        recorded: The finding of it.
+        guess: What the reader expects; the recorded guess was somebody else's.
+        folder: Where the copy goes that says of itself that it is a recording; None
+            for ``perfkit-findings`` here.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        recorded: Finding,
+        guess: str = "",
+        folder: Path | None = None,
+    ) -> None:
+        super().__init__(folder)
+        self.experiment = experiment
+        self.budget = recorded.budget_s
+        self.machine = recorded.machine
+        self._shown = replace(recorded, replayed=True, guess=guess)
+
+    def events(self) -> Generator[Event]:
+        """Tell the recorded run in the order of its clock."""
+        self._save(self._shown)
+        yield Prepared(self._shown.notes)
+        for at, event in heapq.merge(*_streams(self._shown), key=lambda pair: pair[0]):
+            if self._stopped.is_set():
+                break
+            yield event
+            if isinstance(event, TrialEnded):
+                yield Progress(at, self.budget)
+        yield Finished(measurement(self._shown), self._shown.stopped)
+        # What is said last stays: nobody is to take it for a run of this machine.
+        yield Preparing(self._shown.stamp)
+
+
+def _streams(finding: Finding) -> Iterator[Iterator[Timed]]:
+    """What each trial told, and the samples, each in the order of the clock."""
+    rows = zip(*finding.samples.values(), strict=True)
+    samples = (dict(zip(finding.samples, row, strict=True)) for row in rows)
+    yield ((values["t"] or 0.0, Sampled(values)) for values in samples)
+    for trial in sorted(finding.trials, key=lambda trial: trial.started_s):
+        yield _trial(trial)
+    yield _ends(finding)
+
+
+def _trial(trial: Trial) -> Iterator[Timed]:
+    began = trial.started_s
+    yield began, TrialStarted(trial.variant, trial.round, began)
+    ticks = ((began + at, examples) for at, examples in trial.ticks)
+    for _, group in itertools.groupby(ticks, key=lambda tick: tick[0] // _TOGETHER_S):
+        together = tuple(group)
+        yield together[-1][0], Ticked(trial.variant, together)
+
+
+def _ends(finding: Finding) -> Iterator[Timed]:
+    """The end of each round, with what was known by then."""
+    run = measurement(finding)
+    for number in sorted({t.round for t in finding.trials if not t.is_try}):
+        trials = tuple(t for t in run.trials if t.round <= number)
+        ended = [t for t in trials if t.round == number and t.variant != CONTROL]
+        if ended:
+            last = max(ended, key=lambda trial: trial.started_s + trial.wall_s)
+            measured = replace(run, trials=trials)
+            yield last.started_s + last.wall_s, TrialEnded(last, measured)

@@ -1,0 +1,244 @@
+"""Batches of one network, trained from memory, and the memory they take."""
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded
+from perfkit.machine.limits import amounts_of
+from perfkit.questions.shared import loops
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.models import MODELS, Model, learnable
+
+# Bytes by the names that Linux has for them; elsewhere nobody tells.
+_STATUS = Path("/proc/self/status")
+
+
+def start() -> dict[str, int]:
+    """What this process holds now: private bytes, and those it has asked for.
+
+    The second, ``"data"``, is what a memory limit counts; only Linux tells it.
+    """
+    if not (status := amounts_of(_STATUS)):
+        return {"resident": psutil.Process().memory_info().rss}
+    return {"resident": status["RssAnon"], "data": status["VmData"]}
+
+
+def above(at_start: dict[str, int]) -> dict[str, int]:
+    """The same above the start, at its peak; ``gpu_peak`` of the first GPU if any."""
+    import resource
+
+    # In kilobytes, but for macOS.
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = {"resident": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+    if status := amounts_of(_STATUS):
+        # The peak holds pages of files as well, which are the libraries' code.
+        of_files = status["RssFile"] + status["RssShmem"]
+        peak = {"resident": status["VmHWM"] - of_files, "data": status["VmData"]}
+    growth = {name: max(0, value - at_start[name]) for name, value in peak.items()}
+    for name in _first_gpu():
+        growth["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
+    return growth
+
+
+def _first_gpu() -> list[str]:
+    gpus = tf.config.list_logical_devices("GPU")[:1]
+    return [gpu.name.partition("device:")[2] for gpu in gpus]
+
+
+# Their output is their input, seen in another shape.
+_VIEWS = ("InputLayer", "Flatten", "Reshape")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What a training step will hold, in bytes.
+
+    Attributes:
+        weights: The network's variables.
+        gradients: One for each trainable variable.
+        slots: What the optimizer keeps.
+        activations: Of one example: its own numbers and every layer's output.
+    """
+
+    weights: int
+    gradients: int
+    slots: int
+    activations: int
+
+    @property
+    def fixed(self) -> int:
+        """What does not depend on the batch."""
+        return self.weights + self.gradients + self.slots
+
+    def total(self, batch: int) -> int:
+        """Return the bytes of a step with a batch of so many examples."""
+        return self.fixed + batch * self.activations
+
+
+def forecast(network: "keras.Model", optimizer: "keras.Optimizer") -> Forecast:
+    """Add up a built network and an optimizer that was built for it."""
+    return Forecast(
+        weights=_bytes(network.variables),
+        gradients=_bytes(network.trainable_variables),
+        slots=_bytes(optimizer.variables),
+        activations=_of_example(network.input_shape, "float32")
+        + sum(
+            _of_example(layer.output.shape, layer.compute_dtype)
+            for layer in network.layers
+            if type(layer).__name__ not in _VIEWS
+        ),
+    )
+
+
+def _bytes(variables: Iterable[Any]) -> int:
+    return sum(math.prod(v.shape) * _width(v.dtype) for v in variables)
+
+
+def _of_example(shape: Iterable[int | None], dtype: str) -> int:
+    _, *sides = shape
+    return math.prod(side or 1 for side in sides) * _width(dtype)
+
+
+def _width(dtype: str) -> int:
+    """Bytes of one number, such as 2 for ``"bfloat16"``."""
+    bits = "".join(filter(str.isdigit, str(dtype).rpartition("float")[2]))
+    return max(1, int(bits or 32) // 8)
+
+
+# Longer than any trial: what the end of an epoch costs is another question.
+_ENDLESS = 10**9
+# Steps after which a training holds all that it will ever hold.
+STEPS_TO_FILL = 3
+# A batch is filled with copies of so many examples: their values cost no time, and
+# making them all would take more memory than training on them.
+_DIFFERENT = 64
+# Examples to learn from, and others to see what was learnt.
+_LEARNT, _HELD_OUT = 2048, 512
+# The loss is looked at after so many examples, and so often at most.
+_BETWEEN_LOOKS, _LOOKS = 512, 200
+
+
+def training(name: str, batch: int, steps: int = _ENDLESS) -> Iterator[Yielded]:
+    """Train a fresh network on one batch, which is in memory, for so many steps."""
+    at_start, model = start(), MODELS[name]
+    network, optimizer = _built(model)
+    examples = filled(*model.batch(min(batch, _DIFFERENT)), batch)
+    yield from fitted(network, optimizer, examples, at_start, steps)
+
+
+def fitted(
+    network: "keras.Model",
+    optimizer: "keras.Optimizer",
+    batch: "tuple[tf.Tensor, tf.Tensor]",
+    at_start: dict[str, int],
+    steps: int = _ENDLESS,
+) -> Iterator[Yielded]:
+    """Train with ``fit``, as ``compile`` leaves it, on one batch again and again.
+
+    The optimizer has everything it needs. Once the memory is filled it is noted, as
+    bytes above those ``at_start``.
+    """
+    loops.compile_model(network, optimizer, loops.loss_function())
+    size, batches = len(batch[1]), again(*batch)
+    fit = functools.partial(loops.fit, network, batches, steps, shuffle=False)
+    yield READY
+    remaining = filling = STEPS_TO_FILL * size
+    for tick in loops.ticks(
+        lambda counting: fit(verbose=0, callbacks=[counting]),
+        examples=size,
+        sync=loops.wait,
+    ):
+        yield tick
+        if remaining > 0 and isinstance(tick, Tick):
+            if remaining == filling > tick.examples:
+                # In the first step kernels are tried, which takes room of its own.
+                for name in _first_gpu():
+                    tf.config.experimental.reset_memory_stats(name)
+            remaining -= tick.examples
+            if remaining <= 0:
+                yield Note("memory", above(at_start))
+
+
+def again(features: Any, labels: Any) -> Any:
+    """Give one batch again and again."""
+    batches = tf.data.Dataset.from_tensors((features, labels)).repeat()
+    return batches
+
+
+def code_of_fit(*functions: Callable[..., Any]) -> str:
+    """The lines of a training on one batch, and of what is called before it."""
+    trained = functools.partial(loops.fit, verbose=0)
+    return code_of(*functions, again, loops.compile_model, trained)
+
+
+def fitting(name: str, batch: int) -> Iterator[Yielded]:
+    """Train a few steps and end: a batch that gets so far fits."""
+    yield Note("batch", batch)
+    yield from training(name, batch, STEPS_TO_FILL)
+
+
+def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
+    """Train for real, and look at the loss of examples that were held out.
+
+    All batches up to the largest of a run learn from the same examples.
+    """
+    model = MODELS[name]
+    network, optimizer = _built(model)
+    # It does not wait for the device.
+    step = loops.compiled(loops.step_of(network, optimizer), autograph=False)
+    loss_of = loops.loss_function()
+    held_out, answers = map(tf.constant, learnable(model, _HELD_OUT, seed=1))
+    count = max(_LEARNT, largest)
+    examples, labels = map(tf.constant, learnable(model, count, seed=0))
+    # It is traced without having learnt anything from it.
+    variables = [*network.variables, *optimizer.variables]
+    before = [variable.numpy() for variable in variables]
+    step(examples[:batch], labels[:batch])
+    for variable, value in zip(variables, before, strict=True):
+        variable.assign(value)
+    losses = [float(loss_of(answers, network(held_out, training=False)))]
+    yield Note("batch", batch)
+    yield Note("losses", losses)
+    yield READY
+    position = since = 0
+    while len(losses) < _LOOKS:
+        indices = (position + tf.range(batch)) % count
+        step(tf.gather(examples, indices), tf.gather(labels, indices))
+        position, since = position + batch, since + batch
+        if since >= _BETWEEN_LOOKS:
+            loops.wait()
+            yield since
+            losses.append(float(loss_of(answers, network(held_out, training=False))))
+            yield Note("losses", list(losses))
+            yield Pause("looking at the loss")
+            since = 0
+
+
+def prepare(name: str) -> Iterator[Yielded]:
+    """Tell what a step will hold, and on what it will run; takes no GPU."""
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    tf.config.set_visible_devices([], "GPU")
+    network, optimizer = _built(MODELS[name])
+    yield Note("gpus", gpus)
+    yield Note("forecast", asdict(forecast(network, optimizer)))
+
+
+def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":
+    network, optimizer = model.build(), keras.optimizers.Adam()
+    optimizer.build(network.trainable_variables)
+    return network, optimizer
+
+
+def filled(examples: Any, answers: Any, batch: int) -> "tuple[tf.Tensor, tf.Tensor]":
+    """Fill a batch with copies of examples and of their labels."""
+    chosen = tf.range(batch) % len(answers)
+    features, labels = tf.gather(examples, chosen), tf.gather(answers, chosen)
+    return features, labels

@@ -1,0 +1,397 @@
+"""Which images are the pipelines fed with, and can all of them be decoded?
+
+A set of images is a list of files, looked at once: files that are no image, broken, cut
+short or too small for the crop are counted, named and left out, so that no trial meets
+them. The list is kept in the cache, keyed by everything that it depends on.
+"""
+
+import contextlib
+import dataclasses
+import errno
+import functools
+import hashlib
+import io
+import json
+import os
+import random
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit import units
+from perfkit.engine.tick import Note
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.questions.shared import benchmark, cache
+from perfkit.questions.shared.later import tf
+
+Field = NDArray[np.float32]
+
+# Changing anything that shapes the pictures has to change this: caches are keyed by it.
+RECIPE = 1
+
+WIDTH, HEIGHT = 500, 375
+QUALITY = 95
+CLASSES = 10
+
+_LEAVES = 300
+# Radii in pixels, distributed as r^-3: the one law that looks the same at any distance.
+_SMALLEST, _LARGEST = 3.0, 200.0
+
+
+def jpeg(seed: int, label: int) -> bytes:
+    """Draw one picture and encode it as a camera or a web site would.
+
+    Its class, from 0, decides the tint, the seed everything else in it.
+    """
+    from PIL import Image
+
+    rng = np.random.default_rng((RECIPE, seed))
+    picture = _leaves(rng, label)
+    # Some photographs are sharp all over, some mostly out of focus.
+    sharpness = 10 * rng.lognormal(sigma=0.6) * np.exp(0.6 * _haze(rng))
+    picture[..., 0] += sharpness * _noise(rng, 1.0, HEIGHT, WIDTH)
+    tint = 5 * _haze(rng)
+    picture[..., 1] += tint
+    picture[..., 2] -= tint
+    out = io.BytesIO()
+    image = Image.frombytes("YCbCr", (WIDTH, HEIGHT), _bytes(picture))
+    image.save(out, "JPEG", quality=QUALITY)
+    return out.getvalue()
+
+
+def _leaves(rng: np.random.Generator, label: int) -> Field:
+    """Ellipses over a smooth ground, larger ones first, drawn at twice the size."""
+    from PIL import Image, ImageDraw
+
+    angle = 2 * np.pi * label / CLASSES
+    mean = (rng.uniform(70, 170), 128 + 16 * np.cos(angle), 128 + 16 * np.sin(angle))
+    ground = np.stack([_haze(rng) for _ in range(3)], -1) * (40, 7, 7) + mean
+    image = Image.frombytes("YCbCr", (WIDTH, HEIGHT), _bytes(ground))
+    image = image.resize((2 * WIDTH, 2 * HEIGHT), Image.Resampling.NEAREST)
+    pen = ImageDraw.Draw(image)
+    law = rng.uniform(_LARGEST**-2, _SMALLEST**-2, _LEAVES)
+    heights = np.sort(2 * law**-0.5)[::-1]
+    widths = heights * rng.uniform(0.5, 1.5, _LEAVES)
+    centres = rng.uniform(0, (2 * WIDTH, 2 * HEIGHT), (_LEAVES, 2))
+    colours = np.clip(rng.normal(mean, (60, 14, 16), (_LEAVES, 3)), 8, 247).astype(int)
+    for (x, y), w, h, colour in zip(centres, widths, heights, colours, strict=True):
+        pen.ellipse((x - w, y - h, x + w, y + h), fill=tuple(colour))
+    return np.asarray(image.reduce(2), "float32")
+
+
+def _haze(rng: np.random.Generator) -> Field:
+    """Noise without detail, drawn small and enlarged: it saves most of the time."""
+    from PIL import Image
+
+    small = _noise(rng, 1.6, HEIGHT // 5, WIDTH // 5)
+    return np.asarray(Image.fromarray(small).resize((WIDTH, HEIGHT)))
+
+
+def _noise(
+    rng: np.random.Generator, steepness: float, height: int, width: int
+) -> Field:
+    """A field of unit variance whose amplitude falls as frequency^-steepness."""
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width))
+    frequency[0, 0] = np.inf
+    shape = (2, *frequency.shape)
+    real, imaginary = rng.standard_normal(shape) * frequency**-steepness
+    field = np.fft.irfft2(real + 1j * imaginary, s=(height, width))
+    scaled: Field = (field / field.std()).astype("float32")
+    return scaled
+
+
+def _bytes(picture: NDArray[np.floating]) -> bytes:
+    return bytes(np.clip(picture, 0, 255).astype("uint8"))
+
+
+# Each by the height of its images in pixels.
+SOURCES = {"photographs": HEIGHT}
+# What a picture drawn here takes on disk.
+_PHOTOGRAPH_BYTES = 115_000
+
+
+def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
+    """Give a folder with ``count`` images from one of ``SOURCES``.
+
+    Yields:
+        How far the making is.
+
+    Raises:
+        MissingPartError: There is no room for it.
+    """
+    return cache.make(
+        folder_name(source, count),
+        functools.partial(_draw_photographs, count=count),
+        size=_PHOTOGRAPH_BYTES * count,
+        label=f"{count} images ({source})",
+    )
+
+
+def folder_name(source: str, count: int) -> str:
+    """The name of that folder in the cache."""
+    return f"{source}-{RECIPE}-{count}"
+
+
+def _draw_photographs(into: Path, count: int) -> Iterator[Note]:
+    def draw(seed: int) -> None:
+        label = seed % CLASSES
+        path = into / f"class-{label}" / f"{seed:05d}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(jpeg(seed, label))
+
+    doing = f"Drawing photographs, once ({units.size(_PHOTOGRAPH_BYTES * count)})"
+    with ThreadPoolExecutor(benchmark.granted()) as pool:
+        for number, _ in enumerate(pool.map(draw, range(count)), start=1):
+            if number % 16 == 0 or number == count:
+                yield Note("progress", f"{doing}: {number} of {count}")
+
+
+# The form of the kept list; another number, and old lists are made anew.
+_FORM = 1
+_ENDINGS = (".jpg", ".jpeg", ".png")
+# So many names of left-out files are told; all of them are counted.
+_NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """Images that can be decoded, and what was left out.
+
+    Attributes:
+        paths: One file each.
+        labels: The class of each, a position in ``classes``.
+        classes: The names of the sub-folders the files were found in.
+        shapes: Height and width of each in pixels.
+        sizes: Bytes of each file.
+        found: How many files the folder holds that are named like an image.
+        skipped: Why files were left out, with their names below the folder.
+    """
+
+    paths: tuple[str, ...]
+    labels: tuple[int, ...]
+    classes: tuple[str, ...]
+    shapes: tuple[tuple[int, int], ...]
+    sizes: tuple[int, ...]
+    found: int
+    skipped: dict[str, tuple[str, ...]]
+
+    @property
+    def decoded(self) -> int:
+        """Bytes that all of them take as pixels."""
+        return sum(3 * height * width for height, width in self.shapes)
+
+    @property
+    def key(self) -> str:
+        """A short text that differs where the files or their contents differ."""
+        changed = [_stamp(path) for path in self.paths]
+        return _digest(self.paths, self.labels, changed)
+
+    def describe(self) -> dict[str, Any]:
+        """Say in numbers what they are, for a finding."""
+        left_out = [name for names in self.skipped.values() for name in names]
+        return {
+            "count": len(self.paths),
+            "found": self.found,
+            "classes": len(self.classes),
+            "bytes": sum(self.sizes),
+            "bytes_each": round(sum(self.sizes) / len(self.sizes)),
+            "bits_per_pixel": round(24 * sum(self.sizes) / self.decoded, 2),
+            "width": round(sum(w for _, w in self.shapes) / len(self.shapes)),
+            "height": round(sum(h for h, _ in self.shapes) / len(self.shapes)),
+            "decoded_bytes": self.decoded,
+            "skipped": len(left_out),
+            "skipped_because": {reason: len(n) for reason, n in self.skipped.items()},
+            "skipped_names": [
+                # Without their folders, which may be called after people.
+                os.fsencode(os.path.basename(name)).decode(errors="replace")
+                for name in left_out[:_NAMED]
+            ],
+        }
+
+
+def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Images]:
+    """Choose images from a folder, check them, and keep the list for ``recall``.
+
+    Which ones is drawn by chance, but always the same. Each is decoded once.
+
+    Args:
+        folder: Sub-folders are classes; images may lie at any depth.
+        count: How many at most.
+        side: Pixels that height and width must have at least.
+
+    Yields:
+        How far it is.
+
+    Raises:
+        BadParameterError: There is no image in the folder that can be used.
+    """
+    import msgspec
+
+    names = cache.named_like_images(folder, _ENDINGS)
+    if not names:
+        raise BadParameterError(
+            f"There is no image ({', '.join(_ENDINGS)}) in {folder}; give a folder "
+            "that holds some, or none to use those made here."
+        )
+    list_name = _list_name(folder, count, side)
+    saved = _read(list_name)
+    if saved and saved["signature"] == _signature(folder, names, saved["looked_at"]):
+        return msgspec.convert(saved["images"], Images)
+    good, skipped, looked_at = yield from cache.first_good(
+        folder, random.Random(0).sample(names, len(names)), count=count, side=side
+    )
+    if not good:
+        reasons = "; ".join(f"{len(bad)} {reason}" for reason, bad in skipped.items())
+        smaller = any(reason.startswith("smaller") for reason in skipped)
+        remedy = "choose a smaller image_side" if smaller else "give another folder"
+        raise BadParameterError(
+            f"None of the images in {folder} can be used ({reasons}); {remedy}."
+        )
+    folders = [name.rpartition(os.sep)[0].partition(os.sep)[0] for name, _ in good]
+    paths, classes = [str(folder / name) for name, _ in good], sorted({*folders})
+    images = Images(
+        paths=tuple(paths),
+        labels=tuple(map(classes.index, folders)),
+        classes=tuple(classes),
+        shapes=tuple(shape for _, shape in good),
+        sizes=tuple(os.stat(path).st_size for path in paths),
+        found=len(names),
+        skipped=skipped,
+    )
+    document = {
+        "form": _FORM,
+        "signature": _signature(folder, names, looked_at),
+        "looked_at": looked_at,
+        "images": dataclasses.asdict(images),
+    }
+    cache.write(list_name, json.dumps(document), label="the list of images")
+    return images
+
+
+def recall(folder: Path, *, count: int, side: int) -> Images:
+    """Give the images that ``look_at`` chose.
+
+    Raises:
+        BadFileError: It has not been asked, or the list is gone.
+    """
+    import msgspec
+
+    if saved := _read(_list_name(folder, count, side)):
+        return msgspec.convert(saved["images"], Images)
+    raise BadFileError(
+        f"The list of images in {cache.folder()} is gone; run again to remake it."
+    )
+
+
+def _list_name(folder: Path, count: int, side: int) -> str:
+    return f"lists/{_digest(str(folder), count, side)}.json"
+
+
+def _read(name: str) -> dict[str, Any] | None:
+    try:
+        data = json.loads((cache.folder() / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) and data.get("form") == _FORM else None
+
+
+def _signature(folder: Path, names: Sequence[str], looked_at: Sequence[str]) -> str:
+    """What changes when files come, go or change; files not looked at may change."""
+    return _digest(names, [_stamp(str(folder / name)) for name in looked_at])
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+# Each form of TFRecord files by the number of files.
+RECORD_FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
+
+
+def make_records(images: Images, form: str) -> Generator[Note, None, Path]:
+    """Write a form of the images to the cache, once; it tells how far it is.
+
+    Raises:
+        MissingPartError: There is no room for it, or it may not be written.
+    """
+    write = functools.partial(_write_records, images=images, form=form)
+    size, label = _record_bytes(images, form), f"the TFRecord files ({form})"
+    return cache.make(_folder_of_records(images, form), write, size=size, label=label)
+
+
+def record_files(images: Images, form: str) -> list[str]:
+    """The files of a form that ``make_records`` has made.
+
+    Raises:
+        BadFileError: They are gone, or the images have changed since.
+    """
+    folder = cache.folder() / _folder_of_records(images, form)
+    files = sorted(str(path) for path in folder.glob("*.tfrecord"))
+    if len(files) != RECORD_FORMS[form]:
+        raise BadFileError(
+            f"The TFRecord files ({form}) in {cache.folder()} are gone; run again to "
+            "remake them."
+        )
+    return files
+
+
+def parse_record(record: Any) -> dict[str, Any]:
+    """Read one record: image, label, and height and width, which only pixels need."""
+    number = tf.io.FixedLenFeature([], tf.int64)
+    text = tf.io.FixedLenFeature([], tf.string)
+    features = {"image": text, "label": number, "height": number, "width": number}
+    return dict(tf.io.parse_single_example(record, features))
+
+
+def _folder_of_records(images: Images, form: str) -> str:
+    return f"records-{form}-{images.key}"
+
+
+def _record_bytes(images: Images, form: str) -> int:
+    return images.decoded if form == "raw" else sum(images.sizes)
+
+
+def _write_records(into: Path, images: Images, form: str) -> Iterator[Note]:
+    count = RECORD_FORMS[form]
+    names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
+    size = units.size(_record_bytes(images, form))
+    doing = f"Writing TFRecord files of {form}, once ({size})"
+    with contextlib.ExitStack() as stack:
+        writers = [stack.enter_context(tf.io.TFRecordWriter(name)) for name in names]
+        try:
+            for index in range(len(images.paths)):
+                writers[index % count].write(_record(images, index, form))
+                if index % 64 == 0:
+                    yield Note("progress", f"{doing}: {index} of {len(images.paths)}")
+        except tf.errors.ResourceExhaustedError as error:
+            # TensorFlow's word for a full disk; elsewhere it means memory.
+            raise OSError(errno.ENOSPC, error.message) from error
+
+
+def _record(images: Images, index: int, form: str) -> bytes:
+    with open(images.paths[index], "rb") as file:
+        image = file.read()
+    if form == "raw":
+        image = tf.io.decode_jpeg(image, channels=3).numpy().tobytes()
+    height, width = images.shapes[index]
+    numbers = {"label": images.labels[index], "height": height, "width": width}
+    feature = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+        for name, value in numbers.items()
+    }
+    feature["image"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
+    example = tf.train.Example(features=tf.train.Features(feature=feature))
+    return bytes(example.SerializeToString())

@@ -1,0 +1,402 @@
+"""Loops that train, and steps within fit, cut into ticks."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick, every
+from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.models import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from perfkit.engine.tick import Yielded
+
+    Step = Callable[[Any, Any], tf.Tensor]
+    Loop = Callable[[Any, Any], Iterator[int]]
+    Array = NDArray[Any]
+
+Told = Tick | Pause | Note
+# So many causes are told; the next ones say the same.
+_TOLD = 4
+NOTE = "traces"
+ANEW = "nothing changed but the function itself, which was made anew"
+
+
+@dataclass
+class Traces:
+    """Counts the traces of one function.
+
+    Attributes:
+        steps: How often the function was called; whoever calls it counts.
+        inputs: The arguments of each trace, in words, by the argument's name.
+    """
+
+    steps: int = 0
+    inputs: list[dict[str, str]] = field(default_factory=list)
+
+    def step(self, count: int = 1) -> None:
+        """Note that the function was called ``count`` times."""
+        self.steps += count
+
+    def trace(self, **arguments: Any) -> None:
+        """Note a trace; called from within the traced body."""
+        self.inputs.append({name: described(arg) for name, arg in arguments.items()})
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a trial notes: steps, traces and the causes of the first few."""
+        causes = [_cause(*pair) for pair in itertools.pairwise(self.inputs)]
+        return {
+            "steps": self.steps,
+            "traces": len(self.inputs),
+            "because": list(dict.fromkeys(causes))[:_TOLD],
+        }
+
+
+def described(argument: Any) -> str:
+    """An argument as tracing sees it: ``"float32[32, 784]"`` or ``"int 7"``."""
+    shape = getattr(argument, "shape", None)
+    if shape is None:
+        return f"{type(argument).__name__} {argument}"
+    sizes = ["?" if size is None else str(size) for size in shape]
+    return f"{argument.dtype.name}[{', '.join(sizes)}]"
+
+
+def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:
+    """Pass ticks on, and tell of the traces after the first, second, fourth, ..."""
+    passed, due = 0, 1
+    for tick in ticks:
+        yield tick
+        passed += isinstance(tick, Tick)
+        if passed >= due:
+            yield Note(NOTE, traces.summary())
+            due *= 2
+
+
+def _cause(before: dict[str, str], after: dict[str, str]) -> str:
+    changed = [name for name in after if after[name] != before.get(name)]
+    if not changed:
+        return ANEW
+    return "; ".join(f"{name}: {before[name]}, then {after[name]}" for name in changed)
+
+
+def eager(job: Job, network: keras.Model) -> Iterator[Yielded]:
+    """Train in a loop in which Python runs every operation."""
+    # As all others do: what makes an optimizer is in nobody's first call.
+    step = step_of(network)
+    yield READY
+    yield from every(loop(job.batches(), step), sync=wait)
+
+
+def loop(batches: Any, step: Any) -> Iterator[int]:
+    """Make a step on each batch."""
+    for features, labels in batches:
+        step(features, labels)
+        yield len(labels)
+
+
+def traced(
+    job: Job, network: keras.Model, *, feed: Feed = "even", **options: Any
+) -> Iterator[Yielded]:
+    """Train with a step that is a ``tf.function``, with ``options`` as of that."""
+    traces = Traces()
+    step = compiled(with_traces(step_of(network), traces), **options)
+    yield from looped(job, step, traces, feed)
+
+
+def compiled(step: Any, **options: Any) -> Any:
+    """Make a graph of a step."""
+    step = tf.function(step, **options)
+    return step
+
+
+def looped(
+    job: Job,
+    step: Callable[..., Any],
+    traces: Traces,
+    feed: Feed = "even",
+    loop: Loop = loop,
+) -> Iterator[Yielded]:
+    """Make one step after another, and tell of its traces."""
+
+    def steps() -> Iterator[int]:
+        for examples in loop(job.batches(feed), step):
+            traces.step()
+            yield examples
+
+    yield READY
+    yield from with_notes(every(steps(), sync=wait), traces)
+
+
+def with_traces(plain: Step, traces: Traces) -> Step:
+    """Give a step that tells of its traces, and is the same in all else."""
+    # AutoGraph rewrites what a user's step calls, and must not rewrite this.
+    tell = tf.autograph.experimental.do_not_convert(traces.trace)
+
+    def body(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        tell(features=features, labels=labels)
+        return plain(features, labels)
+
+    return body
+
+
+def step_of(network: keras.Model, optimizer: Any = None) -> Step:
+    """Give the plain Python function that trains on one batch.
+
+    The optimizer is a built one; without any it is plain gradient descent.
+    """
+    return gradient_step(network, optimizer or optimizer_for(network), loss_function())
+
+
+def gradient_step(model: Any, optimizer: Any, loss_of: Any) -> Step:
+    """Make a step of gradient descent."""
+
+    def step(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, model(features, training=True))
+            # ``fit`` does this by itself; what divides by the scale always does.
+            scaled = optimizer.scale_loss(loss)
+        weights = model.trainable_variables
+        optimizer.apply(tape.gradient(scaled, weights), weights)
+        return loss
+
+    return step
+
+
+def compile_model(model: Any, optimizer: Any, loss: Any, **options: Any) -> None:
+    """Compile a model for ``fit``."""
+    model.compile(optimizer=optimizer, loss=loss, **options)
+
+
+def fit(model: Any, batches: Any, steps: Any, **options: Any) -> None:
+    """Train with ``fit`` on batches in their order."""
+    model.fit(batches, steps_per_epoch=steps, **options)
+
+
+def wait() -> None:
+    """Wait until the device has done everything it was given."""
+    tf.test.experimental.sync_devices()
+
+
+class Left(BaseException):
+    """Ends a ``fit`` whose ticks nobody wants any more, whatever else is caught."""
+
+
+class Turnstile:
+    """Lets two threads work in turns: one tells, the other hears."""
+
+    def __init__(self) -> None:
+        self._told, self._go_on = threading.Semaphore(0), threading.Semaphore(0)
+        self._tick: Told = Tick(0)
+        self._leaving = False
+
+    def tell(self, message: Told) -> None:
+        """Hand over what a trial is to yield, and stand still until it is stamped.
+
+        Raises:
+            Left: Nobody listens any more.
+        """
+        if self._leaving:
+            raise Left
+        self._tick = message
+        self._told.release()
+        self._go_on.acquire()
+        if self._leaving:
+            raise Left
+
+    def run(self, work: Callable[[], object]) -> Iterator[Told]:
+        """Run ``work`` in a thread and yield what it tells; raise what it raises."""
+        with ThreadPoolExecutor(1, "perfkit-fit") as thread:
+            working = thread.submit(work)
+            working.add_done_callback(lambda _: self._told.release())
+            try:
+                while self._told.acquire() and not working.done():
+                    yield self._tick
+                    self._go_on.release()
+            except GeneratorExit:
+                self._leaving = True
+                self._go_on.release()
+                return
+            working.result()
+
+
+def ticks(
+    fit: Callable[[keras.callbacks.Callback], object],
+    *,
+    examples: int,
+    whole_epochs: int = 0,
+    sync: Callable[[], object] = lambda: None,
+    stepped: Callable[[int], object] = lambda steps: None,
+) -> Iterator[Told]:
+    """Run ``fit`` and yield a tick whenever one is long enough.
+
+    Args:
+        fit: Calls ``model.fit`` with the callback it is given among the others.
+        examples: In a batch.
+        whole_epochs: Steps of an epoch, so that each tick holds whole epochs with all
+            that their ends cost; 0 to end ticks anywhere.
+        sync: Waits for the device; called once per tick, just before it ends.
+        stepped: Told how many steps were made, each time some are.
+    """
+    turnstile = Turnstile()
+    callback = _counting(_OpenTick(turnstile, examples, sync, stepped), whole_epochs)
+    yield from turnstile.run(lambda: fit(callback))
+
+
+class _OpenTick:
+    """The steps since the last tick."""
+
+    def __init__(
+        self,
+        turnstile: Turnstile,
+        examples: int,
+        sync: Callable[[], object],
+        stepped: Callable[[int], object],
+    ) -> None:
+        self._turnstile, self._examples = turnstile, examples
+        self._sync, self._stepped = sync, stepped
+        self._steps, self._began, self._first = 0, time.perf_counter(), True
+        # Of this epoch.
+        self.reached = 0
+
+    def reach(self, step: int) -> None:
+        """Add the steps since the last call: an execution may hold several."""
+        self.add(step - self.reached)
+        self.reached = step
+
+    def add(self, steps: int) -> None:
+        """Count steps; end the tick if it is the first call or long enough."""
+        self._steps += steps
+        self._stepped(steps)
+        if self._first or time.perf_counter() - self._began >= TICK_S:
+            self.end()
+
+    def end(self) -> None:
+        """Wait for the device and hand over what was done, if anything was."""
+        if self._steps:
+            self._sync()
+            self._turnstile.tell(Tick(self._steps * self._examples))
+            self._first, self._steps, self._began = False, 0, time.perf_counter()
+
+
+def _counting(tick: _OpenTick, epoch_steps: int) -> Any:
+    calls: dict[str, Any] = {
+        "on_epoch_begin": lambda epoch, logs: setattr(tick, "reached", 0),
+        "on_train_batch_end": lambda batch, logs: tick.reach(batch + 1),
+    }
+    if epoch_steps:
+        calls = {"on_epoch_end": lambda epoch, logs: tick.add(epoch_steps)}
+    ends = {"on_train_end": lambda logs: tick.end()}
+    return keras.callbacks.LambdaCallback(**calls, **ends)
+
+
+# What the batches of a training look like.
+Feed = Literal["even", "ragged", "changing"]
+
+# Batches in memory; a training goes through them again and again.
+BATCHES = 8
+LEARNING_RATE = 0.01
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training that has not begun.
+
+    Attributes:
+        model: A name of ``perfkit.questions.shared.models``.
+        batch: Examples in a batch.
+        epoch: Steps after which ``fit`` ends an epoch, where it makes epochs.
+        seed: Of the weights and the examples.
+        steps: How many to make; None for no end.
+    """
+
+    model: str
+    batch: int
+    epoch: int = 50
+    seed: int = 0
+    steps: int | None = None
+
+    def first(self, steps: int) -> Job:
+        """The same training, ended after so many steps."""
+        return replace(self, steps=steps)
+
+    def network(self) -> keras.Model:
+        """Make the network with fresh weights: the same for the same seed."""
+        keras.utils.set_random_seed(self.seed)
+        return MODELS[self.model].build()
+
+    def batches(self, feed: Feed = "even") -> tf.data.Dataset:
+        """All batches, in order: ``steps`` of them, or without an end.
+
+        Args:
+            feed: ``"even"``: each has ``batch`` examples. ``"ragged"``: every eighth
+                has half of them, as the last of an epoch has. ``"changing"``: no two
+                in a row have the same number, and their mean is ``batch``.
+        """
+        dataset = _FEEDS[feed](self).repeat()
+        return dataset if self.steps is None else dataset.take(self.steps)
+
+    def examples(self, count: int) -> tuple[Array, Array]:
+        """So many examples with their labels."""
+        return MODELS[self.model].batch(count, self.seed)
+
+
+def optimizer_for(network: keras.Model) -> keras.optimizers.Optimizer:
+    """What updates the weights, with everything it needs already made."""
+    optimizer = keras.optimizers.SGD(LEARNING_RATE)
+    optimizer.build(network.trainable_variables)
+    return optimizer
+
+
+def loss_function() -> keras.losses.Loss:
+    """What all variants minimise."""
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def _even(job: Job) -> tf.data.Dataset:
+    batches = (
+        numbers.reshape(BATCHES, job.batch, *numbers.shape[1:])
+        for numbers in job.examples(BATCHES * job.batch)
+    )
+    return tf.data.Dataset.from_tensor_slices(tuple(batches))
+
+
+def _ragged(job: Job) -> tf.data.Dataset:
+    count = (BATCHES - 1) * job.batch + max(1, job.batch // 2)
+    *full, last = batched(job.examples(count), job.batch)
+    # In batches already, as the even ones are: cutting them has a cost of its own.
+    even = tuple(tf.stack(parts) for parts in zip(*full, strict=True))
+    dataset = tf.data.Dataset.from_tensor_slices(even)
+    return dataset.concatenate(tf.data.Dataset.from_tensors(last))
+
+
+def batched(arrays: Any, batch: int, **options: Any) -> Any:
+    """Cut arrays into batches; the last one may be smaller."""
+    batches = tf.data.Dataset.from_tensor_slices(arrays).batch(batch, **options)
+    return batches
+
+
+def _changing(job: Job) -> tf.data.Dataset:
+    features, labels = map(tf.constant, job.examples(2 * job.batch - 1))
+    # Every size from 1 to twice the batch less 1, one large for one small.
+    pairs = ((job.batch + step, job.batch - step) for step in range(1, job.batch))
+    sizes = [job.batch, *itertools.chain.from_iterable(pairs)]
+    return resized(features, labels, sizes)
+
+
+def resized(features: Any, labels: Any, sizes: Any) -> Any:
+    """Give batches of these sizes, one after another."""
+    batches = tf.data.Dataset.from_tensor_slices(sizes)
+    batches = batches.map(lambda size: (features[:size], labels[:size]))
+    return batches
+
+
+_FEEDS = {"even": _even, "ragged": _ragged, "changing": _changing}

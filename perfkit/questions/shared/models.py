@@ -1,0 +1,164 @@
+"""The networks that questions train, and data to learn from."""
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit.questions.shared.later import keras, layers, tf
+
+Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network and the examples it takes.
+
+    Attributes:
+        name: As parameters have it, such as ``"small-cnn"``.
+        description: It in a line.
+        shape: Of one example.
+        classes: That it tells apart.
+        build: Makes the network, untrained; its last layer gives logits in float32
+            whatever precision the others work in.
+    """
+
+    name: str
+    description: str
+    shape: tuple[int, ...]
+    classes: int
+    build: Callable[[], "keras.Model"]
+
+    def batch(self, count: int, seed: int = 0) -> Batch:
+        """``count`` examples and their labels: noise, the same for the same seed."""
+        random = np.random.default_rng(seed)
+        examples = random.standard_normal((count, *self.shape), np.float32)
+        labels = random.integers(self.classes, size=count, dtype=np.int32)
+        return examples, labels
+
+
+def products(layer: Any) -> int:
+    """Multiplications in a layer for one example, forward; 0 where it has no kernel."""
+    if (kernel := getattr(layer, "kernel", None)) is None:
+        return 0
+    # A kernel is used at every place of a picture, and once without one.
+    places = (side or 1 for side in layer.output.shape[1:-1])
+    return math.prod(map(int, (*kernel.shape, *places)))
+
+
+def _layered(shape: tuple[int, ...], *layers: Any) -> "keras.Model":
+    return keras.Sequential([keras.Input(shape), *layers])
+
+
+def _logits(classes: int) -> Any:
+    # Half precision has too few digits for a loss.
+    return keras.layers.Dense(classes, dtype="float32")
+
+
+def _dense(inputs: int, units: list[int], classes: int = 10) -> "keras.Model":
+    hidden = [layers.Dense(width, activation="relu") for width in units]
+    return _layered((inputs,), *hidden, _logits(classes))
+
+
+def _small_cnn() -> "keras.Model":
+    return _layered(
+        (32, 32, 3),
+        layers.Conv2D(32, 3, padding="same", activation="relu"),
+        layers.MaxPooling2D(),
+        layers.Conv2D(64, 3, padding="same", activation="relu"),
+        layers.MaxPooling2D(),
+        layers.Flatten(),
+        layers.Dense(128, activation="relu"),
+        _logits(10),
+    )
+
+
+def _small_resnet() -> "keras.Model":
+    seen = keras.Input((32, 32, 3))
+    flow = layers.Conv2D(16, 3, padding="same", use_bias=False)(seen)
+    for filters, strides in ((16, 1), (32, 2), (64, 2)):
+        flow = _block(flow, filters, strides)
+    flow = layers.GlobalAveragePooling2D()(_normal(flow))
+    return keras.Model(seen, _logits(10)(flow))
+
+
+def _block(flow: Any, filters: int, strides: int) -> Any:
+    shortcut = layers.Conv2D(filters, 1, strides=strides, use_bias=False)(flow)
+    new = layers.Conv2D(filters, 3, strides=strides, padding="same", use_bias=False)(
+        _normal(flow)
+    )
+    new = layers.Conv2D(filters, 3, padding="same", use_bias=False)(_normal(new))
+    return layers.Add()([shortcut, new])
+
+
+def _normal(flow: Any) -> Any:
+    return layers.Activation("relu")(layers.BatchNormalization()(flow))
+
+
+_PICTURE = (32, 32, 3)
+_TINY = functools.partial(_dense, 100, [10], classes=2)
+_DENSE = functools.partial(_dense, 784, [128])
+_WIDE = functools.partial(_dense, 1024, 3 * [1024])
+_BLOCKS = "three residual blocks on images of 32 x 32"
+_CONVOLUTIONS = "two convolutions on images of 32 x 32"
+MODELS = {
+    model.name: model
+    for model in (
+        Model("tiny-dense", "100 numbers, 10 units, 2 classes", (100,), 2, _TINY),
+        Model("dense", "784 numbers, 128 units, 10 classes", (784,), 10, _DENSE),
+        Model("wide-dense", "three layers of 1024 units", (1024,), 10, _WIDE),
+        Model("small-cnn", _CONVOLUTIONS, _PICTURE, 10, _small_cnn),
+        Model("small-resnet", _BLOCKS, _PICTURE, 10, _small_resnet),
+    )
+}
+
+
+_WRONG = 0.2
+_STRENGTH = 24.0
+_COARSE = 4
+
+
+def learnable(model: Model, count: int, seed: int) -> Batch:
+    """``count`` examples and their labels, the same for the same seed.
+
+    The patterns are always the same: another seed gives other examples of one task.
+    """
+    noise, labels = model.batch(count, seed)
+    examples = (noise + _patterns(model)[labels]).astype(np.float32)
+    random = np.random.default_rng([seed, 1])
+    wrong = random.random(count) < _WRONG
+    labels[wrong] = random.integers(model.classes, size=int(wrong.sum()))
+    return examples, labels
+
+
+def endless(model: Model, batch: int) -> "tf.data.Dataset":
+    """Such examples in batches without an end: none comes twice.
+
+    So the loss of training is that of examples that the model has not seen.
+    """
+    patterns = tf.constant(_patterns(model), tf.float32)
+
+    def draw(_: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
+        right, wrong = (
+            tf.random.uniform([batch], maxval=model.classes, dtype=tf.int32)
+            for _ in range(2)
+        )
+        examples = tf.gather(patterns, right) + tf.random.normal([batch, *model.shape])
+        return examples, tf.where(tf.random.uniform([batch]) < _WRONG, wrong, right)
+
+    return tf.data.Dataset.counter().map(draw).prefetch(1)
+
+
+def _patterns(model: Model) -> NDArray[Any]:
+    side, *tail = model.shape
+    # Coarse patterns: what is pooled or strided over still shows them.
+    coarse = (_COARSE, _COARSE, *tail[1:]) if tail else (side,)
+    random = np.random.default_rng(1)
+    patterns: NDArray[Any] = random.standard_normal((model.classes, *coarse))
+    for axis, pixels in enumerate(model.shape[:2] if tail else (), start=1):
+        patterns = np.repeat(patterns, pixels // _COARSE, axis=axis)
+    return patterns * (_STRENGTH / math.sqrt(math.prod(model.shape)))

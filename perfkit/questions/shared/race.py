@@ -1,0 +1,232 @@
+"""One verdict for all that race: what is fastest, by how much, what to type."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Timing
+from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.findings.record import Edit, Verdict
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.words import (
+    failures,
+    instead,
+    listed,
+    quoted,
+    sure_of_all,
+)
+
+_BROKEN = "Trials broke off: see to what they said, then run again."
+_SHORT = "Give the run more seconds: no trial came as far as steady steps."
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A variant that a reader may choose.
+
+    Attributes:
+        do: What choosing it means, as a sentence: ``"Cache the decoded images."``
+        code: Its lines, as a reader types them; or what reads them from the source.
+    """
+
+    do: str
+    code: str | Callable[[], str]
+
+    @property
+    def lines(self) -> str:
+        """Its lines, as a reader types them."""
+        return self.code if isinstance(self.code, str) else self.code()
+
+
+@dataclass(frozen=True)
+class Race:
+    """Which of several variants of the same work is fastest.
+
+    Attributes:
+        measured: The run.
+        choices: The variants that may be chosen, by name; the baseline among them.
+        unit: What an example is, such as ``"images"``.
+        subject: What runs faster then, at the beginning of a sentence.
+        against: What all are compared with; "" for the run's own baseline.
+    """
+
+    measured: Measurement
+    choices: Mapping[str, Choice]
+    unit: str
+    subject: str = "This training"
+    against: str = ""
+
+    @cached_property
+    def baseline(self) -> str:
+        """What all are compared with."""
+        return self.against or self.measured.baseline
+
+    @cached_property
+    def runners(self) -> tuple[str, ...]:
+        """The choices that were timed."""
+        names = {timing.variant for timing in self.measured.timings}
+        return tuple(name for name in self.choices if name in names)
+
+    @cached_property
+    def ranked(self) -> tuple[Timing, ...]:
+        """The fastest that was timed, then those it is not shown to beat."""
+        if not self.runners:
+            return ()
+        return self.measured.fastest(self.runners, against=self.baseline)
+
+    @cached_property
+    def compared(self) -> Comparison | None:
+        """The fastest against the baseline; None where that is itself, or unknown."""
+        if not self.ranked or self.ranked[0].variant == self.baseline:
+            return None
+        return self.measured.compare(self.ranked[0].variant, self.baseline)
+
+    @property
+    def won(self) -> bool:
+        """Whether something is shown to be faster than the baseline."""
+        return self.compared is not None and self.compared.verdict == "faster"
+
+    @property
+    def winner(self) -> str:
+        """What is shown to be faster than the baseline; "" for nothing."""
+        return self.ranked[0].variant if self.won else ""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether a winner is sure, and worth it at the near end of its interval.
+
+        None leads it that is too noisy to say: that may be faster by far.
+        """
+        best = self.compared if self.won else None
+        return (
+            best is not None
+            and best.sure == "sure"
+            and best.low >= WORTH_KNOWING
+            and all(rival.ratio <= best.ratio for rival in self._leaders)
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something may be faster, for all that was measured."""
+        return any(rival.verdict == "too noisy to say" for rival in self._leaders)
+
+    @property
+    def _leaders(self) -> Iterator[Comparison]:
+        """The fastest, and those that it does not beat, against the baseline."""
+        return self._against(timing.variant for timing in self.ranked)
+
+    def _against(self, names: Iterable[str]) -> Iterator[Comparison]:
+        """Those of the names that are compared with the baseline."""
+        for name in names:
+            comparison = self.measured.compare(name, self.baseline)
+            if comparison and name != self.baseline:
+                yield comparison
+
+    def verdict(
+        self,
+        *,
+        warnings: tuple[str, ...] = (),
+        because: tuple[str, ...] = (),
+        next: str = "",
+    ) -> Verdict:
+        """Say what to do, how much that brings, how sure that is.
+
+        Args:
+            warnings: What could change the decision for the winner.
+            because: More facts that it rests on.
+            next: What to do after that; "" for what fits any race.
+        """
+        facts = (*because, *failures(self.measured))
+        if len(self.runners) < 2:
+            only = f"Only {quoted(self.runners[0])}" if self.runners else "Nothing"
+            broken = any(trial.has_failed for trial in self.measured.trials)
+            advice = _BROKEN if broken else _SHORT
+            return Verdict(
+                headline=f"{only} could be timed.", because=facts, next=next or advice
+            )
+        if self.won:
+            return self._won(warnings, facts, next)
+        return self._not_won(facts, next)
+
+    def _won(
+        self, warnings: tuple[str, ...], because: tuple[str, ...], next: str
+    ) -> Verdict:
+        best, *ties = self.ranked
+        compared = self.compared
+        assert compared
+        old, new = self.choices[self.baseline], self.choices[best.variant]
+        tied = [tie.variant for tie in ties]
+        also = (f"{listed(tied)} may be as fast.",) if tied else ()
+        rates = instead(best, self.measured.timing(self.baseline), unit=self.unit)
+        fast = compared.judgement
+        if compared.ends:
+            fast = f"{compared.as_fast_as} {quoted(self.baseline)}"
+        return Verdict(
+            headline=new.do,
+            much=f"{self.subject} then runs {fast}{rates}.",
+            sure=compared.sure,
+            interval=compared.ends,
+            edits=(Edit(old=old.lines, new=new.lines),),
+            warnings=warnings,
+            because=(*also, *because),
+            next=next,
+            winner=best.variant,
+        )
+
+    def _not_won(self, because: tuple[str, ...], next: str) -> Verdict:
+        best, base = self.ranked[0], quoted(self.baseline)
+        sentence = f"{quoted(best.variant)} reaches {best.in_words(self.unit)}"
+        compared = self.compared
+        if compared and compared.ends:
+            sentence += f", {compared.as_fast_as} {base}"
+        elif best.variant != self.baseline:
+            sentence += f"; how that compares with {base} is not known yet"
+        unknown = best.variant != self.baseline and (
+            compared is None or compared.sure == "not known yet"
+        )
+        headline = f"Keep {base}: nothing else is shown to be faster."
+        sure = compared.sure if compared else sure_of_all(self._against(self.runners))
+        if self.is_open or unknown:
+            headline = f"Whether anything is faster than {base} is not known yet."
+            sure = "not known yet"
+        return Verdict(
+            headline=headline,
+            much=f"{sentence}.",
+            sure=sure,
+            interval=compared.ends if compared else "",
+            because=because,
+            next=next,
+        )
+
+
+# What makes or does each way of the same work, and what choosing it means.
+Ways = Mapping[str, tuple[Callable[..., Any], str]]
+
+
+def choices_of(ways: Ways) -> dict[str, Choice]:
+    """Each way as a choice, whose lines are read from what makes or does it."""
+    return {
+        name: Choice(do, functools.partial(code_of, function))
+        for name, (function, do) in ways.items()
+    }
+
+
+def raced(
+    run: Callable[[str], Iterator[Yielded]], ways: Ways, against: Mapping[str, str]
+) -> dict[str, Variant]:
+    """A variant of each way, which ``run`` is given by its name."""
+    return {
+        name: Variant(name, functools.partial(run, name), do, against[name])
+        for name, (_, do) in ways.items()
+    }
+
+
+def refusal(reason: str, answers: Mapping[str, Any], right: Any, **close: Any) -> Note:
+    """Refuse each way whose answer is not as close as ``np.allclose`` is to be told."""
+    wrong = [k for k, v in answers.items() if not np.allclose(v, right, **close)]
+    return Note(REFUSED, dict.fromkeys(wrong, reason))

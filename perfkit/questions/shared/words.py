@@ -1,0 +1,93 @@
+"""What every verdict says in the same words."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from perfkit import units
+from perfkit.engine.measurement import Measurement
+from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing
+
+MORE = "Give it more seconds, such as a budget of 180 s: two rounds say more."
+
+
+def quoted(name: str) -> str:
+    """A variant's name as it stands in a sentence."""
+    return f'"{name}"'
+
+
+def listed(names: Sequence[str]) -> str:
+    """Several names in a sentence."""
+    *first, last = [quoted(name) for name in names]
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def brief(compared: Comparison) -> str:
+    """A comparison in a few words: ``"2.59× (2.19 to 3.06; faster)"``."""
+    if not units.is_known(compared.low, compared.high):
+        return f"{units.UNKNOWN}× ({compared.judgement})"
+    return f"{compared.interval[:-1]}; {compared.judgement})"
+
+
+def between(estimate: Estimate, write: Callable[[float], str]) -> str:
+    """A number with the ends of its interval."""
+    return units.between(estimate.value, estimate.low, estimate.high, write)
+
+
+def instead(
+    after: Timing | None, before: Timing | None, *, unit: str = "examples"
+) -> str:
+    """Two rates behind a claim, ``": 877 instead of 516 images/s"``; "" if unknown."""
+    rates = [units.rate(t.rate, unit) for t in (after, before) if t and t.is_known]
+    return f": {units.instead(*rates)}" if len(rates) == 2 else ""
+
+
+def sure_of_all(compared: Iterable[Comparison]) -> Sure:
+    """How sure what is said of all of them together is."""
+    return "sure" if all(c.sure == "sure" for c in compared) else "likely"
+
+
+def rounds(compared: Comparison) -> str:
+    """How many rounds a comparison rests on; of one that is not judged, that too."""
+    if not compared.is_judged:
+        return "one round, which leaves it open"
+    return f"{compared.rounds} rounds" if compared.rounds > 1 else "one round"
+
+
+def failures(measured: Measurement) -> tuple[str, ...]:
+    """How trials ended that did not complete, once for each variant."""
+    ended = {
+        trial.variant: trial.message or trial.outcome
+        for trial in measured.trials
+        if trial.outcome not in ("completed", "stopped") and not trial.is_try
+    }
+    unavailable = {v.name: v.unavailable for v in measured.variants if v.unavailable}
+    ends = ended | unavailable
+    return tuple(f"{quoted(name)} {end.rstrip('.')}." for name, end in ends.items())
+
+
+def rates_behind(
+    measured: Measurement, compared: Comparison, unit: str = "examples"
+) -> str:
+    """The two rates of a comparison as ``instead`` writes them; "" if unknown."""
+    after, before = map(measured.timing, (compared.variant, compared.baseline))
+    return instead(after, before, unit=unit)
+
+
+def longer(compared: Comparison) -> tuple[str, str]:
+    """How many times as long as its baseline it takes, and the ends of its interval.
+
+    Both are "" where that is not known.
+    """
+    if not units.is_known(compared.low, compared.high):
+        return "", ""
+    ends = compared.high, compared.ratio, compared.low
+    low, value, high = (units.times(1 / end) for end in ends)
+    return value, f"{low} to {high}"
+
+
+def tied_with(
+    worst: Comparison, rivals: Iterable[Comparison], measured: Measurement
+) -> list[str]:
+    """The names of the others that are not shown to cost less than the worst."""
+    names = [rival.variant for rival in rivals if rival.variant != worst.variant]
+    pairs = ((name, measured.compare(name, worst.variant)) for name in names)
+    return [name for name, pair in pairs if not pair or pair.verdict != "faster"]

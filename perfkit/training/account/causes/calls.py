@@ -1,0 +1,225 @@
+"""Calls that are made too often, or in the wrong place."""
+
+from collections.abc import Iterator
+
+from perfkit import units
+from perfkit.findings.account import PYTHON, SET_UP, WAITING
+from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
+
+# A call in a loop: so often, and mostly something else than computing.
+_OFTEN, _FEW = 20, 4
+_OVERHEAD = 0.5
+_SHORT_S = 0.5
+_WEIGHTS = ("get_weights", "set_weights", "assign", "load_weights", "count_params")
+_SAVES = ("save", "save_weights", "save_model", "ModelCheckpoint", "export")
+
+
+def _mean(seconds: float, count: int) -> str:
+    """Return the mean seconds of a call in words."""
+    return units.seconds(seconds / max(1, count))
+
+
+def _compiles_often(view: View) -> bool:
+    return any(name == "compile" and count >= _FEW for _, name, count in view.calls)
+
+
+@cause(
+    "predict-per-row",
+    do="Call the model, not `predict`, for few rows at a time",
+    fix="`model(rows, training=False)` for a few rows, or one `predict_on_batch` "
+    "for all rows of the turn at once",
+    mind="`model(...)` returns a tensor: `.numpy()` makes an array of it.",
+)
+def _predict_per_row(view: View) -> Iterator[Evidence]:
+    overheads = (SET_UP, PYTHON, WAITING)
+    pairs = [
+        (line, call)
+        for line in view.account.lines
+        if (call := line.find_call("predict", "evaluate"))
+        and call.count >= _OFTEN
+        and call.seconds / call.count <= _SHORT_S
+        and view.kind_share(line, *overheads) > _OVERHEAD
+    ]
+    if pairs:
+        lines = tuple(line for line, _ in pairs)
+        line, call = pairs[0]
+        yield Evidence(
+            lines=lines,
+            means=f"{view.percent(*lines)} of the time goes into {call.count:,} calls "
+            f"of `{call.name}`, {_mean(call.seconds, call.count)} each; "
+            f"{units.percent(view.kind_share(line, *overheads))} of that is setting up "
+            "and Python, not the network.",
+        )
+
+
+@cause(
+    "compile-in-loop",
+    do="Compile once, before the loop",
+    fix="Move `model.compile(...)` out of the loop; for a new rate set "
+    "`model.optimizer.learning_rate = ...`",
+    mind="A new `compile` also resets the optimizer: reset it yourself if you "
+    "want that.",
+)
+def _compile_in_loop(view: View) -> Iterator[Evidence]:
+    for line, _, count in (call for call in view.calls if call[1] == "compile"):
+        traced = [o for o in view.hot(0.0) if o.traces and o is not line]
+        spent = sum(trace.seconds for o in traced for trace in o.traces)
+        if count >= _FEW and spent:
+            yield Evidence(
+                lines=(line, *traced),
+                share=view.account.share(spent),
+                means=f"`compile` was called {count} times. Each one throws the traced "
+                f"step away: tracing it again took {units.seconds(spent)}.",
+            )
+
+
+@cause(
+    "fit-in-loop",
+    do="Call `fit` once, for all the data",
+    fix="One `fit` over a `tf.data.Dataset` (`from_generator`) that goes through "
+    "the parts; `train_on_batch` where each part is one batch",
+    mind="`fit` does not shuffle a dataset: shuffle the rows within each part.",
+)
+def _fit_in_loop(view: View) -> Iterator[Evidence]:
+    for line, call in view.calling("fit", often=_FEW):
+        around = line.seconds.get(SET_UP, 0.0) + line.seconds.get(PYTHON, 0.0)
+        if around < WORTH * line.total_s or (line.traces and _compiles_often(view)):
+            continue
+        yield Evidence(
+            lines=(line,),
+            means=f"{call.count:,} calls of `fit` in this time, "
+            f"{_mean(line.total_s, call.count)} each. Each one sets up its own loop, "
+            f"data and callbacks: {units.percent(view.account.share(around))} of the "
+            "time.",
+        )
+
+
+@cause(
+    "evaluated-often",
+    do="Evaluate less often, or on fewer examples",
+    fix="Every few epochs, or `validation_data=` with `validation_freq=`",
+)
+def _evaluated_often(view: View) -> Iterator[Evidence]:
+    for line, call in view.calling("evaluate", "predict", often=_FEW):
+        if call.seconds / call.count >= _SHORT_S:
+            yield Evidence(
+                lines=(line,),
+                means=f"{view.percent(line)} of the time goes into {call.count} calls "
+                f"of `{call.name}`, {_mean(call.seconds, call.count)} each.",
+            )
+
+
+@cause(
+    "small-batches-by-hand",
+    do="Hand more rows to each call",
+    fix="Collect rows, then one `train_on_batch` for all of them",
+    mind="Fewer, larger updates learn differently: tune the learning rate.",
+)
+def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
+    names = ("train_on_batch", "test_on_batch", "predict_on_batch")
+    for line, call in view.calling(*names, often=_OFTEN):
+        around = view.kind_share(line, PYTHON, SET_UP)
+        if around > _OVERHEAD:
+            yield Evidence(
+                lines=(line,),
+                means=f"{call.count:,} calls of `{call.name}`, "
+                f"{_mean(call.seconds, call.count)} each, {units.percent(around)} of "
+                "that outside of the network.",
+            )
+
+
+@cause(
+    "weights-copied",
+    do="Copy weights less often, or within the graph",
+    fix="`for a, b in zip(target.variables, model.variables): a.assign(b)` in one "
+    "`tf.function`, every few hundred steps",
+)
+def _weights_copied(view: View) -> Iterator[Evidence]:
+    lines = view.mostly_calling(*_WEIGHTS)
+    if lines and view.share(*lines) >= WORTH:
+        call = lines[0].calls[0]
+        yield Evidence(
+            lines=tuple(lines),
+            means=f"{view.percent(*lines)} of the time goes into copying weights, "
+            f"`{call.name}` {call.count:,} times.",
+        )
+
+
+@cause(
+    "saved-often",
+    do="Save less often",
+    fix='`ModelCheckpoint(..., save_freq="epoch", save_weights_only=True)`, or '
+    "every few epochs",
+    group="without observers",
+    swap="callback",
+)
+def _saved_often(view: View) -> Iterator[Evidence]:
+    for line, call in view.calling(*_SAVES):
+        often = f" {call.count:,} times" if call.count else ""
+        share = view.account.share(call.seconds)
+        yield Evidence(
+            lines=(line,),
+            share=share,
+            means=f"{units.percent(share)} of the time goes into `{call.name}`{often}.",
+        )
+
+
+@cause(
+    "callback",
+    do="Let the callback at {where} do less",
+    fix="Every hundredth step, or at the end of an epoch",
+    group="without observers",
+    swap="callback",
+)
+def _callback(view: View) -> Iterator[Evidence]:
+    for line in view.hot():
+        for part in line.parts:
+            kind, _, name = part.partition(" ")
+            call = line.find_call(name) if kind == "callback" else None
+            share = view.account.share(call.seconds) if call else 0.0
+            if share >= WORTH and name != "ModelCheckpoint":
+                yield Evidence(
+                    lines=(line,),
+                    share=share,
+                    means=f"{units.percent(share)} of the time goes into `{name}`.",
+                )
+
+
+@cause(
+    "traced-again",
+    do="Let the function called at {where} be traced once",
+    fix="Make the `tf.function` once, outside of the loop; hand it tensors, not "
+    "numbers; `reduce_retracing=True` where shapes differ",
+    swap="retracing",
+)
+def _traced_again(view: View) -> Iterator[Evidence]:
+    for line in view.account.lines:
+        share = view.account.share(sum(trace.seconds for trace in line.traces))
+        if share < WORTH or _compiles_often(view):
+            continue
+        if line.find_call("fit", "predict", "evaluate"):
+            continue
+        first = line.traces[0]
+        yield Evidence(
+            lines=(line,),
+            means=f"`{first.name}` was traced {first.count} times, "
+            f"{_mean(first.seconds, first.count)} each: {units.percent(share)} of the "
+            "time.",
+        )
+
+
+@cause(
+    "model-called-eagerly",
+    do="Put the call at {where} under `tf.function`",
+    fix="`@tf.function` on the function around it",
+    mind="What it prints or counts in Python then happens once.",
+    swap="eager",
+)
+def _model_called_eagerly(view: View) -> Iterator[Evidence]:
+    for line, call in view.calling("__call__", often=_OFTEN):
+        if line.is_eager:
+            yield Evidence(
+                lines=(line,),
+                means=f"{view.percent(line)} of the time goes into {call.count:,} "
+                "calls whose operations Python starts one by one.",
+            )

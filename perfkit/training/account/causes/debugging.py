@@ -1,0 +1,47 @@
+"""Settings that were left on: for debugging, or for another machine."""
+
+from collections.abc import Callable, Iterator
+
+from perfkit.findings.account import THREAD, Line
+from perfkit.training.account.causes.base import Evidence, View, cause
+
+
+def _lines_slowed(
+    setting: str, effect: str, is_slowed: Callable[[Line], bool]
+) -> Callable[[View], Iterator[Evidence]]:
+    def find(view: View) -> Iterator[Evidence]:
+        lines = [line for line in view.account.lines if is_slowed(line)]
+        for text, setter in view.settings.items():
+            if text.startswith(setting) and lines:
+                yield Evidence(
+                    lines=(*([setter] if setter else []), *lines[:6]),
+                    share=view.share(*lines),
+                    means=f"{view.percent(*lines)} of the time goes into lines that "
+                    f"{effect} because of it.",
+                )
+
+    return find
+
+
+_FIX = "Delete the line, or run it only where needed"
+_DATA_MODE = "tf.data.experimental.enable_debug_mode()"
+_PYTHON_RUNS = "Python runs one operation after the other"
+_DATA_DEBUGGED = cause(
+    "data-debug-mode", do=f"Take `{_DATA_MODE}` out", fix=_FIX, swap="debugging"
+)(_lines_slowed(_DATA_MODE, _PYTHON_RUNS, lambda line: THREAD in line.parts[:1]))
+_EAGER_MODE = "tf.config.run_functions_eagerly(True)"
+_FUNCTIONS_EAGER = cause(
+    "functions-run-eagerly", do=f"Take `{_EAGER_MODE}` out", fix=_FIX, swap="eager"
+)(_lines_slowed(_EAGER_MODE, _PYTHON_RUNS, lambda line: line.is_eager))
+_FLOAT16 = cause(
+    "float16-on-a-processor",
+    do="Train in float32 where there is no GPU: {where}",
+    fix="Leave the policy out, or `mixed_bfloat16` where a race shows it is faster",
+    swap="precision",
+)(
+    _lines_slowed(
+        "keras.config.set_dtype_policy(",
+        "compute in float16, which processors convert from and to,",
+        lambda line: line.is_part("layer"),
+    )
+)

@@ -1,0 +1,231 @@
+"""What a step computes: loops, layers, updates, compiling."""
+
+from collections.abc import Iterator
+
+from perfkit import units
+from perfkit.findings.account import COMPUTING, INPUT, SET_UP, Line
+from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
+
+_LOOPS = frozenset(
+    {"NextIteration", "Merge", "Switch", "Enter", "TensorListGetItem", "LoopCond"}
+)
+_TEXT = frozenset(
+    {
+        *("StringSplitV2", "StringSplit", "LookupTableFindV2", "StaticRegexReplace"),
+        *("RegexReplace", "StringLower", "StringToHashBucketFast", "UnicodeDecode"),
+    }
+)
+_SOLVES = frozenset(
+    {
+        *("Svd", "SelfAdjointEigV2", "Qr", "Cholesky", "MatrixInverse", "MatrixSolve"),
+        *("LogMatrixDeterminant", "MatrixDeterminant", "Eig", "XlaSvd"),
+    }
+)
+# What gathers the rows of a table that a batch has used.
+_SPARSE = frozenset({"UnsortedSegmentSum", "ResourceScatterAdd", "ScatterNd"})
+_LOOPING = ("map_fn", "scan(", "while_loop", "vectorized_map", "foldl", "foldr")
+# Their loop over time is what they are.
+_RECURRENT = ("LSTM", "GRU", "RNN", "LSTM1D", "LSTM2D", "LSTM3D", "Bidirectional")
+_PASSES, _LAYERS = 4, 3
+# An embedding's update takes a third of a healthy step.
+_MOST = 0.5
+_MANY, _VERY_MANY, _LARGE = 300, 800, 500_000
+
+
+def _types(line: Line) -> set[str]:
+    return {name for name, _ in line.types}
+
+
+def _says(line: Line, *words: str) -> bool:
+    return any(word in line.code for word in words)
+
+
+def _looping(view: View) -> list[Line]:
+    """Lines of which a step runs so many operations that a loop makes them."""
+    return [
+        line
+        for line in view.account.lines
+        if line.operations >= _MANY
+        and view.share(line) > 0.005
+        and line.kind == COMPUTING
+        and not line.is_part("optimizer")
+        and not line.find_call("fit", "train_on_batch", "evaluate")
+        # A line that makes a whole network has many operations for that.
+        and sum(part.startswith("layer ") for part in line.parts) < _LAYERS
+        and not any(part.endswith(_RECURRENT) for part in line.parts)
+    ]
+
+
+@cause(
+    "loop-in-graph",
+    do="Take the loop out of the graph at {where}",
+    fix="The same operations on the whole batch, along an axis, without `map_fn`, "
+    "`scan` or `while_loop`",
+)
+def _loop_in_graph(view: View) -> Iterator[Evidence]:
+    lines = _looping(view)
+    if any(_types(line) & _LOOPS or _says(line, *_LOOPING) for line in lines):
+        count = sum(line.operations for line in lines)
+        yield Evidence(
+            lines=tuple(lines),
+            means=f"{view.percent(*lines)} of the time is computed in a loop within "
+            f"the graph: {count:,.0f} small operations in each step.",
+        )
+
+
+@cause(
+    "loop-unrolled",
+    do="Replace the Python loop at {where} by operations on whole tensors",
+    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` over an axis in place of "
+    "`for`",
+)
+def _loop_unrolled(view: View) -> Iterator[Evidence]:
+    lines = _looping(view)
+    count = sum(line.operations for line in lines)
+    if count >= _VERY_MANY and not any(_types(line) & _LOOPS for line in lines):
+        yield Evidence(
+            lines=tuple(lines),
+            means=f"{view.percent(*lines)} of the time goes into {count:,.0f} small "
+            "operations in each step: a loop of Python made each of them.",
+        )
+
+
+@cause(
+    "jacobian",
+    do="Compute only what is used of the jacobian at {where}",
+    fix="`tape.gradient` of a sum for a diagonal; `batch_jacobian` per example",
+)
+def _jacobian(view: View) -> Iterator[Evidence]:
+    for line in view.hot():
+        called = line.find_call("jacobian", "batch_jacobian")
+        if called or line.is_part("jacobian") or _says(line, "jacobian("):
+            yield Evidence(
+                lines=(line,),
+                means=f"{view.percent(line)} of the time goes into a whole jacobian.",
+            )
+
+
+@cause(
+    "backward-often",
+    do="Go backward once a step, not often, at {where}",
+    fix="Add the losses up first: a gradient of a sum is the sum of gradients",
+    mind="Where each gradient is changed by itself, such as clipped, that differs.",
+)
+def _backward_often(view: View) -> Iterator[Evidence]:
+    share = view.account.share(
+        sum(o.backward * o.seconds.get(COMPUTING, 0.0) for o in view.account.lines)
+    )
+    for line, count in view.backward:
+        if count >= _PASSES and share >= 2 * WORTH:
+            yield Evidence(
+                lines=(line,),
+                share=share,
+                means=f"{line.where} goes backward {count} times in each step: "
+                f"{units.percent(share)} of the time.",
+            )
+
+
+@cause(
+    "dense-update",
+    do="Update only the rows that a batch uses",
+    fix="A smaller table (hash the rare ids), or an optimizer without state for "
+    "it, such as `SGD`",
+    mind="`SGD` learns otherwise than `Adam`: tune its rate.",
+)
+def _dense_update(view: View) -> Iterator[Evidence]:
+    for line in view.hot(_MOST):
+        sparse = _types(line) & _SPARSE
+        if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
+            yield Evidence(
+                lines=(line,),
+                means=f"{view.percent(line)} of the time is the optimizer's update, of "
+                f"a variable with {line.elements:,} weights in each step.",
+            )
+
+
+@cause(
+    "frozen-layers",
+    do="Compute the frozen layers once, and train on what they give",
+    fix="`features = base.predict(x)`, then fit the head on `features`",
+    mind="That leaves out augmentation in front of the frozen layers.",
+)
+def _frozen_layers(view: View) -> Iterator[Evidence]:
+    lines = tuple(
+        line
+        for line in view.account.lines
+        if line.total_s
+        and line.is_part("layer")
+        and line.parts[0].split(" ")[1] in view.frozen
+    )
+    if lines and view.share(*lines) >= 2 * WORTH:
+        yield Evidence(
+            lines=lines,
+            means=f"{view.percent(*lines)} of the time is computed in layers that are "
+            "not trained: of the same example they give the same in each epoch.",
+        )
+
+
+@cause(
+    "xla-shapes",
+    do="Give all batches one shape, or leave `jit_compile` out",
+    fix="`padded_batch(..., padded_shapes=...)` with a fixed length, or a few "
+    "bucket lengths",
+)
+def _xla_shapes(view: View) -> Iterator[Evidence]:
+    for line, _ in view.calling("fit", "train_on_batch", "__call__"):
+        share = view.account.share(line.seconds.get(SET_UP, 0.0))
+        # The set-up of many calls is their own.
+        many = any(call.count >= 4 for call in line.calls)
+        if share > 2 * WORTH and not line.traces and not many:
+            yield Evidence(
+                lines=(line,),
+                means=f"{units.percent(share)} of the time XLA compiles the step, anew "
+                "for each shape that it has not met.",
+            )
+
+
+@cause(
+    "text-in-model",
+    do="Take text apart in the input, not in the model",
+    fix="`data.map(lambda t, y: (vectorize(t), y)).cache()`",
+)
+def _text_in_model(view: View) -> Iterator[Evidence]:
+    lines = [o for o in view.hot(0.02) if _types(o) & _TEXT and o.kind != INPUT]
+    if lines and view.share(*lines) >= WORTH:
+        yield Evidence(
+            lines=tuple(lines),
+            means=f"{view.percent(*lines)} of the time the step takes text apart.",
+        )
+
+
+@cause(
+    "decomposition",
+    do="Decompose less often, or approximately, at {where}",
+    fix="A power iteration, or every tenth step",
+    mind="An approximation learns otherwise: watch the loss.",
+)
+def _decomposition(view: View) -> Iterator[Evidence]:
+    for line in view.hot():
+        if types := _types(line) & _SOLVES:
+            yield Evidence(
+                lines=(line,),
+                means=f"{view.percent(line)} of the time is {', '.join(sorted(types))} "
+                "in each step.",
+            )
+
+
+@cause(
+    "metric",
+    do="Leave the metric at {where} out of training steps",
+    fix="Compute it in validation, once an epoch",
+    group="without observers",
+    swap="callback",
+)
+def _metric(view: View) -> Iterator[Evidence]:
+    for line in view.hot(2 * WORTH):
+        if line.is_part("metric"):
+            yield Evidence(
+                lines=(line,),
+                means=f"{view.percent(line)} of the time is the metric "
+                f"`{line.parts[0].partition(' ')[2]}`, computed in each step.",
+            )

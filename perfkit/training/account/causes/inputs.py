@@ -1,0 +1,186 @@
+"""How batches are made: work that is thrown away, repeated, or done in Python."""
+
+from collections.abc import Iterator
+
+from perfkit import units
+from perfkit.findings.account import INPUT, THREAD, Line
+from perfkit.training.account.causes.base import Evidence, View, cause
+
+_ALL_THROWN, _LARGE_INPUT = 3.0, 0.15
+_SMALL = 200
+# What changes a picture at random, or each of its pixels.
+_AUGMENTS = ("random_", "adjust_", "rotat", "Random")
+
+
+def _expensive(view: View) -> list[Line]:
+    """Lines of the input that the model waits for, the most expensive first."""
+    lines = [line for line in view.input_lines if view.share(line) >= 0.02]
+    return sorted(lines, key=lambda line: -line.seconds.get(INPUT, 0.0))
+
+
+def _is_large(view: View) -> bool:
+    return view.input_share >= _LARGE_INPUT
+
+
+def _waits(view: View) -> str:
+    return f"waits {units.percent(view.input_share)} of the time"
+
+
+def _distinct(*lines: Line) -> tuple[Line, ...]:
+    return tuple({id(line): line for line in lines}.values())
+
+
+@cause(
+    "thrown-away",
+    do="Choose what is kept before the expensive work at {where}",
+    fix="`filter`, `take` and `skip` on file names and labels first, then `map` what "
+    "was kept; or `cache()` before them",
+    group="without input",
+)
+def _thrown_away(view: View) -> Iterator[Evidence]:
+    for kinds in (("Filter", "TakeWhile"), ("Skip", "FiniteSkip")):
+        droppers = [stage for stage in view.stages(*kinds) if stage.given]
+        inputs = sum(stage.given for stage in droppers)
+        outputs = max(1, sum(stage.out for stage in droppers))
+        lines = [line for stage in droppers if (line := view.line_of(stage))]
+        costly = _expensive(view)
+        if _is_large(view) and inputs >= _ALL_THROWN * outputs and lines and costly:
+            # What is skipped is named where it is skipped.
+            order = (*lines, *costly) if "Skip" in kinds else (*costly, *lines)
+            yield Evidence(
+                lines=_distinct(*order),
+                share=view.input_share,
+                means=f"The model {_waits(view)} for its input, and "
+                f"{inputs / outputs:.0f} elements are made there for each one that is "
+                "kept.",
+            )
+
+
+@cause(
+    "cache-thrown-away",
+    do="Put `cache()` behind `take`",
+    fix="`.take(n).cache()`",
+    group="without input",
+    swap="no-cache",
+)
+def _cache_thrown_away(view: View) -> Iterator[Evidence]:
+    for stage in view.account.stages:
+        above = stage.path.split("::")[:-1]
+        cached = "Cache" in stage.kind or stage.kind == "Memory"
+        is_taken = any(part.startswith(("Take", "FiniteTake")) for part in above)
+        line = view.line_of(stage)
+        if cached and is_taken and line and _is_large(view):
+            yield Evidence(
+                lines=(*_expensive(view)[:1], line),
+                share=view.input_share,
+                means="A `take` stands behind the cache, so that an epoch never comes "
+                "to its end: TensorFlow throws the cache away each time, and the "
+                f"model {_waits(view)}.",
+            )
+            return
+
+
+@cause(
+    "single-elements",
+    do="Hand on whole batches, not single elements, at {where}",
+    fix="Slice arrays into windows or batches at once, such as with "
+    "`keras.utils.timeseries_dataset_from_array`, or `batch` before the map",
+    group="without input",
+)
+def _single_elements(view: View) -> Iterator[Evidence]:
+    updates = max(1, view.account.updates)
+    for stage in view.stages("FlatMap", "Interleave", "Window", "Unbatch"):
+        line = view.line_of(stage)
+        is_hot = line and _is_large(view) and view.share(line) >= 0.02
+        if line and is_hot and stage.out > _SMALL:
+            yield Evidence(
+                lines=(line, *_expensive(view)[:3]),
+                share=view.input_share,
+                means=f"{stage.out:,} single elements passed a `{stage.kind}` in the "
+                f"traced seconds, and {updates:,} steps were made in all: the model "
+                f"{_waits(view)}.",
+            )
+            return
+
+
+@cause(
+    "python-batches",
+    do="Make the batches without so much Python at {where}",
+    fix="Do it for the whole batch with NumPy, do it once before training, or in "
+    "`tf.data`; a `PyDataset` with `workers=` helps where it lets go of the lock",
+    group="without input",
+    swap="python-input",
+)
+def _python_batches(view: View) -> Iterator[Evidence]:
+    stages = [o for o in view.stages("Generator", "PyFunc") if view.line_of(o)]
+    lines = [line for line in _expensive(view) if THREAD in line.parts[:1]]
+    if lines and view.share(*lines) >= _LARGE_INPUT:
+        yield Evidence(
+            lines=tuple(lines[:4]),
+            means=f"The model waits {view.percent(*lines)} of the time for Python that "
+            f"makes its batches{' element by element' if stages else ''}.",
+        )
+
+
+@cause(
+    "full-size",
+    do="Resize the pictures before they are changed at {where}",
+    fix="`tf.image.resize` right behind the decoding, then a cache if it fits in "
+    "memory, then what is random",
+    mind="Small pictures that are changed differ a little from changed ones that "
+    "are made small.",
+    group="without input",
+)
+def _full_size(view: View) -> Iterator[Evidence]:
+    lines = [o for o in _expensive(view) if any(w in o.code for w in _AUGMENTS)]
+    resizes = [line for line in view.input_lines if "resize" in line.code]
+    later = [o for o in resizes if lines and (o.file, o.line) > (lines[0].file, 0)]
+    if not later or view.share(*lines) < _LARGE_INPUT:
+        return
+    if all(resize.line > line.line for line in lines for resize in later):
+        yield Evidence(
+            lines=tuple(lines[:4]),
+            means=f"The model waits {view.percent(*lines)} of the time while pictures "
+            f"are changed at random in their full size; {later[0].where} shrinks them "
+            "afterwards.",
+        )
+
+
+@cause(
+    "map-in-turn",
+    do="Let the map work on several elements at a time",
+    fix="`.map(..., num_parallel_calls=tf.data.AUTOTUNE)`",
+    group="without input",
+    swap="serial-map",
+)
+def _map_in_turn(view: View) -> Iterator[Evidence]:
+    for stage in view.stages("Map"):
+        line = view.line_of(stage)
+        if line and stage.out and _is_large(view):
+            yield Evidence(
+                lines=_distinct(*_expensive(view)[:2], line),
+                share=view.input_share,
+                means=f"The model {_waits(view)} for its input, and the map at "
+                f"{line.where} works on one element at a time.",
+            )
+            return
+
+
+@cause(
+    "input",
+    do="Make the input cheaper, {where} first",
+    fix="`cache()` behind what is the same in each epoch, if that fits in memory; "
+    "less work for each example; `num_parallel_calls=tf.data.AUTOTUNE`",
+    mind="What is random, such as augmentation, has to stay behind the cache.",
+    group="without input",
+    swap="no-cache",
+)
+def _input(view: View) -> Iterator[Evidence]:
+    lines = _expensive(view)
+    if lines and _is_large(view):
+        yield Evidence(
+            lines=tuple(lines[:4]),
+            share=view.input_share,
+            means=f"The model {_waits(view)} for its input, the largest part of it for "
+            f"{lines[0].where}.",
+        )

@@ -1,0 +1,271 @@
+"""Runs a training as it is for some seconds, in a process of its own, and looks at it.
+
+The script runs in a thread; this process's first thread samples it, and traces it for
+a moment now and then. What was seen goes into a folder, for ``charge`` to read when
+nothing runs any more.
+"""
+
+import ast
+import json
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfkit.engine.tick import Note
+from perfkit.errors import BadParameterError
+from perfkit.training.account.places import Place, Places
+from perfkit.training.account.sampler import EVERY_S, EVERY_TRACED_S, Key, Sampler
+from perfkit.training.account.watch import ENOUGH_UPDATES, Watch
+from perfkit.training.diagnose import failure
+from perfkit.training.diagnose.epochs import stand_in
+from perfkit.training.diagnose.maker import InFile, contain, uncontained_in_words
+from perfkit.training.diagnose.source import of_kind, parse
+from perfkit.training.diagnose.training import handed_over
+from perfkit.training.profile.course import Marks
+
+SEEN, PROGRESS, UNCONTAINED = "seen", "progress", "uncontained"
+# Files in the folder: what was seen, and one that asks for the end.
+RAW, STOP = "seen.json", "stop"
+USUAL_S, LONGEST_S = 30.0, 120.0
+_TELL_EVERY_S = 1.0
+# Python keeps its lock for 5 ms otherwise, and a thread would be seen where it lets go
+# of the lock by itself, not where it computes.
+_SWITCH_S = 0.00005
+# When windows are traced: shares of the seconds left once the training began.
+_WINDOWS = (0.1, 0.3, 0.5, 0.7, 0.85)
+_WARM_UPDATES, _ASK_EVERY_S = 3, 0.25
+_FIRST_S, _SHORTEST_S, _LONGEST_WINDOW_S, _TRACED_SHARE = 0.15, 0.1, 1.2, 0.08
+# All of them, their writing included, take so much of the time, about.
+_LOOKING_SHARE = 0.1
+_LATE, _LEAST_LEFT_S = 0.7, 6.0
+_ENDLESS = 10**9
+
+
+def collect(
+    maker: Callable[[], Any], seconds: float, folder: str, limit: float | None = None
+) -> Iterator[Note]:
+    """Look at a training for some seconds, and write what was seen into a folder.
+
+    Args:
+        maker: A script, or a function that makes a training.
+        seconds: To look at it, imports apart; longer where it has hardly trained.
+        folder: Of the caller's, which this process may write to.
+        limit: Seconds where it has hardly trained; None for up to four times as many.
+
+    Yields:
+        ``"progress"`` every second, ``"seen"`` at last, ``"uncontained"`` where that
+        is so, or what kept it from running, as ``failure.as_notes`` has it.
+    """
+    longest = limit or max(seconds, min(LONGEST_S, 4 * seconds))
+    yield from failure.as_notes(_collect(maker, seconds, folder, longest))
+
+
+def _collect(
+    maker: Callable[[], Any], seconds: float, folder: str, longest: float
+) -> Iterator[Note]:
+    if reason := contain(maker, folder):
+        yield Note(UNCONTAINED, uncontained_in_words(reason))
+    watch = Watch(Places())
+    watch.begin()
+    errors: list[BaseException] = []
+    # It ends with the process.
+    running = threading.Thread(target=_run, args=(maker, errors), daemon=True)
+    running.start()
+    sampler = Sampler(watch, running.ident or 0, _home(maker))
+    sys.setswitchinterval(_SWITCH_S)
+    windows = _Windows(sampler, seconds, Path(folder))
+    began = told_at = time.perf_counter()
+    stop = Path(folder, STOP)
+    while running.is_alive():
+        time.sleep(EVERY_S if sampler.window is None else EVERY_TRACED_S)
+        sampler.sample()
+        at = time.perf_counter()
+        spent = at - began - sampler.imports_s
+        windows.look(spent)
+        if at - told_at > _TELL_EVERY_S:
+            told_at = at
+            yield Note(PROGRESS, _progress(sampler, spent))
+            if stop.exists() or spent > longest:
+                break
+            enough = watch.updates() >= ENOUGH_UPDATES and windows.is_done
+            if spent > seconds and enough:
+                break
+    ended = not running.is_alive()
+    windows.close()
+    if errors and not any(key.place for key in sampler.seconds):
+        # None of the user's own code was seen at work.
+        raise errors[0]
+    raw = _raw(sampler, windows, time.perf_counter() - began)
+    raw |= {"ended": ended, "error": failure.in_short(errors[0]) if errors else ""}
+    Path(folder, RAW).write_text(json.dumps(raw))
+    yield Note(SEEN, True)
+
+
+def _home(maker: Callable[[], Any]) -> Place | None:
+    """Return the line of a function that makes a training; None for a script."""
+    code = getattr(maker, "__code__", None)
+    if code:
+        return code.co_filename, code.co_firstlineno
+    if isinstance(maker, InFile):
+        functions = of_kind(ast.FunctionDef, parse(maker.path))
+        lines = (f.lineno for f in functions if f.name == maker.name)
+        return next(((maker.path, line) for line in lines), None)
+    return None
+
+
+def _run(maker: Callable[[], Any], errors: list[BaseException]) -> None:
+    """Run a training to its end, as it is."""
+    stand_in()
+    try:
+        returned = maker()
+        if isinstance(returned, tuple):
+            training = handed_over(returned)
+            callbacks = training.arguments["callbacks"]
+            training.fit(callbacks, epochs=training.epochs or _ENDLESS)
+    except BaseException as error:
+        errors.append(error)
+
+
+@dataclass
+class _Windows:
+    """Traces a moment now and then.
+
+    Attributes:
+        traced: Folder, seconds and samples of each window.
+        looking_s: Seconds that went into windows, their start and their end included.
+        failed: Why there is no trace, in a sentence; "" where there is.
+    """
+
+    sampler: Sampler
+    seconds: float
+    folder: Path
+    traced: list[dict[str, Any]] = field(default_factory=list)
+    looking_s: float = 0.0
+    failed: str = ""
+    _due: list[float] = field(default_factory=list)
+    _marks: Marks | None = None
+    _until: float = 0.0
+    _began: float = 0.0
+    _length: float = _FIRST_S
+    _checked: float = 0.0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no more windows are to come."""
+        begun = bool(self.traced or self.failed)
+        return begun and self._marks is None and not (self._due and self._length)
+
+    def look(self, spent: float) -> None:
+        """Begin or end a window if it is time."""
+        at, watch = time.perf_counter(), self.sampler.watch
+        if self._marks is not None:
+            if at >= self._until:
+                self.close()
+            return
+        if watch.is_tracing:
+            return
+        begun = self._due or self.traced or self.failed
+        if not begun and at >= self._checked + _ASK_EVERY_S:
+            self._checked = at
+            # The first updates trace functions that the others run.
+            warm = watch.updates() >= _WARM_UPDATES
+            if warm or (not watch.trained_at and spent >= _LATE * self.seconds):
+                remaining = max(_LEAST_LEFT_S, self.seconds - spent)
+                self._due = [spent + share * remaining for share in _WINDOWS]
+        if self._due and spent >= self._due[0] and not watch.is_tracing:
+            self._due.pop(0)
+            if self._length > 0:
+                self._begin()
+
+    def _begin(self) -> None:
+        place = self.folder / f"window{len(self.traced)}"
+        place.mkdir()
+        self._began = time.perf_counter()
+        marks = Marks(str(place), all_operations=True)
+        try:
+            marks.start()
+        except BadParameterError as error:
+            # The user's own profiler runs: the samples are kept.
+            self.failed, self._due = str(error), []
+            self.sampler.skip()
+            return
+        self._marks = marks
+        window = {"folder": place.name, "started": time.time()}
+        self.sampler.skip()
+        self.sampler.window = []
+        self._until = time.perf_counter() + self._length
+        self.traced.append(window | {"updates": [self.sampler.watch.updates()]})
+
+    def close(self) -> None:
+        """End the window that is open, if any."""
+        if self._marks is None:
+            return
+        window = self.traced[-1]
+        window["samples"] = self.sampler.window or []
+        window["ended"] = time.time()
+        window["updates"].append(self.sampler.watch.updates())
+        self.sampler.window = None
+        marks, self._marks = self._marks, None
+        marks.stop()
+        self.sampler.skip()
+        self.looking_s += time.perf_counter() - self._began
+        self._length = self._next_length()
+
+    def _next_length(self) -> float:
+        """Return the seconds of the next window, by the cost of the last ones.
+
+        With many small operations, writing a window takes many times its length. 0.0
+        if the budget holds no more of them.
+        """
+        recorded_s: float = sum(w["ended"] - w["started"] for w in self.traced)
+        cost = self.looking_s / max(1e-3, recorded_s)
+        remaining = _LOOKING_SHARE * self.seconds - self.looking_s
+        longest = remaining / max(1, len(self._due)) / cost
+        if longest < _SHORTEST_S:
+            return 0.0 if len(self.traced) > 1 else _SHORTEST_S
+        share = self.seconds * _TRACED_SHARE / len(_WINDOWS)
+        return min(share, _LONGEST_WINDOW_S, longest)
+
+
+def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:
+    rows: dict[Place, float] = defaultdict(float)
+    for key, seconds in sampler.seconds.items():
+        if key.place is not None:
+            rows[key.place] += seconds
+    total = sum(rows.values()) or 1.0
+    top = sorted(rows.items(), key=lambda row: -row[1])[:8]
+    return {"spent_s": spent, "rows": [[*place, s / total] for place, s in top]}
+
+
+def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
+    """Return everything that was seen, as JSON."""
+    watch = sampler.watch
+    keys: dict[Key, int] = {}
+
+    def index(key: Key) -> int:
+        return keys.setdefault(key, len(keys))
+
+    traced = [
+        window | {"samples": [[at, index(key)] for at, key in window["samples"]]}
+        for window in windows.traced
+        if "samples" in window
+    ]
+    seconds = [[index(k), s] for k, s in sampler.seconds.items()]
+    return {
+        "keys": [list(key) for key in keys],
+        "seconds": seconds,
+        "windows": traced,
+        "background": [[*p, s] for p, s in sampler.background.items()],
+        "wall_s": wall_s,
+        "looking_s": windows.looking_s,
+        "sampling_s": sampler.taken_s,
+        "samples": sampler.samples,
+        "untraced": windows.failed,
+        "trained_at": watch.trained_at,
+        **watch.as_note(),
+    }

@@ -1,0 +1,229 @@
+"""Which line of the user's an operation belongs to, by its name in a trace."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from perfkit.training.account.places import Place
+from perfkit.training.account.watch import JACOBIAN
+
+# Of functions that were put in the place of their call, and of loops and branches.
+_CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
+_BODIES = re.compile(r"^.*/(?:body|cond|then|else)/_\d+/")
+_GRADIENT = "gradient_tape/"
+# What Grappler puts before or behind a name.
+_REWRITTEN = re.compile(
+    r"(?:ArithmeticOptimizer|ConstantFolding|LayoutOptimizer|Func)/(?:\w+?_)?|"
+    r"-\d+-\w*LayoutOptimizer$|/(?:input|output)/_\d+$|_switch/_\d+$|/_\d+$"
+)
+_NUMBERED = re.compile(r"_\d+$")
+# Scopes of Keras around what ``compile`` was given.
+_LOSSES, _METRICS = "compile_loss", "compile_metrics"
+
+
+@dataclass(frozen=True)
+class Charged:
+    """Whose an operation is.
+
+    Attributes:
+        place: The line; None where nobody knows.
+        part: ``"layer"``, ``"loss"``, ``"metric"``, ``"optimizer"``, ``"jacobian"``, or
+            ``"line"``.
+        name: Of the layer, the loss, ...; "" for a line.
+        backward: Whether it is part of the backward pass.
+    """
+
+    place: Place | None
+    part: str = "line"
+    name: str = ""
+    backward: bool = False
+
+
+_NOBODYS = Charged(None)
+# Metrics and losses that ``compile`` makes of what it is given.
+_KERAS_OWN = frozenset({"loss", "compile_metrics", "compile_loss"})
+# How the names of all functions begin that stages of the input call.
+_INPUT = "Dataset_"
+
+
+@dataclass
+class Graphs:
+    """The operations of all graphs that were traced.
+
+    Args:
+        operations: By function and name. Of each the innermost line of the user's that
+            made it, None for nobody's; how many layers of Keras that line called, one
+            within the other; whether Keras's own loop made it; the elements of its
+            result, 0 where that is not known; and what of Keras made it: ``"metric"``,
+            ``"loss"``, ``"optimizer"``, or "" for all else.
+        makers: Lines that made an object, by kind and name.
+        trains: Functions that take gradients.
+    """
+
+    operations: dict[str, dict[str, list[Any]]]
+    makers: dict[tuple[str, str], Place]
+    trains: frozenset[str]
+    _charges: dict[tuple[str, str, bool], Charged] = field(default_factory=dict)
+    _scopes: dict[str, dict[str, Place]] = field(default_factory=dict)
+
+    def charge(self, name: str, function: str, *, of_input: bool) -> Charged:
+        """Return the owner of an operation.
+
+        Args:
+            name: In the trace.
+            function: That it was run by, as far as that is known.
+            of_input: Whether the input ran it.
+        """
+        key = name, function, of_input
+        if key not in self._charges:
+            self._charges[key] = self._charge(_plain(name), function, of_input=of_input)
+        return self._charges[key]
+
+    def elements(self, name: str, function: str) -> int:
+        """Return the elements of an operation's result; 0 if unknown."""
+        operation = self._find(_plain(name), function, of_input=False)
+        return int(operation[3]) if operation else 0
+
+    def _charge(self, plain: str, function: str, *, of_input: bool) -> Charged:
+        operation = self._find(plain, function, of_input=of_input)
+        if operation and operation[4] == JACOBIAN:
+            return Charged(tuple(operation[0]) if operation[0] else None, JACOBIAN)
+        if _GRADIENT in plain:
+            return self._gradient(plain, function)
+        if operation:
+            return self._charge_operation(plain, operation)
+        return self._by_scope(plain, function, of_input=of_input) or _NOBODYS
+
+    def _find(self, plain: str, function: str, *, of_input: bool) -> list[Any] | None:
+        """The operation of a name, in the likeliest function that has one."""
+        functions = sorted(
+            self.operations,
+            key=lambda name: (
+                name != function,
+                name.startswith(_INPUT) != of_input,
+                name not in self.trains,
+            ),
+        )
+        for name in (plain, _REWRITTEN.sub("", plain)):
+            for operations in map(self.operations.__getitem__, functions):
+                if name in operations:
+                    return operations[name]
+        return None
+
+    def _charge_operation(self, plain: str, operation: list[Any]) -> Charged:
+        place, layers, in_fit, _, part = operation
+        place = tuple(place) if place else None
+        if in_fit or place is None:
+            # Of several calls of ``fit`` the one that waits is at work.
+            return self._by_name(plain) or self._of_kind(part, place)
+        if layers > 1:
+            # A line calls a model: its layers were made by lines of their own.
+            return self._layer(plain.split("/")) or Charged(place)
+        owner = self._by_name(plain)
+        return Charged(place, owner.part, owner.name) if owner else Charged(place)
+
+    def _of_kind(self, part: str, place: Place | None) -> Charged:
+        """Charge a part's operation to its maker if a single one was made."""
+        if not part:
+            return _NOBODYS
+        places = {
+            where: name
+            for (kind, name), where in self.makers.items()
+            if kind == part and name not in _KERAS_OWN and where != place
+        }
+        if len(places) == 1:
+            ((where, name),) = places.items()
+            return Charged(where, part, name)
+        return Charged(self.makers.get(("compile", ""), place), part)
+
+    def _by_name(self, plain: str) -> Charged | None:
+        """Return the owner of an operation by the scopes in its name."""
+        parts = plain.split("/")
+        if _LOSSES in parts:
+            return self._compiled("loss", parts[parts.index(_LOSSES) + 1 :])
+        if _METRICS in parts:
+            return self._compiled("metric", parts[parts.index(_METRICS) + 1 :])
+        for part in parts:
+            if place := self._maker("optimizer", part):
+                return Charged(place, "optimizer", part)
+        return self._layer(parts)
+
+    def _layer(self, parts: list[str]) -> Charged | None:
+        """The innermost layer in a path of scopes.
+
+        Keras may enter every scope of a model twice, and then all of them end in a
+        number that is no part of the layers' names.
+        """
+        layer, entered_twice = None, False
+        for part in parts:
+            names = [part, _NUMBERED.sub("", part)]
+            if entered_twice:
+                names.reverse()
+            for name in names:
+                if place := self.makers.get(("layer", name)):
+                    entered_twice = name != part
+                    layer = Charged(place, "layer", name)
+                    break
+        return layer
+
+    def _compiled(self, kind: str, parts: list[str]) -> Charged:
+        if parts and (place := self._maker(kind, parts[0])):
+            return Charged(place, kind, parts[0])
+        name = parts[0] if len(parts) > 1 else ""
+        return Charged(self.makers.get(("compile", "")), kind, name)
+
+    def _maker(self, kind: str, part: str) -> Place | None:
+        numberless = self.makers.get((kind, _NUMBERED.sub("", part)))
+        return self.makers.get((kind, part), numberless)
+
+    def _gradient(self, plain: str, function: str) -> Charged:
+        """Whose forward operation a gradient belongs to."""
+        forward = plain.rpartition(_GRADIENT)[2].replace("/gradients/", "/")
+        parts = [re.sub(r"_grad(?:_\d+)?$", "", part) for part in forward.split("/")]
+        for length in range(len(parts), 0, -1):
+            name = "/".join(parts[:length])
+            if operation := self._find(name, function, of_input=False):
+                return replace(self._charge_operation(name, operation), backward=True)
+        name = "/".join(parts)
+        owner = self._by_name(name) or self._by_scope(name, function)
+        return replace(owner, backward=True) if owner else _NOBODYS
+
+    def _by_scope(
+        self, plain: str, function: str, *, of_input: bool = False
+    ) -> Charged | None:
+        """Return the owner of most operations in the same scope."""
+        if not of_input and (owner := self._by_name(plain)):
+            return owner
+        scopes = self._scopes_of(_INPUT if of_input else function)
+        places = (scopes[scope] for scope in _above(plain) if scope in scopes)
+        return next(map(Charged, places), None)
+
+    def _scopes_of(self, function: str) -> dict[str, Place]:
+        if function not in self._scopes:
+            names = [function] if function in self.operations else [*self.operations]
+            if function == _INPUT:
+                names = [name for name in self.operations if name.startswith(_INPUT)]
+            counts: dict[str, Counter[Place]] = defaultdict(Counter)
+            for name in names:
+                for plain, (place, _, in_fit, *_) in self.operations[name].items():
+                    if place and not in_fit:
+                        for scope in _above(plain):
+                            counts[scope][tuple(place)] += 1
+            self._scopes[function] = {
+                scope: count.most_common(1)[0][0] for scope, count in counts.items()
+            }
+        return self._scopes[function]
+
+
+def _above(name: str) -> Iterator[str]:
+    """The scopes around a name, the innermost first."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
+def _plain(name: str) -> str:
+    """A name as it stands in the graph of its function."""
+    return _CALLS.sub("", _BODIES.sub("", _CALLS.sub("", name)))

@@ -1,0 +1,228 @@
+"""Lines of the user's: which frames are theirs, and what they made."""
+
+import dis
+import functools
+import importlib
+import inspect
+import itertools
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+# A file and a line in it, from 1.
+Place = tuple[str, int]
+
+
+class Kind:
+    """What a frame does, and so what a sample shows its line to do.
+
+    In a graph, or while data are waited for, only a trace tells what takes the time.
+    """
+
+    GRAPH, DATA, COMPUTING, TRACED = "graph", "data", "computing", "traced"
+    SET_UP, IMPORT, PYTHON, CALLBACK = "set-up", "import", "python", "callback"
+    # Frames alone: of the user's own, and of nothing that tells anything.
+    USER, OTHER = "user", ""
+
+
+_OURS = str(Path(__file__).parents[2]) + os.sep
+_INSTALLED = tuple(
+    f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages")
+)
+_STANDARD = tuple(
+    os.path.realpath(sysconfig.get_path(name)) + os.sep
+    for name in ("stdlib", "platstdlib")
+)
+# Functions of TensorFlow that stand for a state of the thread, by the end of their
+# file's path: the public ones have wrappers that say nothing of what goes on.
+_TELLING = dict.fromkeys(
+    (
+        "framework/func_graph.py func_graph_from_py_func",
+        "polymorphic_function/tracing_compilation.py _create_concrete_function",
+        "polymorphic_function/tracing_compilation.py trace_function",
+        "polymorphic_function/polymorphic_function.py _initialize",
+        "polymorphic_function/polymorphic_function.py experimental_get_compiler_ir",
+        "polymorphic_function/concrete_function.py __init__",
+    ),
+    Kind.TRACED,
+) | {
+    "polymorphic_function/atomic_function.py call_flat": Kind.GRAPH,
+    "polymorphic_function/atomic_function.py call_preflattened": Kind.GRAPH,
+    "polymorphic_function/atomic_function.py __call__": Kind.GRAPH,
+    "ops/iterator_ops.py _next_internal": Kind.DATA,
+    "ops/iterator_ops.py get_next": Kind.DATA,
+}
+_TENSOR = ("framework/ops.py", "framework/tensor.py")
+# Whoever reads a tensor, or asks whether a step gave a result, as `fit` does, waits for
+# the device that computes it.
+_ASKED = "gen_optional_ops.py"
+_READS = frozenset({"numpy", "_numpy", "_numpy_internal", "__array__"})
+
+
+class Places:
+    """Tells the user's code from all other, by its file."""
+
+    def __init__(self) -> None:
+        self._roles: dict[CodeType, str] = {}
+        self._own_files: dict[str, bool] = {}
+
+    def is_own(self, file: str) -> bool:
+        """Whether a file holds code of the user's: no library's, none of ours."""
+        if file not in self._own_files:
+            self._own_files[file] = _is_own(file)
+        return self._own_files[file]
+
+    def role(self, code: CodeType) -> str:
+        """What a frame with this code does, as ``Kind`` has it."""
+        role = self._roles.get(code)
+        if role is None:
+            role = self._roles[code] = self._role_of(code)
+        return role
+
+    def _role_of(self, code: CodeType) -> str:
+        file = code.co_filename.replace(os.sep, "/")
+        if file.startswith("<frozen importlib"):
+            return Kind.IMPORT
+        if self.is_own(code.co_filename):
+            return Kind.USER
+        if "/tensorflow/" not in file:
+            return Kind.OTHER
+        name = file.rpartition("/")[2]
+        if name == _ASKED:
+            return Kind.GRAPH
+        if name.startswith("gen_"):
+            return Kind.SET_UP if name == "gen_dataset_ops.py" else Kind.COMPUTING
+        if file.endswith(_TENSOR) and code.co_name in _READS:
+            return Kind.GRAPH
+        end = "/".join(file.split("/")[-2:])
+        return _TELLING.get(f"{end} {code.co_name}", Kind.OTHER)
+
+    def place(self, frame: FrameType | None, item: Any = None) -> Place | None:
+        """Return the innermost line of the user's in a stack, or None.
+
+        Args:
+            frame: Where to begin.
+            item: An object whose own ``__init__`` does not count: the line that makes
+                it does.
+        """
+        for caller in outwards(frame):
+            if self.role(caller.f_code) != Kind.USER:
+                continue
+            makes = item is not None and caller.f_code.co_name == "__init__"
+            if makes and caller.f_locals.get("self") is item:
+                continue
+            return place_of(caller)
+        return None
+
+
+def place_of(frame: FrameType) -> Place:
+    """The line that a frame is at; its first where Python knows none."""
+    line: int | None = frame.f_lineno
+    return frame.f_code.co_filename, line or frame.f_code.co_firstlineno
+
+
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and all that called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def repeated(frame: FrameType | None) -> bool:
+    """Whether a caller outside of perfkit is within a loop."""
+
+    def ours(frame: FrameType) -> bool:
+        return str(frame.f_globals.get("__name__")).startswith("perfkit.")
+
+    below = itertools.dropwhile(ours, outwards(frame))
+    return any(map(_in_loop, itertools.takewhile(lambda f: not ours(f), below)))
+
+
+def _in_loop(frame: FrameType) -> bool:
+    """Whether a later jump leads back before the instruction that a frame is at."""
+    return any(
+        "JUMP" in op.opname
+        and isinstance(op.argval, int)
+        and op.argval <= frame.f_lasti < op.offset
+        for op in dis.get_instructions(frame.f_code)
+    )
+
+
+def _is_own(file: str) -> bool:
+    if file.startswith("<") or "__autograph_generated_file" in file:
+        return file.startswith("<ipython-input")
+    if f"{os.sep}ipykernel_" in file:
+        return True
+    real = os.path.realpath(file)
+    if any(part in real for part in _INSTALLED) or real.startswith(_OURS):
+        return False
+    if real.startswith((*_STANDARD, *_targets(tuple(sys.path)))):
+        return False
+    # A virtual environment inside of a project is not the project's.
+    prefixes = {os.path.realpath(p) + os.sep for p in (sys.prefix, sys.base_prefix)}
+    inside = any(real.startswith(prefix) for prefix in prefixes if len(prefix) > 6)
+    return not inside or os.sep + "lib" not in real
+
+
+@functools.cache
+def _targets(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folders of a path that packages were installed into."""
+    # The first one is the script's own folder.
+    folders = (Path(os.path.realpath(p)) for p in path[1:] if p)
+    return tuple(f"{p}{os.sep}" for p in folders if any(p.glob("*.dist-info")))
+
+
+# Kept apart by what they are: a layer and a loss may have the same name.
+MADE = {
+    "layer": "keras.layers.Layer",
+    "optimizer": "keras.optimizers.Optimizer",
+    "loss": "keras.losses.Loss",
+    "metric": "keras.metrics.Metric",
+    "callback": "keras.callbacks.Callback",
+}
+
+
+def note_makers(
+    places: Places, note: Callable[[Any, str, Place | None], object]
+) -> None:
+    """Call ``note`` for each object of Keras that is made from now on.
+
+    It takes the object, its kind in ``MADE``, and the line of the user's that made it,
+    None for an object that no such line made.
+    """
+
+    def hear(kind: str, item: Any, frame: FrameType) -> None:
+        note(item, kind, places.place(frame, item))
+
+    for kind, path in MADE.items():
+        module, _, name = path.rpartition(".")
+        owner = getattr(importlib.import_module(module), name)
+        _after_init(owner, functools.partial(hear, kind))
+
+
+def note_stages(places: Places, note: Callable[[Any, Place], object]) -> None:
+    """Call ``note`` for each stage of ``tf.data`` that a line of the user's makes."""
+    import tensorflow as tf
+
+    def hear(dataset: Any, frame: FrameType) -> None:
+        if place := places.place(frame):
+            note(dataset, place)
+
+    _after_init(tf.data.Dataset, hear)
+
+
+def _after_init(owner: Any, hear: Callable[[Any, FrameType], object]) -> None:
+    original = owner.__init__
+
+    # Keras reads the names of the parameters: the first one has to be ``self``.
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        hear(self, sys._getframe(1))
+
+    init.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+    owner.__init__ = init

@@ -1,0 +1,236 @@
+"""Samples of the thread that trains: which line it is at, and what it does there."""
+
+import gc
+import sys
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import chain, islice, tee
+from types import FrameType
+from typing import Any, NamedTuple
+
+from perfkit.training.account.places import Kind, Place, outwards, place_of
+from perfkit.training.account.watch import Watch
+
+# Between two samples; there are more in a traced window, which is split by them.
+# A sample costs 0.1 to 0.3 ms of a processor: every 10 ms slowed long steps by 4 %.
+EVERY_S, EVERY_TRACED_S = 0.025, 0.005
+_WRAPPERS = frozenset({"error_handler", "wrapper", "wrapped", "call", "init"})
+_MOST_WRAPPERS = 8
+
+
+class Key(NamedTuple):
+    """What samples have in common.
+
+    Attributes:
+        place: Line; None where no code of the user's is on the stack.
+        call: Public function of a library that the line called; "" for its own Python.
+        kind: One of ``Kind``.
+        repeats: Whether it was seen after gradients were taken for the first time.
+    """
+
+    place: Place | None
+    call: str
+    kind: str
+    repeats: bool
+
+
+@dataclass
+class Sampler:
+    """Weighs samples by the seconds that they stand for.
+
+    Args:
+        watch: Knows when the training began, and whose objects are whose.
+        thread: The one that trains, by its number.
+        home: The line that stands for a ``fit`` which perfkit itself calls, on what a
+            function of the user's has made; None for a script.
+
+    Attributes:
+        seconds: Of each key, outside of traced windows.
+        background: Of lines of the user's in other threads.
+        window: Times and keys, while a window is traced.
+        imports_s: Seconds that went into imports.
+    """
+
+    watch: Watch
+    thread: int
+    home: Place | None = None
+    seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
+    background: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
+    window: list[tuple[float, Key]] | None = None
+    taken_s: float = 0.0
+    imports_s: float = 0.0
+    samples: int = 0
+    # The call that a line is in, and whether it has run a graph yet.
+    _call: int = 0
+    _executed: bool = False
+    # The call that traced its function, as long as it lasts.
+    _traced: FrameType | None = None
+    _computed: dict[int, float] = field(default_factory=dict)
+    _last: float = field(default_factory=time.perf_counter)
+
+    def skip(self) -> None:
+        """Leave out the time until now: nobody looked."""
+        self._last = time.perf_counter()
+
+    def sample(self) -> None:
+        """Take a sample."""
+        began = time.perf_counter()
+        spent, self._last = began - self._last, began
+        # Collecting may end objects of TensorFlow, which lets the other thread go on
+        # while its frames are read.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            key = self._look(spent)
+        finally:
+            if collects:
+                gc.enable()
+        if key is None:
+            return
+        self.samples += 1
+        if self.window is None:
+            self.seconds[key] += spent
+            self.imports_s += spent * (key.kind == Kind.IMPORT)
+        else:
+            self.window.append((time.time(), key))
+        self.taken_s += time.perf_counter() - began
+
+    def _look(self, spent: float) -> Key | None:
+        frames = sys._current_frames()
+        leaf = frames.pop(self.thread, None)
+        frames.pop(threading.get_ident(), None)
+        if leaf is None:
+            return None
+        key = self._key_of(leaf)
+        if key.kind in (Kind.GRAPH, Kind.DATA, Kind.PYTHON):
+            self._look_beside(frames, spent)
+        return key
+
+    def _look_beside(self, frames: dict[int, FrameType], spent: float) -> None:
+        """Share the seconds out over the user's lines in other threads.
+
+        Most of them wait for Python's lock, which shows nowhere: what a thread computed
+        counts, and only what nobody did is everybody's, such as waiting for a disk.
+        """
+        places = {t: self.watch.places.place(frame) for t, frame in frames.items()}
+        at_work = {t: place for t, place in places.items() if place is not None}
+        if not at_work:
+            return
+        new, old = processor_seconds(), self._computed
+        self._computed = new
+        computed = {
+            thread: min(spent, max(0.0, new.get(thread, 0.0) - old.get(thread, 0.0)))
+            for thread in at_work
+        }
+        idle = max(0.0, spent - sum(computed.values())) / len(at_work)
+        for thread, place in at_work.items():
+            self.background[place] += computed[thread] + idle
+
+    def _key_of(self, leaf: FrameType) -> Key:
+        role_of = self.watch.places.role
+        roles = set[str]()
+        # From the leaf outwards, up to the line of the user's.
+        inside: list[FrameType] = []
+        user: FrameType | None = None
+        for frame in outwards(leaf):
+            role = role_of(frame.f_code)
+            if role == Kind.TRACED:
+                # What is traced is the doing of the line that called for it.
+                user = None
+            if user is None and role == Kind.USER:
+                user = frame
+            elif user is None:
+                inside.append(frame)
+                roles.add(role)
+        repeats = bool(self.watch.trained_at)
+        place = place_of(user) if user is not None else self.home
+        if place is None:
+            kind = Kind.IMPORT if Kind.IMPORT in roles else Kind.PYTHON
+            return Key(None, "", kind, repeats)
+        name, call = _call(inside)
+        if call != self._call:
+            self._call, self._executed = call, False
+        kind = self._kind(roles, _function_call(inside))
+        if kind == Kind.OTHER:
+            callback = _callback(inside)
+            if maker := self.watch.callbacks.get(id(callback)):
+                return Key(maker, type(callback).__name__, Kind.CALLBACK, repeats)
+            kind = self._kind_of_leaf(role_of(leaf.f_code), leaf.f_code.co_name)
+        return Key(place, name, kind, repeats)
+
+    def _kind(self, roles: set[str], function_call: FrameType | None) -> str:
+        """What the frames of libraries do together, if one of them tells."""
+        if Kind.TRACED in roles:
+            self._traced = function_call
+            return Kind.TRACED
+        if self._traced is not None:
+            # TensorFlow optimizes a graph, and XLA compiles it, as it first runs.
+            if function_call is self._traced and Kind.GRAPH in roles:
+                return Kind.TRACED
+            self._traced = None
+        for kind in (Kind.GRAPH, Kind.DATA, Kind.IMPORT):
+            if kind in roles:
+                self._executed = self._executed or kind != Kind.IMPORT
+                return kind
+        return Kind.OTHER
+
+    def _kind_of_leaf(self, role: str, name: str) -> str:
+        if role == Kind.SET_UP or (self._call and not self._executed):
+            return Kind.SET_UP
+        is_eager = role == Kind.COMPUTING or name == "quick_execute"
+        return Kind.COMPUTING if is_eager else Kind.PYTHON
+
+
+def processor_seconds() -> dict[int, float]:
+    """Processor seconds of each thread that is in Python, by its number.
+
+    Empty on systems that do not count them.
+    """
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return {}
+    # In one expression of C: between lines of Python a thread might end, and reading
+    # the clock of an ended thread crashes.
+    snapshots = iter(sys._current_frames, None)
+    threads, copies = tee(chain.from_iterable(islice(snapshots, 1)))
+    clocks = map(time.pthread_getcpuclockid, copies)
+    return dict(zip(threads, map(time.clock_gettime, clocks), strict=True))
+
+
+# Keras's loops: what they do before a graph runs is their set-up.
+_SETS_UP = frozenset({"fit", "evaluate", "predict"})
+_FUNCTION = "polymorphic_function.py"
+_CALLBACKS = "/keras/src/callbacks/"
+_LISTS = _CALLBACKS + "callback_list.py"
+
+
+def _call(inside: list[FrameType]) -> tuple[str, int]:
+    """Return the public call that a line is in, and an id of it if it is a loop.
+
+    Args:
+        inside: Frames of libraries, the innermost first.
+    """
+    for frame in reversed(inside[-_MOST_WRAPPERS:]):
+        code = frame.f_code
+        name = code.co_name
+        if name in _WRAPPERS or (name.startswith(("_", "<")) and name != "__call__"):
+            continue
+        loops = name in _SETS_UP and "/keras/" in code.co_filename
+        return name, id(frame) if loops else 0
+    return "", 0
+
+
+def _function_call(inside: list[FrameType]) -> FrameType | None:
+    """The outermost call of a ``tf.function`` in a stack."""
+    calls = (f for f in reversed(inside) if f.f_code.co_name == "__call__")
+    return next((f for f in calls if f.f_code.co_filename.endswith(_FUNCTION)), None)
+
+
+def _callback(inside: list[FrameType]) -> Any:
+    """The callback of Keras's own that is at work; None for none."""
+    for frame in inside:
+        file = frame.f_code.co_filename.replace("\\", "/")
+        if _CALLBACKS in file and not file.endswith(_LISTS):
+            return frame.f_locals.get("self")
+    return None

@@ -1,0 +1,287 @@
+"""One account, from running the script to the saved record: ``perfkit.lines()``."""
+
+import datetime
+import functools
+import itertools
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from perfkit import __version__, units
+from perfkit.engine.alone import Alone
+from perfkit.engine.launcher import launcher
+from perfkit.engine.plan import Event, Preparing, Progress
+from perfkit.engine.processes import in_process
+from perfkit.engine.tick import Note
+from perfkit.engine.trial import Limits
+from perfkit.errors import PerfkitError, RunError
+from perfkit.findings.account import Account, Call, Line, Retraced, Stage
+from perfkit.findings.account_files import save
+from perfkit.findings.account_report import verdict
+from perfkit.findings.record import Verdict
+from perfkit.machine.collect import machine
+from perfkit.machine.environment import anonymize
+from perfkit.machine.software import check_trains
+from perfkit.training.account import causes, collect
+from perfkit.training.account.charge import charge
+from perfkit.training.diagnose import failure
+from perfkit.training.diagnose.maker import LineNames, assigned, digest, name_of
+
+CHARGED = "charged"
+_SLICE_S = 0.1
+_SILENCE_S = 60.0
+# What charging takes at most.
+_CHARGING_S = 120.0
+_PREFIX = "perfkit-account-"
+# Lines of the source around a line that takes something.
+_AROUND, _MOST_TEXT = 2, 4000
+_SHOWN = 0.01
+_MOST_CHANGES = 3
+# A loop that makes its data anew makes its stages anew.
+_MOST_LINES, _MOST_STAGES = 1000, 1000
+# What an account and its lines hold as it was charged.
+_AS_TOLD = (
+    *("wall_s", "once_s", "elsewhere_s", "looking_s", "traced_s", "sampling_s"),
+    *("samples", "updates", "ended", "untraced", "uncontained"),
+)
+_OF_ROWS = ("beside_s", "operations", "starting_s", "eager_s", "elements")
+
+
+class AccountSession:
+    """An account that can be watched and stopped, and that saves what it has.
+
+    Args:
+        training: What ``diagnose.maker.maker`` has made of what was given.
+        budget: Seconds to look at it; longer where it has hardly trained by then.
+        folder: Where it is saved; None for ``perfkit-findings`` here.
+        limit: Seconds that it may go on for where it has hardly trained; None for up to
+            four times as long.
+        source: Whether lines of the source go into it.
+        saves: Whether it is saved at all; a diagnosis holds its own.
+
+    Attributes:
+        finding: The account; None before there is one.
+        unsaved: Why it could not be saved, in a sentence; "" if it was.
+    """
+
+    def __init__(
+        self,
+        training: Callable[[], Any],
+        *,
+        budget: float = collect.USUAL_S,
+        limit: float | None = None,
+        folder: Path | None = None,
+        source: bool = True,
+        saves: bool = True,
+    ) -> None:
+        self.finding: Account | None = None
+        self.unsaved = ""
+        self.budget = budget
+        self._maker, self._folder = training, folder
+        self._source, self._saves, self._limit = source, saves, limit
+        self._stopped = threading.Event()
+        self._variables = assigned(self._maker)
+        check_trains(os.environ | self._variables)
+        if not self._variables:
+            launcher().warm()
+
+    def stop(self) -> None:
+        """End it; what was seen by then is kept."""
+        self._stopped.set()
+
+    def events(self) -> Generator[Event]:
+        """Run the script, look at it, and tell what happens.
+
+        Raises:
+            RunError: It cannot be run; a note holds what its own code raised.
+        """
+        alone = Alone("an account", self.budget)
+        try:
+            for message in alone.wait(self._stopped):
+                yield Preparing(message)
+            if self._stopped.is_set():
+                return
+            try:
+                launcher().load_with(self._variables)
+                yield from self.look()
+            finally:
+                launcher().load_with({})
+        finally:
+            alone.let_go()
+
+    def look(self) -> Iterator[Event]:
+        """Do the same for a caller that already holds the right to measure."""
+        recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
+        while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
+            yield Preparing("Loading TensorFlow, once")
+        if self._stopped.is_set():
+            return
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+            notes = yield from self._collect(folder)
+            charges = yield from self._charged(folder)
+        charges["uncontained"] = notes.get(collect.UNCONTAINED, "")
+        self.finding = self._account(charges, recorded)
+        if self._saves:
+            try:
+                save(self.finding, self._folder)
+            except PerfkitError as error:
+                self.unsaved = str(error)
+
+    def _collect(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
+        arguments = self._maker, self.budget, folder, self._limit
+        work = functools.partial(collect.collect, *arguments)
+        running = launcher().start(work, 0, Limits(silence=_SILENCE_S))
+        notes: dict[str, Any] = {}
+        stop = Path(folder, collect.STOP)
+        try:
+            while running.outcome is None and collect.SEEN not in notes:
+                for message in running.poll(_SLICE_S):
+                    if message[0] == "note":
+                        notes[message[1]] = message[2]
+                if self._stopped.is_set() and not stop.exists():
+                    # The process first writes down what it has seen.
+                    stop.touch()
+                progress = notes.get(collect.PROGRESS, {})
+                yield Progress(float(progress.get("spent_s", 0.0)), self.budget)
+                yield Preparing(_doing(progress))
+        finally:
+            running.kill("stopped", "was stopped")
+        if collect.SEEN not in notes:
+            remedy = "give it a larger budget"
+            raise failure.run_error(
+                notes, running.outcome or "stopped", running.message, remedy
+            )
+        return notes
+
+    def _charged(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
+        yield Preparing("Charging every second to a line")
+        ended = in_process(functools.partial(charged, folder), _CHARGING_S)
+        if CHARGED not in ended.notes:
+            raise RunError(
+                "What was seen of the training could not be read: it "
+                f"{ended.message or 'took too long'}."
+            )
+        charges: dict[str, Any] = ended.notes[CHARGED]
+        return charges
+
+    def _account(self, charges: dict[str, Any], recorded: str) -> Account:
+        names = LineNames(self._maker, with_text=self._source)
+        lines, index = _lines(charges, names)
+        charges["places"] = [*index]
+        stages = tuple(
+            Stage(line=index.get(tuple(stage.pop("place") or ()), -1), **stage)
+            for stage in charges["stages"][:_MOST_STAGES]
+        )
+        account = Account(
+            training=name_of(self._maker),
+            recorded=recorded,
+            perfkit=__version__,
+            machine=machine(),
+            verdict=Verdict(headline=""),
+            error=anonymize(charges["error"]) if charges["error"] else "",
+            lines=lines,
+            stages=stages,
+            epochs_s=tuple(end - begin for begin, end in charges["epochs"] if end),
+            code=digest(self._maker),
+            stopped=self._stopped.is_set(),
+            **{name: charges[name] for name in _AS_TOLD},
+        )
+        account = replace(account, tips=causes.tips(account, charges))
+        visible = [line for line in lines if account.share(line.total_s) >= _SHOWN]
+        if self._source:
+            files = (names.of_cell, *(file for file, _ in index))
+            account = replace(account, text=_around(visible, files, names))
+        return replace(account, verdict=verdict(account))
+
+
+def charged(folder: str) -> Iterator[Note]:
+    """Charge what was seen to lines, and yield it as the note ``"charged"``."""
+    yield Note(CHARGED, charge(folder))
+
+
+def _doing(progress: dict[str, Any]) -> str:
+    rows = progress.get("rows")
+    if not rows:
+        return "Running the script as it is"
+    parts = (
+        f"{Path(file).name}:{line} {units.percent(share)}"
+        for file, line, share in rows[:3]
+    )
+    return f"So far: {', '.join(parts)}"
+
+
+def _around(
+    lines: Iterable[Line], files: Iterable[str], names: LineNames
+) -> dict[str, dict[str, str]]:
+    """Return the source around some lines, by file and cell, then by number."""
+    paths = {names.locate(file, 1)[0]: file for file in files}
+    around: dict[str, dict[str, str]] = {}
+    for line in lines:
+        file = paths.get(line.file)
+        if file is None:
+            continue
+        start = (names.cells_of(file) or (1,))[line.cell - 1] if line.cell else 1
+        texts = around.setdefault(f"{line.file}#{line.cell}", {})
+        for number in range(max(1, line.line - _AROUND), line.line + _AROUND + 1):
+            code = names.code(file, start + number - 1)
+            if len(texts) < _MOST_TEXT and code.strip():
+                texts[str(number)] = code[:200]
+    return around
+
+
+def _lines(
+    charges: dict[str, Any], names: LineNames
+) -> tuple[tuple[Line, ...], dict[tuple[Any, ...], int]]:
+    """Return the most expensive lines, and the index of each by its place."""
+    once = {(file, line): spent for file, line, spent in charges["once"]}
+    rows = [row for row in charges["rows"] if row["place"]]
+    rows = sorted(rows, key=lambda row: -sum(row["seconds"].values()))[:_MOST_LINES]
+    lines = tuple(_line(row, names, once, charges["signatures"]) for row in rows)
+    return lines, {tuple(row["place"]): number for number, row in enumerate(rows)}
+
+
+def _line(
+    row: dict[str, Any], names: LineNames, once: dict[Any, float], signatures: list[Any]
+) -> Line:
+    place: tuple[str, int] = tuple(row["place"])
+    file, cell, number = names.locate(*place)
+    # Both in the seconds of the windows.
+    traced, parts = sum(row["parts"].values()), row["parts"]
+    calls = [call for call in row["calls"].items() if call[0]]
+    return Line(
+        file=file,
+        cell=cell,
+        line=number,
+        code=names.code(*place).rstrip()[:200],
+        seconds={k: s for k, s in row["seconds"].items() if s > 0},
+        calls=tuple(
+            Call(name=name, count=int(count), seconds=spent)
+            for name, (count, spent) in sorted(calls, key=lambda item: -item[1][1])[:8]
+        ),
+        types=tuple((name, n) for name, (n, _) in row["types"].items()),
+        parts=tuple(sorted(parts, key=lambda part: -parts[part])[:8]),
+        backward=row["backward_s"] / traced if traced else 0.0,
+        traces=tuple(
+            Retraced(**trace, because=_changed(signatures, trace["name"]))
+            for trace in row["traces"][:4]
+        ),
+        stages=tuple(n for n in row["stages"][:50] if n < _MOST_STAGES),
+        once_s=once.get(place, 0.0),
+        **{name: row[name] for name in _OF_ROWS},
+    )
+
+
+def _changed(signatures: list[Any], name: str) -> tuple[str, ...]:
+    """Return a few changes of arguments between traces of a function."""
+    traces = [arguments for function, arguments in signatures if function == name]
+    changes = (
+        f"{argument}: {before.get(argument)}, then {words}"
+        for before, after in itertools.pairwise(traces)
+        for argument, words in after.items()
+        if before.get(argument) != words
+    )
+    return tuple(dict.fromkeys(changes))[:_MOST_CHANGES]

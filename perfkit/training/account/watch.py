@@ -1,0 +1,409 @@
+"""What a script does with Keras and TensorFlow, heard at their public entry points.
+
+Objects remember the line that made them, calls are counted by the line that made the
+call, and each operation of a graph that was traced is charged to a line at once: the
+graph may be gone when somebody asks.
+"""
+
+import functools
+import importlib
+import math
+import re
+import sys
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from types import FrameType
+from typing import Any
+
+from perfkit.training.account.places import Kind, Place, Places, note_makers, place_of
+from perfkit.training.diagnose import settings
+from perfkit.training.diagnose.tracing import Tracing
+
+# In the name of a dataset, before the number of the stage.
+STAGE = "perfkit:"
+_LAYER = "keras/src/layers/layer.py"
+_TRAINER = "keras/src/backend/tensorflow/trainer.py"
+_PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
+_PARTS = {"metrics": "metric", "losses": "loss", "optimizers": "optimizer"}
+_GRAPHS = "tensorflow.python.framework.func_graph"
+_MOST_OPERATIONS = 200_000
+# All operations of a jacobian are its own, whatever they are derived from.
+JACOBIAN, _JACOBIANS = "jacobian", ("jacobian", "batch_jacobian")
+# So many updates of the weights tell what repeats.
+ENOUGH_UPDATES = 20
+
+
+# An operation of a graph; see ``graph.Graphs``.
+Operation = tuple[Place | None, int, bool, int, str]
+
+
+@dataclass
+class Trace:
+    """A function that was traced, and all that it calls.
+
+    Attributes:
+        name: Of the function.
+        place: The line that called for it.
+        seconds: It took.
+        at: When it began, on ``time.perf_counter``.
+        trains: Whether gradients are taken in it.
+        backward: How often each line asked for gradients while it was traced.
+    """
+
+    name: str
+    place: Place | None
+    at: float
+    seconds: float = 0.0
+    trains: bool = False
+    backward: list[Place] = field(default_factory=list)
+
+
+@dataclass
+class Watch:
+    """Hears what a script does; to be put in place before it runs.
+
+    Attributes:
+        makers: Lines that made an object, by its kind and name.
+        stages: Lines and kinds of the stages of ``tf.data``, by their number.
+        calls: How often a line called a public method of Keras.
+        traces: Every trace that no other one was part of.
+        operations: By the function that was traced, then by their names.
+        epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
+        is_tracing: Whether a function is being traced now.
+        steps: Of ``fit``, as its callbacks count them.
+        trained_at: When gradients were taken for the first time; 0.0 for never.
+        gradients: How often they were taken outside of a graph.
+        setters: The line that set each setting of ``diagnosis.settings``.
+        float16: The policy that has processors compute in float16; "" for none.
+    """
+
+    places: Places
+    makers: dict[tuple[str, str], Place] = field(default_factory=dict)
+    callbacks: dict[int, Place] = field(default_factory=dict)
+    stages: list[tuple[Place | None, str]] = field(default_factory=list)
+    calls: Counter[tuple[Place, str]] = field(default_factory=Counter)
+    traces: list[Trace] = field(default_factory=list)
+    operations: dict[str, dict[str, Operation]] = field(default_factory=dict)
+    epochs: list[list[float]] = field(default_factory=list)
+    optimizers: dict[int, Any] = field(default_factory=dict)
+    layers: dict[str, Any] = field(default_factory=dict)
+    setters: dict[str, Place] = field(default_factory=dict)
+    float16: str = ""
+    classes: dict[str, str] = field(default_factory=dict)
+    is_tracing: bool = False
+    steps: int = 0
+    trained_at: float = 0.0
+    gradients: int = 0
+    anew: Tracing = field(default_factory=Tracing)
+    _within: threading.local = field(default_factory=threading.local)
+
+    def begin(self) -> None:
+        """Put all of it in place."""
+        import keras
+        import tensorflow as tf
+
+        note_makers(self.places, self.note_made)
+        for owner in (keras.Model, type(tf.function(lambda: None))):
+            self._count_calls(owner)
+        self._note_datasets(tf.data.Dataset)
+        self._note_epochs(keras.callbacks.CallbackList)
+        for name in ("gradient", *_JACOBIANS):
+            self._note_gradients(tf.GradientTape, name)
+        for name in _JACOBIANS:
+            setattr(tf.GradientTape, name, _marked(getattr(tf.GradientTape, name)))
+        self._note_tapes(tf.GradientTape)
+        _scope_penalties(keras.layers.Layer)
+        settings.note_setters(self._note_setting)
+        graphs: Any = importlib.import_module(_GRAPHS)
+        graphs.func_graph_from_py_func = self._tracing(graphs.func_graph_from_py_func)
+        self.anew.look()
+
+    def updates(self) -> int:
+        """Return the updates of weights, by optimizers, ``fit`` and gradients."""
+        total = 0
+        for optimizer in list(self.optimizers.values()):
+            try:
+                total += int(optimizer.iterations.numpy())
+            except Exception:
+                # An optimizer under a strategy, or still being made, has no number.
+                continue
+        return max(total, self.steps, self.gradients)
+
+    def as_note(self) -> dict[str, Any]:
+        """Return everything that was heard, as JSON."""
+        anew = self.anew.traces
+        return {
+            "made": [[kind, name, *p] for (kind, name), p in self.makers.items()],
+            "stages": [[place, kind] for place, kind in self.stages],
+            "calls": [[*p, name, n] for (p, name), n in self.calls.items()],
+            "traces": [asdict(trace) for trace in self.traces],
+            "signatures": [[trace.name, trace.arguments] for trace in anew],
+            "operations": self.operations,
+            "frozen": [*self._frozen()],
+            "classes": self.classes,
+            "settings": [*self._settings()],
+            "epochs": self.epochs,
+            "updates": self.updates(),
+        }
+
+    def _settings(self) -> Iterator[tuple[str, Place | None]]:
+        """Yield what is set that slows a training, and by which line."""
+        lines = [*chain.from_iterable(settings.read_settings().values())]
+        if self.float16:
+            lines.append(settings.FLOAT16_POLICY.line.format(self.float16))
+        for line in lines:
+            yield line, self.setters.get(line.partition("(")[0])
+
+    def _frozen(self) -> Iterator[str]:
+        """Layers with weights that are not trained."""
+        for name, reference in list(self.layers.items()):
+            layer = reference()
+            try:
+                if layer is not None and layer.weights and not layer.trainable:
+                    yield name
+            except Exception:
+                # A layer of the user's own may raise anything.
+                continue
+
+    def note_made(self, item: Any, kind: str, place: Place | None) -> None:
+        """Note the line that made an object of Keras."""
+        if place is None:
+            return
+        if kind == "callback":
+            self.callbacks.setdefault(id(item), place)
+        else:
+            name = str(getattr(item, "name", ""))
+            self.makers.setdefault((kind, name), place)
+            if kind == "layer":
+                self.layers[name] = weakref.ref(item)
+                self.classes[name] = type(item).__name__
+        if kind == "optimizer":
+            self.optimizers[id(item)] = item
+
+    def _count_calls(self, owner: Any) -> None:
+        # Of what is inherited that of Keras's own bases alone.
+        for name in dir(owner):
+            original: Any = getattr(owner, name, None)
+            public = not name.startswith("_") or name == "__call__"
+            bare = isinstance(vars(owner).get(name), staticmethod | classmethod)
+            if public and hasattr(original, "__code__") and not bare:
+                setattr(owner, name, self._counting(name, original))
+
+    def _counting(self, name: str, original: Callable[..., Any]) -> Any:
+        places, calls, compiled = self.places, self.calls, name == "compile"
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            if places.role(frame.f_code) == Kind.USER:
+                place = place_of(frame)
+                calls[place, name] += 1
+                if compiled:
+                    self.makers["compile", ""] = place
+            return original(*args, **kwargs)
+
+        return call
+
+    def _note_datasets(self, owner: Any) -> None:
+        plain = owner._metadata
+
+        def metadata(dataset: Any) -> Any:
+            options = plain.fget(dataset)
+            place = self.places.place(sys._getframe(1))
+            options.name = f"{STAGE}{len(self.stages)}".encode()
+            self.stages.append((place, type(dataset).__name__))
+            return options
+
+        owner._metadata = property(metadata)
+
+    def _note_epochs(self, owner: Any) -> None:
+        begin, end = owner.on_epoch_begin, owner.on_epoch_end
+        step = owner.on_train_batch_end
+
+        @functools.wraps(begin)
+        def begins(*args: Any, **kwargs: Any) -> Any:
+            self.epochs.append([time.perf_counter(), 0.0])
+            return begin(*args, **kwargs)
+
+        @functools.wraps(end)
+        def ends(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return end(*args, **kwargs)
+            finally:
+                if self.epochs:
+                    self.epochs[-1][1] = time.perf_counter()
+
+        @functools.wraps(step)
+        def steps(*args: Any, **kwargs: Any) -> Any:
+            self.steps += 1
+            return step(*args, **kwargs)
+
+        owner.on_epoch_begin, owner.on_epoch_end = begins, ends
+        owner.on_train_batch_end = steps
+
+    def _note_gradients(self, owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        # The sampler skips frames of this name, so that it finds ``gradient``.
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.trained_at = self.trained_at or time.perf_counter()
+            trace = getattr(self._within, "trace", None)
+            if trace is not None:
+                trace.trains = True
+                others = [tape for tape in self._tapes() if tape is not args[0]]
+                # A derivative of a derivative is no pass that could be spared.
+                if not others and (place := self._traced_place()):
+                    trace.backward.append(place)
+            else:
+                self.gradients += 1
+            return original(*args, **kwargs)
+
+        setattr(owner, name, call)
+
+    def _note_tapes(self, owner: Any) -> None:
+        enter, leave = owner.__enter__, owner.__exit__
+
+        @functools.wraps(enter)
+        def enters(tape: Any) -> Any:
+            self._tapes().append(tape)
+            return enter(tape)
+
+        @functools.wraps(leave)
+        def leaves(tape: Any, *error: Any) -> Any:
+            self._tapes().remove(tape)
+            return leave(tape, *error)
+
+        owner.__enter__, owner.__exit__ = enters, leaves
+
+    def _tapes(self) -> list[Any]:
+        """The tapes that record in this thread."""
+        tapes: list[Any] = vars(self._within).setdefault("tapes", [])
+        return tapes
+
+    def _traced_place(self) -> Place | None:
+        """The line of the user's at work, where AutoGraph has rewritten it too."""
+        stack: Any = importlib.import_module("tensorflow.python.util.tf_stack")
+        frames = reversed(_frames(stack.extract_stack()))
+        return next(
+            ((f.filename, f.lineno) for f in frames if self.places.is_own(f.filename)),
+            None,
+        )
+
+    def _note_setting(self, name: str, frame: FrameType) -> None:
+        if place := self.places.place(frame):
+            self.setters[name] = place
+        if name in settings.FLOAT16_POLICY.setters:
+            # Keras keeps it for each thread apart.
+            self.float16 = str(settings.FLOAT16_POLICY.value())
+
+    def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def traced(name: str, *args: Any, **kwargs: Any) -> Any:
+            within = self._within
+            outer = getattr(within, "trace", None)
+            if outer is not None:
+                graph = original(name, *args, **kwargs)
+                within.graphs.append(graph)
+                return graph
+            place = self.places.place(sys._getframe(1))
+            within.trace = trace = Trace(str(name), place, time.perf_counter())
+            within.graphs = graphs = []
+            self.is_tracing = True
+            try:
+                graph = original(name, *args, **kwargs)
+                graphs.append(graph)
+            finally:
+                within.trace, within.graphs = None, []
+                self.is_tracing = False
+                trace.seconds = time.perf_counter() - trace.at
+                self.traces.append(trace)
+            self._harvest(trace, graphs)
+            return graph
+
+        return traced
+
+    def _harvest(self, trace: Trace, graphs: list[Any]) -> None:
+        """Note the line of each operation of a trace; the graphs are not kept."""
+        operations = self.operations.setdefault(trace.name, {})
+        for graph in graphs:
+            for operation in graph.get_operations():
+                name = operation.name
+                if name not in operations and len(operations) < _MOST_OPERATIONS:
+                    operations[name] = self._charged(operation)
+
+    def _charged(self, operation: Any) -> Operation:
+        place, layers, in_fit, part = None, 0, False, ""
+        for frame in reversed(_frames(operation.traceback)):
+            file = frame.filename
+            if self.places.is_own(file):
+                place = file, frame.lineno
+                break
+            if file.endswith(_LAYER):
+                layers += frame.name == "__call__"
+            elif file.endswith(_TRAINER):
+                in_fit = True
+            elif file == __file__ and frame.name == _MARK:
+                part = JACOBIAN
+            elif match := _PART.search(file):
+                part = part or _PARTS[match[1]]
+        return place, layers, in_fit, _elements(operation), part
+
+
+def _marked(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, whose operations have a frame of this name."""
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
+
+    return wrapped
+
+
+_MARK = "wrapped"
+
+
+def _scope_penalties(layer: Any) -> None:
+    """Let operations of regularizers have the layer of their weight in their names."""
+    original = getattr(layer, "_get_regularization_losses", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def penalties(self: Any) -> Any:
+        for weight in self.trainable_weights:
+            if weight.regularizer is not None and not hasattr(weight, "_perfkit_scope"):
+                weight._perfkit_scope = weight.path.rpartition("/")[0]
+                weight.regularizer = _scoped(weight.regularizer, weight._perfkit_scope)
+        return original(self)
+
+    layer._get_regularization_losses = penalties
+
+
+def _scoped(penalty: Callable[[Any], Any], scope: str) -> Callable[[Any], Any]:
+    import tensorflow as tf
+
+    def scoped(weight: Any) -> Any:
+        with tf.name_scope(scope):
+            return penalty(weight)
+
+    return scoped
+
+
+def _frames(stack: Any) -> list[Any]:
+    """Return the frames of an operation's traceback, a list in some versions."""
+    read = getattr(stack, "get_user_frames", None)
+    return list(read() if read else stack or ())
+
+
+def _elements(operation: Any) -> int:
+    try:
+        shape = operation.outputs[0].shape
+        return math.prod(shape) if shape.rank is not None else 0
+    except (IndexError, TypeError, ValueError, AttributeError):
+        return 0

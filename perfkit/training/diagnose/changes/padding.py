@@ -1,0 +1,204 @@
+"""Padding that is computed with: less of it in each batch, by length or by bucket."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from perfkit.errors import BadParameterError
+from perfkit.training.diagnose.change import Change, Untested, of_data
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.pipeline import PADS, again, kind, rebuilt
+from perfkit.training.diagnose.training import (
+    Training,
+    as_batches,
+    examples_in,
+    first_batch,
+    parted,
+)
+
+_CAUSE, _BUCKETS = "padding", "buckets of similar length"
+# So many batches decide where lengths are split, into so many buckets.
+_SEEN, _PARTS = 8, 4
+_SHUFFLED = 10_000
+_BUCKETS_FIX = (
+    "dataset.bucket_by_sequence_length(...) {}. This changes which examples share a "
+    "batch: watch the validation loss."
+)
+# Fewer or other words in a batch may change what is learnt.
+_less = functools.partial(Change, cause=_CAUSE, kind="by gain", combines=False)
+
+
+def changes(facts: Facts) -> Iterator[Change | Untested]:
+    """Pad batches no further than their longest example, or by similar length."""
+    pads = any(stage["kind"] == PADS for stage in facts.stages)
+    if facts.padded:
+        if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
+            reason = "its padded texts come from where they cannot be cut"
+            yield Untested(_CAUSE, reason)
+            return
+        yield _less(
+            name="cut to the longest",
+            changes="Each batch is cut to the longest of its texts.",
+            fix="keras.utils.pad_sequences for each batch instead of for all texts at "
+            "once, or tf.data and padded_batch(...). Without a mask the model then "
+            "sees less padding: watch the validation loss.",
+            apply=functools.partial(cut_to_longest, padding=facts.padded),
+        )
+        yield _less(
+            name=_BUCKETS,
+            changes="A batch holds texts of similar length, cut to its longest.",
+            fix=_BUCKETS_FIX.format("of texts that are not padded"),
+            apply=functools.partial(cut_by_length, padding=facts.padded),
+        )
+    elif pads:
+        if facts.pipeline.get("padded too far"):
+            yield Change(
+                name="padded to the longest",
+                cause=_CAUSE,
+                kind="defect",
+                changes="Each batch is padded to the longest of its examples, no "
+                "further.",
+                fix="padded_batch(...) without padded_shapes, or with None for the "
+                "length; keras.Input(shape=(None,)) takes any length",
+                apply=of_data(to_longest),
+            )
+        if facts.pipeline["cached"]:
+            reason = "a cache in front of buckets is not filled beforehand"
+            yield Untested(_CAUSE, reason)
+            return
+        yield _less(
+            name=_BUCKETS,
+            changes="A batch holds examples of similar length, and little padding.",
+            fix=_BUCKETS_FIX.format("instead of padded_batch(...)"),
+            apply=of_data(in_buckets),
+        )
+
+
+def to_longest(dataset: Any) -> Any:
+    """The pipeline with each batch padded to the longest of its examples."""
+    return rebuilt(
+        dataset,
+        lambda place, stage, before: (
+            again(stage, before, padded_shapes=None) if kind(stage) == PADS else None
+        ),
+    )
+
+
+def in_buckets(dataset: Any) -> Any:
+    """The pipeline with batches of examples of similar length."""
+
+    def bucketed(place: int, stage: Any, before: Any) -> Any:
+        if kind(stage) != PADS:
+            return None
+        length = functools.partial(_length, before.element_spec)
+        return _by_length(
+            before,
+            length,
+            int(stage._batch_size),
+            padding_values=stage._padding_values,
+            drop_remainder=bool(stage._drop_remainder),
+        )
+
+    return rebuilt(dataset, bucketed)
+
+
+def _by_length(data: Any, length: Callable[..., Any], size: int, **options: Any) -> Any:
+    """Batches of so many examples of similar length.
+
+    Raises:
+        BadParameterError: All examples have one length.
+    """
+    boundaries = _boundaries_of(data.map(length), size)
+    return data.bucket_by_sequence_length(
+        length,
+        bucket_boundaries=boundaries,
+        bucket_batch_sizes=[size] * (len(boundaries) + 1),
+        **options,
+    )
+
+
+def _boundaries_of(dataset: Any, size: int) -> list[int]:
+    """Return the lengths at which a dataset of lengths is split into buckets."""
+    lengths = [int(n) for n in dataset.take(_SEEN * size)]
+    parted = np.unique(np.quantile(lengths, np.arange(1, _PARTS) / _PARTS))
+    boundaries = sorted({int(edge) + 1 for edge in parted if edge < max(lengths)})
+    if not boundaries:
+        raise BadParameterError("All examples have one length: there is no padding.")
+    return boundaries
+
+
+def _length(spec: Any, *element: Any) -> Any:
+    """Return the largest of an element's sizes that its spec leaves open."""
+    import tensorflow as tf
+
+    parts = zip(tf.nest.flatten(element), tf.nest.flatten(spec), strict=True)
+    sizes = [
+        tf.shape(part)[axis]
+        for part, part_spec in parts
+        for axis, side in enumerate(part_spec.shape)
+        if side is None
+    ]
+    return tf.reduce_max(tf.stack(sizes)) if sizes else tf.constant(0)
+
+
+def cut_to_longest(training: Training, *, padding: dict[str, Any]) -> None:
+    """Cut each batch to the longest of its texts."""
+    batches, _ = _batches(training)
+    training.replace_data(_cut(batches, padding))
+
+
+def cut_by_length(training: Training, *, padding: dict[str, Any]) -> None:
+    """Put texts of similar length into a batch, and cut it to the longest of them."""
+    import tensorflow as tf
+
+    def length(*text: Any) -> Any:
+        row = tf.nest.flatten(text)[padding["part"]]
+        return _length_of_row(row, padding["front"])
+
+    batches, size = _batches(training)
+    texts = _by_length(batches.unbatch(), length, size, no_padding=True)
+    training.replace_data(_cut(texts, padding))
+
+
+def _batches(training: Training) -> tuple[Any, int]:
+    """Return the batches that are trained on, and the number of examples in each."""
+    import tensorflow as tf
+
+    if training.kind == "tf.data":
+        return training.data, examples_in(first_batch(training))
+    size = int(training.arguments["batch_size"])
+    share = float(training.arguments.get("validation_split") or 0)
+    trained, _ = parted(training.data, share)
+    # As ``fit`` gives them.
+    examples = tf.data.Dataset.from_tensor_slices(as_batches(trained))
+    return examples.shuffle(_SHUFFLED).batch(size), size
+
+
+def _cut(dataset: Any, padding: dict[str, Any]) -> Any:
+    """The batches, each cut to the longest of its texts."""
+    import tensorflow as tf
+
+    def cut(*batch: Any) -> Any:
+        parts = tf.nest.flatten(batch)
+        rows = parts[padding["part"]]
+        front = padding["front"]
+        length = _length_of_row(rows, front)
+        parts[padding["part"]] = rows[:, -length:] if front else rows[:, :length]
+        return tf.nest.pack_sequence_as(batch, parts)
+
+    return dataset.map(cut, num_parallel_calls=tf.data.AUTOTUNE).prefetch(1)
+
+
+def _length_of_row(row: Any, front: bool) -> Any:
+    """The length of a row without its padding, or the longest of several."""
+    import tensorflow as tf
+
+    words = tf.reduce_any(tf.reshape(row != 0, (-1, tf.shape(row)[-1])), axis=0)
+    places = tf.where(words)[:, 0]
+    width = tf.shape(row, tf.int64)[-1]
+    longest = width - tf.reduce_min(places) if front else tf.reduce_max(places) + 1
+    return tf.cast(
+        tf.cond(tf.size(places) > 0, lambda: longest, lambda: width), tf.int32
+    )

@@ -1,0 +1,393 @@
+"""The user's own ``fit``, cut into ticks, with what the end of an epoch costs.
+
+A trial lasts seconds and an epoch may last hours. So epochs are ended early where they
+are long, by the same means as ``EarlyStopping`` has, and what their ends cost
+(validation, callbacks, a new iterator, a shuffle buffer to fill) is told as a pause
+that comes again once in a real epoch. A validation is a pause of its own.
+"""
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick
+from perfkit.errors import BadParameterError
+from perfkit.questions.shared.loops import Told, Turnstile, wait
+from perfkit.training.diagnose.training import (
+    Training,
+    epochs_between,
+    list_callbacks,
+    prepare_callbacks,
+    updates_once,
+)
+
+# What goes through a ``PyDataset`` for Keras, and is within an epoch.
+_WITHIN = set[Any]()
+
+
+def tell_datasets() -> None:
+    """Let a ``PyDataset`` end an epoch that was broken off before it begins the next.
+
+    Keras breaks an epoch off for good where a training is stopped, and refuses to begin
+    another then. What the end does belongs to the end of an epoch, as in a real one.
+    """
+    # Keras before 3.7 takes an epoch as it comes, and has no such method.
+    with contextlib.suppress(ImportError, AttributeError):
+        from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+        begin, end = PyDatasetAdapter.on_epoch_begin, PyDatasetAdapter.on_epoch_end
+
+        def end_then_begin(adapter: Any) -> None:
+            if getattr(adapter, "_within_epoch", False):
+                adapter.on_epoch_end()
+            _WITHIN.add(adapter)
+            begin(adapter)
+
+        def noted_end(adapter: Any) -> None:
+            _WITHIN.discard(adapter)
+            end(adapter)
+
+        PyDatasetAdapter.on_epoch_begin = end_then_begin
+        PyDatasetAdapter.on_epoch_end = noted_end
+
+
+def stand_in() -> None:
+    """Let this process's other threads ask for signal handlers, which are not set.
+
+    A trial makes the training in a thread of its own, and Python refuses handlers
+    there. A trial is ended by a signal that no handler hears.
+    """
+    real = signal.signal
+
+    def set_handler(number: int, handler: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            return real(number, handler)
+        return signal.getsignal(number)
+
+    signal.signal = set_handler  # type: ignore[assignment]
+
+
+VALIDATION = "validation"
+# What comes before the first batch of a validation that is shortened.
+START = "validation start"
+# The note of a trial whose validations were shortened: the share of them that was run.
+SHORTENED = "validation shortened to"
+# The note where nobody knows how long a validation is, and it is not over soon.
+UNKNOWN = "validation of unknown length"
+_MOMENT_S = 0.35
+
+
+class Validating:
+    """Watches the validations of a trial.
+
+    Args:
+        steps: Of a whole validation; None where nobody knows.
+    """
+
+    def __init__(self, steps: int | None) -> None:
+        self._steps = steps
+        self._limit: int | None = None
+        self._batches = self._validations = 0
+        self._began = 0.0
+        # Batches of the first execution, and whether its time was told by itself.
+        self._first, self._apart = 0, False
+
+    def begin(self) -> None:
+        """Begin a validation."""
+        self._batches, self._began, self._first, self._apart = 0, 0.0, 0, False
+
+    def reach(self, count: int, callback: Any) -> bool:
+        """Count batches, and end the validation where it took a moment.
+
+        True where what came by now is to be told by itself: see ``start``.
+        """
+        self._batches = min(count, self._steps or count)
+        first = not self._began
+        if first:
+            # The first batch of all traces what the others run.
+            self._began, self._first = time.perf_counter(), self._batches
+        elif self._limit is None and self._validations == 0:
+            long = time.perf_counter() - self._began > _MOMENT_S
+            if long and self._batches != self._steps:
+                self._limit = self._batches
+        if self._limit is not None and self._batches >= self._limit:
+            callback.model.stop_evaluating = True
+        return first and self._steps is not None and self._batches < (self._limit or 0)
+
+    def start(self, examples: float) -> Pause:
+        """Give what a trial is to tell once the first batch is done."""
+        self._apart = True
+        return Pause(START, every=examples)
+
+    def end(self, examples: float) -> tuple[Note | Pause, ...]:
+        """End it, and give what a trial is to tell of it.
+
+        Args:
+            examples: Trained on for each validation of the real training.
+        """
+        self._validations += 1
+        first = self._validations == 1
+        if self._limit is None:
+            return (Pause(VALIDATION, every=examples),)
+        if self._steps is None:
+            notes = (Note(UNKNOWN, self._limit),) if first else ()
+            return *notes, Pause(VALIDATION)
+        share = self._limit / self._steps
+        notes = (Note(SHORTENED, share),) if first else ()
+        if self._apart:
+            share = (self._limit - self._first) / (self._steps - self._first)
+        return *notes, Pause(VALIDATION, every=examples * share)
+
+
+EPOCH_END = "epoch end"
+# Each epoch of a trial is so many times as long as the one before.
+_LONGER = 2
+_ENDLESS = 10**9
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """How long the epochs of a training are, and how long those of a trial.
+
+    Attributes:
+        batch: Examples of a step.
+        steps: Of a real epoch; None where it has no end that anybody knows.
+        examples: Of a real epoch, whose last step may hold fewer; 0 as ``steps``.
+        trial_steps: After which a trial ends an epoch; None to leave it to the data.
+        has_epoch_ticks: Whether ticks hold whole epochs with their ends, as short ones.
+        validation: Steps of a validation; None where nobody knows.
+        validated: Epochs from one validation to the next; 0 where there is none.
+    """
+
+    batch: int
+    steps: int | None = None
+    examples: int = 0
+    trial_steps: int | None = None
+    has_epoch_ticks: bool = False
+    validation: int | None = None
+    validated: float = 0
+
+
+@dataclass
+class Block:
+    """A stretch of ``fit`` that may end and be followed by another.
+
+    Attributes:
+        training: With whatever is changed in it.
+        epochs: Of this training.
+        callbacks: The user's callbacks, fit for a trial.
+        over: Asked after all that is told: whether the block is over.
+        at_once: Whether it is ready after its first step, because it was warm before.
+        validating: Watches its validations; the same one in all blocks of a variant.
+    """
+
+    training: Training
+    epochs: Epochs
+    callbacks: list[Any]
+    over: Callable[[], bool] = bool
+    at_once: bool = False
+    validating: Validating = field(default_factory=lambda: Validating(None))
+
+    @classmethod
+    def first(
+        cls, training: Training, epochs: Epochs, over: Callable[[], bool] = bool
+    ) -> "Block":
+        """Make the first block of a training; its callbacks become fit for a trial."""
+        callbacks = list_callbacks(training.arguments.get("callbacks"))
+        return cls(
+            training=training,
+            epochs=epochs,
+            callbacks=prepare_callbacks(callbacks, training.epochs or 1),
+            over=over,
+            validating=Validating(epochs.validation),
+        )
+
+
+def train(block: Block, turnstile: Turnstile) -> None:
+    """Train with ``fit`` until the block is over, or the data are used up."""
+    counter = _Counter(turnstile, block)
+    first, last = counter.callbacks()
+    # How seldom it comes is part of what each validation is told to cost.
+    arguments = dict(block.training.arguments)
+    arguments.pop("validation_freq", None)
+    training = replace(block.training, arguments=arguments)
+    try:
+        with contextlib.suppress(_Over):
+            while not counter.used_up():
+                training.fit([first, *block.callbacks, last], epochs=_ENDLESS)
+    finally:
+        # Workers of a ``PyDataset`` would make batches while another trains.
+        for adapter in list(_WITHIN):
+            adapter.on_epoch_end()
+
+
+class _Over(Exception):
+    """Ends a ``fit`` whose block is over, or that has no more data."""
+
+
+class _Counter:
+    """Counts the steps of a running fit and hands them over."""
+
+    def __init__(self, turnstile: Turnstile, block: Block) -> None:
+        self._turnstile, self._block = turnstile, block
+        epochs = block.epochs
+        if epochs.validated:
+            # As many as a change has left.
+            between = epochs_between(block.training.arguments)
+            epochs = replace(epochs, validated=between)
+        self._epochs = epochs
+        # Of the epoch that runs; None where it is left to the data.
+        self._trial_steps = epochs.trial_steps
+        # Of the last epoch that ended by itself, where nobody knew before.
+        self._length = epochs.examples
+        self._reached = self._examples = self._all = self._fits = 0
+        self._ready = self._at_end = self._ever = False
+        self._began = time.perf_counter()
+        self._before = 0
+        self._validating = block.validating
+        self._apart = epochs.has_epoch_ticks and epochs.validated > 0
+
+    def callbacks(self) -> tuple[Any, Any]:
+        """The one that comes first, and the one that comes last."""
+        from keras.callbacks import LambdaCallback
+
+        first: Any = LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: self._begin_epoch(first),
+            on_epoch_end=lambda epoch, logs: self._steps_are_over(first),
+            on_test_begin=lambda logs: self._begin_validation(first),
+        )
+        last: Any = LambdaCallback(
+            on_train_batch_end=lambda batch, logs: self._reach(batch + 1, last),
+            on_epoch_end=lambda epoch, logs: self._end_epoch(last),
+            on_test_batch_end=lambda batch, logs: self._reach_validation(batch, last),
+            on_test_end=lambda logs: self._end_validation(),
+        )
+        return first, last
+
+    def used_up(self) -> bool:
+        """Whether the last fit found no more data; False before the first."""
+        if self._fits:
+            self._refuse_none()
+            if not self._all:
+                return True
+            self._end_epoch(None)
+        self._fits, self._all = self._fits + 1, 0
+        return False
+
+    def _refuse_none(self) -> None:
+        if not self._ever:
+            raise BadParameterError(
+                "The training made no step: its data are empty, or used up."
+            )
+
+    def _begin_epoch(self, callback: Any) -> None:
+        self._reached, self._before = 0, _updates(callback.model)
+        if self._apart and self._ready and self._at_end:
+            self._at_end = False
+            self._tell(self._end_of_epoch(0))
+
+    def _reach(self, step: int, callback: Any) -> None:
+        step = self._steps_done(step, callback.model)
+        new, self._reached = self._upto(step) - self._upto(self._reached), step
+        self._all, self._ever = self._all + new, True
+        self._count(new)
+        stop = 0 < (self._trial_steps or 0) <= step
+        if callback.model.stop_training != stop:
+            # Whoever stops by the loss would end the trial: time does that here.
+            callback.model.stop_training = stop
+        limit = self._trial_steps or self._epochs.steps
+        if limit and step >= limit and not self._epochs.has_epoch_ticks:
+            self._tell_steps()
+
+    def _upto(self, step: int) -> int:
+        """Examples of an epoch's first steps."""
+        examples = step * self._epochs.batch
+        return min(examples, self._epochs.examples or examples)
+
+    def _steps_done(self, step: int, model: Any) -> int:
+        """The steps of this epoch: its last execution may hold fewer than it says."""
+        if self._epochs.steps:
+            return min(step, self._epochs.steps)
+        if model.steps_per_execution == 1 or not updates_once(model):
+            return step
+        return max(self._reached, _updates(model) - self._before)
+
+    def _count(self, new: int) -> None:
+        at_once = self._block.at_once or not self._epochs.steps
+        if not self._ready and (self._at_end or at_once):
+            self._ready, self._at_end = True, False
+            self._tell(READY)
+        elif self._ready and self._at_end and not self._epochs.has_epoch_ticks:
+            self._at_end = False
+            self._tell(self._end_of_epoch(new))
+        elif self._ready:
+            self._examples += new
+            long = time.perf_counter() - self._began >= TICK_S
+            # The first step of an epoch ends what the end of the last one took.
+            if long and (self._at_end or not self._epochs.has_epoch_ticks):
+                self._tell_steps()
+            self._at_end = False
+
+    def _end_of_epoch(self, new: int) -> Pause:
+        if not self._length:
+            return Pause(EPOCH_END)
+        return Pause(EPOCH_END, every=self._length, within=new)
+
+    def _steps_are_over(self, callback: Any) -> None:
+        if self._ready and not self._at_end and not self._epochs.has_epoch_ticks:
+            self._tell_steps()
+        callback.model.stop_training = False
+
+    def _begin_validation(self, callback: Any) -> None:
+        if self._apart:
+            self._tell_steps()
+        self._steps_are_over(callback)
+        self._validating.begin()
+
+    def _reach_validation(self, batch: int, callback: Any) -> None:
+        if self._validating.reach(batch + 1, callback) and self._ready:
+            self._tell(self._validating.start(self._validated()))
+
+    def _validated(self) -> float:
+        """Examples trained on for each validation of the real training."""
+        epoch = self._epochs.examples or self._upto(self._reached)
+        return epoch * self._epochs.validated
+
+    def _end_validation(self) -> None:
+        for event in self._validating.end(self._validated()):
+            if self._ready or isinstance(event, Note):
+                self._tell(event)
+
+    def _end_epoch(self, callback: Any) -> None:
+        self._refuse_none()
+        if callback is not None and not self._reached:
+            raise _Over
+        self._at_end = True
+        if self._trial_steps:
+            # A few ends tell what they cost; from then on the time is for steps.
+            self._trial_steps *= _LONGER
+        if not self._epochs.steps:
+            self._length = self._upto(self._reached)
+        if callback is not None:
+            callback.model.stop_training = False
+
+    def _tell_steps(self) -> None:
+        if self._examples:
+            self._tell(Tick(self._examples))
+
+    def _tell(self, event: Told) -> None:
+        wait()
+        self._turnstile.tell(event)
+        self._examples, self._began = 0, time.perf_counter()
+        if self._block.over():
+            raise _Over
+
+
+def _updates(model: Any) -> int:
+    """How often the optimizer of a model has changed its weights."""
+    # Under a strategy the variable is one for each device, and no number itself.
+    return int(model.optimizer.iterations.numpy()) if model.optimizer else 0

@@ -1,0 +1,140 @@
+"""What a training raised: the lines of its own code, and none of perfkit's."""
+
+import concurrent.futures
+import contextlib
+import re
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from perfkit.engine.tick import Note
+from perfkit.engine.trial import PROBLEM, TRACEBACK, Outcome
+from perfkit.errors import BadParameterError, RunError
+from perfkit.training.diagnose import layers, source
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+# What runs the user's code: it says nothing of what is wrong there.
+_RUNNERS = (
+    str(Path(__file__).parents[2]),
+    str(Path(concurrent.futures.__file__).parent),
+)
+# How libraries say that nobody answers.
+_REACHED_NOBODY = re.compile(r"resol|unreachable|connect|URL", re.IGNORECASE)
+# What Keras writes around words that are to be bold in a terminal.
+_BOLD = re.compile(r"\x1b\[\d*m")
+_MOST_FRAMES = 30
+_LONGEST = 4000
+# What TensorFlow says of where in a graph it was, before and behind what is wrong.
+_PLACES = ("Graph execution error", "Detected at node", "File ", "<stack", "[[")
+
+
+def as_notes(work: Iterable[Item]) -> Iterator[Item | Note]:
+    """Pass on what is yielded, and what is raised as notes.
+
+    Yields:
+        At last, where it was ended by an error, ``"problem"`` with a sentence, and
+        before that ``"traceback"`` where the user's own code raised it.
+    """
+    try:
+        yield from work
+    except BadParameterError as error:
+        yield Note(PROBLEM, str(error))
+    except Exception as error:
+        remedy = ""
+        if layers.is_offline() and _REACHED_NOBODY.search(str(error)):
+            remedy = (
+                " (no network is reached from here: run it once by itself, so that it "
+                f"has what it fetches, or set {layers.ONLINE}=1 to let it fetch and "
+                "send)"
+            )
+        yield Note(TRACEBACK, note_of(error))
+        yield Note(PROBLEM, f"The training raised {in_short(error)}{remedy}")
+
+
+def try_read(read: Callable[..., Value], *arguments: Any, otherwise: Value) -> Value:
+    """What is read of a training; ``otherwise`` where it does not let itself be read.
+
+    The training runs without what is read here, so it may end nothing.
+    """
+    try:
+        return read(*arguments)
+    except Exception:
+        # Model, data and layers are the user's own, and may raise anything.
+        return otherwise
+
+
+def run_error(
+    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
+) -> RunError:
+    """Say why a training cannot be run; a note holds what its own code raised.
+
+    Args:
+        notes: What its process told, by name.
+        outcome: How its process ended.
+        message: One sentence on that, without a subject.
+        remedy: What to do if it takes long and does not hang.
+    """
+    sentence = str(notes.get(PROBLEM) or f"The training {message.rstrip('.')}.")
+    if outcome == "timed-out":
+        sentence += f" If it does not hang, {remedy}."
+    error = RunError(sentence)
+    if TRACEBACK in notes:
+        error.add_note(in_text(notes[TRACEBACK]))
+    return error
+
+
+def note_of(error: BaseException) -> dict[str, Any]:
+    """What travels from the process in which it was raised.
+
+    Returns:
+        ``frames``, file, line and function each, and ``said``, the error's own words.
+    """
+    frames = [
+        [frame.filename, frame.lineno, frame.name]
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_RUNNERS)
+    ]
+    words = _BOLD.sub("", "".join(traceback.format_exception_only(error)).strip())
+    if len(words) > _LONGEST:
+        # What is wrong stands first or last, never in the middle.
+        half = _LONGEST // 2 - 1
+        words = f"{words[:half]}…{words[-half:]}"
+    return {"frames": frames[-_MOST_FRAMES:], "said": words}
+
+
+def in_short(error: BaseException) -> str:
+    """The error's name and the first thing that it says, in a line."""
+    # Keras says first in which call, then in bold what is wrong there.
+    words = _BOLD.sub("", str(error)).splitlines()
+    lines = [line.strip() for line in words if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
+        lines.pop(0)
+    if lines and lines[0].startswith(_PLACES):
+        lines = [line for line in lines if not line.startswith(_PLACES)] or lines
+    name = type(error).__name__
+    if lines and lines[0] == "in user code:":
+        # The steps that led there come first, each with a line of code.
+        error_lines = [line for line in lines if line.startswith(f"{name}: ")]
+        lines = [line.removeprefix(f"{name}: ") for line in error_lines[-1:]] or lines
+    return f"{name}: {lines[0][:300]}" if lines else f"{name}."
+
+
+def in_text(note: dict[str, Any]) -> str:
+    """The traceback as Python prints it, with the lines of this notebook's cells."""
+    # Lines are looked up here: the other process does not have the notebook's cells.
+    frames = [_frame(str(file), int(line), name) for file, line, name in note["frames"]]
+    lines = traceback.StackSummary.from_list(frames).format()
+    return "".join(["Traceback (most recent call last):\n", *lines, str(note["said"])])
+
+
+def _frame(file: str, line: int, name: str) -> traceback.FrameSummary:
+    """A frame with its line; that of a notebook's file is counted in its cell."""
+    if file.endswith(".ipynb"):
+        with contextlib.suppress(OSError, ValueError, SyntaxError, IndexError):
+            starts = [start for start in source.cells_of(file) if start <= line]
+            code = source.text_of(file).splitlines()[line - 1]
+            cell, in_cell = f"{file}, code cell {len(starts)}", line - starts[-1] + 1
+            return traceback.FrameSummary(cell, in_cell, name, line=code)
+    return traceback.FrameSummary(file, line, name)

@@ -1,0 +1,506 @@
+"""Look at a training in a process of its own: what is it, and what might help it?
+
+Once that is known, what to change is looked for in the same process, in which the
+training is set up once. The training as given and changes of it that need no other
+model take turns: each turn is a ``fit`` of a second or of a few steps. Whole groups of
+changes are left out first (no input, nobody who watches): what a group cannot bring,
+none of its changes can. What may help is then tried one by one. What this finds is
+confirmed in fresh processes.
+"""
+
+import contextlib
+import gc
+import itertools
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from perfkit.engine.launcher import read_early
+from perfkit.engine.measurement import CONTROL, Measurement
+from perfkit.engine.one_process import OneProcess, failed, turn
+from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded
+from perfkit.engine.trial import WHOLE, Outcome
+from perfkit.engine.worker import stamp
+from perfkit.questions.shared.loops import Told, Turnstile
+from perfkit.training.diagnose import changes, failure, settings
+from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.changes.lines import remember, with_obstacles
+from perfkit.training.diagnose.epochs import EPOCH_END, Block, Epochs, train
+from perfkit.training.diagnose.facts import (
+    Facts,
+    epochs_for,
+    facts_of,
+    facts_of_loop,
+    some_epochs,
+)
+from perfkit.training.diagnose.failure import try_read
+from perfkit.training.diagnose.loop import LoopCalls, Looping, fitted
+from perfkit.training.diagnose.maker import contain, uncontained_in_words
+from perfkit.training.diagnose.pipeline import remember_lines
+from perfkit.training.diagnose.pipeline.facts import (
+    driven_plan,
+    kinds,
+    live_plan,
+    pipeline_facts,
+    tells_too_little,
+)
+from perfkit.training.diagnose.pipeline.memory import (
+    Worth,
+    fill_caches,
+    leave_files_alone,
+)
+from perfkit.training.diagnose.rounds import (
+    AS_GIVEN,
+    Screening,
+    planned,
+    to_variants,
+    turn_s,
+)
+from perfkit.training.diagnose.tracing import Tracing, add_notes
+from perfkit.training.diagnose.training import (
+    Training,
+    epochs_between,
+    handed_over,
+    list_callbacks,
+)
+
+FACTS = "facts"
+# Seconds from the beginning of the diagnosis until the facts were known.
+SPENT = "spent"
+ANATOMY = "anatomy"
+# Why what it writes reaches the user's files; told before it runs.
+UNCONTAINED = "uncontained"
+# The longer one waits for another trace of what was traced anew.
+_LOOK_S, _LONGEST_LOOK_S = 1.5, 12.0
+_ENOUGH_TICKS = 60
+_NO_PLAN = {"missing": "TensorFlow does not tell the plan of this pipeline."}
+
+
+def look(
+    maker: Callable[[], Any],
+    budget: float | None = None,
+    *,
+    began: float = 0.0,
+    screens: bool = False,
+    suspects: frozenset[str] = frozenset(),
+    lines: Sequence[Mapping[str, Any]] = (),
+) -> Iterator[Yielded]:
+    """Make the training, run it for a moment, and tell what was seen.
+
+    Args:
+        maker: Makes the training.
+        budget: Seconds of the whole diagnosis; None for what it needs.
+        began: When that began, on ``time.perf_counter``.
+        screens: Whether changes of the training then take turns here.
+        suspects: Causes that an account points to, to be tried first.
+        lines: Whose work may be left out, as ``changes.lines.hot`` has them.
+
+    Yields:
+        The notes ``"uncontained"`` where it is, ``"anatomy"`` and ``"facts"``, then
+        what the turns tell; or what was raised, as ``failure.as_notes`` has it.
+    """
+    following = Turns(suspects) if screens else None
+    yield from failure.as_notes(_run_look(maker, budget, began, following, lines))
+
+
+def doing(notes: Mapping[str, Any], otherwise: str) -> str:
+    """What to say while it looks, by what it has noted so far."""
+    reason = notes.get(UNCONTAINED)
+    return uncontained_in_words(reason) if reason else otherwise
+
+
+def facts_in(
+    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
+) -> Facts:
+    """What a look has found, from its notes; see ``failure.run_error``.
+
+    The outcome is ``"completed"`` where its process goes on.
+
+    Raises:
+        RunError: The training cannot be run; a note holds what its own code raised.
+    """
+    if FACTS in notes:
+        return Facts(**notes[FACTS])
+    raise failure.run_error(notes, outcome, message, remedy)
+
+
+def _run_look(
+    maker: Callable[[], Any],
+    budget: float | None,
+    diagnosis_began: float,
+    following: "Turns | None",
+    lines: Sequence[Mapping[str, Any]],
+) -> Iterator[Yielded]:
+    trainings: list[Training] = []
+    if uncontained := contain(maker):
+        yield Note(UNCONTAINED, uncontained)
+    began, loaded = time.perf_counter(), read_early(os.environ)
+
+    looping = Looping(Epochs(batch=1), calls=LoopCalls())
+    traces = Tracing()
+    traces.look()
+    remember_lines(maker)
+    if lines:
+        remember(maker)
+
+    def making() -> Training | None:
+        returned = maker()
+        if looping.training:
+            return None
+        training = handed_over(returned)
+        leave_files_alone(training)
+        trainings.append(training)
+        return training
+
+    screening = following.screen if following else None
+    # With no end of an epoch the first step is told at once.
+    with contextlib.closing(fitted(making, looping, screening)) as running:
+        ticks = _time_ticks(running, traces)
+        plan = try_read(live_plan, otherwise=_NO_PLAN)
+        yield Note(ANATOMY, plan)
+        run_facts: dict[str, Any] = {
+            "step_s": _step_s(ticks),
+            "ready_s": ticks[0][0] - began if ticks else 0.0,
+            "retraced": traces.anew(),
+            "late": settings.set_late(loaded),
+            "uncontained": uncontained,
+        }
+        if looping.training:
+            some_epochs(running, looping)
+            data = pipeline_facts(looping.training) | {"plan": kinds(plan)}
+            facts = facts_of_loop(looping, pipeline=data, **run_facts)
+            yield Note(FACTS, facts.as_note())
+            return
+        (training,) = trainings
+        if training.kind == "tf.data" and tells_too_little(plan):
+            yield Note(ANATOMY, try_read(driven_plan, training.data, otherwise=plan))
+        data = pipeline_facts(training) | {"plan": kinds(plan)}
+        facts = facts_of(
+            training, pipeline=data, lines=with_obstacles(training, lines), **run_facts
+        )
+        yield Note(FACTS, facts.as_note())
+        # What one variant's turn has traced would not be traced anew in another's.
+        if following is None or (facts.retraced and not facts.reshaped):
+            return
+        spent_s = time.perf_counter() - diagnosis_began
+        following.go_on(facts, planned(facts, spent_s, budget).turns_s)
+        yield Note(SPENT, spent_s)
+        for event in add_notes(running, traces, facts.batch):
+            following.take_event(event)
+            yield event
+
+
+def _time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
+    """When each tick came and how many steps it held, for a second or two."""
+    times: list[tuple[float, int]] = []
+    for tick in itertools.islice(ticks, _ENOUGH_TICKS):
+        if tick == READY:
+            traces.begin()
+        steps = tick.examples if isinstance(tick, Tick) else 0
+        times.append((time.perf_counter(), steps))
+        elapsed_s = times[-1][0] - times[0][0]
+        if elapsed_s > (_LONGEST_LOOK_S if traces.undecided else _LOOK_S):
+            break
+    return times
+
+
+def _step_s(ticks: list[tuple[float, int]]) -> float:
+    """Seconds of a step; 0.0 where there was but one."""
+    pairs = itertools.pairwise(ticks)
+    steps = [(at - before) / count for (before, _), (at, count) in pairs if count]
+    return statistics.median_high(steps) if steps else 0.0
+
+
+# What of a model says how its steps are run, or is made for that.
+_VALIDATED = "_eval_epoch_iterator"
+_ATTRIBUTES = (
+    *("steps_per_execution", "jit_compile", "run_eagerly"),
+    *("_compile_loss", "_compile_metrics"),
+    *("train_function", "test_function", "predict_function", _VALIDATED),
+)
+_TICKS = 3
+# Steps that take longer were warm after the first look.
+_LONG_S = 0.2
+# A turn that has not seen the end of an epoch by then ends without one.
+_PATIENCE = 4
+
+
+@dataclass(frozen=True)
+class _State:
+    """How a model is run: its attributes, its layers', its callbacks', and eagerly."""
+
+    model: dict[str, Any]
+    # What stands for ``call`` in each of its layers; nothing where that is its class's.
+    calls: list[tuple[Any, dict[str, Any]]]
+    callbacks: list[dict[str, Any]]
+    eager: bool
+
+    @classmethod
+    def capture(cls, model: Any, callbacks: list[Any]) -> "_State":
+        """Take it from what nothing trains at the moment."""
+        import tensorflow as tf
+
+        attributes = {n: getattr(model, n) for n in _ATTRIBUTES if hasattr(model, n)}
+        # A validation that was broken off does not go on in another variant's turn.
+        if _VALIDATED in attributes:
+            attributes[_VALIDATED] = None
+        callback_states = [dict(vars(callback)) for callback in callbacks]
+        calls = [
+            (layer, {n: v for n, v in vars(layer).items() if n == "call"})
+            for layer in model._flatten_layers(include_self=False)
+        ]
+        return cls(
+            attributes, calls, callback_states, tf.config.functions_run_eagerly()
+        )
+
+    def put(self, model: Any, callbacks: list[Any]) -> None:
+        """Let a model be run so."""
+        import tensorflow as tf
+
+        if tf.config.functions_run_eagerly() != self.eager:
+            tf.config.run_functions_eagerly(self.eager)
+        for name, value in self.model.items():
+            # A model of a class of its own that is built refuses new metrics otherwise.
+            if isinstance(getattr(type(model), name, None), property):
+                setattr(model, name, value)
+            else:
+                vars(model)[name] = value
+        for layer, call in self.calls:
+            vars(layer).pop("call", None)
+            vars(layer).update(call)
+        for callback, attributes in zip(callbacks, self.callbacks, strict=True):
+            vars(callback).clear()
+            vars(callback).update(attributes)
+
+
+@dataclass
+class _Variant:
+    """The training with something changed, and how it is run between its turns."""
+
+    block: Block
+    state: _State
+
+
+class Turns:
+    """The turns of a training and of its changes, in the process that looked at it.
+
+    Args:
+        suspects: Causes that an account points to, to be tried first.
+    """
+
+    def __init__(self, suspects: frozenset[str] = frozenset()) -> None:
+        self._suspects = suspects
+        self._training: Training | None = None
+        # They stay the objects that code of the user's may know, with attributes of
+        # their own in each variant, and at first those that they were made with.
+        self._callbacks: list[Any] = []
+        self._unused: _State | None = None
+        self._facts: Facts | None = None
+        self._ends = 0.0
+        self._changes = dict[str, Change]()
+        self._hurried = False
+        self._variants: dict[str, _Variant] = {}
+        self._current = ""
+        self._failed: dict[str, str] = {}
+        # Of the turn of the moment.
+        self._ready_s, self._ticks, self._labels = 0.0, 0, set[str]()
+        zero_ns = time.perf_counter_ns()
+        self._record = OneProcess(zero_ns, zero_ns=zero_ns, clock=time.perf_counter_ns)
+
+    def go_on(self, facts: Facts, seconds: float) -> None:
+        """End the first look, which saw these facts; turns have so many seconds."""
+        self._facts = facts
+        self._ends = time.perf_counter() + seconds
+        applicable, _ = changes.applicable(facts)
+        # Compiling may take all the time that a setting needs which is wrong for sure.
+        needless = ("opportunity",) if facts.settings else ()
+        self._changes = {
+            change.name: change
+            for change in applicable
+            if change.in_place and change.kind not in needless
+        }
+        self._hurried = any(
+            change.kind == "defect" and not change.in_place for change in applicable
+        )
+
+    def screen(self, training: Training, epochs: Epochs, turnstile: Turnstile) -> None:
+        """Train as given until ``go_on``, then in turns until nothing is left to learn.
+
+        The training stays as it was made.
+        """
+        callbacks = list_callbacks(training.arguments.get("callbacks"))
+        self._callbacks = [callback for callback in callbacks if callback is not None]
+        self._training = training
+        self._unused = _State.capture(training.model, self._callbacks)
+        block = Block.first(self._copied(), epochs, lambda: self._facts is not None)
+        train(block, turnstile)
+        assert self._facts is not None
+        candidates = tuple(self._changes.values())
+        choosing = Screening(candidates, self._suspects, hurried=self._hurried)
+        # All variants begin where the training as given is now.
+        self._variants[AS_GIVEN] = self._make_variant(AS_GIVEN)
+        number = 0
+        if self._facts.step_s < _LONG_S:
+            # The first turn warms up what all variants share.
+            self._turn(AS_GIVEN, number, turnstile)
+        while time.perf_counter() < self._ends:
+            names = choosing(self._measured(), self._failed)
+            if not names:
+                return
+            number += 1
+            order = [AS_GIVEN, *names, *([CONTROL] if number > 1 else [])]
+            random.shuffle(order)
+            for name in order:
+                if time.perf_counter() > self._ends:
+                    return
+                self._turn(name, number, turnstile)
+
+    def _turn(self, name: str, number: int, turnstile: Turnstile) -> None:
+        # Pipelines of the turn before end when nothing holds them.
+        gc.collect()
+        self._current = name
+        turnstile.tell(turn(name, number))
+        try:
+            variant = self._variants.get(name) or self._make_variant(name)
+        except Exception as error:
+            self._keep_failure(error)
+            turnstile.tell(failed(name, self._failed[name]))
+            return
+        self._variants[name] = variant
+        arguments = variant.block.training.arguments
+        if variant.block.epochs.has_epoch_ticks and not epochs_between(arguments):
+            turnstile.tell(Note(WHOLE, True))
+        model = variant.block.training.model
+        variant.state.put(model, self._callbacks)
+        variant.block.over = self._enough
+        self._ready_s, self._ticks, self._labels = 0.0, 0, set()
+        try:
+            train(variant.block, turnstile)
+        except Exception as error:
+            self._keep_failure(error)
+        variant.state = _State.capture(model, self._callbacks)
+        variant.block.at_once = True
+        if name in self._failed:
+            turnstile.tell(failed(name, self._failed[name]))
+
+    def _keep_failure(self, error: Exception) -> None:
+        """Keep what a change raised; what the training raises itself ends it all."""
+        if self._current in (AS_GIVEN, CONTROL):
+            raise error
+        self._failed[self._current] = f"raised {failure.in_short(error)}"
+
+    def _make_variant(self, name: str) -> _Variant:
+        assert self._facts is not None
+        assert self._unused is not None
+        training, facts = self._copied(), self._facts
+        base = self._variants.get(AS_GIVEN)
+        state = base.state if base else _State.capture(training.model, self._callbacks)
+        begun = replace(state, callbacks=self._unused.callbacks)
+        begun.put(training.model, self._callbacks)
+        changes = [self._changes[name]] if name in self._changes else []
+        epochs = epochs_for(facts, changes)
+        apply(training, facts, changes, epochs)
+        block = Block.first(training, epochs)
+        # Validating traces a function of its own, which is no part of any epoch.
+        validates = epochs_between(training.arguments) > 0
+        block.at_once = not validates and not epochs.has_epoch_ticks
+        return _Variant(block, _State.capture(training.model, self._callbacks))
+
+    def _copied(self) -> Training:
+        """The training with arguments of its own; model, data, callbacks are shared."""
+        assert self._training is not None
+        arguments = self._training.arguments | {"callbacks": [*self._callbacks]}
+        return replace(self._training, arguments=arguments)
+
+    # What they tell.
+
+    def take_event(self, event: Told) -> None:
+        """Take what is told, when it is."""
+        if isinstance(event, Note):
+            self._record.take(("note", event.name, event.value))
+            return
+        if event == READY:
+            self._ready_s = time.perf_counter()
+        elif not isinstance(event, Pause):
+            self._ticks += 1
+        elif event.every and self._ready_s:
+            self._labels.add(event.label)
+        self._record.take(("ticks", [stamp(event, time.perf_counter_ns())]))
+
+    def _enough(self) -> bool:
+        """Whether the turn of the moment has shown a rate, and what recurs in it."""
+        assert self._facts is not None
+        if not self._ready_s or self._ticks < _TICKS:
+            return False
+        spent, step_s = time.perf_counter() - self._ready_s, self._facts.step_s
+        usual = turn_s(step_s)
+        epochs = self._variants[self._current].block.epochs
+        ends = epochs.trial_steps is not None and not epochs.has_epoch_ticks
+        # Many steps in one call make longer epochs.
+        longest = _PATIENCE * max(usual, (epochs.trial_steps or 0) * step_s / 2)
+        over = not ends or EPOCH_END in self._labels or spent > longest
+        return over and spent >= usual
+
+    def _measured(self) -> Measurement:
+        return Measurement(
+            variants=to_variants(tuple(self._changes.values())),
+            trials=self._record.trials(),
+            baseline=AS_GIVEN,
+        )
+
+
+# A training in a fresh process: as given, or with some things changed.
+
+# Steps for which a cache is filled where nobody knows how many an epoch has.
+_MANY = 64
+
+
+def trial(
+    maker: Callable[[], Any], facts: Facts, changes: Sequence[Change] = ()
+) -> Generator[Told]:
+    """Train as the maker has it, with these things changed, and touch nothing else."""
+    contain(maker)
+    yield from contained(maker, facts, changes)
+
+
+def contained(
+    maker: Callable[[], Any], facts: Facts, changes: Sequence[Change] = ()
+) -> Generator[Told]:
+    """Train so in a process that has no way to the user's files any more."""
+    epochs = epochs_for(facts, changes)
+    if facts.lines:
+        remember(maker)
+    looping = Looping(epochs, max_epochs=facts.epochs, changes=changes)
+
+    def making() -> Training | None:
+        for change in changes:
+            change.before()
+        returned = maker()
+        if looping.training:
+            return None
+        training = handed_over(returned)
+        apply(training, facts, changes, epochs)
+        return training
+
+    traces = Tracing()
+    traces.look()
+    with contextlib.closing(fitted(making, looping)) as ticks:
+        yield from add_notes(ticks, traces, epochs.batch)
+
+
+def apply(
+    training: Training, facts: Facts, changes: Sequence[Change], epochs: Epochs
+) -> None:
+    """Change these things in a training that has been made, and fill its caches.
+
+    Its epochs are those that it has with these things changed.
+    """
+    for change in changes:
+        change.apply(training)
+    if facts.pipeline.get("cached"):
+        steps = epochs.trial_steps or facts.steps or _MANY
+        fill_caches(training, Worth(steps, facts.steps))

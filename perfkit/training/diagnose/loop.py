@@ -1,0 +1,458 @@
+"""A loop of the user's own that runs in a trial: what data it is given, and how long.
+
+The function that is diagnosed runs the loop itself, and ``perfkit.steps`` tells of each
+step. A real loop ends, and may save what it has learnt; a trial must not come so far.
+So the last epoch that a trial begins goes on, with the data anew, until the trial is
+over. What its steps call besides is heard: functions that compute gradients or run a
+model without a ``tf.function`` around them, and iterators, which many make for each.
+"""
+
+import functools
+import itertools
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from perfkit.engine.tick import READY, TICK_S, Pause, Tick
+from perfkit.errors import BadParameterError
+from perfkit.questions.shared.loops import Told, Turnstile, wait
+from perfkit.training.account.places import outwards, repeated
+from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.epochs import (
+    EPOCH_END,
+    Block,
+    Epochs,
+    stand_in,
+    tell_datasets,
+    train,
+)
+from perfkit.training.diagnose.steps import listening
+from perfkit.training.diagnose.training import Training, kind_of
+
+# The data of the last epoch of a trial began anew, which no real epoch does.
+ANEW = "data begin anew"
+
+
+class StepCounter:
+    """Counts steps and hands them over as ticks.
+
+    Args:
+        turnstile: Where they are handed over.
+        epochs: Of the loop; where their length is not known, or there is but one, a
+            trial is ready after its first step, else after its first epoch.
+    """
+
+    def __init__(self, turnstile: Turnstile, epochs: Epochs) -> None:
+        self._turnstile, self._epochs = turnstile, epochs
+        self._steps = 0
+        self._ready = self._at_end = False
+        self._next: Pause | None = None
+        self._began = time.perf_counter()
+
+    def step(self) -> None:
+        """Count one more step that is done."""
+        if not self._ready:
+            if self._at_end or not self._epochs.steps:
+                self._ready, self._next = True, None
+                self._tell(READY)
+        elif self._next is not None:
+            pause, self._next = self._next, None
+            self._tell(pause)
+        else:
+            self._steps += 1
+            if time.perf_counter() - self._began >= TICK_S:
+                self.tell_steps()
+
+    def end_epoch(self) -> None:
+        """Tell what was done; the next step ends what the epoch's end takes."""
+        self.tell_steps()
+        self._at_end, self._next = True, Pause(EPOCH_END)
+        if self._epochs.steps:
+            batch = self._epochs.batch
+            examples = self._epochs.steps * batch
+            self._next = Pause(EPOCH_END, every=examples, within=batch)
+
+    def begin_anew(self) -> None:
+        """Leave out the time until the next step has been made."""
+        self.tell_steps()
+        self._next = Pause(ANEW)
+
+    def set_up_anew(self) -> None:
+        """Leave out all until a step of a training made anew is done."""
+        self.begin_anew()
+        self._ready, self._at_end = False, True
+
+    def tell_steps(self) -> None:
+        """End the tick if it holds any step."""
+        if self._steps:
+            self._tell(Tick(self._steps * self._epochs.batch))
+
+    def _tell(self, event: Told) -> None:
+        wait()
+        self._turnstile.tell(event)
+        self._steps, self._began = 0, time.perf_counter()
+
+
+ITERATORS, BATCHES = "iterators", "batches"
+# What a loop computes itself: by models and layers of Keras, or by operations alone.
+LAYERS, OPERATIONS = "layers", "operations"
+# Of the steps, in how many something has to be called to be a part of them.
+OFTEN = 0.5
+LIBRARIES = ("keras", "tensorflow")
+_FOREIGN_PACKAGES = ("perfkit", *LIBRARIES)
+
+
+class LoopCalls:
+    """Hears what is called beneath the function that holds the loop, until it ends.
+
+    Attributes:
+        steps: That the loop has made by then.
+        waits_s: Seconds that each batch was waited for, the first of an epoch apart.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.waits_s: list[float] = []
+        self._calls_s: dict[str, list[float]] = {}
+        self._in_graph = False
+        self._thread = 0
+        self._over = False
+        self._loop: set[CodeType] = set()
+        self._eager: Counter[str] = Counter()
+        self._itself: Counter[str] = Counter()
+        self._draws: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """Listen from now on; called from where the loop asks for its batches."""
+        if not self._loop:
+            import keras
+            import tensorflow as tf
+
+            _before(tf.GradientTape, "gradient", self._hear_eager)
+            _before(keras.Layer, "__call__", lambda f: self._hear_eager(f, LAYERS))
+            data = tf.data.Dataset
+            _before(data, "__iter__", lambda frame: self._hear(ITERATORS, frame))
+            _before(
+                iterator_class(), "__next__", lambda frame: self._hear(BATCHES, frame)
+            )
+            self._thread = threading.get_ident()
+            self._time(type(tf.function(lambda: None)))
+        self._loop |= {f.f_code for f in outwards(sys._getframe(1)) if is_own(f)}
+
+    def step(self) -> None:
+        """Count one more step."""
+        self.steps += not self._over
+
+    def waited(self, flow: Iterator[Any]) -> Iterator[Any]:
+        """Pass the batches of an epoch on, and keep how long each was waited for."""
+        yield from itertools.islice(flow, 1)
+        began = time.perf_counter()
+        for batch in flow:
+            if not self._over:
+                self.waits_s.append(time.perf_counter() - began)
+            yield batch
+            began = time.perf_counter()
+
+    def end(self) -> None:
+        """Hear no more: epochs that are hurried are not what the loop does."""
+        self._over = True
+
+    def eager(self) -> tuple[str, ...]:
+        """The functions that steps call and that compute eagerly: ``"module:name"``."""
+        limit = OFTEN * self.steps
+        return tuple(name for name, count in self._eager.items() if count >= limit)
+
+    def computes(self) -> str:
+        """What steps compute eagerly in no function that has a name; "" for nothing."""
+        limit = OFTEN * self.steps
+        often = (kind for kind in (LAYERS, OPERATIONS) if self._itself[kind] >= limit)
+        return next(often, "") if limit > 0 else ""
+
+    def draws_per_step(self) -> dict[str, float]:
+        """How many iterators a step makes and how many batches it draws from any."""
+        steps = max(1, self.steps)
+        return {name: count / steps for name, count in self._draws.items()}
+
+    def graphs_s(self) -> dict[str, float]:
+        """Seconds of a step within each function under ``tf.function``, by name.
+
+        The median of its calls times how often a step calls it: one that is traced
+        takes longer. Most first; what Keras calls itself has no name.
+        """
+        steps = max(1, self.steps)
+        seconds = {
+            name: statistics.median(calls) * len(calls) / steps
+            for name, calls in self._calls_s.items()
+        }
+        return dict(sorted(seconds.items(), key=lambda item: -item[1]))
+
+    def _time(self, function: Any) -> None:
+        """Time the loop's calls of functions of a class, and what those call."""
+        call = function.__call__
+
+        @functools.wraps(call)
+        def timed_call(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            # What another thread calls is no time of a step.
+            is_loop = threading.get_ident() == self._thread
+            if self._over or self._in_graph or not is_loop:
+                return call(self_, *args, **kwargs)
+            self._in_graph, began = True, time.perf_counter()
+            try:
+                return call(self_, *args, **kwargs)
+            finally:
+                self._in_graph = False
+                spent_s = time.perf_counter() - began
+                self._calls_s.setdefault(_graph_name(self_), []).append(spent_s)
+
+        function.__call__ = timed_call
+
+    def _hear_eager(self, frame: FrameType, kind: str = OPERATIONS) -> None:
+        import tensorflow as tf
+
+        eager = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
+        if eager and not self._over:
+            name = _name(self._user_function(frame))
+            # What the loop computes itself no function can hold.
+            counter, key = (self._eager, name) if name else (self._itself, kind)
+            counter[key] += 1
+
+    def _hear(self, kind: str, frame: FrameType) -> None:
+        is_loop = frame.f_code in self._loop or self._user_function(frame) is not None
+        self._draws[kind] += is_loop and not self._over
+
+    def _user_function(self, frame: FrameType) -> FrameType | None:
+        """The user's function that the loop called and that led to a frame."""
+        below = None
+        for outer in outwards(frame):
+            if outer.f_code in self._loop:
+                return below
+            if not outer.f_code.co_name.startswith("<"):
+                # A train_step of theirs may be called by Keras, in a graph of its own.
+                below = outer if is_own(outer) else None
+        return None
+
+
+def iterator_class() -> Any:
+    """The class of the iterators over datasets."""
+    import tensorflow as tf
+
+    return type(iter(tf.data.Dataset.range(1)))
+
+
+def _before(holder: Any, name: str, hear: Callable[[FrameType], None]) -> None:
+    """Let a method tell who calls it."""
+    method = getattr(holder, name)
+
+    @functools.wraps(method)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        hear(sys._getframe(1))
+        return method(*args, **kwargs)
+
+    setattr(holder, name, wrapper)
+
+
+def _name(function: FrameType | None) -> str:
+    """A function by its module and its place in there; "" for what is made anew."""
+    if function is None or "<" in function.f_code.co_qualname:
+        return ""
+    return f"{function.f_globals.get('__name__')}:{function.f_code.co_qualname}"
+
+
+def _graph_name(function: Any) -> str:
+    """A function under ``tf.function`` as its author calls it; "" for one of Keras."""
+    python = function.python_function
+    # An object that can be called has a class alone.
+    name: str = getattr(python, "__name__", type(python).__name__)
+    return "" if package_of(python) in _FOREIGN_PACKAGES else name
+
+
+def package_of(function: Any) -> str:
+    """The package whose code a function is, or an object that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__module__", "")).partition(".")[0]
+
+
+def is_own(frame: FrameType) -> bool:
+    """Whether it runs code of the user's."""
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return package not in _FOREIGN_PACKAGES
+
+
+# So many epochs may be begun: enough to see one of them end while all is warm.
+MOST_EPOCHS = 3
+_DATASETS = ("tf.data", "PyDataset")
+
+
+@dataclass
+class InLoop(Training):
+    """The data of a loop, where a change finds and replaces them; it has no model."""
+
+    loop = True
+
+    @property
+    def kind(self) -> str:
+        """``"tf.data"``, ``"PyDataset"``, or ``"generator"`` for all else."""
+        kind = kind_of(self.data)
+        return kind if kind in _DATASETS else "generator"
+
+
+def in_loop(data: Any) -> InLoop:
+    """Give changes the data of a loop; what can only be gone through is a generator."""
+    return InLoop(None, data if kind_of(data) in _DATASETS else lambda: iter(data))
+
+
+@dataclass
+class Looping:
+    """Hears of the steps of a loop, and gives it its batches.
+
+    Args:
+        epochs: Of the loop.
+        max_epochs: Epochs that may be begun: the last of them does not end.
+        changes: What to change in its data.
+
+    Attributes:
+        training: Its data as they were given; None while no loop was begun.
+        first: The first batch.
+        begun: Epochs begun.
+        repeated: Whether the user's code begins one epoch after another.
+        length: Steps of an epoch that ended by itself; None while none has.
+        hurry: End the epoch after the next step, and do not end the last.
+        calls: Hears what the steps call; None where nobody wants to know.
+        between_s: Seconds of the user's code between two epochs; 0.0 before a second.
+    """
+
+    epochs: Epochs
+    max_epochs: int = MOST_EPOCHS
+    changes: Sequence[Change] = ()
+    training: InLoop | None = None
+    first: Any = None
+    begun: int = 0
+    repeated: bool = False
+    length: int | None = None
+    hurry: bool = False
+    calls: LoopCalls | None = None
+    counter: StepCounter | None = None
+    between_s: float = 0.0
+    _ended: float | None = None
+    _steps_made: int = 0
+    _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
+
+    def make_training(
+        self, making: Callable[[], Training | None], turnstile: Turnstile
+    ) -> Training | None:
+        """Make a training; where the maker runs a loop instead, run it without an end.
+
+        Raises:
+            BadParameterError: The loop made no step.
+        """
+        self.counter = StepCounter(turnstile, self.epochs)
+        with listening(self):
+            training = making()
+            if training is None and not self._steps_made:
+                raise BadParameterError(
+                    "The loop made no step: its data are empty, or used up."
+                )
+            while training is None and self._steps_made and not self.hurry:
+                self._steps_made = self.begun = 0
+                self.counter.set_up_anew()
+                making()
+        return training
+
+    def batches(self, data: Any) -> Iterator[Any]:
+        """Give the batches of an epoch; each that is asked for ends the step before."""
+        self.begun += 1
+        if self._ended is not None:
+            self.between_s = time.perf_counter() - self._ended
+        if self.calls:
+            self.calls.begin()
+        self.training = self.training or in_loop(data)
+        self.repeated = repeated(sys._getframe(1))
+        assert self.counter is not None
+        limit = self.max_epochs if self.repeated else 1
+        return self._epoch(self._with_changes(data), self.counter, limit)
+
+    def _epoch(
+        self, training: InLoop, counter: StepCounter, limit: int
+    ) -> Iterator[Any]:
+        last, step = self.begun >= limit, 0
+        flow = self._flow(training, counter, limit)
+        if self.calls:
+            flow = self.calls.waited(flow)
+        try:
+            for step, batch in enumerate(flow, 1):
+                self.first = batch if self.first is None else self.first
+                yield batch
+                self._steps_made += 1
+                if self.calls:
+                    self.calls.step()
+                counter.step()
+                if not last and (self.hurry or step == self.epochs.trial_steps):
+                    break
+        except GeneratorExit:
+            # The user's own code left the loop.
+            self.length = self.length or step
+        counter.end_epoch()
+        self._ended = time.perf_counter()
+
+    def _flow(
+        self, training: InLoop, counter: StepCounter, limit: int
+    ) -> Iterator[Any]:
+        """All batches of an epoch; of the last one without an end."""
+        while True:
+            step = 0
+            data = training.data() if training.kind == "generator" else training.data
+            for batch in itertools.islice(data, self.epochs.steps):
+                step += 1
+                yield batch
+            self.length = step or self.length
+            if not step or self.begun < limit:
+                return
+            if limit > 1:
+                counter.begin_anew()
+
+    def _with_changes(self, data: Any) -> InLoop:
+        if id(data) not in self._changed:
+            training = in_loop(data)
+            for change in self.changes:
+                change.apply(training)
+            # With the data, so that no others get their number.
+            self._changed[id(data)] = data, training
+        return self._changed[id(data)][1]
+
+
+def fitted(
+    making: Callable[[], Training | None],
+    looping: Looping,
+    screening: Callable[[Training, Epochs, Turnstile], object] | None = None,
+) -> Generator[Told]:
+    """Train without an end: with ``fit``, or with the loop that the maker runs.
+
+    Args:
+        making: Makes the training, in the thread that trains it: Keras keeps its
+            settings for each thread apart. Returns None where it ran a loop.
+        looping: Hears of the steps of a loop, if there is one.
+        screening: Trains in turns, in place of one ``fit`` without an end.
+
+    Yields:
+        ``READY`` once the first epoch is over (the first step, where epochs have no
+        end), then ticks, and a pause at each end of an epoch.
+    """
+    turnstile = Turnstile()
+
+    def work() -> None:
+        stand_in()
+        tell_datasets()
+        training = looping.make_training(making, turnstile)
+        if training and screening:
+            screening(training, looping.epochs, turnstile)
+        elif training:
+            train(Block.first(training, looping.epochs), turnstile)
+
+    yield from turnstile.run(work)

@@ -1,0 +1,355 @@
+"""Where a training comes from: a function, one in a file, or a script as it is.
+
+And its code, read and never run.
+"""
+
+import ast
+import contextlib
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfkit.errors import BadParameterError
+from perfkit.training.diagnose import layers, source
+from perfkit.training.diagnose.script import Script, script
+from perfkit.training.diagnose.source import UNREADABLE
+
+# Set by whoever lets a training write where it wants.
+UNCONTAINED = "PERFKIT_UNCONTAINED"
+_MODULE = "perfkit_training"
+_FUNCTION = "make_training"
+_CONTRACT = "def make_training(): return model, dataset"
+
+
+@dataclass(frozen=True)
+class InFile:
+    """A function in a file, found there anew in each process.
+
+    Attributes:
+        path: Of the file, from the root.
+        name: Of the function.
+        lent: The folder that links around the file lead to; "" for none.
+    """
+
+    path: str
+    name: str
+    lent: str = ""
+
+    def __call__(self) -> Any:
+        """Run the file, as ``import`` would, and call its function."""
+        folder = str(Path(self.path).parent)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        spec = importlib.util.spec_from_file_location(_MODULE, self.path)
+        if spec is None or spec.loader is None:
+            raise BadParameterError(f"{Path(self.path).name} is no file of Python.")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[_MODULE] = module
+        spec.loader.exec_module(module)
+        try:
+            function: Callable[[], Any] = getattr(module, self.name)
+        except AttributeError:
+            raise BadParameterError(
+                f"{Path(self.path).name} has no function {self.name}; "
+                f"it needs one such as `{_CONTRACT}`."
+            ) from None
+        return function()
+
+
+def maker(
+    training: Any,
+    arguments: Sequence[str] = (),
+    fit: int = 0,
+    read: Callable[[Path, tuple[str, ...], int], Script] = script,
+) -> Callable[[], Any]:
+    """Understand what ``diagnose`` was given.
+
+    Args:
+        training: A function, ``"FILE.py:name"``, or ``"FILE.py"``, whose function
+            ``make_training`` is taken if it has one; else it is a script as it is.
+        arguments: Of a script.
+        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        read: Reads a script, and refuses what is none.
+
+    Raises:
+        BadParameterError: It is none of these, there is no such file, or it trains
+            nothing.
+    """
+    if isinstance(training, str | Path):
+        file, name = _place_in(str(training))
+        return InFile(str(file), name) if name else read(file, tuple(arguments), fit)
+    if isinstance(training, type) or not callable(training):
+        raise BadParameterError(
+            f"diagnose() takes a function, such as `{_CONTRACT}`, or a script, such as "
+            f'"train.py", not {type(training).__name__}.'
+        )
+    function: Callable[[], Any] = training
+    return function
+
+
+def contain(maker: Callable[[], Any], *keep: str) -> str:
+    """Keep this process from the user's files, but for these folders, and the network.
+
+    It goes to the folder of a script, and has no other thread yet. Where the system
+    does not allow it a script is refused; a function was written to be diagnosed, and
+    runs all the same.
+
+    Returns:
+        Why the system does not allow it for a function; "" where it does.
+
+    Raises:
+        BadParameterError: It is a script, and this system does not allow it.
+    """
+    if isinstance(maker, Script):
+        os.chdir(maker.folder)
+    folders = [Path.cwd()]
+    if isinstance(maker, Script | InFile):
+        folders += [Path(maker.path).parent, *map(Path, filter(None, [maker.lent]))]
+    if os.environ.get(UNCONTAINED):
+        return ""
+    try:
+        layers.contain(folders, keep, online=bool(os.environ.get(layers.ONLINE)))
+    except OSError as error:
+        if isinstance(maker, Script):
+            raise BadParameterError(
+                f"What {Path(maker.path).name} writes and sends cannot be kept apart "
+                f"from your files and the network here ({error.strerror or error}). "
+                f"Diagnose a copy of its folder, and set {UNCONTAINED}=1 to let it "
+                "write there, and send."
+            ) from None
+        return error.strerror or str(error)
+    return ""
+
+
+def uncontained_in_words(reason: str) -> str:
+    """Say that a function's training runs without being kept from files."""
+    return (
+        "What this training writes and sends is not kept apart from your files and the "
+        f"network here ({reason})."
+    )
+
+
+def name_of(maker: Callable[[], Any]) -> str:
+    """What a reader knows it by; no path, which would name users and hosts."""
+    if isinstance(maker, InFile):
+        return f"{Path(maker.path).name}:{maker.name}"
+    if isinstance(maker, Script):
+        return Path(maker.path).name
+    return str(getattr(maker, "__name__", "a function"))
+
+
+def _place_in(text: str) -> tuple[Path, str]:
+    """The file that is given, and the function in it; "" for a script."""
+    path, _, name = text.rpartition(":")
+    if not path or not name.isidentifier():
+        path, name = text, ""
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise BadParameterError(
+            f"There is no file {file.name}; give train.py, or FILE.py:make_training."
+        )
+    file = file.resolve()
+    return file, name or (_FUNCTION if _has(file, _FUNCTION) else "")
+
+
+def _has(file: Path, name: str) -> bool:
+    """Whether a file makes a name of its own, as far as can be read."""
+    with contextlib.suppress(*UNREADABLE):
+        for node in source.parse(str(file)).body:
+            names = {getattr(to, "id", "") for to in getattr(node, "targets", ())}
+            if name in names | {getattr(node, "name", "")}:
+                return True
+    return False
+
+
+# Whose import reads variables of the environment.
+_LIBRARIES = ("tensorflow", "keras", "tf_keras")
+# Beyond this, some 2,000 lines, a file is no training that somebody wrote.
+_LONGEST = 80_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """The code of a training, and where it stands.
+
+    Attributes:
+        text: All of the file or the cell.
+        path: Of the file; "" for a cell that was run.
+        function: That makes the training; "" for a script.
+        line: Where the function begins; 0 for the one outside of all others.
+        fit: Which of a script's calls of ``fit`` is taken, from 0; -1 for the only one.
+        cells: Of a notebook: the lines in which its cells of code begin.
+    """
+
+    text: str
+    path: str = ""
+    function: str = ""
+    line: int = 0
+    fit: int = -1
+    cells: tuple[int, ...] = ()
+
+    def place(self, line: int) -> tuple[int, int]:
+        """Which cell a line stands in, from 1, and which line it is there.
+
+        Without cells that is 0 and the line itself.
+        """
+        before = [start for start in self.cells if start <= line]
+        return len(before), line - before[-1] + 1 if before else line
+
+
+def source_of(maker: Callable[[], Any]) -> Source:
+    """Read the code of a training.
+
+    Raises:
+        OSError: There is no source, or more of it than anybody wrote.
+        TypeError: It is no function of Python.
+        SyntaxError: The file is no Python, or has an encoding that Python cannot read.
+        ValueError: It is no notebook, or has no such call of ``fit``.
+    """
+    if isinstance(maker, InFile):
+        return Source(_short(source.text_of(maker.path)), maker.path, maker.name)
+    if isinstance(maker, Script):
+        # A notebook holds its pictures besides its code.
+        text = _short(source.text_of(maker.path))
+        fits = source.fit_calls(tree := ast.parse(text))
+        lines, line = [call.lineno for call in fits], maker.line_of_fit(tree)
+        fit = lines.index(line) if line in lines else -1
+        return Source(text, maker.path, fit=fit, cells=source.cells_of(maker.path))
+    function = inspect.unwrap(maker)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise TypeError("It has no code of Python.")
+    text = _short("".join(inspect.findsource(function)[0]))
+    file = inspect.getsourcefile(function) or ""
+    path = file if Path(file).is_file() else ""
+    return Source(text, path, function.__name__, code.co_firstlineno)
+
+
+def assigned(maker: Callable[[], Any]) -> dict[str, str]:
+    """The variables that its code sets to plain text before it imports TensorFlow.
+
+    Trials come from a process that has imported it before any of them sets one. So what
+    stands plainly in the code is set before that, and what is set later is told.
+    """
+    # Imported here: a script is refused before what measures is loaded.
+    from perfkit.engine.launcher import read_early
+
+    try:
+        code = source_of(maker)
+        body = ast.parse(code.text).body
+    except UNREADABLE:
+        return {}
+    functions = (node for node in body if isinstance(node, ast.FunctionDef))
+    inside = next((f.body for f in functions if f.name == code.function), [])
+    # The rest of a notebook's cell has been run already, in the kernel.
+    nodes = [*body, *inside] if isinstance(maker, InFile | Script) else inside
+    return read_early(dict(_before_import(nodes)))
+
+
+def _before_import(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        if any(name.partition(".")[0] in _LIBRARIES for name in names):
+            return
+        match node:
+            case ast.Assign(
+                targets=[ast.Subscript(value=where, slice=ast.Constant(str(name)))],
+                value=ast.Constant(str(value)),
+            ) if ast.unparse(where) in ("os.environ", "environ"):
+                yield name, value
+            case ast.Expr(
+                ast.Call(func=way, args=[ast.Constant(str(name)), ast.Constant(str(v))])
+            ):
+                function = ast.unparse(way).removeprefix("os.")
+                default = function == "environ.setdefault" and name not in os.environ
+                if default or function == "putenv":
+                    yield name, v
+
+
+def digest(maker: Callable[[], Any]) -> str:
+    """Tell the code around a function from any other; "" where it cannot be read.
+
+    Comments and the layout of lines are no part of it; what a script is given is.
+    """
+    try:
+        code = ast.unparse(ast.parse(source_of(maker).text))
+    except UNREADABLE:
+        return ""
+    if isinstance(maker, Script):
+        code += repr((maker.arguments, maker.fit))
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def _short(text: str) -> str:
+    if len(text) > _LONGEST:
+        raise OSError("It is too long to be read.")
+    return text
+
+
+class LineNames:
+    """How files and lines are called, and what stands there.
+
+    Args:
+        maker: What ``maker`` has made of what was given.
+        with_text: Whether lines of the source may be read.
+
+    Attributes:
+        of_cell: What Python calls the cell that it stands in; "" for a file.
+    """
+
+    def __init__(self, maker: Callable[[], Any], *, with_text: bool = True) -> None:
+        self._maker, self._with_text = maker, with_text
+        self._cells: dict[str, tuple[int, ...]] = {}
+        self._texts: dict[str, list[str]] = {}
+        path = getattr(maker, "path", "")
+        self._root = os.path.dirname(path) if path else os.getcwd()
+        self.of_cell = ""
+        if not path:
+            code = getattr(maker, "__code__", None)
+            file = getattr(code, "co_filename", "")
+            if file and not Path(file).is_file():
+                self.of_cell = file
+
+    def locate(self, file: str, line: int) -> tuple[str, int, int]:
+        """File, cell and line as a reader knows them."""
+        if file == self.of_cell or "ipykernel" in file:
+            return "", 0, line
+        before = [start for start in self.cells_of(file) if start <= line]
+        name = os.path.relpath(file, self._root) if self._root else file
+        if name.startswith(".."):
+            name = os.path.basename(file)
+        if before:
+            return name, len(before), line - before[-1] + 1
+        return name, 0, line
+
+    def cells_of(self, file: str) -> tuple[int, ...]:
+        """Of a notebook: the lines in which its cells begin; none of any other file."""
+        if file not in self._cells:
+            try:
+                self._cells[file] = source.cells_of(file)
+            except UNREADABLE:
+                self._cells[file] = ()
+        return self._cells[file]
+
+    def code(self, file: str, line: int) -> str:
+        """What stands there; "" where that was left out, or cannot be read."""
+        if not self._with_text:
+            return ""
+        if file not in self._texts:
+            try:
+                of_cell = self.of_cell and file == self.of_cell
+                text = source_of(self._maker).text if of_cell else source.text_of(file)
+                self._texts[file] = text.splitlines()
+            except UNREADABLE:
+                self._texts[file] = []
+        lines = self._texts[file]
+        return lines[line - 1] if 0 < line <= len(lines) else ""

@@ -1,0 +1,262 @@
+"""What a pipeline keeps in memory: elements behind a stage, or the files it reads."""
+
+import itertools
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfkit import units
+from perfkit.engine.worker import MARK
+from perfkit.errors import BadParameterError
+from perfkit.training.diagnose.pipeline import UNKNOWN, chain, kind, rebuilt, stacked
+from perfkit.training.diagnose.training import Training
+
+_MOVED = ("shuffle", "repeat")
+_BATCHES = ("batch", "padded batch")
+# What these make of shuffled elements is another thing in each epoch.
+_CHOOSES = (*_BATCHES, "take", "skip", "shard")
+
+
+def cache_point(stages: Sequence[dict[str, Any]]) -> dict[str, Any] | str:
+    """Find the last place for a cache that is right.
+
+    Args:
+        stages: As ``describe`` has them, the source first.
+
+    Returns:
+        ``"after"``, the place of the stage that it follows, and ``"moved"``, those of
+        the stages that go from before it to behind it; a sentence's end where no place
+        is right.
+    """
+    work, moved, reason = None, [], "no stage in front of the batch takes any work"
+    for place, stage in enumerate(stages):
+        if stage["python"]:
+            reason = "Python runs in front of it, and that is measured by itself"
+            break
+        if stage["kind"] in _MOVED:
+            moved.append(place)
+        elif stage["random"]:
+            frozen = "a cache would freeze the augmentation"
+            reason = f"the {stage['kind']} in front of it is random: {frozen}"
+            break
+        elif stage["kind"] in _CHOOSES and moved:
+            break
+        takes = work is not None and stage["kind"] == "take"
+        if takes or (stage["works"] and not stage["records"]):
+            work = place
+    if work is None:
+        return reason
+    moved = [place for place in moved if place < work]
+    behind = (*moved, *range(work + 1, len(stages)))
+    kinds = (stages[place]["kind"] for place in behind)
+    if "take" in itertools.takewhile("repeat".__ne__, kinds):
+        return "an epoch reads a part of what it would keep, which is then thrown away"
+    return {"after": work, "moved": moved}
+
+
+_ENDLESS = -1
+_UNEVEN = ("filter", "flat map", "interleave")
+
+
+@dataclass(frozen=True)
+class Worth:
+    """How much of an epoch is kept.
+
+    Attributes:
+        steps: Whose elements are kept.
+        epoch: Steps of a real epoch; None where nobody knows.
+    """
+
+    steps: int
+    epoch: int | None = None
+
+
+def keep_first(dataset: Any, count: int, total: int = UNKNOWN, file: str = "") -> Any:
+    """Return a dataset of the same length that repeats the first ``count`` elements.
+
+    Args:
+        dataset: Makes the elements; it is run at once.
+        count: Elements to keep.
+        total: Elements in all, if the cardinality of ``dataset`` is unknown.
+        file: The file to keep them in; "" for memory.
+
+    Raises:
+        BadParameterError: There is no element.
+    """
+    memory = dataset.take(count).cache(file)
+    length = sum(1 for _ in memory)
+    if not length:
+        raise BadParameterError("The pipeline gives no element that could be kept.")
+    cardinality = int(dataset.cardinality())
+    total = total if cardinality == UNKNOWN else cardinality
+    return _as_many(memory, total) if length == count != total else memory
+
+
+def _as_many(elements: Any, total: int) -> Any:
+    """Repeat the elements until there are ``total``; -1 for no end."""
+    return elements.repeat().take(total if total > 0 else _ENDLESS)
+
+
+def keep_after(
+    dataset: Any, place: int, worth: Worth, moved: Sequence[int] = ()
+) -> Any:
+    """Return the pipeline with the elements that leave one stage kept.
+
+    The stages at the places ``moved`` go from before it to behind it.
+    """
+    stages = chain(dataset)
+    behind = stages[place + 1 :]
+    before = [stage for at, stage in enumerate(stages[: place + 1]) if at not in moved]
+    source = _keep_epoch(stacked(before), behind, worth)
+    return stacked([*(stages[index] for index in moved), *behind], source)
+
+
+def _keep_epoch(dataset: Any, behind: list[Any], worth: Worth, file: str = "") -> Any:
+    count = worth.steps * per_step(behind)
+    return keep_first(dataset, count, _epoch_elements(behind, worth.epoch), file)
+
+
+def _epoch_elements(behind: list[Any], epoch: int | None) -> int:
+    """Return the elements that stages take in an epoch; -1 for all that there are."""
+    for place, stage in enumerate(behind):
+        if kind(stage) == "assert cardinality":
+            return int(stage._expected_cardinality) * per_step(behind[:place])
+        if kind(stage) in _UNEVEN:
+            return _ENDLESS
+    return epoch * per_step(behind) if epoch else _ENDLESS
+
+
+def per_step(stages: list[Any]) -> int:
+    """Return the elements that a step takes from what is before these stages."""
+    return math.prod(int(o._batch_size) for o in stages if kind(o) in _BATCHES)
+
+
+def leave_files_alone(training: Training) -> None:
+    """Let caches in files lie elsewhere: half a cache would spoil the user's own."""
+    if training.kind == "tf.data":
+        training.data = _with_caches(
+            training.data, lambda at, before, file: before.cache(file) if file else None
+        )
+
+
+def fill_caches(training: Training, worth: Worth) -> None:
+    """Fill the caches of a pipeline beforehand: short epochs never would."""
+    if training.kind == "tf.data":
+        stages = chain(training.data)
+        training.data = _with_caches(
+            training.data,
+            lambda at, before, file: _keep_epoch(before, stages[at + 1 :], worth, file),
+        )
+
+
+def _with_caches(dataset: Any, change: Callable[[int, Any, str], Any]) -> Any:
+    """The pipeline with something else in the place of each of its caches.
+
+    Args:
+        dataset: The last stage.
+        change: Takes the place of a cache, what is before it, and, of one that lies in
+            a file, the name of another file; gives what ``rebuilt`` wants.
+    """
+
+    def changed(at: int, stage: Any, before: Any) -> Any:
+        if kind(stage) != "cache":
+            return None
+        in_file = bool(stage._filename.numpy())
+        return change(at, before, f"{tempfile.mkdtemp()}/cache" if in_file else "")
+
+    return rebuilt(dataset, changed)
+
+
+# Files here are held in memory.
+_IN_MEMORY = Path("/dev/shm")
+# What is open as long as this process lives; its end is what the shells wait for.
+_waiting: list[subprocess.Popen[bytes]] = []
+
+
+def scratch() -> str:
+    """Make a folder that is removed once this process has ended.
+
+    Its files lie in memory where the system offers that. There nobody tidies up, and a
+    trial is ended by a signal that it cannot hear: a shell waits for the end of its
+    standard input and removes the folder then.
+    """
+    if not _IN_MEMORY.is_dir():
+        return tempfile.mkdtemp()
+    folder = tempfile.mkdtemp(prefix="perfkit-", dir=_IN_MEMORY)
+    _waiting.append(
+        subprocess.Popen(
+            ["sh", "-c", 'cat >/dev/null; rm -rf "$0"', folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            # What bears the mark of a trial is ended with it.
+            env={k: v for k, v in os.environ.items() if k != MARK},
+        )
+    )
+    return folder
+
+
+def from_memory(dataset: Any, place: int, worth: Worth) -> Any:
+    """The pipeline with what the stage at one place reads copied into memory."""
+    stages = chain(dataset)
+    count = worth.steps * per_step(stages[place:])
+    return stacked(stages[place:], copied(stages[place - 1], count))
+
+
+def copied(dataset: Any, count: int) -> Any:
+    """The first elements again and again, names of files naming copies in memory."""
+    import tensorflow as tf
+
+    elements = list(dataset.take(count))
+    flat = [tf.nest.flatten(element) for element in elements]
+    folder = scratch()
+    _check(flat, folder)
+    columns = [
+        tf.stack([_copy(part, folder) for part in parts])
+        for parts in zip(*flat, strict=True)
+    ]
+    packed = tf.nest.pack_sequence_as(dataset.element_spec, columns)
+    copies = tf.data.Dataset.from_tensor_slices(packed)
+    total = int(dataset.cardinality())
+    return _as_many(copies, total) if len(elements) == count != total else copies
+
+
+def _check(elements: list[list[Any]], folder: str) -> None:
+    names = {name for parts in elements for part in parts if (name := _file(part))}
+    if not names:
+        raise BadParameterError("What the map reads are no files of this machine.")
+    size = sum(os.stat(name).st_size for name in names)
+    free = shutil.disk_usage(folder).free
+    if size > free / 2:
+        raise BadParameterError(
+            f"The files take {units.size(size)}, and {units.size(free)} are free."
+        )
+
+
+def _file(part: Any) -> str:
+    if part.dtype != "string":
+        return ""
+    name: str = part.numpy().decode(errors="surrogateescape")
+    return name if os.path.isfile(name) else ""
+
+
+def _copy(part: Any, folder: str) -> Any:
+    """The name of the copy; what is no file's name stays what it is.
+
+    Folders keep their names: labels are often made of them.
+    """
+    name = _file(part)
+    if not name:
+        return part
+    copy = Path(folder, *Path(os.path.abspath(name)).parts[1:])
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(name, copy)
+    return str(copy)

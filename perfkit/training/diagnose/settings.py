@@ -1,0 +1,265 @@
+"""Settings of TensorFlow that slow a training: which are on, and how one is left off.
+
+Some are for debugging, some were copied from another machine. Those of TensorFlow's own
+that are kept for each thread apart are read in the thread that trains.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, wraps
+from importlib import import_module
+from operator import attrgetter
+from types import FrameType
+from typing import Any
+
+# Read when devices are first used, which is in the trial; and what only chooses what
+# is printed, which many scripts set behind the import.
+_NEVER_LATE = ("CUDA_", "TF_CPP_")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting.
+
+    Attributes:
+        cause: What a gain without it proves, such as ``"threads"``.
+        line: As it is typed, ``{}`` standing for its value: a call, or a variable of
+            the environment.
+        value: What it is set to here; anything false where it is not set.
+        aliases: Other names of the function that is called.
+    """
+
+    cause: str
+    line: str
+    value: Callable[[], object]
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that it is; "" for a call."""
+        return self.line.split('"')[1] if self.line.startswith("os.environ") else ""
+
+    @property
+    def setters(self) -> tuple[str, ...]:
+        """Every name of the function that sets it; none for a variable."""
+        return () if self.variable else (self.line.partition("(")[0], *self.aliases)
+
+
+def read_settings() -> dict[str, list[str]]:
+    """The lines that set something in this process, by cause.
+
+    Reads TensorFlow's state in this thread, and starts no device.
+    """
+    lines: dict[str, list[str]] = {}
+    for setting in SETTINGS:
+        # What is private to TensorFlow may be gone in another version.
+        with contextlib.suppress(ImportError, AttributeError):
+            if value := setting.value():
+                lines.setdefault(setting.cause, []).append(setting.line.format(value))
+    return lines
+
+
+def note_setters(note: Callable[[str, FrameType], object]) -> None:
+    """Call ``note`` with the name and the caller of each public function that sets one.
+
+    Settings are told by the first name of their function.
+    """
+    for setting in (*SETTINGS, FLOAT16_POLICY):
+        for name in setting.setters:
+            holder, function = _holder_of(name)
+            original = getattr(holder, function, None)
+            if original is not None:
+                setattr(holder, function, _noting(original, setting.setters[0], note))
+
+
+def _noting(
+    original: Callable[..., Any], name: str, note: Callable[[str, FrameType], object]
+) -> Callable[..., Any]:
+    @wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        note(name, sys._getframe(1))
+        return result
+
+    return call
+
+
+def leave_off(cause: str) -> None:
+    """Keep this process from setting what such a gain would prove, from now on."""
+    for setting in SETTINGS:
+        if setting.cause != cause:
+            continue
+        if setting.variable:
+            _ignored().add(setting.variable)
+            os.environ.pop(setting.variable, None)
+        for name in setting.setters:
+            _silence(name)
+
+
+def _silence(name: str) -> None:
+    """Let a public function do nothing; one that this release lacks sets nothing."""
+    holder, function = _holder_of(name)
+    if hasattr(holder, function):
+        setattr(holder, function, lambda *args, **kwargs: None)
+
+
+def _holder_of(name: str) -> tuple[Any, str]:
+    """What has a public function as an attribute, and the attribute's name."""
+    module, *inner, function = name.split(".")
+    holder: Any = import_module({"tf": "tensorflow"}.get(module, module))
+    for part in inner:
+        holder = getattr(holder, part, None)
+    return holder, function
+
+
+@cache
+def _ignored() -> set[str]:
+    """The variables that libraries of this process see no more, whoever sets them."""
+    names: set[str] = set()
+    environment: Any = type(os.environ)
+    setting = environment.__setitem__
+
+    def for_python_alone(self: Any, key: str, value: str) -> None:
+        setting(self, key, value)
+        if key in names:
+            os.unsetenv(key)
+
+    environment.__setitem__ = for_python_alone
+    return names
+
+
+def other_than_cores(number: object) -> str:
+    """A number of threads that is not what TensorFlow would take by itself."""
+    text = str(number or "").strip()
+    return text if text.isdecimal() and int(text) not in (0, cores()) else ""
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+
+
+def _threads(kind: str) -> Callable[[], str]:
+    getter = f"config.threading.get_{kind}_op_parallelism_threads"
+    return lambda: other_than_cores(_told_by("tensorflow", getter)())
+
+
+def _thread_variable(name: str) -> Callable[[], str]:
+    return lambda: other_than_cores(os.environ.get(name))
+
+
+def _watching(observer: str) -> Callable[[], bool]:
+    """Whether an observer of this class sees every operation of this thread."""
+
+    def value() -> bool:
+        # Kept for each thread apart, and told by nothing public.
+        from tensorflow.python.eager import context
+
+        watching = getattr(context.context(), "op_callbacks", ())
+        owners = (getattr(callback, "__self__", None) for callback in watching)
+        return any(type(owner).__name__ == observer for owner in owners)
+
+    return value
+
+
+def _told_by(module: str, path: str) -> Callable[[], object]:
+    """What a function of a module says, once that has been imported."""
+    return lambda: attrgetter(path)(import_module(module))()
+
+
+# ``eager`` is what fit is told by ``model.run_eagerly``, too; the rest stands alone.
+SETTINGS = (
+    Setting(
+        "eager",
+        "tf.config.run_functions_eagerly(True)",
+        _told_by("tensorflow", "config.functions_run_eagerly"),
+        ("tf.config.experimental_run_functions_eagerly",),
+    ),
+    Setting(
+        "debugging",
+        "tf.debugging.enable_check_numerics()",
+        _watching("CheckNumericsCallback"),
+    ),
+    Setting(
+        "debugging",
+        "tf.debugging.experimental.enable_dump_debug_info(...)",
+        _watching("_DumpingCallback"),
+    ),
+    Setting(
+        "debugging",
+        "tf.data.experimental.enable_debug_mode()",
+        lambda: import_module("tensorflow.python.data.ops.debug_mode").DEBUG_MODE,
+    ),
+    Setting(
+        "debugging",
+        "tf.debugging.set_log_device_placement(True)",
+        _told_by("tensorflow", "debugging.get_log_device_placement"),
+    ),
+    Setting(
+        "threads",
+        "tf.config.threading.set_intra_op_parallelism_threads({})",
+        _threads("intra"),
+    ),
+    Setting(
+        "threads",
+        "tf.config.threading.set_inter_op_parallelism_threads({})",
+        _threads("inter"),
+    ),
+    *(
+        Setting("threads", f'os.environ["{name}"] = "{{}}"', _thread_variable(name))
+        for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+    ),
+)
+
+
+def _float16_without_gpu() -> str:
+    """The policy that has layers compute in float16 on processors; "" for none."""
+    import keras
+    import tensorflow as tf
+
+    name = str(keras.config.dtype_policy().name)
+    is_slow = name.endswith("_float16") or name == "float16"
+    return name if is_slow and not tf.config.list_physical_devices("GPU") else ""
+
+
+# No part of ``SETTINGS``: a diagnosis tries precisions as changes of their own.
+FLOAT16_POLICY = Setting(
+    "precision",
+    'keras.config.set_dtype_policy("{}")',
+    _float16_without_gpu,
+    (
+        "keras.mixed_precision.set_global_policy",
+        "tf.keras.mixed_precision.set_global_policy",
+    ),
+)
+
+
+def set_late(before: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the variables that have changed since, too late for the libraries.
+
+    Args:
+        before: What ``read_early(os.environ)`` was when TensorFlow had been imported.
+    """
+    from perfkit.engine.launcher import read_early
+
+    after = read_early(os.environ)
+    names = sorted({*before, *after})
+    return tuple(
+        name
+        for name in names
+        if before.get(name) != after.get(name) and not name.startswith(_NEVER_LATE)
+    )
+
+
+def late_in_words(late: Sequence[str]) -> str:
+    """Say that variables were set too late."""
+    verb, word = ("were", "them") if len(late) > 1 else ("was", "it")
+    return (
+        f"{', '.join(late)} {verb} set after TensorFlow had been loaded, and may have "
+        f"had no effect: set {word} before `perfkit diagnose`, or in a cell of its own "
+        "before this one."
+    )

@@ -1,0 +1,578 @@
+"""A training as its maker hands it over, held against the contract, and its data.
+
+The contract: a function that returns a compiled Keras model and its data, and if it
+likes a dict of ``fit``'s arguments. What is wrong with it is said in one sentence.
+"""
+
+import ast
+import functools
+import inspect
+import os
+import re
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from perfkit.errors import BadParameterError
+from perfkit.training.diagnose import settings
+from perfkit.training.diagnose.source import of_kind
+
+if TYPE_CHECKING:
+    import keras
+
+_CONTRACT = "return model, dataset (or model, dataset, {arguments of fit})"
+# Examples of a step where ``fit`` is given arrays and nothing else.
+BATCH = 32
+_LOOP = "a loop of its own, marked by `for batch in perfkit.steps(data)`"
+KERAS_2 = (
+    "tf_keras, which is Keras 2, and perfkit measures Keras 3: import keras in its "
+    "place, if the training runs with it."
+)
+
+
+@dataclass
+class Training:
+    """A training that has not begun; a change is made in place.
+
+    Attributes:
+        model: Compiled.
+        data: A ``tf.data.Dataset`` of batches, a ``PyDataset``, a function that makes a
+            generator of batches, or a tuple of arrays.
+        arguments: Of ``fit``, but for the data and the epochs.
+        epochs: As many as the training was to have; 0 where nobody said.
+        settings: Lines that slow it from outside, by cause, as this thread has them.
+    """
+
+    # Whether the user's own loop trains on the data, and there is no model.
+    loop: ClassVar[bool] = False
+
+    model: "keras.Model"
+    data: Any
+    arguments: dict[str, Any] = field(default_factory=dict)
+    epochs: int = 0
+    settings: dict[str, list[str]] = field(default_factory=settings.read_settings)
+
+    @property
+    def kind(self) -> str:
+        """What the data are: ``"tf.data"``, ``"PyDataset"``, ..."""
+        return kind_of(self.data)
+
+    def replace_data(self, dataset: Any) -> None:
+        """Train on batches of ``tf.data`` instead; validate on the same as before."""
+        arguments = self.arguments
+        size = arguments.get("validation_batch_size") or arguments.get("batch_size")
+        if size:
+            arguments["validation_batch_size"] = size
+        share = arguments.get("validation_split")
+        if share and arguments.get("validation_data") is None:
+            _, arguments["validation_data"] = parted(self.data, float(share))
+        self.data = dataset
+        for name in ("batch_size", "shuffle", "validation_split"):
+            arguments.pop(name, None)
+
+    def trace_anew(self) -> None:
+        """Forget what is traced already, if the maker has trained a little."""
+        model = self.model
+        model.train_function = model.test_function = model.predict_function = None
+
+    def fit(self, callbacks: list[Any], *, epochs: int) -> None:
+        """Train; ``callbacks`` take the place of the user's own."""
+        options = self.arguments | {"callbacks": callbacks, "epochs": epochs}
+        data = self.data() if self.kind == "generator" else self.data
+        parts = data if self.kind == "arrays" else (data,)
+        named_parts = zip(("x", "y", "sample_weight"), parts, strict=False)
+        self.model.fit(**options | dict(named_parts))
+
+
+def handed_over(returned: Any) -> Training:
+    """Check what a maker returned.
+
+    Raises:
+        BadParameterError: It is something that cannot be trained.
+    """
+    import keras
+
+    sound = isinstance(returned, tuple) and len(returned) in (2, 3)
+    if not sound or (len(returned) == 3 and not isinstance(returned[2], dict)):
+        raise BadParameterError(
+            f"The function returned {_described(returned)}; it has to {_CONTRACT}, "
+            f"or to run {_LOOP}."
+        )
+    model, data, *options = returned
+    arguments = dict(options[0]) if options else {}
+    _check_model(model)
+    data = _data(data, arguments)
+    epochs = int(arguments.pop("epochs", None) or 0)
+    for name in ("x", "y"):
+        arguments.pop(name, None)
+    if isinstance(arguments.get("callbacks"), keras.callbacks.CallbackList):
+        # Fit adds no progress bar to such a list; what it holds is taken as it is.
+        arguments["verbose"] = 0
+    arguments["callbacks"] = list_callbacks(arguments.get("callbacks"))
+    if kind_of(data) == "arrays" and not arguments.get("batch_size"):
+        steps = arguments.get("steps_per_epoch")
+        share = -(-_trained(data, arguments) // int(steps)) if steps else BATCH
+        # As Keras shares the examples out.
+        arguments["batch_size"] = share
+        # Of what is validated on Keras makes batches of its own size then.
+        size = arguments.get("validation_batch_size")
+        size = size or _validated_at_once(data, arguments)
+        arguments["validation_batch_size"] = size
+    return Training(model, data, arguments, epochs)
+
+
+def _check_model(model: Any) -> None:
+    import keras
+
+    if type(model).__module__.startswith("tf_keras."):
+        raise BadParameterError(f"The model is one of {KERAS_2}")
+    if not isinstance(model, keras.Model):
+        raise BadParameterError(
+            f"The first thing returned is {_described(model)}, no Keras model; "
+            f"{_CONTRACT}."
+        )
+    if not model.compiled:
+        raise BadParameterError(
+            "The model is not compiled: call model.compile(optimizer=..., loss=...) "
+            "before it is returned."
+        )
+
+
+def _data(data: Any, arguments: dict[str, Any]) -> Any:
+    if "y" in arguments and not isinstance(data, tuple):
+        data = (data, arguments["y"])
+    if hasattr(data, "__next__") and not kind_of(data):
+        # Each process makes the training anew, so one run of it is enough.
+        generator = data
+        return lambda: generator
+    if not kind_of(data):
+        raise BadParameterError(
+            f"The data of the training are {_described(data)}; give a batched "
+            "tf.data.Dataset, a PyDataset, a function that makes a generator, or a "
+            "tuple of arrays (x, y)."
+        )
+    return data
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, tuple):
+        inside = ", ".join(type(part).__name__ for part in value[:4])
+        return f"a tuple of {len(value)} ({inside})"
+    if value is None:
+        return "nothing"
+    return f"of type {type(value).__name__}"
+
+
+# Its data, whatever their kind: batches, rows, and what is held back.
+
+
+def kind_of(data: Any) -> str:
+    """Name the kind of the data; "" where it is none that ``fit`` takes."""
+    import keras
+    import tensorflow as tf
+
+    if isinstance(data, tf.data.Dataset):
+        return "tf.data"
+    if isinstance(data, keras.utils.PyDataset):
+        return "PyDataset"
+    if _are_arrays(data):
+        return "arrays"
+    if callable(data):
+        return "generator"
+    return ""
+
+
+def first_batch(training: Training) -> Any:
+    """A batch as a step is given it.
+
+    Raises:
+        StopIteration: There is none.
+    """
+    if training.kind == "tf.data":
+        return next(iter(training.data))
+    if training.kind == "PyDataset":
+        item = training.data[0]
+        # Keras takes a list for a tuple; tf.data would make one tensor of it.
+        return tuple(item) if isinstance(item, list) else item
+    if training.kind == "generator":
+        return next(iter(training.data()))
+    return as_batches(_part(training.data, slice(training.arguments["batch_size"])))
+
+
+def examples_in(batch: Any) -> int:
+    """Count the examples of a batch; 1 where it does not tell."""
+    import tensorflow as tf
+
+    shapes: Any = (getattr(part, "shape", ()) for part in tf.nest.flatten(batch))
+    # A number that comes with a batch, such as that of the step, has no examples.
+    return next((int(shape[0]) for shape in shapes if len(shape)), 1)
+
+
+def steps_of(training: Training) -> int | None:
+    """Steps of an epoch; None where nobody knows."""
+    steps = training.arguments.get("steps_per_epoch")
+    if steps:
+        return int(steps)
+    if training.kind != "arrays":
+        return _batches_of(training.data)
+    examples = _trained(training.data, training.arguments)
+    return -(-examples // int(training.arguments["batch_size"]))
+
+
+def updates_once(model: Any) -> bool:
+    """Whether the optimizer counts every step: it is Keras's own, with one update."""
+    import keras
+
+    custom = getattr(model.train_step, "__func__", None) is not keras.Model.train_step
+    # Shorter floats have theirs wrapped.
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    gathers = getattr(optimizer, "gradient_accumulation_steps", None)
+    return bool(not custom and optimizer and not gathers)
+
+
+def _validated_at_once(data: Any, arguments: dict[str, Any]) -> int:
+    """Examples of a batch of validation on arrays where ``fit`` is told no size."""
+    validation = arguments.get("validation_data")
+    steps = arguments.get("validation_steps")
+    if not steps or not (validation is None or kind_of(validation) == "arrays"):
+        return BATCH
+    trained = _trained(data, arguments)
+    count = _count(data) - trained if validation is None else _count(validation)
+    return -(-count // int(steps)) or BATCH
+
+
+def _trained(data: Any, arguments: dict[str, Any]) -> int:
+    """How many examples of arrays are not held back for validation."""
+    return int(_count(data) * (1 - float(arguments.get("validation_split") or 0)))
+
+
+def metrics_of(model: Any) -> tuple[str, ...]:
+    """Names of the metrics that a model was compiled with, the loss apart."""
+    import keras
+
+    # Its configuration holds them, too, and is made of all else that was compiled:
+    # not every loss, metric and schedule can be put into words.
+    compiled = getattr(model, "_compile_metrics", None)
+    leaves = keras.tree.flatten(getattr(compiled, "_user_metrics", None))
+    return tuple(name_of_metric(leaf)[:60] for leaf in leaves if leaf is not None)
+
+
+def name_of_metric(metric: Any) -> str:
+    """What a metric of ``compile`` is called, in whatever way it was given."""
+    names = (getattr(metric, at, None) for at in ("name", "__name__"))
+    texts = (name for name in (metric, *names) if isinstance(name, str))
+    return next(texts, type(metric).__name__)
+
+
+def epochs_between(arguments: dict[str, Any]) -> float:
+    """Epochs from one validation to the next; 0 where the training has none."""
+    has_data = arguments.get("validation_data") is not None
+    if not has_data and not arguments.get("validation_split"):
+        return 0.0
+    frequency = arguments.get("validation_freq", 1)
+    if isinstance(frequency, int):
+        return float(frequency)
+    epochs = list(frequency)
+    return max(epochs) / len(epochs) if epochs else 0.0
+
+
+def validation_steps(arguments: dict[str, Any], data: Any) -> int | None:
+    """Steps of a validation; None where nobody knows, and 0 where there is none.
+
+    Of the data that are trained on a part may be held back.
+    """
+    if not epochs_between(arguments):
+        return 0
+    if steps := arguments.get("validation_steps"):
+        return int(steps)
+    validation = arguments.get("validation_data")
+    if validation is None:
+        examples = _count(data) - _trained(data, arguments)
+    elif _are_arrays(validation):
+        examples = _count(validation)
+    else:
+        return _batches_of(validation)
+    size = arguments.get("validation_batch_size") or arguments.get("batch_size")
+    return -(-examples // int(size or BATCH))
+
+
+def _batches_of(data: Any) -> int | None:
+    """How many batches data have that are none of arrays; None where nobody knows."""
+    kind = kind_of(data)
+    if kind == "tf.data":
+        count = int(data.cardinality())
+        return count if count > 0 else None
+    if kind == "PyDataset" and data.num_batches is not None:
+        return int(data.num_batches)
+    return None
+
+
+# Arrays as ``fit`` takes them: any structure whose leaves have a row per example.
+
+
+def _are_arrays(data: Any) -> bool:
+    """Whether these are arrays: a tuple or list of them, or of structures of them."""
+    import tensorflow as tf
+
+    if not isinstance(data, tuple | list):
+        return False
+    # Sample weights that are None are none.
+    leaves = [leaf for leaf in tf.nest.flatten(data) if leaf is not None]
+    return bool(leaves) and all(hasattr(leaf, "shape") for leaf in leaves)
+
+
+def _count(data: Any) -> int:
+    import tensorflow as tf
+
+    # What is sparse or ragged has a shape and no length.
+    return int(tf.nest.flatten(data)[0].shape[0])
+
+
+def as_batches(data: Any) -> Any:
+    """The same as ``fit`` hands it to a step: what is alone is in no tuple."""
+    import tensorflow as tf
+
+    data = tf.nest.map_structure(_as_tensor, data)
+    alone = isinstance(data, tuple) and len(data) == 1
+    return data[0] if alone and not isinstance(data[0], tuple | list) else data
+
+
+def parted(data: Any, share: float) -> tuple[Any, Any]:
+    """What is trained on and what is held back, as ``validation_split`` parts them."""
+    trained = int(_count(data) * (1 - share))
+    return _part(data, slice(trained)), _part(data, slice(trained, None))
+
+
+def _part(data: Any, rows: slice) -> Any:
+    """Some examples of arrays; lists become tuples, as ``tf.data`` wants them."""
+    if isinstance(data, tuple | list):
+        return tuple(_part(part, rows) for part in data)
+    if isinstance(data, dict):
+        return {name: _part(part, rows) for name, part in data.items()}
+    return data if data is None else _rows(data, rows)
+
+
+def _rows(array: Any, rows: slice) -> Any:
+    """Some rows of an array, by their places."""
+    import tensorflow as tf
+
+    if isinstance(array, tf.SparseTensor):
+        first, last, _ = rows.indices(int(array.shape[0]))
+        row_shape = array.shape[1:]
+        begin = [first, *(0 for _ in row_shape)]
+        return tf.sparse.slice(array, begin, [last - first, *row_shape])
+    if hasattr(array, "tocsr"):
+        # Not every sparse matrix of SciPy has rows.
+        array = array.tocsr()
+    # A table of pandas takes numbers for what its rows are called.
+    return getattr(array, "iloc", array)[rows]
+
+
+def _as_tensor(array: Any) -> Any:
+    """What Keras makes of a table or a sparse matrix; all else as it is."""
+    import numpy as np
+    import tensorflow as tf
+
+    if hasattr(array, "tocoo"):
+        matrix = array.tocoo()
+        places = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
+        return tf.sparse.reorder(tf.SparseTensor(places, matrix.data, matrix.shape))
+    if hasattr(array, "iloc"):
+        values = array.to_numpy()
+        # Keras makes a column of a series.
+        return values[:, None] if values.ndim == 1 else values
+    return array
+
+
+# Its callbacks in a trial. They do their work and nothing else: they end no trial, they
+# get the epoch numbers of a real training, and Keras's own write to a folder of the
+# trial. A callback of the user's own making writes where its code says.
+
+# They reach other machines, or write in the background beyond a trial's end.
+LEFT_OUT = frozenset({"OrbaxCheckpoint", "RemoteMonitor"})
+_NEVER = 10**9
+# What stands for the epoch or a metric in a file's name. One file is written over and
+# over, because a trial has many short epochs and a checkpoint may be large.
+_PLACES = re.compile(r"\{[^}]*\}")
+# Keras calls the second of each pair through the first.
+STEP_HOOKS = (
+    *("on_train_batch_begin", "on_batch_begin"),
+    *("on_train_batch_end", "on_batch_end"),
+)
+_EPOCH_HOOKS = ("on_epoch_begin", "on_epoch_end")
+# Those of Keras that change the learning rate or the weights, or end the training.
+_STEER = frozenset(
+    {
+        *("EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"),
+        *("SwapEMAWeights", "TerminateOnNaN"),
+    }
+)
+# What code that does the same speaks of.
+_STEERED = frozenset(
+    {
+        *("optimizer", "learning_rate", "lr", "assign", "trainable"),
+        *("set_value", "set_weights", "load_weights", "stop_training"),
+    }
+)
+
+
+def list_callbacks(callbacks: Any) -> list[Any]:
+    """List callbacks as ``fit`` takes them: one, a list, or a ``CallbackList``."""
+    import keras
+
+    if callbacks is None:
+        return []
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        callbacks = callbacks.callbacks
+    if isinstance(callbacks, list | tuple):
+        return [callback for part in callbacks for callback in list_callbacks(part)]
+    return [callbacks]
+
+
+def prepare_callbacks(callbacks: list[Any], epochs: int) -> list[Any]:
+    """Make callbacks fit for a trial; None among them, and what is left out, is not.
+
+    Epochs of a trial may be shorter than the real ``epochs``, and so more of them:
+    their numbers begin again after these.
+    """
+    prepared = [c for c in callbacks if c is not None and not left_out(c)]
+    for index, callback in enumerate(prepared):
+        _go_on(callback)
+        _write_elsewhere(callback, index)
+        for hook in _EPOCH_HOOKS:
+            _renumber(callback, hook, epochs)
+    return prepared
+
+
+def left_out(callback: Any) -> bool:
+    """Whether no trial runs this callback."""
+    return any(kind.__name__ in LEFT_OUT for kind in type(callback).__mro__)
+
+
+def steers(callback: Any) -> bool:
+    """Whether it may change what is learnt, by all that its code speaks of."""
+    kinds = type(callback).__mro__
+    if any(kind.__name__ in _STEER for kind in kinds):
+        return True
+    parts = [part for owner in (callback, *kinds) for part in vars(owner).values()]
+    methods = (part for part in parts if isinstance(part, FunctionType | MethodType))
+    functions: Iterator[Any] = map(inspect.unwrap, methods)
+    # Keras's own speak of an optimizer to write down its learning rate.
+    custom = (f for f in functions if not str(f.__module__).startswith("keras."))
+    coded = (f for f in custom if hasattr(f, "__code__"))
+    return any(
+        _STEERED.intersection(_names_in_code(f.__code__)) or _alters(f) for f in coded
+    )
+
+
+def _alters(function: Any) -> bool:
+    """Whether it sets an attribute of the model, or of a part of it."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        return False
+    return any(
+        isinstance(node.ctx, ast.Store) and "model" in ast.unparse(node.value).lower()
+        for node in of_kind(ast.Attribute, tree)
+    )
+
+
+def _names_in_code(code: CodeType) -> Iterator[str]:
+    """All names that a function speaks of, in functions inside it as well."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names_in_code(inner)
+
+
+def follows_validation(callback: Any) -> bool:
+    """Whether what it does hangs on a result of each validation."""
+    followed = str(getattr(callback, "monitor", "")).startswith("val_")
+    # One that saves every epoch needs no result.
+    return followed and bool(getattr(callback, "save_best_only", True))
+
+
+def overrides(callback: Any, *hooks: str) -> bool:
+    """Whether it does something in one of these hooks."""
+    return any(not hasattr(getattr(callback, hook), "_is_default") for hook in hooks)
+
+
+def see_every_step(callbacks: list[Any], epoch: int | None, times: int = 1) -> None:
+    """Call callbacks as often as before, or their cost would look like another's.
+
+    An epoch had so many steps, None where nobody knows; ``times`` as many are in each
+    step now.
+    """
+    for callback in callbacks:
+        if callback is not None and overrides(callback, *STEP_HOOKS):
+            _see_every_step(callback, epoch, times)
+
+
+def _see_every_step(callback: Any, epoch: int | None, times: int) -> None:
+    begin, end = callback.on_train_batch_begin, callback.on_train_batch_end
+    reached = 0
+
+    def begun(step: int, logs: Any = None) -> None:
+        nonlocal reached
+        reached = step * times
+        begin(reached, logs)
+
+    def ended(step: int, logs: Any = None) -> None:
+        last = (step + 1) * times
+        for batch in range(reached, min(last, epoch or last)):
+            if batch > reached:
+                begin(batch, None)
+            end(batch, logs)
+
+    callback.on_train_batch_begin, callback.on_train_batch_end = begun, ended
+
+
+def _go_on(callback: Any) -> None:
+    """Keep it from ending the training, and from what it does only at the end."""
+    import keras
+
+    if isinstance(callback, keras.callbacks.EarlyStopping):
+        callback.patience = _NEVER
+    if isinstance(callback, keras.callbacks.TerminateOnNaN):
+        callback.raise_error = False
+
+
+def _renumber(callback: Any, hook: str, epochs: int) -> None:
+    method = getattr(callback, hook)
+    if not overrides(callback, hook):
+        return
+
+    @functools.wraps(method)
+    def numbered(epoch: int, logs: Any = None) -> None:
+        method(epoch % max(1, epochs), logs)
+
+    setattr(callback, hook, numbered)
+
+
+def _write_elsewhere(callback: Any, index: int) -> None:
+    from keras import callbacks as keras_callbacks
+
+    places = {
+        keras_callbacks.ModelCheckpoint: "filepath",
+        keras_callbacks.CSVLogger: "filename",
+        keras_callbacks.TensorBoard: "log_dir",
+        keras_callbacks.BackupAndRestore: "backup_dir",
+    }
+    place = next((at for kind, at in places.items() if isinstance(callback, kind)), "")
+    if not place:
+        return
+    # It goes with the trial's own.
+    old, new = str(getattr(callback, place)), tempfile.mkdtemp(prefix=f"{index}-")
+    if not place.endswith("_dir"):
+        name = os.path.basename(old)
+        if place == "filepath":
+            name = _PLACES.sub("n", name)
+        setattr(callback, place, os.path.join(new, name))
+        return
+    # Every path that it holds under the one folder lies under the other.
+    for name, value in list(vars(callback).items()):
+        if isinstance(value, str | os.PathLike) and str(value).startswith(old):
+            setattr(callback, name, new + str(value)[len(old) :])

@@ -1,0 +1,348 @@
+"""Which steps of a training warm up, are timed, or are traced: one after another.
+
+The tracer costs something itself. So the same number of steps is timed without it,
+several times before and after, in the same process.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfkit.engine.tick import Note
+from perfkit.errors import BadParameterError
+from perfkit.questions.shared.loops import Left, wait
+from perfkit.training.diagnose import failure
+from perfkit.training.diagnose.maker import contain
+from perfkit.training.diagnose.pipeline.memory import leave_files_alone
+from perfkit.training.diagnose.steps import listening
+from perfkit.training.diagnose.training import Training, handed_over, prepare_callbacks
+
+STEP = "train"
+_LOG = "said.txt"
+_MOST_SAID = 20_000
+
+
+class Marks:
+    """Records a trace into a folder.
+
+    Args:
+        folder: Where to; what lies there besides is left alone.
+        all_operations: Whether every operation is recorded, not only those that
+            TensorFlow considers expensive.
+    """
+
+    def __init__(self, folder: str, *, all_operations: bool = False) -> None:
+        self._folder, self._all_operations = folder, all_operations
+
+    def start(self) -> None:
+        """Begin to record.
+
+        Raises:
+            BadParameterError: Another profiler runs in this training.
+        """
+        import tensorflow as tf
+
+        try:
+            with self._log_stderr():
+                tf.profiler.experimental.start(self._folder, options=self._options())
+        except tf.errors.AlreadyExistsError:
+            raise BadParameterError(
+                "Another profiler runs in this training; take it out, such as "
+                "profile_batch of a TensorBoard callback."
+            ) from None
+
+    def _options(self) -> Any:
+        """None for TensorFlow's own levels: operations, and no Python calls."""
+        import tensorflow as tf
+
+        if not self._all_operations:
+            return None
+        levels = {"host_tracer_level": 3, "python_tracer_level": 0}
+        defaults = {"device_tracer_level": 1, "delay_ms": 0}
+        indices = {name: _Index(level) for name, level in (levels | defaults).items()}
+        return tf.profiler.experimental.ProfilerOptions(**indices)
+
+    def stop(self) -> None:
+        """End, and write the trace."""
+        import tensorflow as tf
+
+        with self._log_stderr():
+            tf.profiler.experimental.stop()
+
+    def mark(self, number: int) -> Any:
+        """Mark what is done within it as a step."""
+        import tensorflow as tf
+
+        return tf.profiler.experimental.Trace(STEP, step_num=number, _r=1)
+
+    @property
+    def log(self) -> str:
+        """What TensorFlow logged while it started and stopped."""
+        log = Path(self._folder) / _LOG
+        return log.read_text(errors="replace")[:_MOST_SAID] if log.exists() else ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the trace."""
+        return sum(path.stat().st_size for path in traces(self._folder))
+
+    @contextlib.contextmanager
+    def _log_stderr(self) -> Iterator[None]:
+        """Let what is written to standard error meanwhile go into a file."""
+        before = os.dup(2)
+        log = os.open(
+            Path(self._folder) / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
+        os.dup2(log, 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            os.close(log)
+
+
+@dataclass(frozen=True)
+class _Index:
+    """A number that is no ``int``: of those TensorFlow 2.20 and 2.21 take no notice."""
+
+    value: int
+
+    def __index__(self) -> int:
+        return self.value
+
+
+def traces(folder: str) -> list[Path]:
+    """The files of a trace."""
+    return sorted(Path(folder).rglob("*.xplane.pb"))
+
+
+# Steps are warm after so many of them that took so long together, or a hundred.
+_FEWEST_WARM, _WARM_S, _MOST_WARM = 3, 1.5, 100
+# On either side of the trace blocks of steps are timed for about so long.
+_SIDE_S, _MOST_BLOCKS = 2.0, 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the next step is for.
+
+    Attributes:
+        number: Of a step that is traced; None where none is.
+        last: Whether the device has to be done before its time is taken.
+    """
+
+    number: int | None = None
+    last: bool = False
+
+
+def _warm_up() -> Generator[Request, float, float]:
+    """Ask for steps until they are warm; returns the seconds of the last one."""
+    count, spent = 0, 0.0
+    while count < _FEWEST_WARM or (spent < _WARM_S and count < _MOST_WARM):
+        spent += yield Request()
+        count += 1
+    # What a device still has to do for these steps must not count for the next ones.
+    yield Request(last=True)
+    return (yield Request(last=True))
+
+
+class Course:
+    """Follows a plan through a training that tells where its steps begin and end.
+
+    Args:
+        steps: In the trace, and in each block that is timed without it.
+        profiler: Records them; it is started and stopped between two steps.
+        sync: Waits until the device has done what it was given.
+        clock: Gives seconds.
+
+    Attributes:
+        untraced: Seconds of a step, for each block of steps without the tracer.
+        traced: Seconds of each traced step.
+        made: Steps that have ended.
+        over: Whether no more steps are wanted.
+    """
+
+    def __init__(
+        self,
+        steps: int,
+        profiler: Marks,
+        sync: Callable[[], object],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.untraced, self.traced = list[float](), list[float]()
+        self.made, self.over = 0, False
+        self._steps, self._profiler = steps, profiler
+        self._sync, self._clock = sync, clock
+        self._plan = self._follow()
+        self._request = next(self._plan)
+        self._began: float | None = None
+        self._mark = contextlib.ExitStack()
+
+    def _follow(self) -> Generator[Request, float, None]:
+        """Ask for one step after another; each is answered by its seconds."""
+        usual = yield from _warm_up()
+        block_s = self._steps * usual or _SIDE_S
+        blocks = range(max(1, min(_MOST_BLOCKS, int(_SIDE_S / block_s))))
+        for _ in blocks:
+            self.untraced.append(sum((yield from self._block())) / self._steps)
+        self._profiler.start()
+        traced = yield from self._block(traced=True)
+        self._profiler.stop()
+        self.traced = traced
+        for _ in blocks:
+            self.untraced.append(sum((yield from self._block())) / self._steps)
+
+    def _block(self, *, traced: bool = False) -> Generator[Request, float, list[float]]:
+        """Ask for steps; returns the seconds of each."""
+        seconds = []
+        for number in range(self._steps):
+            last = number == self._steps - 1
+            seconds.append((yield Request(number if traced else None, last=last)))
+        return seconds
+
+    def begin(self) -> None:
+        """A step begins."""
+        if self._began is not None or self.over:
+            # The data ended where this step was to begin: it begins with the next ones.
+            return
+        self._began = self._clock()
+        if self._request.number is not None:
+            self._mark.enter_context(self._profiler.mark(self._request.number))
+
+    def end(self) -> None:
+        """The step has ended."""
+        if self._began is None:
+            return
+        self._mark.close()
+        if self._request.last:
+            self._sync()
+        spent, self._began = self._clock() - self._began, None
+        self.made += 1
+        try:
+            self._request = self._plan.send(spent)
+        except StopIteration:
+            self.over = True
+
+
+STEPPED = "stepped"
+_ENDLESS = 10**9
+
+
+def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]:
+    """Make the training, run it, and trace so many of its steps into a folder.
+
+    Yields:
+        The note ``"stepped"``, or what was raised, as ``failure.as_notes`` has it.
+    """
+    yield from failure.as_notes(_stepped(maker, steps, folder))
+
+
+def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]:
+    import tensorflow as tf
+
+    contain(maker, folder)
+    marks = Marks(folder)
+    course = Course(steps, marks, wait)
+    at_a_time = _run(maker, course)
+    if not course.traced:
+        raise BadParameterError(
+            f"The data were used up after {course.made} steps, before {steps} could be "
+            "traced; ask for fewer steps, or repeat the data."
+            if course.made
+            else "The training made no step: its data are empty, or used up."
+        )
+    yield Note(
+        STEPPED,
+        {
+            "untraced_s": course.untraced,
+            "traced_s": course.traced,
+            "at_a_time": at_a_time,
+            "gpus": len(tf.config.list_physical_devices("GPU")),
+            "said": marks.log,
+            "bytes": marks.size,
+        },
+    )
+
+
+def _run(maker: Callable[[], Any], course: Course) -> int:
+    """Train until the course is over; how many steps of the user's are one of ours."""
+    looped, at_a_time = Looped(course), 1
+    with listening(looped), contextlib.suppress(Left):
+        returned = maker()
+        if looped.begun:
+            return 1
+        training = handed_over(returned)
+        leave_files_alone(training)
+        at_a_time = int(training.model.steps_per_execution)
+        _fit(training, course)
+    return at_a_time
+
+
+def _fit(training: Training, course: Course) -> None:
+    """Train with ``fit``; a step is a batch with all that callbacks do for it."""
+    from keras.callbacks import LambdaCallback
+
+    total = first_epoch = 0
+
+    def end() -> None:
+        course.end()
+        if course.over:
+            raise Left
+
+    def end_epoch() -> None:
+        nonlocal total, first_epoch
+        steps, total = course.made - total, course.made
+        first_epoch = first_epoch or steps
+        # Of a generator that is used up Keras has kept the first batch or two.
+        if not steps or (training.kind == "generator" and 2 * steps < first_epoch):
+            raise Left
+
+    first = LambdaCallback(on_train_batch_begin=lambda batch, logs: course.begin())
+    last = LambdaCallback(
+        on_train_batch_end=lambda batch, logs: end(),
+        on_epoch_end=lambda epoch, logs: end_epoch(),
+    )
+    # Steps are looked at, and no validation: it has none of these marks.
+    training.arguments["validation_freq"] = _ENDLESS
+    epochs = training.epochs or 1
+    callbacks = prepare_callbacks(training.arguments["callbacks"], epochs)
+    training.fit([first, *callbacks, last], epochs=_ENDLESS)
+
+
+class Looped:
+    """Hears of the steps of a loop of the user's own, which never gets to its end.
+
+    Attributes:
+        begun: Whether there is a loop at all.
+    """
+
+    def __init__(self, course: Course) -> None:
+        self._course, self.begun = course, False
+
+    def batches(self, data: Any) -> Iterator[Any]:
+        """Give the loop its batches, the data anew where they end.
+
+        Raises:
+            Left: Enough steps were made, or there are no more data. What follows the
+                loop, such as saving a model, does not run.
+        """
+        self.begun, before, course = True, -1, self._course
+        while before < course.made and not course.over:
+            before, batches = course.made, iter(data)
+            while not course.over:
+                course.begin()
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    break
+                try:
+                    yield batch
+                finally:
+                    # Also where the user's own code leaves the loop after this step.
+                    course.end()
+        raise Left

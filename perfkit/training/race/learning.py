@@ -1,0 +1,375 @@
+"""How the sides of a race learn: their losses, compared, and the time to a loss.
+
+Losses waver from batch to batch, and two versions may see theirs in another order, so
+losses differ only where they lie further apart than that lets expect.
+"""
+
+import contextlib
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perfkit import units
+from perfkit.engine.measurement import Measurement
+from perfkit.engine.spread import Spread
+from perfkit.engine.statistics import Comparison, Rounds, comparison
+from perfkit.engine.tick import Note
+from perfkit.engine.trial import LOSSES
+from perfkit.errors import BadParameterError
+from perfkit.findings.reading import losses
+from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.report import Report, Table
+from perfkit.findings.shown import Shown
+from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
+from perfkit.findings.text import plain
+from perfkit.questions import unknown
+from perfkit.training.diagnose.training import list_callbacks
+
+# A note of a trial: how its model was compiled.
+COMPILED = "compiled"
+# Every one of the first steps notes its loss, later ones ever more seldom.
+_EACH, _SELDOMER, _MOST = 5, 1.3, 64
+# So many of the first losses are compared; means lie apart where they differ by so many
+# standard errors and by this share.
+_FIRST, _ERRORS, _SHARE = 5, 4.0, 0.02
+# Losses that differ by no more are the same but for rounding.
+_ROUNDING = 1e-4
+_NEXT = (
+    "Give a loss that every side reaches, or the race more seconds; trainings that set "
+    "a seed of their own show one start alone."
+)
+
+# After so many examples, the mean loss since the point before.
+Points = Sequence[tuple[float, float]]
+
+
+class Difference(NamedTuple):
+    """What two sides do not do alike, and whether their examples are not the same."""
+
+    sentence: str
+    other_work: bool = False
+
+
+class Learning:
+    """Makes a training, and notes how it learns."""
+
+    def __init__(self, maker: Callable[[], Any], batch: int = 1) -> None:
+        self._maker, self._batch = maker, batch
+        self._news: dict[str, Any] = {}
+        self._losses: list[tuple[int, float]] = []
+        # Steps of earlier epochs, of this one, and of this one at the last noted loss;
+        # then the sum of this epoch's losses up to there.
+        self._before = self._step = self._noted_step = 0
+        self._sum, self._next = 0.0, 1.0
+
+    def __call__(self) -> Any:
+        """Make the training, with one more callback."""
+        training = self._maker()
+        if not isinstance(training, tuple) or len(training) not in (2, 3):
+            return training
+        import keras
+
+        model, data, *options = training
+        arguments = dict(options[0]) if options else {}
+        callbacks, callback = arguments.get("callbacks"), self._callback()
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            # Appended, because fit would add a progress bar to a list of its own.
+            callbacks.callbacks.append(callback)
+        else:
+            arguments["callbacks"] = [*list_callbacks(callbacks), callback]
+        return model, data, arguments
+
+    def news(self) -> Iterator[Note]:
+        """Yield what became known since the last call."""
+        news, self._news = self._news, {}
+        yield from (Note(name, value) for name, value in news.items())
+
+    def _callback(self) -> Any:
+        from keras.callbacks import LambdaCallback
+
+        callback: Any = LambdaCallback(
+            on_train_begin=lambda logs: self._begin(callback.model),
+            on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
+            on_train_batch_end=lambda batch, logs: self.reach(batch + 1, logs),
+        )
+        return callback
+
+    def _begin(self, model: Any) -> None:
+        if not self._losses:
+            self._news[COMPILED] = describe(model)
+
+    def _begin_epoch(self) -> None:
+        self._before += self._step
+        self._step = self._noted_step = 0
+        self._sum = 0.0
+
+    def reach(self, step: int, logs: Any) -> None:
+        """Note that ``step`` steps of this epoch are done, with their mean loss."""
+        self._step = step
+        steps = self._before + step
+        loss = (logs or {}).get("loss")
+        if steps < self._next or loss is None or len(self._losses) >= _MOST:
+            return
+        total = float(loss) * step
+        between = (total - self._sum) / (step - self._noted_step)
+        self._losses.append((steps * self._batch, between))
+        self._noted_step, self._sum = step, total
+        self._next = _SELDOMER * steps if steps >= _EACH else steps + 1
+        self._news[LOSSES] = list(self._losses)
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """Describe by what a model learns, in words and numbers alone."""
+    from keras.optimizers.schedules import LearningRateSchedule
+
+    optimizer = model.optimizer
+    rate: Any = getattr(optimizer, "learning_rate", None)
+    with contextlib.suppress(TypeError, ValueError):
+        rate = float(rate)
+    # Of a schedule Keras gives the rate at this step.
+    schedule = getattr(optimizer, "_learning_rate", None)
+    if isinstance(rate, float) and isinstance(schedule, LearningRateSchedule):
+        rate = f"{type(schedule).__name__} from {units.significant(rate)}"
+    loss = getattr(model, "loss", None)
+    return {
+        "optimizer": type(optimizer).__name__,
+        "learning rate": rate if isinstance(rate, float | str) else "a schedule",
+        "loss": loss if isinstance(loss, str) else type(loss).__name__,
+    }
+
+
+def in_learning(
+    measured: Measurement, side: str, baseline: str
+) -> Iterator[Difference]:
+    """Yield differences in how two sides learn: as compiled, and in first losses."""
+    mine, theirs = (_compiled(measured, name) for name in (side, baseline))
+    for name in sorted(mine.keys() & theirs.keys()):
+        if mine[name] != theirs[name]:
+            values = mine[name], theirs[name]
+            after, before = (
+                units.significant(value) if isinstance(value, float) else str(value)
+                for value in values
+            )
+            yield Difference(f"its {name} is {after} instead of {before}")
+    new, base = first_losses(measured, side, baseline)
+    finite = [all(map(math.isfinite, values)) for values in (new, base)]
+    if len(new) > 1 and (_apart(new, base) if all(finite) else any(finite)):
+        after, before = map(_mean, (new, base))
+        yield Difference(f"its first losses are {after} instead of {before}")
+
+
+def _mean(losses: list[float]) -> str:
+    mean = statistics.fmean(losses)
+    return units.significant(mean) if math.isfinite(mean) else "no numbers"
+
+
+def first_losses(
+    measured: Measurement, side: str, baseline: str
+) -> tuple[list[float], list[float]]:
+    """Return the first losses of both sides, over the rounds in which both have some.
+
+    If one side notes means over several steps, the other's are means over as many.
+    """
+    new, base = list[float](), list[float]()
+    mine, theirs = (
+        {trial.round: losses(trial) for trial in measured.trials_of(name)}
+        for name in (side, baseline)
+    )
+    for number in mine.keys() & theirs.keys():
+        if mine[number] and theirs[number]:
+            pair = mine[number], theirs[number]
+            last = min(points[-1][0] for points in pair)
+            # The larger one begins later, because its points span more steps.
+            ends = [end for end, _ in max(pair)[:_FIRST] if end <= last]
+            new += _means_between(ends, pair[0])
+            base += _means_between(ends, pair[1])
+    return new, base
+
+
+def _means_between(ends: list[float], points: Points) -> list[float]:
+    """The mean losses between these numbers of examples, from 0."""
+    counts, means = zip(*points, strict=True)
+    with np.errstate(all="ignore"):  # a loss may be infinite
+        sums = np.cumsum(np.diff(counts, prepend=0) * means)
+        between = np.diff(np.interp([0, *ends], (0, *counts), (0, *sums)))
+        means_between: list[float] = (between / np.diff(ends, prepend=0)).tolist()
+    return means_between
+
+
+def alike(measured: Measurement, side: str, baseline: str) -> bool:
+    """Whether the first losses are the same but for rounding, in each round."""
+    new, base = first_losses(measured, side, baseline)
+    return bool(new) and all(
+        math.isclose(mine, theirs, rel_tol=_ROUNDING, abs_tol=_ROUNDING**2)
+        for mine, theirs in zip(new, base, strict=True)
+    )
+
+
+def _apart(new: list[float], base: list[float]) -> bool:
+    apart = abs(statistics.fmean(new) - statistics.fmean(base))
+    # Rounds may repeat the same batches, so they add no independent losses.
+    count = min(len(new), _FIRST)
+    error = math.hypot(*map(statistics.stdev, (new, base))) / math.sqrt(count)
+    scale = abs(statistics.fmean(base))
+    return apart > _ERRORS * error and apart > _SHARE * scale
+
+
+def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
+    notes = (trial.notes.get(COMPILED) for trial in measured.trials_of(side))
+    return next((note for note in notes if isinstance(note, dict)), {})
+
+
+class TimeToLoss(Shown):
+    """When the sides of a race reached a loss; ``best`` is the soonest, if known."""
+
+    def __init__(self, best: Comparison | None, report: Report) -> None:
+        self.best, self._report = best, report
+
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        return self._report
+
+
+def time_to_loss(
+    finding: Finding, loss: float, *, against: str = "", guess: str = ""
+) -> TimeToLoss:
+    """Say how soon each side of a race reaches a loss, from what its trials noted.
+
+    A trial is there once no later loss is above it. The first step is not counted. It
+    is the loss of training: give data that do not repeat, or it is that of examples
+    that were seen before. Fewer than three rounds, or seeds, claim nothing.
+
+    Args:
+        finding: Of ``perfkit.race``.
+        loss: The loss to reach, above what training can come down to.
+        against: The side that the others are compared with; "" for the first.
+        guess: How many times as fast as that one the best of them gets there, such as
+            ``"2x"``; it stands in the report.
+
+    Raises:
+        BadParameterError: It is no race, has no such side, or the loss is no number.
+    """
+    # Of functions that are still to be written, race() returns no finding.
+    sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None
+    if not isinstance(sides, list | tuple) or len(sides) < 2:
+        raise BadParameterError(
+            "time_to_loss() takes what perfkit.race found, such as "
+            "`time_to_loss(perfkit.race(make_a, make_b), 0.5)`."
+        )
+    if not isinstance(loss, int | float | np.number) or not math.isfinite(loss):
+        raise BadParameterError(f"loss is {loss!r}; give a number, such as 0.5.")
+    names = list(map(str, sides))
+    if against and against not in names:
+        raise BadParameterError(unknown("side of this race", against, names))
+    names.sort(key=lambda name: name != against)
+    measured = measurement(finding)
+    runs = {name: _runs_to(loss, measured, name) for name in names}
+    first, compared, rows = names[0], list[Comparison](), dict[str, tuple[str, ...]]()
+    for name in names:
+        reached, trials = runs[name].values(), len(measured.by_round(name))
+        cells = f"reached in {len(reached)} of {trials} trials", units.UNKNOWN
+        if reached and len(reached) == trials:
+            examples = statistics.median(run.examples for run in reached)
+            seconds = statistics.median(run.seconds for run in reached)
+            cells = f"{examples:,.0f}", units.seconds(seconds)
+        ratio = units.UNKNOWN
+        if result := _compare(measured, runs, name, first):
+            compared.append(result)
+            ratio = result.interval
+        rows[name] = (plain(name, 60), *cells, "" if name == first else ratio)
+    # A side that is shown to be faster wins over a larger ratio that is noise.
+    best = max(compared, key=lambda c: (c.verdict == "faster", c.ratio), default=None)
+    goal = f"a loss of {units.significant(loss)}"
+    headings = ("side", "examples needed", "time", "times as fast")
+    raced = replace(finding, guess=guess).report
+    report = Report(
+        verdict=_verdict(goal, best, rows),
+        stamp=raced.stamp,
+        table=Table(f"To {goal} in training", headings, tuple(rows.values())),
+        foot=raced.foot,
+    )
+    return TimeToLoss(best, report)
+
+
+def examples_to(loss: float, points: Points) -> float | None:
+    """Examples until no later loss is above this one; None where that never comes."""
+    # A loss that is no number is above any.
+    above = [at for at, (_, mean) in enumerate(points) if not mean <= loss]
+    last = max(above, default=-1)
+    if last + 1 == len(points):
+        return None
+    if last < 0:
+        return points[0][0]
+    # A mean is that of the middle of its stretch.
+    ends = [0.0, *(end for end, _ in points)][last : last + 3]
+    before, after = (sum(stretch) / 2 for stretch in itertools.pairwise(ends))
+    high, low = points[last][1], points[last + 1][1]
+    share = (high - loss) / (high - low) if math.isfinite(high) else 1.0
+    return float(before * (after / before) ** share)
+
+
+class _Run(NamedTuple):
+    """A trial that got there; its first loss tells its seed."""
+
+    seed: str
+    examples: float
+    seconds: float
+
+
+def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
+    """Those trials of a side that got there, by their rounds."""
+    runs = {}
+    for number, (trial, steady) in measured.by_round(side).items():
+        points = losses(trial)
+        if examples := examples_to(loss, points):
+            seed = f"{points[0][1]:.4g}"
+            runs[number] = _Run(seed, examples, examples / steady.rate)
+    return runs
+
+
+def _compare(
+    measured: Measurement, runs: dict[str, dict[int, _Run]], side: str, first: str
+) -> Comparison | None:
+    """Compare two sides' times; None where a trial of theirs did not get there."""
+    if side == first:
+        return None
+    mine, theirs = runs[side], runs[first]
+    # Trials that begin with the same loss had the same seed, and count as one.
+    ratios = {
+        theirs[number].seed: theirs[number].seconds / mine[number].seconds
+        for number in mine.keys() & theirs.keys()
+    }
+    missing = any(len(runs[n]) < len(measured.by_round(n)) for n in (side, first))
+    if missing or len(ratios) < LEAST_ROUNDS:
+        return None
+    logs, ones = np.log(list(ratios.values())), np.ones(len(ratios))
+    rounds = Rounds(side, first, logs, within=0 * ones, turns=ones)
+    return comparison(rounds, Spread.from_notes(measured.notes), measured.noise_floor)
+
+
+def _verdict(
+    goal: str, best: Comparison | None, rows: dict[str, tuple[str, ...]]
+) -> Verdict:
+    if best is None or best.verdict == "too noisy to say":
+        return Verdict(
+            headline=f"Which side reaches {goal} sooner is not known yet.",
+            sure="not known yet",
+            next=_NEXT,
+        )
+    (side, _, time, _), (first, _, before, _) = rows[best.variant], rows[best.baseline]
+    headline = f"To {goal}, {side} is {best.as_fast_as} {first}."
+    if best.is_noise:
+        headline = f"To {goal}, {side} and {first} show no difference."
+    return Verdict(
+        headline=headline,
+        much=f"It takes {units.instead(time, before)} of training.",
+        sure="likely" if best.sure == "not known yet" else best.sure,
+        interval=best.ends,
+        winner=best.variant if best.verdict == "faster" else "",
+    )

@@ -1,0 +1,450 @@
+"""The question of a race, and its verdict: is one side faster than the other?
+
+Whether both do the same job is said before any rate is compared: their model, their
+data, and how they learn at first.
+"""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from perfkit import units
+from perfkit.engine.host import Environment, Place
+from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.statistics import Comparison
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import Fold, Table
+from perfkit.findings.reports import TYPED, part_in_words
+from perfkit.findings.standing import LEAST_ROUNDS, SIDES
+from perfkit.findings.text import as_sentence
+from perfkit.questions.base import Experiment
+from perfkit.questions.parameters import NOT_ASKED
+from perfkit.questions.shared.words import failures
+from perfkit.training.diagnose import changes
+from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.gains import step_of
+from perfkit.training.diagnose.maker import digest
+from perfkit.training.diagnose.rounds import AS_GIVEN, baseline, to_variant
+from perfkit.training.diagnose.split import split
+from perfkit.training.race import learning
+from perfkit.training.race.learning import Difference
+from perfkit.training.race.sides import LEFT, Side, Work
+
+_SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
+# What a reader calls the parts of a step.
+_PARTS = {
+    "input": "waiting for input",
+    "transfer": "copying to the device",
+    "dispatch": "dispatch overhead",
+    "callbacks": "callbacks, metrics and progress bar",
+    "epoch ends": "ends of epochs",
+    "compute": "compute",
+}
+_NO_RATE = "Look at how the trials ended, or give the race more seconds."
+_TOO_FEW = f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
+_LEARNS = (
+    "{name} learns otherwise: tune its learning rate anew, and watch the validation "
+    "loss."
+)
+_LEFT = (
+    "{two} ran with {names} of the working tree, which git does not keep or both sides "
+    "share: what has changed there is not measured. Install each version with "
+    "`pip install .` into an environment of its own, and race those with --python."
+)
+_ALIKE = "{name}: The losses of their first steps are the same."
+_NO_LOSS = (
+    "{name} is a loop of your own, and how that learns is not seen here: check that "
+    "both sides do the same."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Race(Experiment):
+    """Is one of these trainings faster than the other?
+
+    Attributes:
+        sides: The baseline first.
+        facts: Of each side's training, by its name; none before they were looked at.
+        typed: The command that asks for it, without paths.
+        packages: Those whose versions differ between the sides' environments.
+
+    Class attributes:
+        noise: What the same code differs by where no control was run; None if unknown.
+    """
+
+    name: ClassVar[str] = "race"
+    noise: ClassVar[float | None] = None
+
+    sides: tuple[Side, ...] = field(default=(), metadata=NOT_ASKED)
+    facts: Mapping[str, Facts] = field(default_factory=dict, metadata=NOT_ASKED)
+    typed: str = field(default="", metadata=NOT_ASKED)
+    packages: tuple[Fold, ...] = field(default=(), metadata=NOT_ASKED)
+
+    @property
+    def baseline(self) -> str:  # type: ignore[override]
+        """The name of the first side."""
+        return self.sides[0].name
+
+    @property
+    def question(self) -> str:
+        """Ask it of these sides."""
+        first, *rivals = (side.name for side in self.sides)
+        if len(rivals) == 1:
+            return f"Is {rivals[0]} faster than {first}?"
+        return f"Which is fastest: {', '.join([first, *rivals[:-1]])} or {rivals[-1]}?"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The command that asks it again, and which code that is about."""
+        code = [digest(side.maker) for side in self.sides]
+        return {TYPED: self.typed, SIDES: [s.name for s in self.sides], "code": code}
+
+    def make_variants(self) -> Mapping[str, Variant]:
+        """Its sides, whose work needs a first look at them."""
+        return {
+            side.name: Variant(side.name, self.work(side), against=self.baseline)
+            for side in self.sides
+        }
+
+    def work(self, side: Side, *left_out: Change) -> Callable[[], Iterator[Any]]:
+        """Make a trial of a side, without these parts of it."""
+        return Work(side, self.facts.get(side.name, Facts()), left_out)
+
+    def is_over(self, measured: Measurement) -> bool:
+        """Whether no round is to follow, whatever the rates say."""
+        return False
+
+    def compare(self, measured: Measurement) -> list[Comparison | None]:
+        """Each other side against the first."""
+        return [measured.compare(s.name, self.baseline) for s in self.sides[1:]]
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which is faster; where they do different work, that comes first."""
+        first, *rivals = self.sides
+        comparable = [s for s in rivals if measured.compare(s.name, first.name)]
+        if not comparable:
+            return Verdict(
+                headline="There is no answer yet: no two sides could be compared.",
+                because=failures(measured),
+                next=_NO_RATE,
+            )
+        sides = tuple(side.name for side in self.sides)
+        fastest, *_ = measured.fastest(sides, rounds=LEAST_ROUNDS)
+        best = next((s for s in comparable if s.name == fastest.variant), None)
+        rates = {timing.variant: timing.rate for timing in measured.timings}
+        nearest = best or max(comparable, key=lambda side: rates[side.name])
+        verdict = self._compare(nearest, measured)
+        remaining = [side for side in comparable if side != nearest]
+        if len(rivals) > 1 and best is None:
+            names = ", ".join(side.name for side in comparable)
+            size = verdict.much and f"Nearest is {nearest.name}: {lower(verdict.much)}"
+            opening = f"None of these is shown to be faster than {first.name}"
+            verdict = replace(verdict, headline=f"{opening}: {names}.", much=size)
+            remaining = comparable
+        jobs = filter(None, (self._other_job(side, measured) for side in remaining))
+        return replace(
+            verdict,
+            warnings=(*verdict.warnings, *jobs),
+            because=failures(measured),
+            folds=self._folds(nearest, measured),
+        )
+
+    def _compare(self, side: Side, measured: Measurement) -> Verdict:
+        """Compare one side with the baseline."""
+        compared = measured.compare(side.name, self.baseline)
+        assert compared
+        compared = compared.after(LEAST_ROUNDS)
+        name, baseline = side.name, self.baseline
+        differ = self.differences(side, measured)
+        rates = self._rates(side, measured)
+        if any(d.other_work for d in differ):
+            details = "; ".join(d.sentence for d in differ)
+            return Verdict(
+                headline=f"{name} and {baseline} do different work, so neither is "
+                f"called faster: {details}.",
+                much=as_sentence(rates),
+            )
+        headline, size = _in_words(compared, name, baseline)
+        if differ:
+            headline = self._other_job(side, measured)
+            size = f"per example it {_compared(compared)}"
+        is_short = compared.rounds < LEAST_ROUNDS and not differ
+        return Verdict(
+            headline=headline,
+            much=as_sentence(": ".join(filter(None, (size, rates)))),
+            # The faster side may be known although the size of the gain is not.
+            sure="likely" if _is_open(compared) else compared.sure,
+            interval=_ends(compared),
+            warnings=() if differ else tuple(self._warned(side, measured)),
+            next=self._next(measured) if is_short else "",
+            winner=name if compared.verdict == "faster" and not differ else "",
+        )
+
+    def _next(self, measured: Measurement) -> str:
+        """What to do where there were too few rounds."""
+        return _TOO_FEW
+
+    def _folds(self, nearest: Side, measured: Measurement) -> tuple[Fold, ...]:
+        """Where the time of a step goes, whether it is the same job, what else differs.
+
+        Those that would be empty are left out.
+        """
+        steps = where((self.sides[0], nearest), self.facts, measured)
+        same_job = tuple(self._same_job(measured))
+        job = (Fold("Is it the same job?", same_job),) if same_job else ()
+        return (*steps, *job, *self.packages)
+
+    def differences(
+        self, side: Side, measured: Measurement | None
+    ) -> tuple[Difference, ...]:
+        """Return how a side's work differs from the baseline's beyond what was asked.
+
+        Without a measurement, from the facts of the first look alone.
+        """
+        if not self.facts:
+            return ()
+        facts = self.facts[side.name], self.facts[self.baseline]
+        by_facts = differences(*facts, retuned=side.retuned)
+        if side.retuned or measured is None:
+            return tuple(by_facts)
+        return (*by_facts, *learning.in_learning(measured, side.name, self.baseline))
+
+    def has_other_job(self, measured: Measurement | None = None) -> bool:
+        """Whether a side does another job, so that no rate says what is slower."""
+        return any(self.differences(side, measured) for side in self.sides[1:])
+
+    def _other_job(self, side: Side, measured: Measurement) -> str:
+        """Say how a side's job differs from the baseline's; "" if it does not."""
+        opening = f"{side.name} does another job than {self.baseline}"
+        differ = "; ".join(d.sentence for d in self.differences(side, measured))
+        return differ and f"{opening}: {differ}."
+
+    def _same_job(self, measured: Measurement) -> Iterator[str]:
+        for side in self.sides[1:]:
+            if sentence := self._other_job(side, measured):
+                yield sentence
+            elif self.facts[side.name].loop:
+                yield _NO_LOSS.format(name=side.name)
+            elif learning.alike(measured, side.name, self.baseline):
+                yield _ALIKE.format(name=side.name)
+
+    def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
+        if side.retuned:
+            yield _LEARNS.format(name=side.name)
+        trials = measured.trials_of(self.baseline)
+        modules = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
+        if modules:
+            yield _LEFT.format(names=", ".join(modules), two=self.baseline)
+
+    def _rates(self, side: Side, measured: Measurement) -> str:
+        """Return the rates of both sides; "" if one is not known well enough."""
+        names = side.name, self.baseline
+        timings = [t for t in map(measured.timing, names) if t and t.is_known]
+        if len(timings) < 2:
+            return ""
+        rates = units.instead(*(units.rate(timing.rate) for timing in timings))
+        batch, *unequal = {self.facts[name].batch for name in names}
+        if unequal:
+            return rates
+        steps = [
+            units.roughly(batch / t.rate, batch / t.high, batch / t.low, units.seconds)
+            for t in timings
+        ]
+        return f"a step takes {steps[0]} instead of {steps[1]} ({rates})"
+
+
+def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]:
+    """Return a headline on two sides with the same job, and how they may differ."""
+    if _is_open(compared):
+        than = f"{side} is {compared.verdict} than {baseline}"
+        return f"{than}; by how much is not known yet.", ""
+    if compared.verdict == "no difference shown":
+        largest = max(compared.high, 1 / compared.low) - 1
+        headline = f"No difference between {side} and {baseline} is shown."
+        return headline, f"any is below {units.percent(largest)}"
+    if compared.is_noise:
+        return f"Whether {side} is faster than {baseline} is not known yet.", ""
+    return f"{side} {_compared(compared)} as {baseline}.", ""
+
+
+def lower(sentence: str) -> str:
+    """A sentence behind a colon."""
+    return f"{sentence[:1].lower()}{sentence[1:]}"
+
+
+def _is_open(compared: Comparison) -> bool:
+    """Whether there is a difference of unknown size."""
+    is_known = units.is_known(compared.low, compared.high)
+    return compared.verdict in ("faster", "slower") and not is_known
+
+
+def _ends(compared: Comparison) -> str:
+    """The interval of what is said: how many times as fast, or as long."""
+    low, high = compared.low, compared.high
+    if compared.rounds < LEAST_ROUNDS or not units.is_known(low, high):
+        return ""
+    if compared.verdict == "slower":
+        low, high = 1 / high, 1 / low
+    return f"{in_times(low)} to {in_times(high)}"
+
+
+def _compared(compared: Comparison) -> str:
+    if _is_open(compared):
+        return f"is {compared.verdict}, by how much is not known yet"
+    words = {
+        "slower": f"takes {in_times(1 / compared.ratio)} times as long",
+        "faster": f"runs {in_times(compared.ratio)} times as fast",
+        "no difference shown": "shows no difference",
+    }
+    return words.get(compared.verdict, "is not known yet to be faster")
+
+
+def in_times(value: float) -> str:
+    """Two digits behind the point where one would hide the difference."""
+    return f"{value:.2f}" if value < 1.995 else units.times(value)
+
+
+def differences(
+    new: Facts, base: Facts, *, retuned: bool = False
+) -> Iterator[Difference]:
+    """Yield how a side's work differs from the baseline's, from the facts of both.
+
+    Of a side that is ``retuned``, another batch size is intended and no difference.
+    """
+    if new.counts != base.counts:
+        sentence = "one of them counts its steps, and what these hold is not known"
+        yield Difference(sentence, other_work=True)
+        return
+    # The model of a custom loop is unknown.
+    has_models = not (new.loop or base.loop)
+    if has_models and new.parameters != base.parameters:
+        after, before = map(_count, (new.parameters, base.parameters))
+        sentence = f"its model has {after} parameters instead of {before}"
+        yield Difference(sentence, other_work=True)
+    elif has_models and new.layers != base.layers:
+        mine, theirs = Counter(new.layers), Counter(base.layers)
+        extra, absent = map(", ".join, (mine - theirs, theirs - mine))
+        parts = (extra and f"has {extra}", absent and f"lacks {absent}")
+        phrase = " and ".join(filter(None, parts)) or "has them in another order"
+        sentence = f"of the layers of its model it {phrase}"
+        yield Difference(sentence, other_work=True)
+    # Examples may differ in size from batch to batch.
+    is_open = any(
+        facts.open_shapes or facts.data not in ("tf.data", "arrays")
+        for facts in (new, base)
+    )
+    inputs, base_inputs = (_inputs(facts, sizes=not is_open) for facts in (new, base))
+    if inputs != base_inputs:
+        sentence = f"an example is {_listed(inputs)} instead of {_listed(base_inputs)}"
+        yield Difference(sentence, other_work=True)
+    if new.batch != base.batch and not retuned:
+        yield Difference(f"a step holds {new.batch} examples instead of {base.batch}")
+    # Examples of an epoch, whose last batch may be dropped; 0 where nobody knows.
+    epoch, usual = ((facts.steps or 0) * facts.batch for facts in (new, base))
+    if epoch and usual and abs(epoch - usual) > max(new.batch, base.batch):
+        sentence = f"an epoch holds {_count(epoch)} examples instead of {_count(usual)}"
+        yield Difference(sentence)
+
+
+def _inputs(facts: Facts, *, sizes: bool) -> tuple[str, ...]:
+    """The shapes of what goes into the model, without the length of a batch."""
+    # Labels and weights come last; their encoding does not change the example.
+    parts = facts.element[:-1] if len(facts.element) > 1 else facts.element
+    shapes = (_SHAPE.fullmatch(part) for part in parts)
+    inside = [match[2].split(", ")[1:] for match in shapes if match]
+    visible = (shape if sizes else ["?"] * len(shape) for shape in inside)
+    return tuple(", ".join(shape) or "one number" for shape in visible)
+
+
+def _listed(shapes: tuple[str, ...]) -> str:
+    return " and ".join(f"({s})" if "," in s else s for s in shapes) or "none"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number < 1e6 else f"{number / 1e6:.3g} million"
+
+
+def without(side: str, change: Change) -> str:
+    """The name of a side with a part of it left out."""
+    return f"{side}, {change.name}"
+
+
+def ceilings(facts: Facts) -> tuple[Change, ...]:
+    """Leave whole parts of a step out: input, callbacks, most of Python."""
+    applicable, _ = changes.applicable(facts)
+    return tuple(
+        change
+        for change in applicable
+        if change.ceiling
+        or change.cause == "step-overhead"
+        # A single callback has no group that leaves all of them out at once.
+        or (change.cause == "callback" and not change.after)
+    )
+
+
+def where(
+    sides: Sequence[Side], facts: Mapping[str, Facts], measured: Measurement
+) -> tuple[Fold, ...]:
+    """Lay the parts of these sides' steps beside each other; none if unmeasured."""
+    columns = {s.name: _parts(s.name, facts[s.name], measured) for s in sides}
+    columns = {name: column for name, column in columns.items() if column}
+    rows = tuple(
+        (label, *(column.get(name, "") for column in columns.values()))
+        for name, label in _PARTS.items()
+        if any(name in column for column in columns.values())
+    )
+    return _fold("Where the time of a step goes", ("part of a step", *columns), rows)
+
+
+def _fold(
+    title: str, headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
+) -> tuple[Fold, ...]:
+    """A table under a title; nothing where it has no rows."""
+    return (Fold(title, tables=(Table("", headings, rows),)),) if rows else ()
+
+
+def _parts(side: str, facts: Facts, measured: Measurement) -> dict[str, str]:
+    """The seconds of each part of a side's step; empty where they were not measured."""
+    applied = ceilings(facts)
+    # The diagnosis splits a step, and knows variants by these names.
+    names = {side: AS_GIVEN}
+    names |= {without(side, change): change.name for change in applied}
+    if side == measured.baseline:
+        names[CONTROL] = CONTROL
+    view = Measurement(
+        variants=(baseline(), *map(to_variant, applied)),
+        trials=tuple(
+            replace(trial, variant=names[trial.variant])
+            for trial in measured.trials
+            if trial.variant in names
+        ),
+        notes=measured.notes,
+        baseline=AS_GIVEN,
+    )
+    step = step_of(view, facts)
+    if step is None or not view.comparisons:
+        return {}
+    candidates, _ = changes.applicable(facts)
+    # The samples show a GPU, whose copies are not timed.
+    gpus = int(any(name.startswith("gpu0_") for name in measured.samples))
+    parts = split(step, candidates, view, facts, gpus=gpus)
+    return {n: part_in_words(part, step.median_s)[0] for n, part in parts.items()}
+
+
+def packages(
+    sides: Sequence[Side], environments: Mapping[Place, Environment]
+) -> tuple[Fold, ...]:
+    """List the packages whose versions differ; none where all sides share a place."""
+    places = [environments[side.place] for side in sides if environments]
+    versions = [{"Python": place.python, **place.versions} for place in places]
+    rows = tuple(
+        (name, *(column.get(name, "none") for column in versions))
+        for name in dict.fromkeys(itertools.chain(*versions))
+        if len({column.get(name) for column in versions}) > 1
+    )
+    headings = ("package", *(side.name for side in sides))
+    return _fold("Packages that differ", headings, rows)

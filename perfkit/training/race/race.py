@@ -1,0 +1,453 @@
+"""Race two trainings: the verb, one such race, and that of a patched copy."""
+
+import contextlib
+import dis
+import platform
+import shlex
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perfkit.engine import spread
+from perfkit.engine.host import Launchers, environment_of
+from perfkit.engine.measurement import Measurement
+from perfkit.engine.plan import Event, Plan, Preparing
+from perfkit.engine.trial import Limits
+from perfkit.errors import BadParameterError, RunError
+from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.standing import LEAST_ROUNDS, measurement
+from perfkit.questions import unknown
+from perfkit.questions.replay import Replay
+from perfkit.questions.runs import check_seed, home_of, open_replay, watch_here
+from perfkit.questions.session import Session, check_budget
+from perfkit.training.diagnose import look
+from perfkit.training.diagnose.change import nothing
+from perfkit.training.diagnose.diagnose import in_seconds
+from perfkit.training.diagnose.edits import Patch
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.maker import InFile, assigned, name_of
+from perfkit.training.diagnose.script import Script
+from perfkit.training.diagnose.session import LEAST_BUDGET_S
+from perfkit.training.race import learning
+from perfkit.training.race.commits import changed
+from perfkit.training.race.question import Race, in_times, lower, packages
+from perfkit.training.race.rounds import Rounds, budget_for, decided
+from perfkit.training.race.sides import Asked, First, Side, entrants
+from perfkit.training.race.whole import WholeRace, foreseeing
+
+_UNWRITTEN = (
+    "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
+    "model and its data, and run this cell again."
+)
+# What a function does that is still to be written: as Python 3.11 says it, and later.
+_UNWRITTEN_CODE = (
+    [("LOAD_CONST", None), ("RETURN_VALUE", None)],
+    [("RETURN_CONST", None)],
+)
+# The side of a race that a patch has changed.
+NAME = "the patched copy"
+
+_SLICE_S = 0.1
+_LONGEST_LOOK_S = 300.0
+_UNKNOWN_S = 600.0
+
+
+class RaceSession(Session):
+    """A race that can be watched and stopped, and that saves what it has.
+
+    Args:
+        race: Its sides.
+        budget: Seconds for rounds; None for what the race needs, at most ten minutes.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where the finding is saved; None for ``perfkit-findings`` here.
+        worse: The share from which on a side counts as slower; a race that has decided
+            that is over. None where nobody asked.
+        explains: Whether it says why its sides differ, too.
+        close: Called when it is over.
+
+    Raises:
+        BadParameterError: A budget that holds no measurement, or a place that is none.
+        MissingPartError: A place has not what a training needs.
+    """
+
+    def __init__(
+        self,
+        race: Race,
+        *,
+        budget: float | None = None,
+        guess: str = "",
+        seed: int | None = None,
+        folder: Path | None = None,
+        worse: float | None = None,
+        explains: bool = True,
+        close: Callable[[], object] = nothing,
+    ) -> None:
+        if budget is not None:
+            check_budget(budget, LEAST_BUDGET_S)
+        if worse is not None and not (isinstance(worse, float) and 0 < worse < 1):
+            raise BadParameterError(
+                f"--worse is {worse!r}; give a share below 100 %, such as 5%."
+            )
+        self._auto, self._worse, self._close = budget is None, worse, close
+        self._explains = explains
+        # The variables that the user asked for; a script that changes one is refused.
+        self._variables = {side.name: dict(side.place.variables) for side in race.sides}
+        # Variables that a script sets before it imports TensorFlow belong to its place.
+        self._race = replace(race, sides=tuple(map(_with_variables, race.sides)))
+        self._places = {side.place for side in self._race.sides}
+        several = self._places if len(self._places) > 1 else ()
+        self._environments = {place: environment_of(place) for place in several}
+        for side in self._race.sides:
+            if side.place in self._environments:
+                _check_reaches(side, self._environments[side.place].python)
+        self._launchers: Launchers | None = None
+        super().__init__(
+            self._race,
+            budget=_UNKNOWN_S if budget is None else budget,
+            guess=guess,
+            seed=seed,
+            folder=folder,
+        )
+
+    def _warm(self) -> None:
+        """Load nothing yet: the sides say what TensorFlow is loaded with."""
+
+    @property
+    def is_worse(self) -> bool | None:
+        """Whether a side is slower by more than was asked; None where that is open."""
+        if self.finding is None or self._worse is None:
+            return None
+        race, measured = self._race, measurement(self.finding)
+        if race.has_other_job(measured):
+            return None
+        noise = measured.noise_floor or race.noise
+        return decided(race.compare(measured), self._worse, noise)
+
+    @property
+    def cannot_run(self) -> bool:
+        """Whether a side failed in each of its trials."""
+        trials = self.finding.trials if self.finding else ()
+        # Only whole sides count: a variant without a part may fail by itself.
+        names = [side.name for side in self._race.sides]
+        ends = ([t.has_failed for t in trials if t.variant == name] for name in names)
+        return any(failures and all(failures) for failures in ends)
+
+    def events(self) -> Generator[Event]:
+        """Race, and tell what happens; at least one event every 0.25 s.
+
+        Raises:
+            RunError: A side cannot be run; the sentence says which, and why.
+        """
+        try:
+            yield from super().events()
+        finally:
+            self._close()
+
+    def _measure(self) -> Iterator[Event]:
+        if self._stopped.is_set():
+            return
+        self._launchers = Launchers(self._places, self._environments)
+        with contextlib.closing(self._launchers):
+            yield from self._look()
+            if self._stopped.is_set():
+                return
+            events, race = super()._measure(), self._race
+            if isinstance(race, WholeRace):
+                events = foreseeing(events, race)
+            yield from events
+
+    def _starter(self) -> Launchers:
+        assert self._launchers
+        return self._launchers
+
+    def _plan(self) -> Plan:
+        race, options = self._race, dict[str, Any]()
+        if isinstance(race, WholeRace):
+            options = {"in_turns": False, "overrun": 1.0, "runs": LEAST_ROUNDS}
+        else:
+            options["in_turns"] = not self.machine.gpus
+            options["spread"] = spread.of_this_machine()
+            options["ready_s"] = max(facts.ready_s for facts in race.facts.values())
+        explains = self._explains and not isinstance(race, WholeRace)
+        return Plan(
+            variants=(race.make_variants()[race.baseline],),
+            baseline=race.baseline,
+            budget=self._budget,
+            seed=self._seed,
+            choose=Rounds(race, self._budget, self._worse, explains),
+            **options,
+        )
+
+    def _verdict(self, measured: Measurement) -> Verdict:
+        if isinstance(self._race, WholeRace):
+            # It says what did not end, where nothing could be compared.
+            return self._race.verdict(measured)
+        return super()._verdict(measured)
+
+    def _look(self) -> Iterator[Event]:
+        launchers, race = self._starter(), self._race
+        while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
+            yield Preparing("Loading TensorFlow, once for each environment")
+        race = replace(race, packages=packages(race.sides, self._environments))
+        if isinstance(race, WholeRace):
+            race = replace(race, budget=self._budget, auto=self._auto)
+        else:
+            for side in race.sides:
+                facts = yield from self._facts_of(side)
+                if facts is None:
+                    return
+                race = replace(race, facts={**race.facts, side.name: facts})
+            if self._auto:
+                self._budget = budget_for(race, explains=self._explains)
+        self._race = self.experiment = race
+
+    def _facts_of(self, side: Side) -> Generator[Event, None, Facts | None]:
+        """Look at a side; None where the race was stopped meanwhile."""
+        if self._stopped.is_set():
+            return None
+        longest = Limits(silence=_LONGEST_LOOK_S)
+        running = self._starter().start(First(side), self._seed, longest)
+        notes: dict[str, Any] = {}
+        try:
+            while not (running.outcome or self._stopped.is_set()):
+                messages = running.poll(_SLICE_S)
+                notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
+                yield Preparing(look.doing(notes, f"Looking at {side.name}"))
+        finally:
+            running.kill("stopped", "was stopped")
+        if self._stopped.is_set():
+            return None
+        outcome = running.outcome or "completed"
+        remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
+        try:
+            facts = look.facts_in(notes, outcome, running.message, remedy)
+        except RunError as error:
+            error.args = (f"{side.name}: {error}",)
+            raise
+        # Refused before any trial runs.
+        _check_holds(side, set(self._variables[side.name]), facts)
+        return facts
+
+
+def _check_reaches(side: Side, python: str) -> None:
+    """Refuse a function for a Python of another version, which cannot run its code."""
+    theirs, ours = (v.rpartition(".")[0] for v in (python, platform.python_version()))
+    if theirs != ours and not isinstance(side.maker, Script | InFile):
+        name = name_of(side.maker)
+        raise BadParameterError(
+            f"{name} is a function of this Python, {ours}, whose code Python {theirs} "
+            f'cannot run: write it into a file, and race "FILE.py:{name}".'
+        )
+
+
+def _check_holds(side: Side, variables: set[str], facts: Facts) -> None:
+    """Refuse a variable that the training itself sets to another value."""
+    if names := ", ".join(sorted(variables.intersection(facts.late))):
+        raise BadParameterError(
+            f"{name_of(side.maker)} sets {names} itself, over what was asked for: take "
+            "that line out of it, and race the variable then."
+        )
+
+
+def _with_variables(side: Side) -> Side:
+    # The user's variables win over those of the script.
+    variables = assigned(side.maker) | dict(side.place.variables)
+    return replace(
+        side, place=replace(side.place, variables=tuple(sorted(variables.items())))
+    )
+
+
+def race(
+    *trainings: Callable[[], Any] | str | Path,
+    commit: str | Sequence[str] = (),
+    python: str | Path | Sequence[str | Path] = (),
+    env: str | Sequence[str] = (),
+    cores: str | Sequence[str] = (),
+    arguments: Sequence[str] = (),
+    fit: int = 0,
+    whole: bool = False,
+    budget: float | str | None = None,
+    guess: str = "",
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    replay: str | Path | None = None,
+) -> Finding | None:
+    """Say whether one training is faster than another, by how much, and how sure.
+
+    Both run in fresh processes, by turns, with the first once more in each round as a
+    control. Give two or more trainings, or one and one other thing in which the sides
+    differ. A kernel interrupt or Ctrl-C is Stop: the finding then holds what was
+    measured by then. A function that does nothing but give back None is still to be
+    written: it says so, and nothing runs.
+
+    Args:
+        *trainings: Functions that return a compiled Keras model and its data, or files
+            as ``diagnose`` takes them. The first is the baseline.
+        commit: Revisions of git, each compared with the working tree.
+        python: Interpreters of other environments.
+        env: Variables for a side of its own each: ``"NAME=VALUE NAME=VALUE"``.
+        cores: Cores for a side of its own each: ``"0-1,3"``.
+        arguments: Of the scripts, as on their own command line.
+        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        whole: Whether scripts are run to their end, whatever they do: a run of one is
+            compared with a run of the other.
+        budget: Seconds for rounds; None or ``"auto"`` for what the race needs, unless
+            PERFKIT_BUDGET says otherwise.
+        guess: What you expect; it is kept in the finding and drawn into the chart.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where the finding is saved; None for ``perfkit-findings`` here.
+        replay: A recorded race of this very code to show in place of a run; see
+            ``perfkit.run``.
+
+    Raises:
+        BadParameterError: There are not two sides, or they differ in two things.
+        MissingPartError: An environment has not what a training needs, or there is no
+            such recording.
+        RunError: A side cannot be run; the sentence says which, and why.
+    """
+    ways = {"commit": commit, "python": python, "env": env, "cores": cores}
+    options = asked_for(trainings, fit, whole=whole, arguments=arguments, **ways)
+    if unwritten := list(filter(is_unwritten, trainings)):
+        names = " and ".join(str(getattr(f, "__name__", f)) for f in unwritten)
+        print(_UNWRITTEN.format(names=names))
+        return None
+    session = open_race(
+        options, budget, guess=guess, seed=seed, folder=folder, replay=replay
+    )
+    return watch_here(session)
+
+
+def is_unwritten(training: object) -> bool:
+    """Whether it is a function that gives back None and does nothing else."""
+    if not (code := getattr(training, "__code__", None)):
+        return False
+    does = [
+        (instruction.opname, instruction.argval)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname not in ("RESUME", "NOP")
+    ]
+    return does in _UNWRITTEN_CODE
+
+
+def open_race(
+    options: Asked,
+    budget: float | str | None = None,
+    *,
+    guess: str = "",
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    worse: float | None = None,
+    replay: str | Path | None = None,
+) -> RaceSession | Replay:
+    """Make a race, not yet begun, or its replay; refuse what cannot succeed."""
+    check_seed(seed)
+    home = home_of(folder)
+    sides, close = entrants(options)
+    with contextlib.ExitStack() as unused:
+        unused.callback(close)
+        race = to_race(sides, options)
+        if recorded := open_replay(race, replay, guess, home):
+            return recorded
+        session = RaceSession(
+            race,
+            budget=in_seconds(budget),
+            guess=guess,
+            seed=seed,
+            folder=home,
+            worse=worse,
+            close=close,
+        )
+        unused.pop_all()
+    return session
+
+
+def to_race(sides: tuple[Side, ...], options: Asked) -> Race:
+    """Put the question to these sides."""
+    return (WholeRace if options.whole else Race)(sides=sides, typed=options.typed)
+
+
+def asked_for(
+    trainings: Sequence[Any], fit: int = 0, *, whole: bool = False, **ways: Any
+) -> Asked:
+    """Make the options of a race; a single value needs no list.
+
+    Raises:
+        BadParameterError: A race has no such option.
+    """
+    names = {field.name for field in fields(Asked)} - {"trainings", "fit", "whole"}
+    options: dict[str, Any] = {}
+    for name, values in ways.items():
+        if name not in names:
+            raise BadParameterError(unknown("option of a race", name, sorted(names)))
+        several = [values] if isinstance(values, str | int | Path) else values
+        options[name] = tuple(map(str, several))
+    return Asked(trainings=tuple(trainings), fit=fit, whole=whole, **options)
+
+
+class Proof(NamedTuple):
+    """By how much a patch helps, or that there is none and why; and whether it does."""
+
+    says: str
+    helps: bool = False
+
+
+def open_proof(
+    patch: Patch,
+    maker: Callable[[], Any],
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> RaceSession:
+    """Make the race of a script with a patch against the script as it is."""
+    script: Any = maker
+    copy = changed(Path(script.path), patch.copy, NAME)
+    try:
+        path = copy.path_of(Path(script.path))
+        patched = replace(script, path=str(path), lent=str(copy.top))
+        sides = (
+            Side(name=name_of(maker), maker=maker),
+            Side(name=NAME, maker=patched, retuned=patch.retuned),
+        )
+        typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(maker)])
+        return RaceSession(
+            Race(sides=sides, typed=typed),
+            budget=in_seconds(None),
+            seed=seed,
+            folder=home_of(folder),
+            explains=False,
+            close=copy.close,
+        )
+    except BaseException:
+        copy.close()
+        raise
+
+
+def proof_of(raced: Finding, patch: Patch) -> Proof:
+    """Return the gain that the race shows, or why it proves none."""
+    verdict, measured = raced.verdict, measurement(raced)
+    interval = f" ({verdict.interval})" if verdict.interval else ""
+    compared = measured.compare(NAME, raced.baseline)
+    if compared is None or verdict.winner != NAME:
+        reasons = () if compared else verdict.because
+        reason = lower(next(iter(reasons), verdict.headline)).rstrip(".")
+        is_open = bool(compared) and verdict.sure == "not known yet"
+        return unproved(f"{reason}{interval}", is_open=is_open)
+    if patch.retuned:
+        learns = "and it learns otherwise"
+    elif learning.alike(measured, NAME, raced.baseline):
+        learns = "same first losses"
+    elif all(learning.first_losses(measured, NAME, raced.baseline)):
+        learns = "first losses not shown to differ"
+    else:
+        learns = "how it learns is not seen"
+    gain = f"{in_times(compared.ratio)} times as fast{interval}"
+    if not interval:
+        gain = "faster, by how much is not known yet"
+    return Proof(f"as patched: {gain}, {learns}", helps=True)
+
+
+def unproved(reason: str, *, is_open: bool = False) -> Proof:
+    """Say that there is no patch, for which reason, and what to do."""
+    again = "run it again while nothing else runs; " if is_open else ""
+    prints = "`--no-race` prints the patch without a race."
+    return Proof(f"There is no patch: {reason}; {again}{prints}")

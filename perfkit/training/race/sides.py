@@ -1,0 +1,326 @@
+"""The sides of a race: a training each, the place where it runs, and its trials.
+
+They are made from files or functions, a commit, a Python, a variable or cores.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perfkit.engine.host import Place
+from perfkit.engine.tick import Note, Yielded
+from perfkit.errors import BadParameterError
+from perfkit.machine import environment
+from perfkit.questions.shared.loops import Told
+from perfkit.training.diagnose.change import Change, nothing
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.look import contained, look
+from perfkit.training.diagnose.maker import InFile, contain, maker, name_of
+from perfkit.training.diagnose.script import Script, WholeScript, whole_script
+from perfkit.training.race.commits import Moved, checked_out
+from perfkit.training.race.learning import Learning
+
+# A note of a trial: which modules of a commit's trial came from the working tree.
+LEFT = "from the working tree"
+_MOST_SIDES = 8
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One training of a race.
+
+    Attributes:
+        name: In charts and in files; no path.
+        maker: Makes the training, in each trial's process.
+        place: Where it runs.
+        moved: Of a commit: where its code lies.
+        retuned: Whether it is known to learn otherwise, or in steps of another size.
+    """
+
+    name: str
+    maker: Callable[[], Any]
+    place: Place = field(default_factory=Place)
+    moved: Moved = field(default_factory=Moved)
+    retuned: bool = False
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """Work of a side, done by a process in the side's place."""
+
+    side: Side
+
+    @property
+    def place(self) -> Place:
+        """Where it runs."""
+        return self.side.place
+
+    def note_leftovers(self, modules: set[str]) -> Iterator[Note]:
+        """Note the modules imported from the working tree, besides these."""
+        if names := self.side.moved.find_leftovers(set(sys.modules) - modules):
+            yield Note(LEFT, names)
+
+
+@dataclass(frozen=True)
+class First(InPlace):
+    """The first look at a side's training."""
+
+    def __call__(self) -> Iterator[Yielded]:
+        """Note the facts of the training, as a diagnosis does."""
+        self.side.moved.move()
+        return look(self.side.maker)
+
+
+@dataclass(frozen=True)
+class Work(InPlace):
+    """A trial of a side.
+
+    Attributes:
+        facts: Of its training as it is.
+        changes: What is changed in it, to learn where its time goes.
+    """
+
+    facts: Facts
+    changes: tuple[Change, ...] = ()
+
+    def __call__(self) -> Iterator[Told]:
+        """Train, and note how the loss goes down."""
+        self.side.moved.move()
+        contain(self.side.maker)
+        modules = set(sys.modules)
+        learning = Learning(self.side.maker, self.facts.batch)
+        ticks = contained(learning, self.facts, self.changes)
+        with contextlib.closing(ticks):
+            for number, tick in enumerate(ticks):
+                yield tick
+                yield from learning.news()
+                if number == 0:
+                    yield from self.note_leftovers(modules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The options of a race; ``perfkit.race`` says what each means."""
+
+    trainings: tuple[Any, ...]
+    commit: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    cores: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    fit: int = 0
+    whole: bool = False
+
+    @property
+    def typed(self) -> str:
+        """The command that asks the same, without paths and other people's words."""
+        makers = [self.maker_of(training) for training in self.trainings]
+        names = [name_of(maker) for maker in makers]
+        options: dict[str, Sequence[str | int]] = {
+            "commit": self.commit,
+            "python": [*map(_short_name, self.python)],
+            "env": [*map(_without_secrets, self.env)],
+            "cores": self.cores,
+            "fit": [self.fit] if self.fit else [],
+        }
+        if not all(isinstance(maker, Script | InFile) for maker in makers):
+            for option, values in options.items():
+                if values:
+                    # One of a kind needs no list.
+                    several = [*values] if len(values) > 1 else values[0]
+                    names.append(f"{option}={several!r}")
+            return f"perfkit.race({', '.join(names)})"
+        words = ["--whole"] if self.whole else []
+        for option, values in options.items():
+            for value in values:
+                words += [f"--{option}", str(value)]
+        # A script's own arguments may hold a secret.
+        suffix = " -- …" if self.arguments else ""
+        return shlex.join(["perfkit", "race", *words, *names]) + suffix
+
+    def maker_of(self, training: Any) -> Callable[[], Any]:
+        """What makes a training.
+
+        Raises:
+            BadParameterError: It is none, or no script where whole scripts are raced.
+        """
+        if not self.whole:
+            return maker(training, self.arguments, self.fit)
+        script = maker(training, self.arguments, read=whole_script)
+        if not isinstance(script, WholeScript):
+            raise BadParameterError(
+                f"--whole runs scripts, and {name_of(script)} is a function: call it "
+                "in a script of its own, or leave --whole out."
+            )
+        return script
+
+
+class Entrants(NamedTuple):
+    """The sides of a race, the baseline first; ``close`` is called when it is over."""
+
+    sides: tuple[Side, ...]
+    close: Callable[[], object] = nothing
+
+
+def entrants(options: Asked) -> Entrants:
+    """Make the sides; nothing of theirs is run.
+
+    Raises:
+        BadParameterError: There are not two, or they differ in two things at once.
+    """
+    if options.whole and options.fit:
+        raise BadParameterError(
+            "--whole runs scripts as they are, with all their calls of fit: leave "
+            "--fit or --whole out."
+        )
+    ways = {
+        "two files": (len(options.trainings) > 1, _of_files),
+        "--commit": (options.commit, _of_commits),
+        "--python": (options.python, _in_places),
+        "--env": (options.env, _in_places),
+        "--cores": (options.cores, _in_places),
+    }
+    selected = [way for way, (values, _) in ways.items() if values]
+    if not selected:
+        raise BadParameterError(
+            "A race needs two sides: give a second file, or one of "
+            f"{', '.join(list(ways)[1:])}."
+        )
+    if len(selected) > 1:
+        raise BadParameterError(
+            f"One thing at a time: {' and '.join(selected)} together would not show "
+            "which of them made the difference."
+        )
+    lineup = ways[selected[0]][1](options)
+    names = [side.name for side in lineup.sides]
+    if len(names) > _MOST_SIDES or len(set(names)) < len(names):
+        lineup.close()
+        many = len(names) > _MOST_SIDES
+        rule = f"at most {_MOST_SIDES} sides" if many else "each side once"
+        raise BadParameterError(f"A race has {rule}; these are {', '.join(names)}.")
+    return lineup
+
+
+def _of_files(options: Asked) -> Entrants:
+    makers = [options.maker_of(training) for training in options.trainings]
+    names = [name_of(maker) for maker in makers]
+    if len(set(names)) < len(names):
+        # The same name in two folders: the folder tells them apart.
+        names = [_with_folder(m, n) for m, n in zip(makers, names, strict=True)]
+    if len(set(names)) < len(names):
+        names = _numbered(names)
+    sides = (Side(name=n, maker=m) for n, m in zip(names, makers, strict=True))
+    return Entrants(tuple(sides))
+
+
+def _with_folder(maker: Any, name: str) -> str:
+    folder = Path(getattr(maker, "path", "")).parent
+    return f"{folder.name}/{name}" if environment.is_named(folder) else name
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    return [f"{name} ({number})" for number, name in enumerate(names, 1)]
+
+
+def _of_commits(options: Asked) -> Entrants:
+    script = options.maker_of(options.trainings[0])
+    if not isinstance(script, Script | InFile):
+        raise BadParameterError("--commit needs a file, such as train.py.")
+    sides = []
+    with contextlib.ExitStack() as refused:
+        for revision in options.commit:
+            commit = checked_out(revision, Path(script.path))
+            refused.callback(commit.close)
+            path = commit.path_of(Path(script.path))
+            copy = replace(script, path=str(path), lent=str(commit.top))
+            if isinstance(copy, Script):
+                # A script that runs outside of the repository keeps its folder.
+                with contextlib.suppress(BadParameterError):
+                    folder = commit.path_of(Path(copy.folder))
+                    copy = replace(copy, folder=str(folder))
+            sides.append(Side(name=commit.name, maker=copy, moved=commit.moved))
+        close = refused.pop_all().close
+    return Entrants((*sides, Side(name="the working tree", maker=script)), close)
+
+
+def _in_places(options: Asked) -> Entrants:
+    places = [
+        *((Place(python=_whole_path(p)), _short_name(p)) for p in options.python),
+        *((Place(variables=_variables(v)), _without_secrets(v)) for v in options.env),
+        *((Place(cores=_numbers(c)), f"cores {c}") for c in options.cores),
+    ]
+    maker = options.maker_of(options.trainings[0])
+    label = (
+        "this environment" if options.python else "all cores" if options.cores else ""
+    )
+    names = [name for _, name in places]
+    if len(set(names)) < len({place for place, _ in places}):
+        # Places may differ in values that their names leave out.
+        names = _numbered(names)
+    sides = (
+        Side(name=name, maker=maker, place=place)
+        for name, (place, _) in zip(names, places, strict=True)
+    )
+    return Entrants((Side(name=label or name_of(maker), maker=maker), *sides))
+
+
+def _whole_path(python: str) -> str:
+    """The path of a Python, links kept: they say which environment it belongs to."""
+    return os.path.abspath(os.path.expanduser(python)) if os.sep in python else python
+
+
+def _short_name(python: str) -> str:
+    """An environment by the name of its folder, whoever it belongs to."""
+    path = Path(_whole_path(python))
+    folder = path.parent.parent
+    is_inside = path.parent.name in ("bin", "Scripts") and environment.is_named(folder)
+    return folder.name if is_inside else path.name
+
+
+def _variables(text: str) -> tuple[tuple[str, str], ...]:
+    try:
+        pairs = shlex.split(text)
+    except ValueError:
+        pairs = []
+    if not pairs or not all(map(_VARIABLE.fullmatch, pairs)):
+        raise BadParameterError(
+            f"--env is {text!r}; give NAME=VALUE, or several in quotes: "
+            '"NAME=VALUE NAME=VALUE".'
+        )
+    return tuple((name, value) for name, _, value in (p.partition("=") for p in pairs))
+
+
+def _without_secrets(text: str) -> str:
+    """Return variables for a saved file, without values that may be secrets."""
+    pairs = dict(p.partition("=")[::2] for p in shlex.split(text))
+    names = (*environment.own_names(), *environment.named_in(os.environ))
+    safe = environment.that_matter(pairs, names)
+    return " ".join(f"{name}={safe.get(name, '<value>')}" for name in pairs)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Numbers as ``taskset`` takes them, such as ``"0-1,3"``."""
+    if not hasattr(os, "sched_setaffinity"):
+        # Without a binding both sides would use all cores and show no difference.
+        raise BadParameterError(
+            "This system binds no process to cores: race a number of threads, such as "
+            "--env TF_NUM_INTRAOP_THREADS=1."
+        )
+    available, cores = os.sched_getaffinity(0), set[int]()
+    for part in text.split(","):
+        ends = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part, re.ASCII)
+        numbers = range(int(ends[1]), int(ends[2] or ends[1]) + 1) if ends else ()
+        # -1, which is no core, for text that is no number or an empty range.
+        cores.update(numbers or [-1])
+    if not cores <= available:
+        raise BadParameterError(
+            f"--cores is {text!r}; give some of {sorted(available)}, such as 0-1,3."
+        )
+    return tuple(sorted(cores))

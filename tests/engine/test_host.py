@@ -1,0 +1,254 @@
+"""Launchers in processes of their own: what they are given arrives, and they end.
+
+They load no TensorFlow, which nothing here needs.
+"""
+
+import errno
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import Mock
+
+import psutil
+import pytest
+
+from perfkit.engine.host import Environment, Host, Launchers, Place, environment_of
+from perfkit.engine.trial import Limits
+from perfkit.errors import BadParameterError, MissingPartError, RunError
+from tests.engine import trials, workloads
+from tests.machine.trees import grow, package
+
+HERE = Environment("3.11.7")
+
+
+@pytest.fixture
+def host():
+    """Make hosts, ready to start trials; they end with the test."""
+    made = []
+
+    def host(*variables, **place):
+        place = Place(variables=(trials.PATH, *variables), **place)
+        made.append(Host(place, HERE))
+        return trials.ready(made[-1])
+
+    yield host
+    for one in made:
+        one.close()
+
+
+def start(host, work, **limits):
+    return host.start(work, 1, Limits(**limits))
+
+
+def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host, monkeypatch):
+    cores = sorted(os.sched_getaffinity(0))
+    start_process, from_start = subprocess.Popen, []
+
+    def started(*args, **named):
+        process = start_process(*args, **named)
+        from_start.append(sorted(os.sched_getaffinity(process.pid)))
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    one = host(("OF_ONE", "a b=c"), cores=(cores[-1],))
+    other = host(("TF_OF_OTHER", ""))
+    # Set later, they would not hold for what a process has started by then.
+    assert from_start == [[cores[-1]], cores]
+    work = workloads.what_it_sees
+    seen = [trials.notes_of(start(each, work)) for each in (one, other)]
+    assert [found["cores"] for found in seen] == [[cores[-1]], cores]
+    assert seen[0]["variables"]["OF_ONE"] == "a b=c"
+    assert "TF_OF_OTHER" not in seen[0]["variables"]
+    assert seen[1]["variables"]["TF_OF_OTHER"] == ""
+    assert "OF_ONE" not in os.environ
+    assert sorted(os.sched_getaffinity(0)) == cores
+    assert one.loaded_s > 0
+
+
+@pytest.mark.fault("race", "SIGKILL", sees="Its trials are lost; what to try next.")
+def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
+    server = host()
+    both = [start(server, workloads.count) for _ in "ab"]
+    for running in both:
+        trials.until_ticks(running)
+    processes = [psutil.Process(running.pid) for running in both]
+    os.kill(server._process.pid, signal.SIGKILL)
+    for running in both:
+        trials.to_the_end(running)
+        # To end what is gone asks nothing more of anyone.
+        running.kill("stopped", "was stopped")
+        assert running.outcome == "crashed"
+        assert running.message == "lost the process that started it"
+    assert trials.are_gone(processes)
+    with pytest.raises(RunError, match="Trials could not be started with another"):
+        start(server, workloads.count)
+
+
+@pytest.mark.fault("race", "SIGSTOP", sees="Nothing: the trial's news come later.")
+def test_a_server_that_stood_still_tells_what_it_did_not(host):
+    server = host()
+    running = start(server, workloads.count)
+    trials.until_ticks(running)
+    stopped = psutil.Process(server._process.pid)
+    stopped.suspend()
+    while stopped.status() != psutil.STATUS_STOPPED:
+        pass
+    running.poll(0.1)
+    stopped.resume()
+    trials.until_ticks(running)
+
+
+def python(folder, answer="", code=0):
+    """A program that answers like an interpreter that was asked what it is."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+FOUND = {"tensorflow": True, "cloudpickle": True, "psutil": True, "greenlet": True}
+
+
+def told(python=sys.version_info[:3], path=(), **found):
+    return json.dumps({"python": python, "path": path, "found": FOUND | found})
+
+
+def refused(name, error=BadParameterError):
+    """The sentence with which an interpreter is refused, after its name."""
+    with pytest.raises(error) as caught:
+        environment_of(Place(python=str(name)))
+    said = str(caught.value)
+    assert said.startswith(f"{name} ")
+    assert "\n" not in said
+    return said
+
+
+OTHER = told((3, 99, 0), psutil=False)
+NEITHER = told((3, 99, 0), psutil=False, greenlet=False)
+NO_PYTHON = (
+    " cannot be run as Python (it answers as no Python does): give the python of an "
+    "environment, such as other-env/bin/python."
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (told((3, 9, 1)), BadParameterError, " is Python 3.9.1, and perfkit runs on "),
+        (told(tensorflow=False), MissingPartError, " has no TensorFlow: give another "),
+        (OTHER, MissingPartError, " lacks psutil, which "),
+        # All that cannot be lent is named as it is installed.
+        (NEITHER, MissingPartError, "/python -m pip install psutil greenlet`"),
+        (told(path=["KERAS 2"]), MissingPartError, " has Keras 2.15.0, and perfkit m"),
+        *(
+            (text, BadParameterError, NO_PYTHON)
+            for text in ("", "Python 3.11", '{"python": [3, 1', "[]")
+        ),
+    ],
+)
+def test_an_interpreter_that_will_not_do_is_refused(tmp_path, answer, error, said):
+    packages = grow(tmp_path / "a", package("keras", "2.15.0"))
+    name = python(tmp_path, answer.replace("KERAS 2", str(packages)))
+    assert said in refused(name, error)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("{folder}/python", "it ended with 3"),
+        ("no-python-at-all", "No such file or directory"),
+        ("{folder}/plain", "Permission denied"),
+        ("{folder}", "Permission denied"),
+        ("false", "it ended with 1"),
+        ("{folder}/mute", "it did not answer within 0 s"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path, monkeypatch, name, why):
+    monkeypatch.setattr("perfkit.engine.host._PROBE_S", 0.2 if "mute" in name else 60)
+    Path(python(tmp_path)).rename(mute := tmp_path / "mute")
+    mute.write_text("#!/bin/sh\nexec sleep 3600\n")
+    (tmp_path / "plain").write_text("no program")
+    python(tmp_path, "x", code=3)
+    said = refused(name := name.format(folder=tmp_path))
+    assert said.startswith(f"{name} cannot be run as Python ({why}):")
+
+
+def test_what_an_environment_is_is_asked_without_importing_tensorflow():
+    found = environment_of(Place(variables=(("OF_ONE", "1"),)))
+    assert found.python == ".".join(map(str, sys.version_info[:3]))
+    assert found.lacks == ()
+    assert found.versions["tensorflow"]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_an_environment_lacks_is_lent_to_it(tmp_path, monkeypatch, killed):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    place = Place(python=sys.executable, variables=(trials.PATH,))
+    lent = Host(place, Environment("3.11.7", {}, ("psutil",)))
+    (folder,) = tmp_path.glob("perfkit-lent-*")
+    assert {link.name for link in folder.iterdir()} == {"perfkit", "psutil"}
+    assert all(link.is_symlink() for link in folder.iterdir())
+    assert lent.wait(60)
+    if killed:
+        os.kill(lent._process.pid, signal.SIGKILL)
+    lent.close()
+    assert not folder.exists()
+    # The links are gone, and not what they led to.
+    assert (trials.ROOT / "perfkit" / "measure" / "host.py").is_file()
+
+
+def test_a_server_that_cannot_start_says_why_and_what_to_try(tmp_path):
+    name = python(tmp_path)
+    Path(name).write_text("#!/bin/sh\necho 'ImportError: libcudart' >&2\nexit 1\n")
+    broken = Host(Place(python=name), HERE)
+    with pytest.raises(RunError) as caught:
+        broken.wait(60)
+    assert str(caught.value) == (
+        f"Trials could not be started with {name} (ImportError: libcudart). Try "
+        f"`{name} -c 'import tensorflow'` with the same variables."
+    )
+    broken.close()
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.EMFILE])
+@pytest.mark.fault(
+    "race", "fork failure, open files", sees="What the system refused, and what to do."
+)
+def test_a_host_that_the_system_refuses_is_a_sentence(monkeypatch, tmp_path, number):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    refuse = Mock(side_effect=OSError(number, os.strerror(number)))
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with pytest.raises(RunError) as caught:
+        Host(Place(python=sys.executable), Environment("3.11.7", {}, ("psutil",)))
+    said = f"with {sys.executable} ({os.strerror(number)}): close other programs"
+    assert said in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fault("race", "fork failure", sees="Why no trial starts, and what to do.")
+def test_a_host_that_can_start_no_trial_says_why(tmp_path, host):
+    path = f"{trials.WITHOUT.parent / 'no_fork'}{os.pathsep}{trials.ROOT}"
+    server = host(("NO_FORK", str(tmp_path / "no")), ("PYTHONPATH", path))
+    (tmp_path / "no").touch()
+    with pytest.raises(RunError, match="The process that starts trials has ended, as"):
+        start(server, workloads.count)
+
+
+def test_places_have_a_host_each_and_a_trial_starts_where_its_work_belongs():
+    one, other = (
+        Place(variables=(trials.PATH, ("OF", name))) for name in ("one", "other")
+    )
+    launchers = Launchers({one, other}, {one: HERE, other: HERE})
+    try:
+        trials.ready(launchers)
+        for place in (one, other):
+            work = workloads.Placed(place)
+            seen = trials.notes_of(launchers.start(work, 1, Limits()))
+            assert seen["variables"]["OF"] == dict(place.variables)["OF"]
+    finally:
+        launchers.close()
+    assert all(host._process.poll() is not None for host in launchers.hosts.values())

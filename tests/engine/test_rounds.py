@@ -1,0 +1,314 @@
+"""The engine on a scripted machine with a clock of its own."""
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from perfkit.engine import rounds as measure_rounds
+from perfkit.engine.measurement import CONTROL, Variant
+from perfkit.engine.plan import (
+    Finished,
+    Preparing,
+    Progress,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
+from perfkit.engine.tick import REFUSED
+from perfkit.errors import RunError
+from tests.engine.scripted import Script, Weather, play
+
+
+def measured(scripts, **plan):
+    run, _ = play(scripts, **plan)
+    return list(run.events())[-1].measurement
+
+
+def last_progress(scripts, **plan):
+    run, _ = play(scripts, **plan)
+    return [e for e in run.events() if isinstance(e, Progress)][-1]
+
+
+def test_a_known_difference_comes_out_with_its_size():
+    found = measured({"base": Script(0.03), "slow": Script(0.045)}, budget=20)
+    (comparison,) = [c for c in found.comparisons if c.variant == "slow"]
+    assert comparison.verdict == "slower"
+    assert comparison.ratio == pytest.approx(1 / 1.5, rel=0.01)
+    assert found.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
+    # Ties are told from the fastest.
+    scripts = {"base": Script(0.06), "a": Script(jitter=0.2), "b": Script(jitter=0.2)}
+    assert {t.variant for t in measured(scripts, budget=30).fastest()} == {"a", "b"}
+
+
+@pytest.mark.parametrize("in_turns", [True, False])
+def test_stalls_that_are_longer_than_a_turn_count(in_turns):
+    scripts = {"base": Script(0.025), "stalls": Script(0.025, stalls=(20, 0.4))}
+    runs = [
+        measured(scripts, budget=60, seed=seed, in_turns=in_turns) for seed in range(20)
+    ]
+    found = [run.compare("stalls", "base") for run in runs]
+    truth = 0.025 / (0.025 + 0.4 / 20)
+    assert np.median([one.ratio for one in found]) == pytest.approx(truth, rel=0.1)
+    assert sum(one.low < truth < one.high for one in found) >= 18
+
+
+def test_what_left_the_rounds_early_is_ranked_by_the_rounds_it_shared():
+    times = {"base": 1.0, "early": 1.4, "longer": 1.5}
+    scripts = {name: Script(0.03 / each, spread=0.01) for name, each in times.items()}
+    # Once the early one has left, the whole machine slows.
+    slows = SimpleNamespace(slowdown=lambda now: 1.0 if now < 18 else 2.0)
+    found = measured(scripts, budget=60, weather=slows)
+    trials = [t for t in found.trials if t.round <= 2 or t.variant != "early"]
+    found = replace(found, trials=tuple(trials))
+    assert max(trial.round for trial in found.trials) > 2
+    assert found.timing("longer").rate < found.timing("early").rate
+    assert found.fastest()[0].variant == "longer"
+
+
+def test_every_variant_and_the_control_run_once_a_round_in_changing_order():
+    found = measured({name: Script(jitter=0.3) for name in ("base", "a", "b", "c")})
+    orders, seeds = {}, {}
+    for trial in found.trials:
+        orders.setdefault(trial.round, []).append(trial.variant)
+        seeds.setdefault(trial.round, set()).add(trial.seed)
+    every = sorted(["base", "a", "b", "c", CONTROL])
+    assert sorted(orders[1]) == sorted(orders[2]) == every
+    assert len({tuple(orders[number]) for number in (1, 2, 3)}) > 1
+    # The trials of a round start from the same random numbers.
+    assert all(len(of_round) == 1 for of_round in seeds.values())
+    assert len(set.union(*seeds.values())) == len(seeds)
+    # A plan may do without the control.
+    found = measured({name: Script() for name in ("base", "a")}, twice=False)
+    assert {trial.variant for trial in found.trials} == {"base", "a"}
+    assert found.noise_floor is None
+
+
+def test_fifteen_percent_are_found_where_all_wavers_and_a_copy_is_hardly_ever():
+    times = {"base": 0.03, "copy": 0.03, "slow": 0.03 * 1.15}
+    scripts = {n: Script(s, spread=0.02, jitter=0.1) for n, s in times.items()}
+    verdicts = {"copy": [], "slow": []}
+    for seed in range(40):
+        found = measured(scripts, budget=60, seed=seed, weather=Weather(seed, 0.2))
+        for name, seen in verdicts.items():
+            seen.append(found.compare(name, "base"))
+    assert sum(one.verdict == "slower" for one in verdicts["slow"]) >= 38
+    assert sum(not one.is_noise for one in verdicts["copy"]) <= 2
+
+
+@pytest.mark.parametrize("budget", [8, 20, 61])
+def test_the_budget_is_kept(budget):
+    scripts = {name: Script(spread=0.2, jitter=0.3) for name in ("base", "a", "b")}
+    last = last_progress(scripts, budget=budget, weather=Weather(1, 0.3))
+    assert last.spent <= budget * 1.1 + 1
+
+
+def test_a_clear_answer_ends_the_run_early():
+    last = last_progress({"base": Script(), "slow": Script(0.06)}, budget=600)
+    assert last.spent < 60
+    # A run may end once its answer is known and not before two rounds.
+    scripts = {"base": Script(), "same": Script(jitter=0.4), "slow": Script(0.06)}
+    whole = measured(scripts, budget=60)
+    early = measured(scripts, budget=60, answered=lambda _: True)
+    assert {t.round for t in early.trials} == {1, 2}
+    assert len(early.trials) < len(whole.trials)
+    # Later rounds hold only what is still unclear.
+    scripts = {"base": Script(), "clear": Script(0.06), "wild": Script(spread=0.5)}
+    found = measured(scripts, budget=60)
+    rounds = {t.round for t in found.trials_of("wild")}
+    assert {t.round for t in found.trials_of("clear")} < rounds
+    assert {t.round for t in found.trials_of("base")} == rounds
+
+
+def test_what_was_slow_to_be_ready_before_may_be_silent_for_longer():
+    scripts = {"base": Script(set_up_s=75), "other": Script(set_up_s=75)}
+    assert {t.outcome for t in measured(scripts, budget=600).trials} == {"timed-out"}
+    found = measured(scripts, budget=600, ready_s=70.0)
+    assert "timed-out" not in {t.outcome for t in found.trials}
+    # What has shown no sign of life for several times as long hangs all the same.
+    scripts["other"] = Script(set_up_s=400)
+    found = measured(scripts, budget=600, ready_s=70.0)
+    assert {t.outcome for t in found.trials_of("other")} == {"timed-out"}
+    # An end of an epoch as long as that in the set-up is no hang.
+    found = measured({"base": Script(set_up_s=20.0, stalls=(30, 40.0))}, budget=600)
+    assert {trial.outcome for trial in found.trials} == {"completed"}
+
+
+def test_a_variant_that_fails_is_an_outcome_and_the_rest_goes_on():
+    scripts = {
+        "base": Script(),
+        "hungry": Script(ends=(3, "out-of-memory", "ran out of memory")),
+        "broken": Script(ends=(0, "crashed", "raised ValueError: no")),
+        "mute": Script(hangs_after=4),
+    }
+    found = measured(scripts, budget=60)
+    assert {t.outcome for t in found.trials_of("hungry")} == {"out-of-memory"}
+    assert {t.outcome for t in found.trials_of("broken")} == {"crashed"}
+    assert [t.outcome for t in found.trials_of("mute")] == ["timed-out"]
+    assert len(found.trials_of("broken")) == 2, "a crash may be bad luck, two are not"
+    assert found.timing("base") is not None
+    assert found.timing("hungry") is None
+    assert found.comparisons == ()
+    # The baseline failing leaves timings and no comparison.
+    scripts = {"base": Script(ends=(0, "crashed", "raised")), "other": Script()}
+    found = measured(scripts, budget=20)
+    assert found.comparisons == ()
+    assert found.noise_floor is None
+    assert found.timing("other").rate == pytest.approx(10 / 0.03, rel=0.02)
+    # Failing twice it ends no round in the middle.
+    for seed in range(8):
+        found = measured(scripts, seed=seed, budget=20, in_turns=False)
+        assert found.timing("other") is not None
+
+
+def test_warm_up_is_not_in_the_rate():
+    slow_start = np.linspace(4, 1, 20)
+    found = measured({"base": Script(), "lazy": Script(warm_up=slow_start)}, budget=30)
+    assert found.compare("lazy", "base").ratio == pytest.approx(1, abs=0.02)
+    # Steps longer than any warm up are still timed.
+    found = measured({"base": Script(2.0), "slow": Script(4.0)}, budget=120)
+    assert found.timing("base").rate == pytest.approx(10 / 2.0, rel=0.02)
+    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
+    # Nor are ticks that span another's turn.
+    found = measured({"base": Script(0.03), "slow": Script(0.2)}, budget=30)
+    for trial in found.trials:
+        times = np.array([t for t, _ in trial.ticks])
+        spent = np.diff(times)[[n > 0 for _, n in trial.ticks[1:]]]
+        tick_s = 0.2 if trial.variant == "slow" else 0.03
+        assert spent == pytest.approx(np.full(len(spent), tick_s), rel=0.01)
+
+
+def test_stop_ends_the_run_and_keeps_what_was_measured():
+    run, starter = play({"base": Script(spread=0.3), "a": Script()}, budget=1000)
+    turns = 0
+    for event in run.events():
+        turns += isinstance(event, TrialEnded)
+        if turns == 4:
+            run.stopped.set()
+    assert isinstance(event, Finished)
+    assert event.stopped
+    kept = event.measurement.trials
+    assert sum(t.outcome == "completed" for t in kept) >= 3
+    assert all(trial.outcome is not None for _, trial in starter.started)
+    # Closing the iterator leaves no trial running either.
+    run, starter = play({"base": Script(), "a": Script()})
+    events = run.events()
+    for event in events:
+        if isinstance(event, Ticked):
+            break
+    events.close()
+    assert starter.started
+    assert all(trial.outcome == "stopped" for _, trial in starter.started)
+
+
+@pytest.mark.parametrize("long", [{"set_up_s": 20.0}, {"first_s": 6.0}])
+def test_a_first_round_that_takes_long_has_turns_enough_to_be_judged(long):
+    scripts = {"base": Script(0.05, **long), "slow": Script(0.15, **long)}
+    found = measured({**scripts, "other": Script(0.05, **long)}, budget=60)
+    assert found.compare("slow", "base").verdict == "slower"
+    assert min(len(trial.turns) for trial in found.trials) > 1
+
+
+def test_a_turn_of_each_is_kept_where_the_first_round_is_stopped():
+    # However far apart they are, a turn of each claims nothing.
+    scripts = {"base": Script(), "a": Script(), "b": Script(0.3)}
+    run, _ = play(scripts, budget=1000)
+    started, heard = [], set()
+    for event in run.events():
+        if isinstance(event, TrialStarted):
+            started.append(event.variant)
+        elif isinstance(event, Ticked) and len(started) == 4:
+            # The last to start still warms up.
+            heard |= {event.variant} if heard or event.variant != started[-1] else set()
+            if len(heard) == len(started):
+                run.stopped.set()
+    kept = event.measurement
+    assert {(t.outcome, len(t.turns)) for t in kept.trials} == {("completed", 1)}
+    assert {one.variant for one in kept.timings} == {"base", "a", "b"}
+    assert not any(one.is_judged for one in kept.comparisons)
+    assert kept.compare("b", "base").ratio == pytest.approx(0.1, rel=0.1)
+
+
+def test_what_prepare_notes_is_kept_and_its_time_is_not_in_the_budget():
+    prepare = Script(set_up_s=500, ends=(1, "completed", ""), notes=[("images", 12)])
+    run, _ = play({"base": Script()}, budget=10, prepare=prepare)
+    events = list(run.events())
+    assert events[-1].measurement.notes == {"images": 12}
+    assert events[-1].measurement.timing("base") is not None
+    assert any(isinstance(e, Preparing) for e in events)
+    # What prepare refuses is shown and not timed.
+    why = "It gives another answer."
+    notes = [("numbers", 3), (REFUSED, {"twice": why})]
+    prepare = Script(ends=(1, "completed", ""), notes=notes)
+    scripts = {"base": Script(), "twice": Script(), "other": Script()}
+    found = measured(scripts, prepare=prepare)
+    assert {trial.variant for trial in found.trials} == {"base", "other", CONTROL}
+    assert [one.unavailable for one in found.variants] == ["", why, ""]
+    assert found.notes == {"numbers": 3}
+    # What cannot run here is not started.
+    gpu = Variant("gpu", Script(), against="base", unavailable="there is no GPU here")
+    found = measured({"base": Script(), "gpu": gpu}, budget=5)
+    assert {t.variant for t in found.trials} == {"base", CONTROL}
+    # Prepare that fails is one sentence.
+    prepare = Script(ends=(0, "crashed", "raised OSError: no space left"))
+    with pytest.raises(RunError, match="no space left"):
+        measured({"base": Script()}, prepare=prepare)
+
+
+@pytest.mark.parametrize(
+    ("base", "slow"),
+    [
+        (Script(), Script(0.06)),
+        # A first call that takes long leaves time for a rate.
+        (Script(first_s=5.0), Script(0.06, first_s=5.0)),
+        # Ticks that take long still make one.
+        (Script(2.0), Script(4.0)),
+    ],
+    ids=["quick", "long first call", "long ticks"],
+)
+def test_without_turns_each_trial_runs_in_one_go_within_the_budget(base, slow):
+    found = measured({"base": base, "slow": slow}, in_turns=False, budget=60)
+    assert all(t.turns == () for t in found.trials)
+    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
+    assert {t.outcome for t in found.trials} == {"completed"}
+    assert max(t.wall_s for t in found.trials) < 15
+
+
+@pytest.mark.parametrize(("free", "fits"), [(25e9, True), (1e9, False)])
+def test_trials_take_turns_where_all_have_room(free, fits, monkeypatch):
+    own = SimpleNamespace(rss=300 * 10**6, shared=0)
+    process = SimpleNamespace(memory_info=lambda: own)
+    monkeypatch.setattr(measure_rounds.psutil, "Process", lambda _: process)
+    monkeypatch.setattr(measure_rounds, "free_bytes", lambda: free)
+    scripts = {"base": Script(), "other": Script(), "slow": Script(0.06)}
+    found = measured(scripts, budget=30)
+    assert found.compare("slow", "base").verdict == "slower"
+    assert any(t.turns for t in found.trials) is fits
+
+
+def test_short_visits_take_the_place_of_one_that_is_long():
+    budgets = measure_rounds.budgets
+    assert budgets.one_go_s(0.025) == budgets.ONE_GO_S
+    assert budgets.one_go_s(0.025, budget=20, variants=25) == 0.5
+    assert budgets.one_go_s(0.025, budget=60, variants=25) == pytest.approx(1.2)
+    assert budgets.one_go_s(0.2, budget=20, variants=25) == pytest.approx(2.0)
+
+
+@pytest.mark.fault("findings", "slow disk", sees="Nothing: it is in no rate.")
+def test_who_takes_long_to_keep_what_was_measured_changes_no_rate():
+    run, starter = play({"base": Script(), "slow": Script(0.06)}, budget=600)
+    for event in run.events():
+        if isinstance(event, TrialEnded):
+            starter._clock.forward(20.0)
+    assert run.measurement.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
+    assert run.measurement.timing("slow").rate == pytest.approx(10 / 0.06, rel=0.01)
+
+
+@pytest.mark.fault("trial", "clock jump", sees="Nothing: no rate asks the time of day.")
+def test_a_run_never_asks_the_time_of_day(monkeypatch):
+    asked = Mock(side_effect=AssertionError("the time of day may jump"))
+    monkeypatch.setattr(time, "time", asked)
+    assert measured({"base": Script(), "slow": Script(0.06)}).comparisons

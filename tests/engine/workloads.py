@@ -1,0 +1,139 @@
+"""What trials in the tests do: work, crash, hang, fill the memory, print."""
+
+import ctypes
+import errno
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+from perfkit.engine.host import Place
+from perfkit.engine.tick import READY, Note, Pause, every
+
+
+def count(steps=20_000):
+    yield READY
+    yield from every(_counting(steps))
+
+
+def _counting(steps):
+    while True:
+        sum(range(steps))
+        yield 1
+
+
+def notes_and_pauses():
+    yield READY
+    yield 3
+    yield Note("plan", {"stages": [1, 2]})
+    yield Pause("end of epoch")
+    yield 4
+
+
+def leaves_files():
+    """Write where temporary files go, on disk and in memory, and never end."""
+    import tempfile
+
+    from perfkit.training.diagnose.pipeline import memory
+
+    folders = [os.environ["TMPDIR"], memory.scratch()]
+    for folder in folders:
+        os.close(tempfile.mkstemp(dir=folder)[0])
+    yield Note("left", [folders, tempfile.mkstemp()[1]])
+    yield Note("tidying", [process.pid for process in memory._waiting])
+    yield from count()
+
+
+def segfault():
+    yield READY
+    ctypes.string_at(0)
+
+
+def killed():
+    yield READY
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ended_by_a_signal_without_a_name():
+    yield READY
+    os.kill(os.getpid(), 40)
+
+
+def raises():
+    yield READY
+    raise ValueError("the images are upside down\nand more")
+
+
+def fills_disk():
+    yield READY
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def hangs():
+    """Stay in a call that never gives Python a turn again."""
+    yield READY
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+def never_ready():
+    time.sleep(3600)
+    yield READY
+
+
+def fills_memory():
+    import numpy as np
+
+    yield READY
+    kept = []
+    while True:
+        kept.append(np.ones(4_000_000))
+        yield 1
+
+
+def prints_much():
+    yield READY
+    for _ in range(150_000):
+        print("y" * 70)
+    yield 1
+
+
+def leaves_a_child():
+    yield READY
+    subprocess.Popen(["sleep", "3600"])
+    yield 1
+    time.sleep(3600)
+
+
+def tells_for_ever_with_a_child():
+    yield Note("child", subprocess.Popen(["sleep", "3600"]).pid)
+    while True:
+        yield Note("again", None)
+
+
+def nothing():
+    return iter(())
+
+
+def what_it_sees():
+    """Note what a trial was given, and what it must not share with another."""
+    import random
+
+    yield READY
+    yield Note("random", random.random())
+    yield Note("pid", os.getpid())
+    yield Note("group", os.getpgrp())
+    yield Note("cores", sorted(os.sched_getaffinity(0)))
+    yield Note("variables", dict(os.environ))
+    yield 1
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The same, as work that says where it belongs."""
+
+    place: Place
+
+    def __call__(self):
+        return what_it_sees()

@@ -1,0 +1,211 @@
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings import store
+from perfkit.findings.page.export import export
+from perfkit.findings.record import Verdict
+from tests.findings.made import finding
+from tests.findings.page.books import book, code, printed, write
+from tests.findings.page.pages import Page, problems
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return store.save(finding(), tmp_path)
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    made = book("# Why?", code("print(6 * 7)", printed("42\n")))
+    return write(made, tmp_path / "why.ipynb")
+
+
+def test_a_page_goes_beside_its_file_or_where_it_is_told(saved, tmp_path, notebook):
+    path = perfkit.export(store.load(saved))
+    assert path == saved.with_suffix(".html")
+    assert "prefetched is the fastest way here." in Page(path.read_text()).text
+    path = export(finding(), tmp_path / "page.html")
+    assert Page(path.read_text()).levels[0] == 1
+    with pytest.raises(BadParameterError, match="not saved; say where"):
+        export(finding())
+    path = export(notebook)
+    assert path == notebook.with_suffix(".html")
+    assert Page(path.read_text()).words("title") == ["Why?"]
+    # The same sources make the same page anew.
+    first = path.read_text()
+    path.write_text("the old page")
+    assert export(notebook).read_text() == first
+    one, two = (export(saved, tmp_path / f"{n}.html").read_text() for n in (1, 2))
+    assert one == two
+
+
+def test_a_finding_takes_nothing_that_only_notebooks_take(saved):
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('nbconvert', 'nbformat', "
+        "'latex2mathml', 'traitlets')); import perfkit; perfkit.export(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", code, str(saved)], check=True)
+    assert saved.with_suffix(".html").exists()
+
+
+def test_several_findings_make_one_page(saved, tmp_path):
+    other = finding({"naive": 10.0}, verdict=Verdict(headline="Compile it."))
+    page = Page(export([saved, other], tmp_path / "all.html").read_text())
+    assert page.words("h1") == ["2 findings"]
+    assert {finding().verdict.headline, "Compile it."} <= set(page.words("h2"))
+    links = [a["href"] for a in page.all("a")]
+    assert links == ["#" + a["id"] for a in page.all("article")]
+
+
+@pytest.mark.parametrize(
+    ("sources", "place", "said"),
+    [
+        (["saved", "saved"], None, "needs a name"),
+        ([], "page.html", "nothing to export"),
+        (["saved", "notebook"], "page.html", "or one notebook"),
+    ],
+)
+def test_what_makes_no_page_is_refused(sources, place, said, request, tmp_path):
+    given = [request.getfixturevalue(name) for name in sources]
+    with pytest.raises(BadParameterError, match=said):
+        export(given, place and tmp_path / place)
+    with pytest.raises(BadParameterError, match="folded, shown, hidden"):
+        export(request.getfixturevalue("notebook"), code="half")
+    for other in (7, None, b"x", {"a": 1}):
+        with pytest.raises((BadParameterError, BadFileError)):
+            export(other, tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "cut off"),
+        (b"[]", "neither a notebook nor a finding"),
+        (b'{"cells": []}', "neither a notebook nor a finding"),
+        (b'{"nbformat": 4}', "not a sound notebook"),
+        (b'{"nbformat": 4, "nbformat_minor": 5}', "not a sound notebook"),
+        (b'{"nbformat": 2}', "notebook format 2"),
+        (b'{"nbformat": 5}', "notebook format 5"),
+        (b'{"nbformat": "x"}', "notebook format x"),
+        (b'{"nbformat": ' + b"[" * 100_000, "nested too deeply|cut off"),
+    ],
+)
+def test_a_file_that_is_neither_is_told_in_one_sentence(content, said, tmp_path):
+    (tmp_path / "x.json").write_bytes(content)
+    with pytest.raises(BadFileError, match=said) as told:
+        export(tmp_path / "x.json")
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda nb: nb.update(cells=7),
+        lambda nb: nb["cells"].append(7),
+        lambda nb: nb["cells"][1].update(outputs=[{}]),
+        lambda nb: nb["cells"][0].update(cell_type="holiday"),
+        lambda nb: nb["cells"][0].update(cell_type=7),
+    ],
+)
+def test_a_spoiled_notebook_is_told_in_one_sentence(spoil, notebook):
+    document = json.loads(notebook.read_text())
+    spoil(document)
+    notebook.write_text(json.dumps(document))
+    with pytest.raises(BadFileError, match=r"why\.ipynb is not a sound notebook"):
+        export(notebook)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("why.ipynb", "what the page is made from"),
+        ("linked.html", "what the page is made from"),
+        (".", "no name for a page"),
+        ("page.json", "no name for a page"),
+        ("folder.html", "no name for a page"),
+        ("nowhere/page.html", "no folder"),
+    ],
+)
+def test_a_page_is_not_put_where_it_does_not_belong(place, said, notebook):
+    folder = notebook.parent
+    (folder / "folder.html").mkdir()
+    (folder / "linked.html").symlink_to(notebook)
+    before = notebook.read_bytes()
+    with pytest.raises(BadParameterError, match=said):
+        export(notebook, folder / place)
+    assert notebook.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("number", "todo"),
+    [
+        (errno.ENOSPC, r"\(No space left on device\): free some space or choose anoth"),
+        (errno.EMFILE, r"\(Too many open files\): close other programs, or allow more"),
+    ],
+)
+@pytest.mark.fault(
+    "export", "full disk, open files", sees="What to do; the old page stays."
+)
+def test_a_page_that_cannot_be_written_leaves_the_old_one_and_no_rest(
+    notebook, tmp_path, monkeypatch, number, todo
+):
+    target = tmp_path / "page.html"
+    target.write_text("the old page")
+
+    def full(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(BadFileError, match=todo):
+        export(notebook, target)
+    assert target.read_text() == "the old page"
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "why.ipynb"}
+
+
+_IS_KILLED = """
+import os, signal, sys
+from perfkit.findings.page.export import export
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+export(sys.argv[1], sys.argv[2])
+"""
+
+
+@pytest.mark.fault("export", "SIGKILL", sees="The old page stays.")
+def test_a_page_whose_making_is_killed_leaves_the_old_one(saved, tmp_path):
+    target = tmp_path / "page.html"
+    target.write_text("the old page")
+    command = [sys.executable, "-c", _IS_KILLED, str(saved), str(target)]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    assert target.read_text() == "the old page"
+
+
+def test_a_page_says_who_sends_it_and_why(saved, notebook, tmp_path):
+    who = {"author": "Ada <b>", "note": "Merge it\x1b[2J this week."}
+    several = export([saved, finding()], tmp_path / "all.html", **who)
+    for path in (export(saved, **who), several, export(notebook, **who)):
+        page = Page(path.read_text())
+        assert page.words("p").index("By Ada <b>") < 4
+        assert "Merge it[2J this week." in page.text
+        assert problems(page.html) == []
+    page = Page(export(saved).read_text())
+    assert {"by", "note"}.isdisjoint(a.get("class") for a in page.all("p"))
+
+
+def test_the_command_line_says_where_the_page_is(saved, notebook, tmp_path, capsys):
+    target = tmp_path / "page.html"
+    told = ["--author", "Ada", "--note", "Look."]
+    assert cli.main(["export", str(saved), "-o", str(target), *told]) == 0
+    assert capsys.readouterr().out.startswith(f"Written: {target} (")
+    assert {"By Ada", "Look."} <= set(Page(target.read_text()).words("p"))
+    assert cli.main(["export", str(notebook), "--code", "hidden"]) == 0
+    assert "print(6 * 7)" not in Page(notebook.with_suffix(".html").read_text()).text

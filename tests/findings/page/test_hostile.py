@@ -1,0 +1,98 @@
+"""Whatever comes from a file or a machine, a page of it runs and loads nothing."""
+
+import pytest
+
+from perfkit.findings import store
+from perfkit.findings.page.export import export
+from perfkit.findings.page.page import findings_page
+from tests.findings import made
+from tests.findings.page import hostile
+from tests.findings.page.books import book, code, result, write
+from tests.findings.page.pages import ALLOWED, POLICY, Page, is_closed, problems
+
+FINDING, NOTEBOOKS = hostile.finding(), hostile.notebooks()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [*((kind, "shown") for kind in NOTEBOOKS), ("code", "folded"), ("code", "hidden")],
+)
+def test_a_hostile_notebook_makes_a_harmless_page(kind, code, tmp_path):
+    path = write(NOTEBOOKS[kind], tmp_path / "x.ipynb")
+    html = export(path, code=code).read_text(encoding="utf-8")
+    assert problems(html) == []
+    assert "evil.example/x#" not in html
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+
+
+def test_a_hostile_file_name_and_several_findings_are_harmless(tmp_path):
+    name = "<img src=x onerror=alert(1)>&{{7*7}}"
+    path = write(book("no heading"), tmp_path / f"{name}.ipynb")
+    html = export(path).read_text()
+    assert problems(html) == []
+    assert f"{name}.ipynb" in Page(html).words("title")[0]
+    finding = store.save(FINDING, path=tmp_path / f"{name}.json")
+    assert problems(export(finding).read_text()) == []
+    assert problems(findings_page([FINDING, FINDING])) == []
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<script>1</script>",
+        "<b onclick=x>",
+        "<a href='java\nscript:x'>",
+        "<img src=http://a.b/c>",
+        "<p style='background:url(http://a.b)'>",
+        "<use href='http://a.b#c'>",
+        "<style>x{background:url(a)}</style>",
+        "<meta http-equiv=refresh content=0>",
+    ],
+)
+def test_the_check_of_this_file_sees_what_is_harmful(html):
+    assert problems(POLICY) == []
+    assert problems(POLICY + html) != []
+
+
+# With nothing to draw.
+NOTHING = made.finding({}, rounds=0)
+
+
+def of_a_notebook(folder):
+    shown = book("# T", code("1", result(made.finding())))
+    return export(write(shown, folder / "a.ipynb")).read_text(encoding="utf-8")
+
+
+PAGES = {
+    "a report": lambda folder: findings_page([NOTHING]),
+    "several": lambda folder: findings_page([NOTHING, NOTHING]),
+    "a notebook": of_a_notebook,
+}
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_allows_no_script_and_no_request(page, tmp_path):
+    html = page(tmp_path)
+    assert problems(html) == []
+    (policy,) = [a["content"] for a in Page(html).all("meta") if "http-equiv" in a]
+    assert dict(part.strip().split(" ", 1) for part in policy.split(";")) == ALLOWED
+    # What stands before it a browser would load without it.
+    before = Page(html.partition("<meta http-equiv")[0])
+    assert [tag for tag, _ in before.elements] == ["html", "head", "meta"]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "",
+        "default-src *",
+        "img-src data:",
+        "default-src 'none'; script-src 'self'",
+        "default-src 'none'; connect-src *",
+        "default-src 'none'; img-src *",
+        "default-src 'none'; style-src https:",
+    ],
+)
+def test_a_policy_that_leaves_something_open_is_seen(policy):
+    assert not is_closed(policy)

@@ -1,0 +1,175 @@
+"""The small parts that pages are made of: code, formulas, prose, pictures."""
+
+import base64
+from html import unescape
+
+import pytest
+
+from perfkit.findings.page.clean import (
+    LARGEST_BYTES,
+    Outline,
+    Room,
+    beside,
+    encoded,
+    inline_only,
+)
+from perfkit.findings.page.markdown import (
+    highlighted,
+    markdown,
+    mathml,
+    without_dollars,
+)
+from perfkit.findings.page.notebook import terminal
+from tests.findings.page.books import PNG
+from tests.findings.page.pages import Page
+
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>"
+
+
+@pytest.mark.parametrize(
+    "language", ["python", "ipython3", "JSON", "", "cobol", "html"]
+)
+def test_code_loses_no_character(language):
+    code = 'for x in "a<b>&c":\n    print(x)  # "why" {{x}}'
+    html = highlighted(code, language)
+    assert unescape(html.striptags()) == " ".join(code.split())
+    assert "".join(data for _, data in Page(html).texts).strip() == code
+    # Those that are known have colours.
+    assert ("<span" in html) == (language.lower() in ("python", "ipython3", "json"))
+
+
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        ("a\nb\n", "a\nb"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07a\x1b]8;;http://a.b\x1b\\b\x1b]8;;\x1b\\", "ab"),
+        ("10%\r50%\r100%\nnext", "100%\nnext"),
+        ("a\r\nb", "a\nb"),
+        ("a\x00\x08\u202eb", "ab"),
+        ("", ""),
+    ],
+)
+def test_a_terminal_shows_what_is_left_of_what_was_written(written, seen):
+    assert terminal(written) == seen
+
+
+def test_of_a_long_output_the_beginning_and_the_end_are_kept():
+    lines = terminal("\n".join(map(str, range(1000)))).split("\n")
+    assert (lines[0], lines[-1]) == ("0", "999")
+    (told,) = [line for line in lines if "left out" in line]
+    assert len(lines) - 1 + int(told.split()[1].replace(",", "")) == 1000
+    assert len(terminal("x" * 10**6)) < 3000
+
+
+@pytest.mark.parametrize(
+    ("latex", "element"),
+    [
+        (r"\frac{a}{b}", "mfrac"),
+        ("x_i^2", "msubsup"),
+        (r"\sqrt{2}", "msqrt"),
+        (r"\begin{align}a&=b\end{align}", "mtable"),
+        ("a < b", "mo"),
+    ],
+)
+def test_latex_becomes_mathml(latex, element):
+    assert f"<{element}" in mathml(latex)
+    assert 'display="block"' in mathml(latex, block=True)
+
+
+@pytest.mark.parametrize(
+    "latex", [r"\frac{1}{", r"\nonsense{x}", r"\left( x", "{" * 999]
+)
+def test_what_is_no_latex_stays_as_it_was_written(latex):
+    assert unescape(mathml(latex)).startswith(f"<code>{latex[:20]}")
+
+
+@pytest.mark.parametrize(
+    ("text", "element"),
+    [
+        ("**a**", "<strong>a</strong>"),
+        ("`a<b`", "<code>a&lt;b</code>"),
+        ("- a\n- b", "<li>a</li>"),
+        ("| a |\n|---|\n| b |", '<th scope="col">a</th>'),
+        ("> a", "<blockquote>"),
+        ("[a](https://b.c)", 'href="https://b.c"'),
+        ("<details><summary>a</summary>\n\nb\n\n</details>", "<summary>a</summary>"),
+        ("costs \\$5 and \\$6", "costs $5 and $6"),
+        (r"\\(x\\)", "<mi>x</mi>"),
+        ("```python\nfor\n```", 'class="t-k"'),
+    ],
+)
+def test_markdown_is_html(text, element):
+    assert element in markdown(text)
+
+
+def test_headings_are_named_as_jupyter_names_them_and_long_formulas_stand_alone():
+    html = markdown("# Why so?\n\n[there](#Why-so?)\n\n## Why so?", outline=Outline())
+    assert Page(html).all("h1") == [{"id": "Why-so?"}]
+    assert Page(html).all("h2") == [{}]
+    assert Page(html).all("a")[0]["href"] == "#Why-so?"
+    assert 'display="block"' in markdown("$" + " + ".join("abcdefghijklmnop") + "$")
+    # Text in a formula is text, and one of IPython loses its dollars.
+    assert "&lt;script&gt;" in mathml(r"\text{<script>}")
+    assert list(map(without_dollars, ("$x$", "$$x$$", "x", "$x"))) == [
+        *(("x", False), ("x", True), ("x", True), ("$x", True))
+    ]
+
+
+def test_pictures_beside_the_notebook_are_taken_into_the_page(tmp_path):
+    (tmp_path / "img").mkdir()
+    (tmp_path / "img" / "a b.png").write_bytes(base64.b64decode(PNG))
+    (tmp_path / "c.svg").write_bytes(SVG)
+    find = beside(tmp_path, {"d.png": {"image/png": PNG}}, Room())
+    for address in ("img/a%20b.png", "./img/a%20b.png?x#y", "attachment:d.png"):
+        assert find(address).uri == f"data:image/png;base64,{PNG}", address
+    assert base64.b64decode(find("c.svg").uri.partition(",")[2]) == SVG
+    html = markdown("![A](img/a%20b.png)", pictures=find)
+    img = {"src": f"data:image/png;base64,{PNG}", "alt": "A"}
+    assert Page(html).all("img") == [img]
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("missing.png", "not found"),
+        ("../outside.png", "outside the notebook's folder"),
+        ("link.png", "outside the notebook's folder"),
+        ("{outside}", "outside the notebook's folder"),
+        ("file://{outside}", "left out"),
+        ("text.png", "cannot be read"),
+        ("large.png", "too large"),
+        (".", "not found"),
+        ("a\x00b.png", "cannot be read"),
+        ("attachment:none.png", "not attached"),
+        ("http://a.example/x.png", "from a.example, left out"),
+        ("//a.example/x.png", "from a.example, left out"),
+        ("javascript:alert(1)", "left out"),
+        ("data:image/png;base64,!!", "cannot be read"),
+        ("data:text/html;base64,QQ==", "left out"),
+        ("", "left out"),
+    ],
+)
+def test_pictures_from_elsewhere_are_not(address, why, tmp_path):
+    home, outside = tmp_path / "home", tmp_path / "outside.png"
+    home.mkdir()
+    outside.write_bytes(base64.b64decode(PNG))
+    (home / "link.png").symlink_to(outside)
+    (home / "text.png").write_text("hello")
+    (home / "large.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(LARGEST_BYTES))
+    picture = beside(home, {}, Room())(address.format(outside=outside))
+    assert picture.uri == ""
+    assert why in picture.missing
+
+
+def test_neither_what_is_no_picture_nor_a_vector_picture_in_an_output_is_shown(
+    tmp_path,
+):
+    for value in (7, None, {"a": 1}, [1, 2], "", "!"):
+        find = beside(tmp_path, {"a.png": {"image/png": value}}, Room())
+        assert find("attachment:a.png").missing == "a picture that cannot be read"
+    text = base64.b64encode(SVG).decode()
+    assert inline_only(f"data:image/svg+xml;base64,{text}").missing
+    assert inline_only(f"data:image/png;base64,{PNG}").uri
+    assert encoded(text, vectors=False).missing
+    assert encoded(text).uri

@@ -1,0 +1,117 @@
+"""Accounts as files, and files that strangers send."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings import reading, store
+from perfkit.findings.account_files import parse, save, to_json
+from tests.findings.made import finding
+from tests.training.account.accounts import whole
+from tests.training.diagnose.diagnosed import diagnosis
+
+
+def document():
+    return json.loads(to_json(whole()))
+
+
+def test_an_account_is_read_as_it_was_written(tmp_path):
+    made = whole()
+    path = save(made, tmp_path)
+    assert path.name.startswith("account-20250314-")
+    assert parse(path.read_bytes(), "x") == made
+    assert made.path == path
+    assert json.loads(to_json(made))["kind"] == "account"
+    # A later state takes the place of an earlier one.
+    later = replace(made, samples=2000)
+    assert save(later, path=path) == path
+    assert parse(path.read_bytes(), "x").samples == 2000
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_where_it_cannot_be_written_it_is_a_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(PerfkitError, match=r"The account could not be saved"):
+        save(whole(), tmp_path / "file")
+
+
+def test_it_is_loaded_and_shown_and_not_compared(tmp_path, capsys):
+    path = save(whole(), tmp_path)
+    assert perfkit.load(path) == whole()
+    assert cli.main(["show", str(path)]) == 0
+    assert "model.fit(data)" in capsys.readouterr().out
+    assert cli.main(["export", str(path)]) == 0
+    assert "Read each file once." in path.with_suffix(".html").read_text()
+    assert cli.main(["compare", str(path), str(path)]) == 1
+    said = capsys.readouterr().err.removesuffix("\n")
+    assert said.startswith("perfkit: ")
+    assert "\n" not in said
+    assert "holds no machine's parts of a step" in said
+
+
+TIMES = ("wall_s", "once_s", "elsewhere_s", "traced_s", "looking_s", "sampling_s")
+LINE, TIP = ("lines", 0), ("tips", 0)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        *(((name,), -1e-9, "a time is below 0") for name in TIMES),
+        (("epochs_s",), [1.0, -3.0], "a time is below 0"),
+        (("samples",), "many", "samples"),
+        (("lines",), {}, "lines"),
+        ((*LINE, "seconds"), {"sleeping": 1.0}, "unknown kind"),
+        ((*LINE, "seconds"), {"input": -1.0}, "below 0"),
+        *(((*LINE, n), -1.0, "below 0") for n in ("beside_s", "once_s", "starting_s")),
+        ((*LINE, "calls", 0, "seconds"), -1.0, "below 0"),
+        ((*LINE, "traces", 0, "seconds"), -1.0, "below 0"),
+        ((*LINE, "traces", 0, "count"), 0, "never was"),
+        *(((*LINE, "stages"), [n], "a stage that is not there") for n in (9, -99)),
+        *(((*TIP, "lines"), n, "a line that is not there") for n in ([99], [-1], [])),
+        ((*TIP, "share"), 1.5, "than a share"),
+        *((("stages", 0, "line"), n, "a line that is not there") for n in (99, -2)),
+        (("stages", 0, "out"), -2, "below 0"),
+        (("lines",), document()["lines"][:1] * 2001, "more than"),
+        (("stages",), document()["stages"][:1] * 2001, "more than"),
+    ],
+)
+def test_what_no_account_can_hold_is_refused(where, value, said):
+    made = document()
+    at = made
+    for key in where[:-1]:
+        at = at[key]
+    at[where[-1]] = value
+    with pytest.raises(BadFileError) as caught:
+        parse(json.dumps(made).encode(), "x.json")
+    assert str(caught.value).startswith("x.json is not a sound account: ")
+    assert said in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+def test_a_diagnosis_holds_its_account_which_is_looked_at_as_well():
+    found = diagnosis(account=whole())
+    made = json.loads(store.to_json(found))
+    read = reading.parse_diagnosis(json.dumps(made).encode(), "x")
+    assert read.account == whole()
+    made["account"]["tips"][0]["lines"] = []
+    with pytest.raises(BadFileError, match="not a sound diagnosis: a tip is about"):
+        reading.parse_diagnosis(json.dumps(made).encode(), "x")
+
+
+def test_another_document_is_told_from_an_account():
+    data = reading.encode(finding())
+    with pytest.raises(BadFileError, match="perfkit show"):
+        parse(data, "x.json")
+    with pytest.raises(BadFileError):
+        reading.parse(to_json(whole()).encode(), "x.json")
+
+
+def test_numbers_of_lines_around_that_are_none_are_left_out():
+    made = document()
+    made["text"] = {"train.py#0": {"9" * 5000: "x", "-1": "y", "²": "z", "11": "# It"}}
+    html = parse(json.dumps(made).encode(), "x")._repr_html_()
+    assert "# It" in html

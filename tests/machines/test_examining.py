@@ -1,0 +1,223 @@
+import json
+from dataclasses import asdict, replace
+
+import made
+import pytest
+
+from perfkit.errors import BadParameterError, RunError
+from perfkit.findings import store
+from perfkit.machine.record import Disk, Load, Start
+from perfkit.machines import examination
+from perfkit.progress import Display
+from tests.machines import looked
+
+FOUND = Start(seconds=1.0, devices=("CPU:0",))
+READ = Disk(filesystem="ext4")
+
+
+class Stage:
+    """What stands in for the machine; a test may let any of it fail."""
+
+    def __init__(self, folder):
+        self.done, self.folder = [], folder
+        self.faults, self.budgets = {}, []
+        self.finding = made.finding(experiment="machine-ladder")
+        store.save(self.finding, folder)
+
+    def does(self, name, gives):
+        self.done.append(name)
+        if name in self.faults:
+            raise self.faults[name]
+        return gives
+
+    def open_session(self, microbenchmarks, budget):
+        self.budgets.append(budget)
+        return self
+
+    start, unsaved = FOUND, ""
+
+
+@pytest.fixture
+def stage(monkeypatch, tmp_path):
+    made_up = Stage(tmp_path)
+    machine = replace(looked.BARE, gpus=(looked.CARD,))
+    for name, does in {
+        "doctor.examination.machine": lambda: made_up.does("machine", machine),
+        "doctor.examination.disk": lambda folder: made_up.does(f"disk {folder}", READ),
+        "doctor.examination.started": lambda _: made_up.does("start", made_up.start),
+        "runs.open_session": made_up.open_session,
+        "runs.watch": lambda *_: made_up.does("parts", made_up.finding),
+    }.items():
+        monkeypatch.setattr(f"perfkit.{name}", does)
+    return made_up
+
+
+def look(**how):
+    return examination.doctor(display=Display(), **how)
+
+
+NONE = RunError("No trial could be started.")
+STOPPED = KeyboardInterrupt()
+EVERY = {"probe": True, "folder": "."}
+
+
+@pytest.mark.parametrize(
+    ("how", "fault", "done", "disk", "start"),
+    [
+        # Without a probe nothing is started.
+        ({}, {}, ["machine"], None, None),
+        ({"folder": "."}, {}, ["machine", "disk ."], READ, None),
+        # Devices prove themselves without microbenchmarks.
+        ({"prove": True}, {}, ["machine", "start"], None, FOUND),
+        ({"probe": True}, {}, ["machine", "start", "parts"], None, FOUND),
+        # Microbenchmarks that cannot be measured cost nothing else, and an interrupt
+        # keeps what was found by then.
+        (EVERY, {"parts": NONE}, ["machine", "disk .", "start", "parts"], READ, FOUND),
+        (EVERY, {"start": STOPPED}, ["machine", "disk .", "start"], READ, None),
+        (EVERY, {"parts": STOPPED}, ["machine", "disk .", "start", "parts"], READ,
+         FOUND),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_is_looked_at_as_far_as_it_goes(
+    stage, how, fault, done, disk, start
+):
+    stage.faults |= fault
+    found = look(**how)
+    assert stage.done == done
+    assert (found.machine.disk, found.machine.start) == (disk, start)
+    assert bool(found.microbenchmarks) == ("parts" in done and not fault)
+    assert found.checks
+    assert found.missed == ((str(NONE),) if NONE in fault.values() else ())
+    assert found.stopped == (STOPPED in fault.values())
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"folder": "nowhere"}, "folder is 'nowhere'"),
+        ({"folder": 3}, r"give its path\.$"),
+        ({"microbenchmarks": "x"}, r"give a finding\.$"),
+        ({"microbenchmarks": made.finding(experiment="data-pipeline")},
+         "finding of 'data-pipeline'"),
+    ],
+    ids=["nowhere", "no path", "no finding", "another finding"],
+)  # fmt: skip
+def test_what_cannot_be_looked_at_is_refused_before_anything_is_done(stage, bad, said):
+    with pytest.raises(BadParameterError, match=said):
+        look(**bad)
+    assert stage.done == []
+
+
+def test_what_the_start_showed_is_checked(stage):
+    assert "no-start" not in {check.id for check in look(probe=True).checks}
+    stage.start = Start(problem="Failed while importing TensorFlow.")
+    assert look(probe=True).wrong[0].id == "no-start"
+
+
+def busy(stage):
+    """The stage's finding, saved with samples of a GPU that worked, and its file."""
+    worked = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
+    found = replace(stage.finding, samples={"t": tuple(range(9))} | worked)
+    return found, store.save(found, stage.folder)
+
+
+def test_microbenchmarks_that_are_there_are_taken_and_their_file_left_alone(stage):
+    microbenchmarks, path = busy(stage)
+    before = path.read_bytes()
+    found = look(microbenchmarks=microbenchmarks)
+    assert stage.done == ["machine"]
+    assert found.machine.gpus[0].link.busy_generation == 3
+    assert found.microbenchmarks.timings == microbenchmarks.timings
+    assert path.read_bytes() == before
+
+
+def test_what_the_gpus_did_goes_into_the_record_and_into_the_saved_finding(stage):
+    stage.finding, path = busy(stage)
+    found = look(probe=True)
+    assert found.machine.gpus[0].link.busy_generation == 3
+    assert store.load(path).machine == found.machine == found.microbenchmarks.machine
+
+
+def test_microbenchmarks_that_were_stopped_or_recorded_are_said_to_be(stage):
+    stopped = replace(stage.finding, stopped=True)
+    found = look(microbenchmarks=stopped)
+    assert found.stopped
+    assert found.microbenchmarks.stopped
+    stage.done.clear()
+    # Recorded ones say nothing of this machine.
+    microbenchmarks = replace(stage.finding, replayed=True)
+    found = look(microbenchmarks=microbenchmarks)
+    assert stage.done == ["machine"]
+    assert found.microbenchmarks is None
+    assert found.missed == (
+        f"The microbenchmarks are not of this machine: {microbenchmarks.stamp}",
+    )
+
+
+def test_microbenchmarks_get_what_is_left_or_the_environment_says(stage, monkeypatch):
+    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
+    look(probe=True)
+    monkeypatch.setenv("PERFKIT_BUDGET", "2")
+    look(probe=True)
+    first, second = stage.budgets
+    assert 45 <= first <= 125
+    # So the session asks the environment itself.
+    assert second is None
+
+
+@pytest.mark.fault(
+    "doctor", "full disk", sees="What was measured is shown, and that it was not kept."
+)
+def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
+    stage.unsaved = "It is full. In a notebook it is still there: save it again."
+    found = look(probe=True)
+    assert found.missed == ("Microbenchmarks are shown here and not kept: It is full.",)
+    assert found.microbenchmarks is not None
+
+
+# What an examination tells.
+
+
+def test_what_is_wrong_is_sorted_by_what_it_costs():
+    found = looked.examination(looked.SLOW, looked.WELL, looked.WRONG, looked.HIDDEN)
+    assert found.wrong == (looked.WRONG, looked.SLOW)
+    assert found.fails
+    # A warning is no failure.
+    assert not looked.examination(looked.SLOW, looked.HIDDEN).fails
+    # The summary counts what is well and names what is unknown.
+    found = looked.examination(looked.WELL, looked.WELL, looked.HIDDEN)
+    assert found.summary() == (
+        "2 checks are ok. Not known here: How the GPU is connected."
+    )
+    assert looked.examination(looked.WELL).summary() == "1 check is ok."
+
+
+def test_the_json_has_these_names_and_no_others():
+    document = json.loads(looked.examination(looked.SLOW, looked.WELL).to_json())
+    assert list(document) == ["schema", "machine", "checks"]
+    assert document["schema"] == 2
+    assert document["machine"] == json.loads(json.dumps(asdict(looked.FULL)))
+    names = ("id", "status", "title", "evidence", "why", "remedy")
+    assert document["checks"] == [
+        {name: getattr(check, name) for name in names}
+        for check in (looked.SLOW, looked.WELL)
+    ]
+    # A number that json does not have is not known.
+    load = Load(others=float("inf"), memory_free=3)
+    machine = replace(looked.BARE, load=load)
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    text = looked.examination(machine=machine).to_json()
+    told = json.loads(text, parse_constant=refuse)["machine"]["load"]
+    assert (told["others"], told["memory_free"]) == (None, 3)
+
+
+def test_the_json_says_what_became_of_the_microbenchmarks(tmp_path):
+    found = made.finding(experiment="machine-ladder")
+    shown = looked.examination(microbenchmarks=found)
+    summary = {"file": None, "stopped": False, "verdict": found.verdict.headline}
+    assert json.loads(shown.to_json())["microbenchmarks"] == summary
+    summary["file"] = store.save(found, tmp_path).name
+    assert json.loads(shown.to_json())["microbenchmarks"] == summary

@@ -1,0 +1,258 @@
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from perfkit.questions.convolution import variants, work
+from perfkit.questions.convolution.variants import (
+    GROUPS,
+    VARIANTS,
+    allowed,
+    mistake,
+    own_method,
+    try_method,
+)
+from perfkit.questions.convolution.work import Problem, convolved
+
+PROBLEMS = (
+    Problem(side=6),
+    Problem(batch=2, side=7, channels=4, filters=8, kernel=3),
+    Problem(batch=2, side=8, channels=4, filters=4, kernel=4, stride=2),
+    Problem(side=9, channels=4, filters=4, kernel=5, stride=3, padding="valid"),
+    Problem(batch=3, side=5, channels=4, filters=8, kernel=1),
+    Problem(side=6, channels=4, filters=4, kernel=3, stride=2),
+)
+RIGHT = [name for name in VARIANTS if name not in GROUPS["mistakes"]]
+BIG = Problem(batch=2, side=10, channels=4, filters=4)
+
+
+def by_hand(images, kernel, problem):
+    """Sum over every index, where a pixel outside the image is zero."""
+    # TensorFlow's rule for "same": as many windows as strides begin in the image.
+    total = max((problem.out - 1) * problem.stride + len(kernel) - problem.side, 0)
+    shift = total // 2 if problem.padding == "same" else 0
+    answer = np.zeros(problem.answer_shape)
+    for n, y, x, f in np.ndindex(*answer.shape):
+        for i, j, c in np.ndindex(*kernel.shape[:3]):
+            row = y * problem.stride + i - shift
+            column = x * problem.stride + j - shift
+            if 0 <= row < problem.side and 0 <= column < problem.side:
+                product = float(images[n, row, column, c]) * float(kernel[i, j, c, f])
+                answer[n, y, x, f] += product
+    return answer
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_reference_is_the_definition_and_what_tensorflow_means_by_it(problem):
+    images, kernel = problem.images(3), problem.weights(3)
+    found = convolved(images, kernel, problem)
+    assert found == pytest.approx(by_hand(images, kernel, problem), abs=1e-12)
+    meant = tf.nn.conv2d(images, kernel, problem.stride, problem.padding.upper())
+    assert meant.numpy() == pytest.approx(found, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_every_way_gives_the_right_answer_at_every_size(name):
+    method = VARIANTS[name]
+    if name == "conv2d NCHW" and try_method(method, BIG).why_not:
+        # Not every processor has a convolution with the channels first.
+        with pytest.raises(tf.errors.UnimplementedError):
+            mistake(method, BIG)
+        said = "TensorFlow cannot compute that on this device"
+        assert try_method(method, BIG).why_not == said
+        return
+    wrong = {problem: mistake(method, problem) for problem in PROBLEMS}
+    assert wrong == dict.fromkeys(PROBLEMS, "")
+
+
+CALLED = "def convolve(images, kernel):"
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, w in VARIANTS.items() if CALLED in w.code and n != "conv2d NCHW"]
+)
+def test_the_lines_that_are_shown_convolve_as_what_is_measured(name):
+    images, kernel = BIG.images(1), BIG.weights(1)
+    scope = {"tf": tf, "images": images, "kernel": kernel}
+    scope |= {"stride": 1, "padding": "SAME"}
+    exec(VARIANTS[name].code, scope)
+    answer = scope["convolve"](scope["images"], scope["kernel"])
+    right = convolved(images, kernel, BIG)
+    assert np.asarray(answer, float) == pytest.approx(right, abs=0.2)
+
+
+def test_a_channel_is_convolved_with_a_filter_of_its_own():
+    problem, alone = Problem(side=5, channels=3), Problem(side=5)
+    images, kernel = VARIANTS["depthwise"].arrays(problem, 0)
+    answer = VARIANTS["depthwise"].call(problem)().numpy()
+    for at in range(3):
+        channel = slice(at, at + 1)
+        right = by_hand(images[..., channel], kernel[..., channel], alone)
+        assert answer[..., channel] == pytest.approx(right, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("as circulated", "nothing but zeros"),
+        ("swapped axes", "it takes the kernel's columns for its rows"),
+        ("wrong padding", "wrong answer: off by up to"),
+        ("float16 overflow", "of its numbers are too large to hold"),
+        ("off-by-one stride", "wrong answer: off by up to"),
+    ],
+)
+@pytest.mark.parametrize("problem", [BIG, Problem(), Problem(side=12, stride=2)])
+def test_every_mistake_is_seen_and_said(name, said, problem):
+    assert said in mistake(VARIANTS[name], problem)
+
+
+def of_taps(images, kernel, stride, padding):
+    side = kernel.shape[0]
+    rows = images.shape[1] - side + 1
+    return sum(
+        images[:, y : y + rows, x : x + rows] @ kernel[y, x]
+        for y in range(side)
+        for x in range(side)
+    )
+
+
+VALID = Problem(batch=2, side=10, channels=3, filters=4, padding="valid")
+
+
+def mirrored(images, kernel, stride, padding):
+    return convolved(images, kernel[::-1, ::-1], VALID)
+
+
+@functools.cache
+def kept():
+    return convolved(VALID.images(), VALID.weights(), VALID).astype(np.float32)
+
+
+def changed(change):
+    return lambda *given: change(of_taps(*given))
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (changed(lambda _: None), "still to be written"),
+        (changed(lambda answer: answer[:, 1:]), "shape (2, 7, 8, 4) instead of (2, 8,"),
+        (changed(lambda answer: answer.astype(np.float16)), "off by up to"),
+        (changed(lambda answer: answer + 1e-3), "off by up to 0.001"),
+        (changed(lambda answer: answer * np.nan), "too large to hold"),
+        (mirrored, "it mirrors the kernel"),
+        # It is right for the first numbers only.
+        (lambda *given: kept(), "off by up to"),
+    ],
+)
+def test_a_function_of_ones_own_that_is_wrong_is_told_how(function, said):
+    assert mistake(own_method(of_taps), VALID) == ""
+    assert said in mistake(own_method(function), VALID)
+
+
+def test_what_writes_into_its_images_is_stopped_and_a_wrong_edge_is_seen():
+    def spoil(images, kernel, stride, padding):
+        images *= 2
+
+    def repeated_edge(images, kernel, stride, padding):
+        around = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
+        return convolved(around, kernel, Problem(side=14, padding="valid"))
+
+    with pytest.raises(ValueError, match="read-only"):
+        mistake(own_method(spoil), VALID)
+    assert "at the edges only" in mistake(own_method(repeated_edge), Problem(side=12))
+
+
+def _to_bfloat16(array):
+    return array.astype(tf.bfloat16.as_numpy_dtype).astype(np.float32)
+
+
+def _to_6_bits(array):
+    mantissa, exponent = np.frexp(array)
+    return np.ldexp(np.round(mantissa * 8) / 8, exponent)
+
+
+@pytest.mark.parametrize(
+    ("precision", "cut"),
+    [("float32", np.float16), ("float16", _to_bfloat16), ("bfloat16", _to_6_bits)],
+)
+def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision, cut):
+    problem = Problem(batch=2, side=12, channels=16, filters=8)
+    images, kernel = problem.images(), problem.weights()
+    right = convolved(images, kernel, problem)
+    sizes = convolved(abs(images), abs(kernel), problem)
+    limit = allowed(float(sizes.max()), problem.taps, precision)
+    assert abs(convolved(cut(images), cut(kernel), problem) - right).max() > limit
+    assert abs(right).max() > 4 * limit
+
+
+def test_the_obvious_work_is_counted():
+    problem = Problem(batch=8, side=56, channels=64, filters=64)
+    assert problem.flops * 8 == 2 * 8 * 56 * 56 * 64 * 64 * 9
+    conv2d, short = VARIANTS["conv2d"], VARIANTS["conv2d bfloat16"]
+    images, kernel = 2 * 8 * 56 * 56 * 64, 9 * 64 * 64
+    assert conv2d.traffic(problem) * 8 == 4 * (images + kernel)
+    assert short.traffic(problem) * 2 == conv2d.traffic(problem)
+    assert VARIANTS["depthwise"].flops(problem) * 64 == conv2d.flops(problem)
+
+
+HUGE = Problem(batch=32, side=112, channels=64, filters=64)
+SMALL = Problem(side=8)
+
+
+@pytest.fixture
+def costs(monkeypatch):
+    """Let calls take what a script says of their problem."""
+
+    def script(seconds):
+        monkeypatch.setattr(variants, "call_s", lambda _, problem: seconds(problem))
+
+    return script
+
+
+def test_a_call_is_foretold_from_how_it_grows_and_not_where_it_does_not(costs):
+    costs(lambda problem: 1e-4 + 1e-7 * problem.batch * problem.flops)
+    asked = Problem(batch=2, side=64, channels=8, filters=8)
+    why = try_method(VARIANTS["python loops"], asked, 0.3).why_not
+    wanted = 1e-7 * 2 * 64 * 64 * 8 * 8 * 9 * 2
+    assert f"about {1000 * wanted:.0f} ms" in why
+    costs(lambda problem: 0.01)
+    assert try_method(own_method(of_taps), VALID, 0.3).why_not == ""
+
+
+def test_a_call_that_takes_too_long_says_how_long_unless_the_baseline_does_too(costs):
+    costs(lambda problem: 1.5)
+    why = try_method(VARIANTS["numpy taps"], SMALL).why_not
+    assert why == "takes about 1.5 s a call, too long to be timed here"
+    assert try_method(VARIANTS["numpy taps"], SMALL, 2.0).why_not == ""
+
+
+def test_what_cannot_be_tried_says_why(monkeypatch):
+    def broken(images, kernel, stride, padding):
+        raise ValueError("no such axis\nand more")
+
+    raised = try_method(own_method(broken), SMALL).why_not
+    assert raised == "raised ValueError: no such axis"
+    monkeypatch.setattr(variants, "free_bytes", lambda: 1_000_000)
+    why = try_method(VARIANTS["numpy im2col"], HUGE).why_not
+    assert why == "would take 925 MB of memory besides its numbers"
+
+
+def test_the_overhead_is_that_of_the_smallest_convolution(costs):
+    tried = []
+    costs(lambda problem: tried.append(problem) or (1e-5 if len(tried) > 1 else 4e-5))
+    asked = Problem(batch=2, side=9, channels=4, filters=4, kernel=5)
+    assert try_method(VARIANTS["conv2d"], asked).overhead == 0.25
+    _, small = tried
+    assert (small.batch, small.out, small.kernel, small.channels) == (1, 1, 5, 1)
+
+
+@pytest.mark.parametrize("examples", [0.3, 2.5, 1000.0])
+def test_a_limit_counts_whole_examples_and_loses_none(examples):
+    calls = []
+    ticks = work.call_endlessly(lambda: calls.append(1), examples)
+    counted = [tick.examples for tick in itertools.islice(ticks, 2)]
+    assert sum(counted) == pytest.approx(len(calls) * examples, abs=1)
+    assert all(isinstance(number, int) for number in counted)

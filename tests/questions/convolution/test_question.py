@@ -1,0 +1,330 @@
+import dataclasses
+import functools
+import itertools
+import math
+import os
+import re
+import struct
+
+import cloudpickle
+import pytest
+
+from perfkit.engine.measurement import CONTROL
+from perfkit.engine.statistics import Comparison, Estimate
+from perfkit.engine.steady import steady
+from perfkit.engine.tick import REFUSED, Note
+from perfkit.errors import BadParameterError
+from perfkit.questions import gallery
+from perfkit.questions.convolution import Convolution, convolution_with
+from perfkit.questions.convolution.channels import at_equal_work
+from perfkit.questions.convolution.variants import GROUPS, VARIANTS
+from perfkit.questions.convolution.verdict import bound_of, shares_of
+from perfkit.questions.runs import run
+from tests.questions.convolution.test_answers import of_taps as mine
+from tests.questions.races import measured
+
+LIMITS = ["arithmetic limit", "memory limit"]
+
+
+def ran(rates, **more):
+    """A run in which limits are compared with nothing."""
+    return measured(rates, {n: "" for n in rates if n.endswith("limit")}, **more)
+
+
+def verdict(rates, *, asked=None, **more):
+    return (asked or Convolution()).verdict(ran(rates, **more))
+
+
+def because(rates, **more):
+    return " ".join(verdict(rates, **more).because)
+
+
+def test_the_default_run_has_essential_ways_each_against_what_it_changes_and_limits():
+    variants = Convolution().make_variants()
+    assert list(variants) == [*GROUPS["essential"], *LIMITS, "bfloat16 limit"]
+    assert [one.against for one in variants.values()][-3:] == ["", "", ""]
+    both = Convolution(variants="numpy").make_variants()
+    assert both["numpy im2col"].against == "numpy taps"
+    alone = Convolution(variants="numpy im2col").make_variants()
+    assert alone["numpy im2col"].against == "conv2d"
+
+
+def test_what_cannot_be_convolved_is_refused_before_anything_runs():
+    with pytest.raises(BadParameterError, match="kernel is 5 and side is 4"):
+        Convolution(side=4, kernel=5)
+    with pytest.raises(BadParameterError, match="GB; choose a smaller batch"):
+        Convolution(side=256, batch=64)
+    with pytest.raises(BadParameterError, match="7 is no function"):
+        convolution_with(7)
+
+
+SMALL = {"batch": 2, "side": 10, "channels": 4, "filters": 4, "padding": "valid"}
+
+
+def refused(asked):
+    notes = {note.name: note.value for note in asked.prepare() if type(note) is Note}
+    return notes[REFUSED]
+
+
+def test_a_function_becomes_a_variant_that_travels_and_stays_when_parameters_change():
+    asked = convolution_with(mine, variants="numpy taps", **SMALL)
+    assert list(asked.make_variants()) == ["conv2d", "yours", "numpy taps", *LIMITS]
+    assert (asked.name, asked.question) == ("convolution", Convolution().question)
+    assert set(asked.parameters) == set(Convolution().parameters)
+    asked = dataclasses.replace(convolution_with(mine, **SMALL), side=12)
+    variant = cloudpickle.loads(cloudpickle.dumps(asked.make_variants()["yours"]))
+    assert list(itertools.islice(variant.work(), 2))[1] == 2
+
+
+def test_what_is_right_is_timed_and_what_is_unwritten_or_a_mistake_is_refused():
+    assert refused(convolution_with(mine, variants="numpy taps", **SMALL)) == {}
+    empty = convolution_with(lambda *given: None, variants="numpy taps", **SMALL)
+    assert "still to be written" in refused(empty)["yours"]
+    asked = Convolution(**SMALL | {"padding": "same"}, variants="mistakes")
+    assert set(refused(asked)) == set(GROUPS["mistakes"])
+
+
+OTHER = {*GROUPS["mistakes"], *GROUPS["lighter"], *GROUPS["precision"]}
+
+
+@pytest.mark.parametrize("loud", ["conv2d bfloat16", "depthwise", *LIMITS])
+def test_the_winner_is_named_with_what_to_type_and_gives_the_same_answer(loud):
+    found = verdict({"conv2d": 100, "numpy taps": 200, loud: 900})
+    assert (found.winner, found.headline) == ("numpy taps", VARIANTS["numpy taps"].do)
+    assert '2.0 times as fast as "conv2d": 200 instead of 100 images/s' in found.much
+    assert found.sure == "sure"
+    (edit,) = found.edits
+    assert (edit.old, edit.new) == (
+        VARIANTS["conv2d"].code,
+        VARIANTS["numpy taps"].code,
+    )
+    # Nothing else may win.
+    assert {name for name, method in VARIANTS.items() if not method.do} == OTHER
+
+
+@pytest.mark.parametrize("other", [50, 99.6])
+def test_a_baseline_that_nothing_beats_is_kept(other):
+    besides = {"conv2d bfloat16": 300, "depthwise": 300}
+    found = verdict({"conv2d": 100, "numpy taps": other, **besides})
+    assert found.winner == ""
+    assert found.headline == (
+        'Keep "conv2d": nothing that computes the same is shown to be faster.'
+    )
+    # Shorter numbers and other layers are told beside the contest.
+    assert '"conv2d bfloat16" runs 3.0 times as fast' in found.next
+    text = " ".join(found.because)
+    assert '"conv2d bfloat16" is right to 2 or 3 digits' in text
+    assert '"depthwise" is another layer with 1.6 % of the arithmetic' in text
+
+
+def test_shorter_numbers_are_advised_only_where_they_were_faster():
+    found = verdict({"conv2d": 90, "conv2d bfloat16": 50, "arithmetic limit": 100})
+    assert found.next.startswith("It is compute-bound: less arithmetic")
+    assert "bfloat16" not in found.next
+
+
+def shares(rates, name="conv2d", **more):
+    return shares_of(ran(rates, **more), Convolution().problem)[name]
+
+
+def test_shares_of_the_limits_are_ratios_of_the_same_run_and_of_its_own_work():
+    near = shares({"conv2d": 90, "arithmetic limit": 100, "memory limit": 900})
+    assert near["compute"].value == pytest.approx(0.9, rel=0.02)
+    assert near["memory"].value == pytest.approx(0.1, rel=0.02)
+    assert bound_of(near) == "compute"
+    # A share that may be small names no limit.
+    wide = Estimate(value=0.55, low=0.25, high=1.2)
+    assert bound_of(near | {"compute": wide}) == "unknown"
+    rates = {"conv2d": 90, "depthwise": 400, "arithmetic limit": 100}
+    assert shares(rates, "depthwise")["compute"].value == pytest.approx(
+        1 / 16, rel=0.02
+    )
+
+
+def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
+    rates = {"conv2d": 90, "conv2d bfloat16": 180, "arithmetic limit": 100}
+    text = because({**rates, "memory limit": 9000, "bfloat16 limit": 200})
+    assert re.search(r'"conv2d" 90 % \(8\d % to 9\d %\)[,.]', text)
+    short = r'"conv2d bfloat16" 90 % \(8\d % to 9\d %\) of that in bfloat16'
+    assert re.search(short, text)
+    assert "More than 100 %" not in text
+    above = because({"conv2d": 150, "arithmetic limit": 100, "memory limit": 9000})
+    assert "More than 100 %: a limit is the speed of one large piece" in above
+
+
+@pytest.mark.parametrize(
+    ("limits", "overhead", "said"),
+    [
+        ((110, 900), 0.01, "compute-bound"),
+        ((900, 110), 0.01, "memory-bound"),
+        ((900, 900), 0.7, "overhead-bound"),
+        ((900, 900), 0.01, ""),
+        # Faster than the memory: its numbers stay in the caches.
+        ((900, 50), 0.01, ""),
+    ],
+)
+def test_what_holds_a_way_up_is_said_from_what_was_measured(limits, overhead, said):
+    notes = {"overhead": {"conv2d": overhead}}
+    rates = {"conv2d": 100, **dict(zip(LIMITS, limits, strict=True))}
+    found = verdict(rates, notes=notes)
+    assert said in found.next
+    ground = f"{said.capitalize()}, by" if said else "Held up by none of"
+    assert any(f.startswith(ground) and '"conv2d"' in f for f in found.because)
+
+
+def test_the_side_of_the_ridge_is_said_and_one_round_leaves_open_what_it_is():
+    for limits, side in (((110, 900), "arithmetic"), ((900, 110), "memory")):
+        rates = {"conv2d": 100, **dict(zip(LIMITS, limits, strict=True))}
+        assert f"so of the two it is {side}." in because(rates)
+    rates = {"conv2d": 97, "arithmetic limit": 100, "memory limit": 103}
+    assert shares(rates, rounds=1) == {}
+    assert "bound" not in because(rates, rounds=1)
+
+
+def test_an_expensive_first_call_pays_back_or_never_does():
+    xla = "conv2d under XLA"
+    found = verdict({"conv2d": 100, xla: 200}, firsts={xla: 1.05})
+    # A call of 8 images takes 80 ms and 40 ms: a second is 25 calls of 40 ms.
+    (mind,) = found.warnings
+    assert re.search(r"takes 1\.05 s: it pays back after 2\d calls \(2", mind)
+    slow = because({"conv2d": 100, xla: 50}, firsts={xla: 5.0})
+    assert f'"{xla}" takes 5 s, which is not shown to pay back.' in slow
+
+
+def counts(**more):
+    return Convolution(compare="channels", **more)
+
+
+def test_channel_counts_lie_around_the_ones_asked_for_and_the_baseline_is_those():
+    asked = counts(channels=64, filters=32)
+    names = list(asked.make_variants())
+    assert asked.baseline == names[0] == "64 in, 32 out"
+    assert len(names) == 16
+    assert {"63 in, 31 out", "65 in, 33 out", "72 in, 40 out"} <= set(names)
+    changed = dataclasses.replace(counts(), channels=16)
+    assert changed.baseline == "16 in, 64 out"
+    assert dataclasses.replace(changed, compare="variants").baseline == "conv2d"
+    # None has no channels.
+    assert len(counts(channels=1, filters=1).make_variants()) == 9
+
+
+def test_counts_are_compared_at_equal_work_and_told_apart_only_by_a_difference():
+    # The same images per second with more work each: more arithmetic per second.
+    rates = {"64 in, 64 out": 100, "72 in, 72 out": 100, "65 in, 65 out": 60}
+    found = verdict(rates, asked=counts())
+    assert found.headline.startswith("Choose 72 in, 72 out")
+    assert "runs at 1.3 times the speed of 64 in, 64 out: 29" in found.much
+    assert "65 in, 65 out runs at 0.62×" in " ".join(found.because)
+    slower = verdict(rates | {"72 in, 72 out": 70}, asked=counts())
+    assert slower.headline == "Keep 64 in, 64 out, and avoid 65 in, 65 out."
+    assert slower.next == "The same holds for 72 in, 72 out."
+    assert slower.sure == "sure"
+    rates = {"64 in, 64 out": 100, "65 in, 65 out": 100 * 64 * 64 / 65 / 65}
+    found = verdict(rates, asked=counts())
+    assert found.headline.startswith("Choose channel counts for what they learn")
+    noisy = verdict(rates, asked=counts(), noise=0.3, rounds=2)
+    assert (noisy.sure, noisy.next) == ("not known yet", "")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "factor", "among", "floor", "said"),
+    [
+        (0.76, 0.84, 1.0, 1, 1.0, "slower"),
+        (0.76, 0.84, 1.25, 1, 1.0, "no difference shown"),
+        (0.76, 0.84, 2.0, 1, 1.0, "faster"),
+        (0.76, 0.84, 2.0, 1, 1.7, "too noisy to say"),
+        (0.72, 0.89, 1.0, 1, 1.0, "slower"),
+        # One of many differs by chance.
+        (0.72, 0.89, 1.0, 15, 1.0, "too noisy to say"),
+    ],
+)
+def test_a_ratio_at_equal_work_is_judged_anew(low, high, factor, among, floor, said):
+    ends = {"ratio": 0.8, "low": low, "high": high, "rounds": 4}
+    seen = Comparison(variant="a", baseline="b", verdict="slower", **ends)
+    judged = at_equal_work(seen, factor, among, floor)
+    assert judged.verdict == said
+    # Student's t for 3 degrees of freedom, at 2.5 % and at a fifteenth of that.
+    reach = math.log(judged.low / judged.ratio) / math.log(low / 0.8)
+    assert reach == pytest.approx(8.575 / 3.182 if among > 1 else 1, rel=0.001)
+
+
+# So many that loops in Python are too slow to be timed, on fast machines, too.
+_IMAGES = 16
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    """A short run with all mistakes, and a function that keeps its own time."""
+    stamps = tmp_path_factory.mktemp("stamps")
+    size = SMALL | {"batch": _IMAGES, "side": 34, "channels": 16, "filters": 16}
+    function = functools.partial(stamped, str(stamps))
+    asked = convolution_with(function, variants="mistakes,python loops", **size)
+    return run(asked, budget=12, folder=tmp_path_factory.mktemp("found")), stamps
+
+
+_STAMP = struct.Struct("d")
+
+
+def stamped(folder, images, kernel, stride, padding):
+    """Convolve, and write down when that began."""
+    import time
+
+    with open(os.path.join(folder, str(os.getpid())), "ab", buffering=0) as file:
+        file.write(_STAMP.pack(time.perf_counter()))
+    return mine(images, kernel, stride, padding)
+
+
+def test_a_run_shows_what_is_wrong_and_times_and_draws_the_rest(small_run):
+    found, _ = small_run
+    ran = {trial.variant for trial in found.trials if trial.outcome == "completed"}
+    assert ran == {"conv2d", "yours", *LIMITS, CONTROL}
+    # A busy machine may leave no time for the end of the last round.
+    assert {trial.outcome for trial in found.trials} <= {"completed", "stopped"}
+    assert set(found.unavailable) == {*GROUPS["mistakes"], "python loops"}
+    assert found.unavailable["python loops"].startswith("takes about")
+    assert found.verdict.much
+    # What the machine can do is not known where others keep it busy.
+    assert found.verdict.because
+    assert set(found.notes["overhead"]) == {"conv2d", "yours"}
+    assert "roofline" in gallery.kinds(found)
+    assert "channels" not in gallery.kinds(found)
+    alt = gallery.chart(found, "roofline").alt
+    assert all(name in alt for name in ("conv2d", "yours", "arithmetic limit"))
+
+
+def test_the_steady_rate_is_that_of_a_loop_with_a_clock_of_its_own(small_run):
+    found, folder = small_run
+    # The process that prepares is the first, then one trial a round.
+    logs = sorted(map(read_stamps, folder.iterdir()))[1:]
+    trials = [trial for trial in found.trials if trial.variant == "yours"]
+    assert len(logs) == len(trials)
+    timed = [pair for pair in zip(logs, trials, strict=True) if steady(pair[1])]
+    assert timed
+    for begins, one in timed:
+        # The first call begins when the trial is ready; that ties the clocks.
+        shift = begins[0] - one.ticks[0][0]
+        calls = spent = 0
+        for low, high in stretches(one):
+            inside = [at for at in begins if low <= at - shift <= high]
+            calls += max(0, len(inside) - 1)
+            spent += inside[-1] - inside[0] if inside else 0
+        assert steady(one).rate == pytest.approx(_IMAGES * calls / spent, rel=0.05)
+
+
+def stretches(one):
+    """From when to when a trial worked without a break, once it was warm."""
+    # Where memory is short trials run in one go, without turns.
+    warm = one.turns[0] if one.turns else one.ticks[0][0] + steady(one).warm_up_s
+    found = []
+    for (began, _), (end, examples) in itertools.pairwise(one.ticks):
+        if not examples or began < warm - 1e-6:
+            continue
+        if found and found[-1][1] == began:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((began, end))
+    return found
+
+
+def read_stamps(path):
+    return [at for (at,) in _STAMP.iter_unpack(path.read_bytes())]

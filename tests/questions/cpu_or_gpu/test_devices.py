@@ -1,0 +1,89 @@
+"""What a training really runs on, asked of the process that it runs in."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from perfkit.engine.tick import READY, Tick
+from perfkit.errors import RunError
+from perfkit.questions.cpu_or_gpu import work as trainings
+from perfkit.questions.cpu_or_gpu.work import ALL_CORES, CPU, GPU, ONE_CORE, Device
+from perfkit.questions.shared.benchmark import can_keep_to_one_core
+
+one_core = pytest.mark.skipif(
+    not can_keep_to_one_core(), reason="this system gives no process one core"
+)
+linux = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="threads are counted on Linux"
+)
+
+
+def trained(device):
+    """Train a little in a new process; give its cores and TensorFlow's threads."""
+
+    def look(_):
+        work = trainings.train(device, trainings.dense(64), 16, trainings.stays)
+        items = [next(work) for _ in range(3)]
+        tasks = Path("/proc/self/task").glob("*/comm")
+        threads = [task.read_text().strip() for task in tasks].count("tf_Compute")
+        examples = [item.examples for item in items[1:]]
+        return items[0] == READY, examples, len(os.sched_getaffinity(0)), threads
+
+    return perfkit.fresh(look)
+
+
+@one_core
+@linux
+def test_one_core_is_one_core_and_one_thread_of_tensorflow():
+    ready, examples, cores, threads = trained(ONE_CORE)
+    assert ready
+    assert all(done and done % 16 == 0 for done in examples)
+    assert (cores, threads) == (1, 1)
+
+
+@linux
+def test_all_cores_have_a_thread_each_whatever_the_environment_says(monkeypatch):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+    _, _, cores, threads = trained(ALL_CORES)
+    assert cores == threads == len(os.sched_getaffinity(0))
+
+
+def test_without_a_gpu_no_network_is_timed_as_if_there_were_one():
+    def look(tf):
+        tf.config.set_visible_devices([], "GPU")
+        with pytest.raises(RunError, match="TensorFlow can use no GPU here"):
+            trainings.A_GPU.take()
+        trainings.built(Device("GPU", GPU, lambda: None), trainings.dense(4))
+
+    with pytest.raises(RunError, match=r"The network lies on|InvalidArgumentError"):
+        perfkit.fresh(look)
+
+
+FEEDS = (trainings.stays, trainings.as_floats, trainings.as_bytes, trainings.ahead)
+
+
+def test_every_way_to_feed_trains_on_the_same_numbers():
+    def look(_):
+        return {feed.__name__: fed(feed) for feed in FEEDS}
+
+    def fed(feed):
+        device, model = Device("CPU", CPU, lambda: None), trainings.dense(8)
+        pairs = [trainings._in_memory(model, 4, seed) for seed in range(2)]
+        batches = iter(feed(device, pairs))
+        seen = [next(batches) for _ in range(3)]
+        given = [pairs[0]] * 3 if feed is trainings.stays else [*pairs, pairs[0]]
+        work = trainings.train(device, model, 4, feed)
+        items = [next(work) for _ in range(3)]
+        right = [
+            abs(features.numpy() - pixels / 255).max() < 1e-6
+            and (labels.numpy() == known).all()
+            and features.dtype == "float32"
+            for (features, labels), (pixels, known) in zip(seen, given, strict=True)
+        ]
+        ticks = [isinstance(item, Tick) and item.examples % 4 == 0 for item in items]
+        return [bool(one) for one in right], ticks
+
+    wanted = [True, True, True], [False, True, True]
+    assert perfkit.fresh(look) == {feed.__name__: wanted for feed in FEEDS}

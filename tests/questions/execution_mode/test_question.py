@@ -1,0 +1,185 @@
+import re
+
+import pytest
+
+from perfkit.engine.trial import Trial
+from perfkit.questions.execution_mode import ExecutionMode, variants, work
+from perfkit.questions.execution_mode.variants import GROUPS, VARIANTS
+from perfkit.questions.execution_mode.work import BY_DEFAULT
+from perfkit.questions.runs import run
+from perfkit.questions.shared.loops import NOTE
+from tests.questions import races
+
+BATCH = 32
+
+
+def verdict(steps, *, epoch=50, first_s=0.1, told=None, **more):
+    """What is said of a run in which a step of each variant takes so many seconds."""
+    found = races.measured(
+        {name: BATCH / step for name, step in steps.items()},
+        {name: VARIANTS[name].against for name in steps},
+        told={name: {NOTE: note} for name, note in (told or {}).items()},
+        first=BATCH,
+        first_s=first_s,
+        **more,
+    )
+    return ExecutionMode(epoch=epoch).verdict(found)
+
+
+def because(steps, **more):
+    return " ".join(verdict(steps, **more).because)
+
+
+@pytest.mark.parametrize(
+    ("asked", "variants"),
+    [
+        *GROUPS.items(),
+        ("fit XLA", ("eager loop", "fit XLA")),
+        ("Python number", ("tf.function", "Python number")),
+        ("validation", ("fit unwatched", "validation")),
+    ],
+)
+def test_a_group_or_a_single_way_brings_what_it_is_held_against(asked, variants):
+    experiment = ExecutionMode(variants=asked)
+    made = experiment.make_variants()
+    assert tuple(made) == variants
+    assert experiment.baseline == variants[0]
+    assert asked in GROUPS or made[asked].against == variants[0]
+
+
+def test_groups_can_be_asked_together_and_a_remedy_stands_against_what_it_fixes():
+    variants = ExecutionMode(variants="observers,retracing,fit 64 steps")
+    assert variants.baseline == "fit unwatched"
+    made = variants.make_variants()
+    assert made["number as tensor"].against == "Python number"
+    assert made["shapes left open"].against == "changing shapes"
+    assert {"fit 64 steps", "validation"} <= set(made)
+
+
+def test_what_is_not_there_is_not_run_and_says_why(monkeypatch):
+    monkeypatch.setattr(work.importlib.util, "find_spec", lambda name: None)
+    variant = ExecutionMode(variants="observers").make_variants()["histograms"]
+    assert variant.unavailable.endswith("-m pip install tensorboard`")
+    monkeypatch.setattr(work.importlib.util, "find_spec", lambda name: "there")
+    assert work.histograms_missing() == ""
+
+
+@pytest.mark.parametrize(
+    ("xla", "same"), [(True, "fit XLA"), (False, "fit without XLA")]
+)
+def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, same):
+    monkeypatch.setattr(variants, "differences", lambda methods, job: {})
+    monkeypatch.setattr(work, "uses_xla", lambda network: xla)
+    *_, told = ExecutionMode().prepare()
+    assert list(told.value) == [same]
+    assert told.value[same].startswith('is what "fit" does here, where Keras')
+    # Asked alone it is held against the loop, and is no second of anything.
+    *_, told = ExecutionMode(variants=same).prepare()
+    assert told.value == {}
+
+
+MODES = {"eager loop": 0.010, "tf.function": 0.002, "fit XLA": 0.001}
+FIRSTS = {"eager loop": 0.11, "tf.function": 0.27, "fit XLA": 2.0}
+
+
+def test_the_fastest_mode_is_named_with_its_gain_and_when_it_pays_back():
+    found = verdict(MODES, firsts=FIRSTS)
+    assert (found.winner, found.headline) == ("fit XLA", VARIANTS["fit XLA"].do)
+    assert '10 times as fast as "eager loop": 32,000 instead of 3,200' in found.much
+    assert found.sure == "sure"
+    assert "loss=loss, jit_compile=True)\n" in found.edits[0].new
+    assert re.search(r"it is ahead after 21\d steps \(2", found.warnings[0])
+
+
+def test_modes_are_held_against_a_mode_and_with_fit_against_that_too():
+    found = verdict(MODES | {"fit": 0.0011}, firsts=FIRSTS)
+    assert found.next.startswith('Against "fit" it runs 1.1 times as fast (1.')
+    noisy = verdict(MODES | {"fit": 0.0011}, firsts=FIRSTS, noise=0.3)
+    assert noisy.next == 'Whether it is faster than "fit" is not known yet.'
+    found = verdict({"fit unwatched": 0.001, "eager loop": 0.01, "fit": 0.001})
+    assert (found.winner, found.headline) == ("fit", "Use `fit`.")
+
+
+def test_what_keras_does_by_default_is_said_as_it_was_seen():
+    for xla, does in ((True, "compiles with XLA"), (False, "uses no XLA")):
+        fit = Trial(variant="fit", round=9, outcome="stopped", notes={BY_DEFAULT: xla})
+        said = because({"eager loop": 0.01, "fit": 0.001}, extra=(fit,))
+        assert '"fit" is what `compile` gives by default, `jit_compile="auto"`' in said
+        assert f"here Keras {does} then" in said
+
+
+NUMBERS = {"tf.function": 0.001, "Python number": 0.1, "number as tensor": 0.001}
+ANEW = {"steps": 20, "traces": 20, "because": ["number: int 0, then int 1"]}
+ONCE = {"steps": 900, "traces": 1, "because": []}
+TOLD = {"Python number": ANEW, "number as tensor": ONCE}
+
+
+def test_the_most_expensive_retracing_is_named_with_its_remedy_ties_and_traces():
+    found = verdict(NUMBERS, told=TOLD)
+    assert found.headline == "Give the step its number as a tensor."
+    assert 'With "Python number" this training takes 100 times as long: ' in found.much
+    assert found.interval.startswith("9")
+    assert found.edits[0].new.endswith("(features, labels, tf.constant(number))")
+    assert (found.winner, found.sure) == ("", "sure")
+    steps = NUMBERS | {"made anew": 0.0998, "changing shapes": 0.02}
+    assert verdict(steps, told=TOLD).next == '"made anew" may cost as much.'
+    said = because(NUMBERS, told=TOLD)
+    assert "80 traces in 80 steps (number: int 0, then int 1)." in said
+    assert '"number as tensor": 4 traces in 3,600 steps.' in said
+
+
+def test_retracing_that_noise_hides_or_that_costs_nothing_is_not_blamed():
+    found = verdict(NUMBERS, told=TOLD, noise=5.0, rounds=2)
+    assert '"Python number"' in found.headline
+    assert (found.sure, found.next) == ("not known yet", "")
+    told = {"ragged last batch": {"steps": 99, "traces": 2, "because": ["x"]}}
+    found = verdict({"tf.function": 0.001, "ragged last batch": 0.001}, told=told)
+    assert found.headline.startswith("Retracing is not shown to cost anything")
+    assert "8 traces in 396 steps" in " ".join(found.because)
+
+
+WATCHED = {"fit unwatched": 0.001, "metrics": 0.001, "validation": 0.0015}
+
+
+def test_the_most_expensive_observer_is_named_with_its_price_as_time():
+    found = verdict(WATCHED)
+    assert found.headline == "Validate less often."
+    assert 'With "validation" this training takes 1.5 times as long: 21' in found.much
+    assert "validation_freq=5" in found.edits[0].new
+    assert "Only leaving it out was timed" in found.warnings[0]
+    # Its price holds for epochs of this length.
+    assert "An epoch had 50 steps here" in found.because[0]
+    assert "Validation looked at 10 batches" in found.because[0]
+
+
+def test_where_both_were_asked_for_what_is_to_be_changed_comes_first():
+    free = {"tf.function": 0.001, "ragged last batch": 0.001}
+    found = verdict(WATCHED | free)
+    assert found.headline == "Validate less often."
+    assert found.because[0].startswith("Retracing is not shown to cost anything")
+    found = verdict(WATCHED | NUMBERS, told=TOLD)
+    assert found.headline == "Give the step its number as a tensor."
+    assert found.because[0].startswith("Validate less often. With ")
+
+
+def test_an_observer_that_can_be_left_out_is_and_one_that_costs_nothing_stays():
+    found = verdict({"fit unwatched": 0.001, "progress bar": 0.0015})
+    assert "verbose=0" in found.edits[0].new
+    assert "verbose=1" in found.edits[0].old
+    assert found.warnings == ()
+    found = verdict({"fit unwatched": 0.001, "metrics": 0.001})
+    assert found.headline.startswith("Keep the observers that you read")
+    found = verdict({"fit unwatched": 0.001, "metrics": 0.00115}, noise=0.3)
+    assert found.headline == 'Whether "metrics" costs anything is not known yet.'
+    assert found.next == ""
+
+
+@pytest.mark.measures
+def test_a_run_times_a_loop_and_fit_and_keeps_their_traces(tmp_path):
+    found = run("execution-mode", variants="fit", budget=4, folder=tmp_path)
+    timed = {timing.variant for timing in found.timings}
+    assert timed == {"eager loop", "fit"}
+    told = next(t.notes for t in found.trials if t.variant == "fit")
+    assert told[NOTE]["traces"] == 1
+    assert told[NOTE]["steps"] > 1
+    assert found.baseline == "eager loop"

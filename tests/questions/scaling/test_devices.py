@@ -1,0 +1,105 @@
+"""Which devices a process takes, and what lies on them; GPUs are played."""
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+import perfkit
+from perfkit.errors import RunError
+from perfkit.questions.scaling import work
+from perfkit.questions.scaling.work import GPU, LOGICAL, Job
+
+JOB = Job(model="tiny-dense", kind=LOGICAL, count=2, batch=6)
+TWO = Job(model="dense", kind=LOGICAL, count=2, batch=8)
+
+
+def test_two_logical_devices_hold_their_shares_and_a_pipeline_feeds_both():
+    def look(tf):
+        places = work.claim_devices(JOB)
+        strategy = work.mirrored(places)
+        features, labels = work.batch_at_hand(JOB, strategy)
+        parts = strategy.experimental_local_results(features)
+        ends = strategy.experimental_local_results(labels)
+        whole, _ = JOB.examples(JOB.batch)
+        alone, _ = work.batch_at_hand(JOB, tf.distribute.get_strategy())
+        decoded, answers = next(iter(work.decoded(JOB, 32)))
+        return {
+            "places": places,
+            "made": len(tf.config.list_logical_devices("CPU")),
+            "devices": [part.device[-5:] for part in parts],
+            "shapes": [tuple(part.shape) for part in (*parts, *ends)],
+            "whole": bool((tf.concat(parts, 0).numpy() == whole).all()),
+            "alone": bool((alone.numpy() == whole).all()),
+            "fed": [tuple(decoded.shape), tuple(answers.shape)],
+            "is bright": 0 < float(tf.reduce_max(decoded)) <= 1,
+        }
+
+    assert perfkit.fresh(look) == {
+        "places": ("CPU:0", "CPU:1"),
+        "made": 2,
+        "devices": ["CPU:0", "CPU:1"],
+        "shapes": [(3, 100), (3, 100), (3,), (3,)],
+        "whole": True,
+        "alone": True,
+        "fed": [(6, 100), (6,)],
+        "is bright": True,
+    }
+
+
+def test_only_the_gpus_that_are_there_and_train_are_taken():
+    def look(tf):
+        seen = []
+        tf.config = SimpleNamespace(
+            list_physical_devices=lambda kind: ["a", "b", "c"],
+            set_visible_devices=lambda these, kind: seen.append((these, kind)),
+        )
+        return work.claim_devices(replace(TWO, kind=GPU)), seen
+
+    assert perfkit.fresh(look) == (("GPU:0", "GPU:1"), [(["a", "b"], "GPU")])
+
+
+def test_two_devices_go_where_one_goes_unless_they_keep_their_gradients():
+    assert perfkit.fresh(lambda tf: work.deviation(TWO)) < work.TOLERANCE / 10
+    own = perfkit.fresh(lambda tf: work.deviation(TWO, summed=False))
+    assert own > 10 * work.TOLERANCE
+
+
+def half_off(job):
+    return 0.5
+
+
+def close(job):
+    return 0.001
+
+
+def broken(job):
+    raise ValueError("Its trials say so.")
+
+
+def asleep(job):
+    time.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (half_off, "after one step its weights are 50 % of the way off"),
+        (close, ""),
+        (broken, ""),
+        (asleep, "gave no answer within 1 s"),
+    ],
+)
+def test_a_difference_and_a_silence_of_devices_are_reasons(monkeypatch, step, words):
+    monkeypatch.setattr(work, "deviation", step)
+    monkeypatch.setattr(work, "LONGEST_S", 1.0 if step is asleep else 60.0)
+    reason = work.why_not_equal(TWO)
+    assert words in reason
+    assert bool(reason) == bool(words)
+
+
+def test_gpus_that_are_missing_are_an_error():
+    many = replace(TWO, kind=GPU, count=4000)
+    with pytest.raises(RunError, match=r"use 0 of 4000 GPUs here.*on=logical"):
+        perfkit.fresh(lambda tf: work.why_not_equal(many))

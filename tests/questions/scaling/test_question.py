@@ -1,0 +1,246 @@
+"""The variants, the verdict and the chart of runs whose costs are known."""
+
+import itertools
+import re
+
+import pytest
+
+import perfkit
+from perfkit.engine.tick import REFUSED, Pause, Tick
+from perfkit.errors import BadParameterError
+from perfkit.findings import store
+from perfkit.questions import experiment, gallery
+from perfkit.questions.scaling import SHARED, Scaling, speed_ups
+from perfkit.questions.scaling.work import FED, GPU, LOGICAL, OWN, STRATEGY, name_of
+from tests.charts.test_any_finding import check
+from tests.findings.made import finding, of_run
+from tests.questions.batches import timed_steps
+from tests.questions.races import sayings
+
+SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
+SHARE = 32
+# Seconds: of a step's arithmetic on one device, of the strategy, of summing the
+# gradients of two devices or more, and what input adds to a step of one device.
+STEP, STRATEGY_S, SUM_S, INPUT_S = 0.010, 0.0005, 0.004, 0.001
+WHOLE = STEP + STRATEGY_S + SUM_S
+
+verdict, because = sayings("scaling")
+
+
+def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
+    """Examples and seconds of a step by variant; input has to come n times as fast."""
+    timed = {}
+    for count in counts:
+        batch, alone = count * SHARE, STEP + (STRATEGY_S if count > 1 else 0.0)
+        whole = alone + (summing if count > 1 else 0.0)
+        timed[name_of(kind, count)] = batch, whole
+        timed[name_of(kind, count, FED)] = batch, whole + (count - 1) * feeding
+        if count == 1:
+            timed[name_of(kind, count, STRATEGY)] = batch, STEP + STRATEGY_S
+        else:
+            timed[name_of(kind, count, OWN)] = batch, alone
+    return timed
+
+
+def measured(timed, **more):
+    """A run of such steps; the rest is as of ``batches.timed_steps``."""
+    baseline = next(iter(timed))
+
+    def against(name):
+        before, _, way = name.partition(",")
+        return "" if name == baseline else before if way else baseline
+
+    return timed_steps(timed, against, **more)
+
+
+def recorded(run):
+    return of_run(run, experiment="scaling")
+
+
+def variants_of(**parameters):
+    return experiment("scaling", **parameters).make_variants()
+
+
+@pytest.mark.parametrize("present", [0, 1])
+def test_without_several_gpus_devices_are_logical_and_every_name_says_so(gpus, present):
+    gpus(present)
+    variants = variants_of(devices=2)
+    assert [(variant.name, variant.against) for variant in variants.values()] == [
+        ("1 logical device", "1 logical device"),
+        ("1 logical device, strategy", "1 logical device"),
+        ("1 logical device, fed", "1 logical device"),
+        ("2 logical devices", "1 logical device"),
+        ("2 logical devices, own gradients", "2 logical devices"),
+        ("2 logical devices, fed", "2 logical devices"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("present", "cores", "tried"),
+    [
+        *((0, 1, (1, 2)), (0, 3, (1, 2, 3)), (0, 64, (1, 2, 4))),
+        *((2, 8, (1, 2)), (6, 8, (1, 2, 4, 6)), (8, 8, (1, 2, 4, 8))),
+    ],
+)
+def test_numbers_of_devices_double_up_to_all_gpus_or_a_few_logical_ones(
+    gpus, present, cores, tried
+):
+    gpus(present, cores)
+    kind = GPU if present else LOGICAL
+    plain = [name for name in variants_of() if "," not in name]
+    assert plain == [name_of(kind, count) for count in tried]
+    assert next(iter(variants_of(on="logical"))) == "1 logical device"
+
+
+@pytest.mark.parametrize(
+    ("scaling", "batches"), [("weak", [8, 16, 32]), ("strong", [8, 8, 8])]
+)
+def test_devices_have_a_batch_each_or_share_one(gpus, scaling, batches):
+    variants = variants_of(batch=8, scaling=scaling)
+    jobs = [variants[name].work.args[0] for name in variants if name.endswith("fed")]
+    assert [job.batch for job in jobs] == batches
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"devices": 1}, "devices is 1; give 2 or more"),
+        ({"batch": 6, "scaling": "strong"}, "4 devices are to share it evenly"),
+    ],
+)
+def test_what_cannot_be_shared_out_is_refused(gpus, parameters, why):
+    with pytest.raises(BadParameterError, match=why):
+        experiment("scaling", **parameters)
+
+
+def test_several_gpus_have_one_ratio_two_rates_and_code_to_type():
+    run = measured(steps())
+    # Each device makes its share in WHOLE seconds, where one alone takes STEP.
+    assert {count: gain.ratio for count, gain in speed_ups(run).items()} == {
+        count: pytest.approx(count * STEP / WHOLE, rel=0.02) for count in (2, 4)
+    }
+    advice = verdict(run)
+    assert advice.headline == "Train on 4 GPUs."
+    # 4 x 10 / 14.5: 128 examples in 14.5 ms against 32 in 10.
+    assert " train 2.8 times as fast as one: 8," in advice.much
+    assert " instead of 3," in advice.much
+    assert (advice.sure, advice.winner) == ("sure", "4 GPUs")
+    (warning,) = advice.warnings
+    assert "give it 4 times as many examples" in warning
+    assert verdict(run, scaling="strong", batch=128).warnings == ()
+    places = '["GPU:0", "GPU:1", "GPU:2", "GPU:3"]'
+    assert f"MirroredStrategy({places})" in advice.edits[0].new
+    assert "make the input faster before you add GPUs: `perfkit run" in advice.next
+
+
+QUICK = {"summing": 0.0, "feeding": 0.0}
+NUMBERS = {"1 GPU": (32, 0.010), "2 GPUs": (64, 0.011), "4 GPUs": (128, 0.013)}
+AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
+
+
+@pytest.mark.parametrize(
+    ("timed", "headline", "winner", "next"),
+    [
+        (steps(summing=0.1, feeding=0.0),
+         "Train on one GPU: 4 GPUs are slower.", "", ""),
+        (steps(**QUICK), "Train on 4 GPUs.", "4 GPUs", ""),
+        (NUMBERS | SLOW, "Train on 4 GPUs.", "4 GPUs", ""),
+        (NUMBERS | AS_FAST_AS_FOUR | SLOW, "Train on 2 GPUs.", "2 GPUs", ""),
+        (steps(kind=LOGICAL, **QUICK), "One device left cores idle: try a larger batch "
+         "without a strategy.", "", "Run this on a machine with several GPUs before "
+         "you pay for them."),
+        (steps((1,)), "Whether several GPUs are faster than one is not known yet.",
+         "", "Look at how the trials ended, or give the run more seconds."),
+        (steps() | {"1 GPU": (32, 1e-20)},
+         "Whether several GPUs are faster than one is not known yet.",
+         "", "Look at how the trials ended, or give the run more seconds."),
+    ],
+    ids=["slower", "nothing holds it up", "fastest", "fewest of equals", "idle cores",
+         "one number", "a rate that no machine has"],
+)  # fmt: skip
+def test_what_to_do_follows_from_what_devices_bring(timed, headline, winner, next):
+    advice = verdict(measured(timed))
+    assert (advice.headline, advice.winner) == (headline, winner)
+    assert advice.next == next
+    assert bool(advice.edits) == bool(winner)
+
+
+@pytest.mark.parametrize("noise", [0.002, 0.9])
+@pytest.mark.parametrize("counts", [(1, 2, 4), (1,)])
+def test_logical_devices_are_never_told_without_saying_so(noise, counts):
+    advice = verdict(measured(steps(counts, kind=LOGICAL), noise=noise))
+    assert advice.warnings == (SHARED,)
+    assert "GPUs" not in advice.headline + advice.much
+
+
+@pytest.mark.parametrize("kind", [GPU, LOGICAL])
+def test_noise_is_a_verdict(kind):
+    advice = verdict(measured(steps(kind=kind, summing=0.029), noise=0.9))
+    assert advice.sure == "not known yet"
+    assert advice.headline.endswith("are faster than one is not known yet.")
+    assert "times" not in advice.much
+
+
+def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
+    # 4 ms of 14.5.
+    words = r"Summing the gradients of 4 GPUs takes 28 % \(2\d % to \d\d %\) of a step"
+    assert re.search(words + r" of 14\.[456] ms\.", because(measured(steps())))
+    hidden = because(measured(steps(summing=0.0), noise=0.2))
+    assert "is not shown to take any of a step" in hidden
+
+
+def test_the_chart_comes_first_and_tells_rate_and_efficiency_of_every_number(tmp_path):
+    several = recorded(measured(steps()))
+    assert next(iter(gallery.kinds(several))) == "scaling"
+    figure = check(gallery.chart(several, "scaling"))
+    assert "what several GPUs bring" in figure.alt
+    # 32 examples in 10 ms, and 128 in 14.5 ms.
+    assert re.search(r"1 GPU: 3,[12]\d0 examples/s \(3,", figure.alt)
+    assert re.search(r"4 GPUs: 8,[789]\d0 examples/s \(8,", figure.alt)
+    assert "Efficiency of 4 GPUs: 69 % (" in figure.alt
+    assert ">ideal<" in figure.svg
+    assert ">69 %<" in figure.svg
+    assert SHARED not in figure.alt
+    path = store.save(recorded(measured(steps(kind=LOGICAL))), tmp_path)
+    figure = check(gallery.chart(store.load(path), "scaling"))
+    assert SHARED in figure.alt
+    assert "what more GPUs" in figure.svg
+
+
+@pytest.mark.parametrize(("rounds", "noise"), [(1, 0.002), (1, 0.9), (4, 0.9)])
+def test_however_noisy_it_is_a_picture(rounds, noise):
+    run = measured(steps(), rounds=rounds, noise=noise)
+    check(gallery.chart(recorded(run), "scaling"))
+
+
+@pytest.mark.parametrize(
+    "little", [finding(experiment="scaling"), recorded(measured(steps((1,))))]
+)
+def test_too_little_is_a_picture_that_says_so(little):
+    assert "scaling" not in gallery.kinds(little)
+    assert "Fewer than two" in check(gallery.chart(little, "scaling")).alt
+
+
+@pytest.mark.parametrize("name", list(SMALL.make_variants()))
+def test_every_variant_trains(name):
+    variant = SMALL.make_variants()[name]
+
+    def look(tf):
+        return [type(item) for item in itertools.islice(variant.work(), 3)]
+
+    assert perfkit.fresh(look) == [Pause, Tick, Tick]
+
+
+def test_preparing_refuses_what_learns_otherwise(gpus):
+    def prepare(question):
+        notes = {note.name: note.value for note in question.prepare()}
+        return notes[REFUSED]
+
+    assert perfkit.fresh(lambda tf: prepare(SMALL)) == {}
+    normal = Scaling(devices=2, model="small-resnet", batch=4)
+    refused = perfkit.fresh(lambda tf: prepare(normal))
+    ways = ("", ", own gradients", ", fed")
+    assert set(refused) == {f"2 logical devices{way}" for way in ways}
+    reason = refused["2 logical devices"]
+    assert "BatchNormalization sees one device's share" in reason
+    assert reason.endswith("such as `wide-dense`")

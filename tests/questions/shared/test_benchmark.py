@@ -1,0 +1,100 @@
+import itertools
+
+import pytest
+
+from perfkit.engine.tick import READY, Pause, Tick
+from perfkit.errors import RunError
+from perfkit.questions.microbenchmarks import work
+from perfkit.questions.shared import benchmark
+from tests.machine.trees import grow
+
+
+# A tick is 25 ms.
+@pytest.mark.parametrize(("seconds", "count"), [(0.001, 25), (3.0, 1)])
+def test_as_many_calls_make_a_tick_as_take_long_enough(monkeypatch, seconds, count):
+    now, calls = [0.0], []
+
+    def call():
+        calls.append(1)
+        now[0] += seconds
+
+    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: now[0])
+    ticks = benchmark.repeated(call, 7, lambda: calls.append("sync"))
+    assert next(ticks) is READY
+    before = len(calls)
+    done = next(ticks)
+    spent = [c for c in calls[before:] if c == 1]
+    assert calls[-1] == "sync"
+    assert done == 7 * len(spent)
+    assert len(spent) == count
+
+
+def test_flop_are_multiplications_and_arrays_far_larger_than_the_caches(tmp_path):
+    assert benchmark.flop(3) == 3 * 3 * (3 + 3)
+    assert benchmark.convolution_flop(2) == 2 * 56 * 56 * 64 * (3 * 3 * 64) * 2
+    cache = "sys/devices/system/cpu/cpu0/cache"
+    sizes = {"index0": "32K\n", "index3": "98304K\n", "index4": "x\n"}
+    grow(tmp_path, {f"{cache}/{name}/size": size for name, size in sizes.items()})
+    free = benchmark.free_bytes() // 16
+    expected = min(4 * 98304 * 1024, free)
+    assert benchmark.array_bytes(tmp_path) == pytest.approx(expected, rel=0.2)
+
+
+def test_the_clock_of_a_core_is_that_of_a_processor_or_has_no_chain(monkeypatch):
+    assert work._code() is None or 2e8 < (work.hertz() or 1e9) < 8e9
+    monkeypatch.setattr(work.platform, "machine", lambda: "aarch64")
+    assert work.hertz() is None
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = {"inner/large": "x" * 3_000_000, "small": "y" * 5000, "tiny": "z"}
+    return grow(tmp_path, files)
+
+
+@pytest.mark.parametrize(
+    ("most", "names"), [(2_000_000, ["large"]), (10**9, ["large", "small"])]
+)
+def test_the_largest_files_are_read_whole(folder, monkeypatch, run, most, names):
+    monkeypatch.setattr(benchmark, "_OWN", most)
+    _, found = run(benchmark.make(str(folder)))
+    assert [path.rpartition("/")[2] for path in found] == names
+    (folder / "without a file").mkdir()
+    with pytest.raises(RunError, match="no file of 4 KB or more"):
+        run(benchmark.make(str(folder / "without a file")))
+
+
+def test_each_pass_counts_every_byte_and_forgets_before(folder):
+    work = benchmark.read(str(folder))
+    assert next(work) is READY
+    told = list(itertools.islice(work, 40))
+    ends = [n for n, item in enumerate(told) if item == Pause(benchmark.FORGETTING)]
+    for start, end in itertools.pairwise(ends):
+        ticks = [item.examples for item in told[start:end] if isinstance(item, Tick)]
+        assert sum(ticks) == 3_005_000
+
+
+def test_without_a_folder_a_file_is_made_once(tmp_path, monkeypatch, run):
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(benchmark, "_OWN", 2 * benchmark._CHUNK)
+    told, (path,) = run(benchmark.make(""))
+    assert told
+    with open(path, "rb") as file:
+        data = file.read()
+    assert len(data) == 2 * benchmark._CHUNK
+    # Random: no byte is much more frequent than the rest.
+    assert max(data.count(bytes([n])) for n in range(256)) < 2 * len(data) / 256
+    assert run(benchmark.make("")) == ([], (path,))
+
+
+@pytest.mark.parametrize(
+    ("fetched", "forgets"),
+    [((0, 3_000_000), True), ((0, 2_000_000), False), ((None, None), False)],
+    ids=["all from the disk", "a part", "nobody can say"],
+)
+def test_files_are_forgotten_if_all_comes_from_disk(
+    folder, monkeypatch, fetched, forgets
+):
+    told = iter(fetched)
+    monkeypatch.setattr(benchmark, "bytes_fetched", lambda: next(told))
+    assert benchmark.forgets([str(folder / "inner/large")]) is forgets

@@ -1,0 +1,108 @@
+import errno
+import os
+import shutil
+import sys
+import time
+from unittest.mock import Mock
+
+import pytest
+
+from perfkit.engine.tick import Note
+from perfkit.errors import MissingPartError
+from perfkit.questions.shared import cache
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def fill(folder):
+    (folder / "one").write_text("1")
+    yield Note("progress", "half")
+    (folder / "two").write_text("2")
+
+
+def make(run, name="thing", using=fill, size=10):
+    return run(cache.make(name, using, size=size, label="two numbers"))
+
+
+def test_a_folder_is_made_once_and_read_where_none_can_be_written(run, monkeypatch):
+    told, folder = make(run)
+    assert told == [Note("progress", "half")]
+    assert sorted(path.name for path in folder.iterdir()) == ["one", "two"]
+    told, again = make(run, using=None)
+    assert (told, again) == ([], folder)
+    monkeypatch.setattr(shutil, "disk_usage", None)
+    assert make(run)[1] == folder
+
+
+def test_the_folder_lies_where_the_system_keeps_such_things(monkeypatch, tmp_path):
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    assert cache.folder().name in ("perfkit", "Cache")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_interrupted_making_is_never_taken_for_a_whole_one(run, own, killed):
+    making = cache.make("thing", fill, size=10, label="two numbers")
+    next(making)
+    # Killed, the generator neither ends nor cleans up.
+    if not killed:
+        making.close()
+        assert not list(own.iterdir())
+    assert not (own / "thing").exists()
+    _, folder = make(run)
+    assert len(list(folder.iterdir())) == 2
+    making.close()
+
+
+def test_two_may_make_the_same_and_what_a_killed_one_left_goes_after_a_day(run, own):
+    slow = cache.make("thing", fill, size=10, label="two numbers")
+    next(slow)
+    make(run)
+    assert run(slow)[1] == own / "thing"
+    assert [path.name for path in own.iterdir()] == ["thing"]
+    old, new = own / ".unfinished-old", own / ".unfinished-new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    yesterday = time.time() - 90_000
+    os.utime(old, (yesterday, yesterday))
+    make(run, name="another")
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_too_little_room_before_or_meanwhile_is_said(run, monkeypatch, own):
+    # Other errors are not hidden.
+    with pytest.raises(OSError, match="the disk is broken"):
+        make(run, using=Mock(side_effect=OSError(errno.EIO, "the disk is broken")))
+    full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(MissingPartError, match="PERFKIT_CACHE to a folder on another"):
+        make(run, using=full)
+    usage = shutil.disk_usage("/")._replace(free=999)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(MissingPartError, match=r"No room for two numbers \(1 KB\)"):
+        make(run, size=1000)
+    assert not list(own.iterdir())
+
+
+@pytest.mark.parametrize("place", ["file/cache", "/proc/perfkit"])
+def test_a_place_that_cannot_be_written_is_said(run, monkeypatch, tmp_path, place):
+    if place.startswith("/proc") and sys.platform != "linux":
+        pytest.skip("there is no /proc")
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / place))
+    with pytest.raises(MissingPartError, match="be written to: set PERFKIT_CACHE"):
+        make(run)
+
+
+def test_a_file_is_written_whole_or_not_at_all(own, monkeypatch):
+    cache.write("lists/a.json", "old", label="a list")
+    fails = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr("pathlib.Path.replace", fails)
+    with pytest.raises(MissingPartError, match="No room for a list"):
+        cache.write("lists/a.json", "new", label="a list")
+    assert [path.name for path in (own / "lists").iterdir()] == ["a.json"]
+    assert (own / "lists" / "a.json").read_text() == "old"

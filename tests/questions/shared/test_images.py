@@ -1,0 +1,255 @@
+import io
+import json
+import os
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from perfkit.errors import BadFileError, BadParameterError, MissingPartError
+from perfkit.questions.shared import cache
+from perfkit.questions.shared import images as shared_images
+from perfkit.questions.shared.images import look_at, recall
+
+
+def encoded(form, size=(90, 80), mode="RGB", **options):
+    pixels = np.random.default_rng(0).integers(0, 255, (size[1], size[0], 3), "uint8")
+    out = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(out, form, **options)
+    return out.getvalue()
+
+
+GOOD = {
+    "cats/plain.jpg": encoded("JPEG"),
+    "cats/UPPER.JPEG": encoded("JPEG"),
+    "cats/deep/er/progressive.jpg": encoded("JPEG", progressive=True),
+    "cats/grey.jpg": encoded("JPEG", mode="L"),
+    "dogs/cmyk.jpg": encoded("JPEG", mode="CMYK"),
+    "dogs/a b ü.png": encoded("PNG"),
+    "dogs/alpha.png": encoded("PNG", mode="RGBA"),
+    "dogs/palette.png": encoded("PNG", mode="P"),
+    "dogs/png inside.jpg": encoded("PNG"),
+}
+BAD = {
+    "cats/empty.jpg": (b"", "empty"),
+    "cats/text.jpg": (b"not an image at all", "no image"),
+    "dogs/gif.jpg": (encoded("GIF"), "GIF inside, whatever the name says"),
+    "dogs/webp.jpg": (encoded("WEBP"), "WEBP inside, whatever the name says"),
+    "dogs/tiny.png": (encoded("PNG", size=(90, 63)), "smaller than 64 px"),
+    "dogs/cut short.jpg": (GOOD["cats/plain.jpg"][:-400], "broken or cut short"),
+    "dogs/cut short.png": (GOOD["dogs/a b ü.png"][:-400], "broken or cut short"),
+    "dogs/header only.jpg": (GOOD["cats/plain.jpg"][:24], None),
+}
+NO_IMAGES = ("cats/notes.txt", "cats/._plain.jpg")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = GOOD | {name: contents for name, (contents, _) in BAD.items()}
+    for name, contents in (files | dict.fromkeys(NO_IMAGES, b"text")).items():
+        path = tmp_path / "mixed" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents)
+    (tmp_path / "mixed" / "dogs" / "gone.jpg").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "mixed" / "folder.jpg").mkdir()
+    return tmp_path / "mixed"
+
+
+def look(run, folder, count=100, side=64):
+    return run(look_at(folder, count=count, side=side))[1]
+
+
+def names(folder, images):
+    return {os.path.relpath(path, folder) for path in images.paths}
+
+
+def test_images_are_found_by_class_and_what_is_left_out_is_named(run, folder, tmp_path):
+    images = look(run, folder)
+    assert names(folder, images) == set(GOOD)
+    assert images.classes == ("cats", "dogs")
+    for path, label in zip(images.paths, images.labels, strict=True):
+        first = os.path.relpath(path, folder).split(os.sep)[0]
+        assert images.classes[label] == first
+    why = {name: reason for reason, many in images.skipped.items() for name in many}
+    assert set(why) == {*BAD, "dogs/gone.jpg"}
+    assert why["dogs/gone.jpg"] == "unreadable"
+    for name, (_, reason) in BAD.items():
+        assert reason in (why[name], None)
+    facts = images.describe()
+    assert (facts["skipped"], facts["found"]) == (len(why), len(GOOD) + len(why))
+    assert set(facts["skipped_names"]) == set(map(os.path.basename, why))
+    assert json.loads(json.dumps(facts)) == facts
+    # Without folders below, all are one class.
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone/a.jpg").write_bytes(GOOD["cats/plain.jpg"])
+    images = look(run, tmp_path / "alone")
+    assert (images.classes, images.labels) == (("",), (0,))
+
+
+def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
+    try:
+        (tmp_path / os.fsdecode(b"odd \xff.jpg")).write_bytes(GOOD["cats/plain.jpg"])
+        (tmp_path / os.fsdecode(b"bad \xff.jpg")).write_bytes(b"")
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    images = look(run, tmp_path)
+    assert len(images.paths) == 1
+    assert recall(tmp_path, count=100, side=64) == images
+    images.describe()["skipped_names"][0].encode()
+
+
+def test_no_more_are_looked_at_than_asked_for_and_always_the_same(
+    run, folder, monkeypatch, tmp_path
+):
+    read = Mock(side_effect=cache.read_header)
+    monkeypatch.setattr(cache, "read_header", read)
+    first = look(run, folder, count=4)
+    assert len(first.paths) == 4
+    assert read.call_count == 4 + sum(map(len, first.skipped.values()))
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "other"))
+    assert look(run, folder, count=4) == first
+    for path in (tmp_path / "other" / "lists").iterdir():
+        path.write_text("[1, 2")
+    assert look(run, folder, count=4) == first
+
+
+def test_a_second_look_decodes_nothing_unless_contents_change(run, folder, monkeypatch):
+    first = look(run, folder)
+    monkeypatch.setattr(cache, "first_good", None)
+    assert look(run, folder) == first
+    assert recall(folder, count=100, side=64) == first
+    before = first.key
+    (folder / "cats/plain.jpg").write_bytes(encoded("JPEG", size=(95, 85)))
+    assert first.key != before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.with_name("more.jpg").write_bytes(path.read_bytes()),
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+    ],
+    ids=["new file", "lost file", "other contents"],
+)
+def test_a_change_in_the_folder_is_noticed(run, folder, change):
+    first = look(run, folder)
+    change(folder / "cats/plain.jpg")
+    assert names(folder, look(run, folder)) != names(folder, first)
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "why"),
+    [
+        ("notes.txt", b"nothing", r"There is no image \(.jpg, .jpeg, .png"),
+        ("a.jpg", b"", r"can be used \(1 empty\); give another"),
+        ("a.png", encoded("PNG"), "choose a smaller image_side"),
+    ],
+)
+def test_a_folder_of_nothing_to_use_is_said(run, tmp_path, name, contents, why):
+    (tmp_path / name).write_bytes(contents)
+    with pytest.raises(BadParameterError, match=why):
+        look(run, tmp_path, side=81)
+    # No list is kept of it.
+    with pytest.raises(BadFileError, match="run again to remake it"):
+        recall(tmp_path, count=100, side=81)
+
+
+def planes(jpeg):
+    image = Image.open(io.BytesIO(jpeg)).convert("YCbCr")
+    return np.moveaxis(np.asarray(image, float), -1, 0)
+
+
+def steepness(plane):
+    """The exponent with which the amplitude of a picture falls with frequency."""
+    window = np.outer(*map(np.hanning, plane.shape))
+    amplitude = np.abs(np.fft.fft2((plane - plane.mean()) * window))
+    frequency = np.hypot.outer(*map(np.fft.fftfreq, plane.shape))
+    seen = (frequency > 0.01) & (frequency < 0.4)
+    return np.polyfit(np.log(frequency[seen]), np.log(amplitude[seen]), 1)[0]
+
+
+def test_they_are_as_large_and_as_steep_and_have_edges_like_photographs():
+    drawn = [shared_images.jpeg(seed, seed) for seed in range(8)]
+    assert 3.5 < np.mean([8 * len(jpeg) / (500 * 375) for jpeg in drawn]) < 5.5
+    sizes = [len(jpeg) for jpeg in drawn]
+    assert max(sizes) > 1.2 * min(sizes)
+    slopes = [steepness(planes(jpeg)[0]) for jpeg in drawn]
+    assert all(-1.6 < slope < -0.8 for slope in slopes)
+    # Steps between neighbours are far from Gaussian (kurtosis 3) where there are edges.
+    for jpeg in drawn:
+        steps = np.diff(planes(jpeg)[0], axis=1)
+        assert (steps**4).mean() / (steps**2).mean() ** 2 > 6
+        bright, blue, red = (plane.std() for plane in planes(jpeg))
+        assert bright > 2 * max(blue, red)
+        assert min(blue, red) > 3
+
+
+def test_a_seed_draws_the_same_picture_and_the_class_can_be_told_by_the_tint():
+    one, same, other = (shared_images.jpeg(seed, 1) for seed in (3, 3, 4))
+    assert one == same != other
+    first, second = (planes(shared_images.jpeg(5, label)) for label in (0, 5))
+    assert abs(first[1].mean() - second[1].mean()) > 10
+
+
+def test_photographs_are_drawn_into_a_folder_for_each_class(run, tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    told, folder = run(shared_images.image_folder("photographs", 16))
+    files = sorted(folder.rglob("*.jpg"))
+    assert len(files) == 16
+    assert len({path.parent for path in files}) == 10
+    assert Image.open(files[0]).size == (500, 375)
+    assert told[-1].value == "Drawing photographs, once (1.84 MB): 16 of 16"
+    assert run(shared_images.image_folder("photographs", 16))[0] == []
+
+
+def read(images, form):
+    records = tf.data.TFRecordDataset(shared_images.record_files(images, form))
+    parsed = [shared_images.parse_record(record) for record in records]
+    return [{name: value.numpy() for name, value in one.items()} for one in parsed]
+
+
+def test_records_hold_the_files_in_their_order_and_are_written_once(run, images):
+    run(shared_images.make_records(images, "jpeg"))
+    found = read(images, "jpeg")
+    assert [one["label"] for one in found] == list(images.labels)
+    for one, path in zip(found, images.paths, strict=True):
+        with open(path, "rb") as file:
+            assert one["image"] == file.read()
+    assert run(shared_images.make_records(images, "jpeg"))[0] == []
+
+
+def test_records_of_pixels_hold_what_files_decode_to_and_shards_share_them(run, images):
+    run(shared_images.make_records(images, "raw"))
+    for one, path in zip(read(images, "raw"), images.paths, strict=True):
+        pixels = np.frombuffer(one["image"], "uint8")
+        shape = (one["height"], one["width"], 3)
+        wanted = tf.io.decode_jpeg(tf.io.read_file(path)).numpy()
+        np.testing.assert_array_equal(pixels.reshape(shape), wanted)
+    run(shared_images.make_records(images, "shards"))
+    names = shared_images.record_files(images, "shards")
+    sizes = [sum(1 for _ in tf.data.TFRecordDataset(name)) for name in names]
+    assert sizes == [2, 2, 2, 2, 1, 1, 1, 1]
+
+
+def test_lost_files_are_said_in_a_sentence(images, monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    with pytest.raises(BadFileError, match="run again to remake them"):
+        shared_images.record_files(images, "jpeg")
+
+
+def test_a_disk_full_for_tensorflow_is_said_to_be(run, images, monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+
+    class Full(tf.io.TFRecordWriter):
+        def write(self, record):
+            raise tf.errors.ResourceExhaustedError(
+                None, None, f"{tmp_path}/x; No space left on device"
+            )
+
+    monkeypatch.setattr(tf.io, "TFRecordWriter", Full)
+    with pytest.raises(MissingPartError, match="No room for the TFRecord files"):
+        run(shared_images.make_records(images, "jpeg"))
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,121 @@
+import itertools
+import threading
+from unittest.mock import create_autospec
+
+import keras
+import pytest
+
+from perfkit.engine.tick import Note, Tick
+from perfkit.questions.execution_mode import work
+from perfkit.questions.execution_mode.variants import VARIANTS
+from perfkit.questions.shared import loops
+from perfkit.questions.shared.loops import Job, loss_function, optimizer_for
+
+JOB = Job("tiny-dense", 8, epoch=10)
+
+
+def compiled(**options):
+    network = JOB.network()
+    network.compile(optimizer=optimizer_for(network), loss=loss_function(), **options)
+    return network
+
+
+def fitting(network, steps, *, epochs=1, callbacks=(), **options):
+    """What calls ``fit`` with the callback that counts."""
+    asked = {"steps_per_epoch": steps, "epochs": epochs, "shuffle": False, "verbose": 0}
+    asked |= options
+    return lambda counting: network.fit(
+        JOB.batches(), callbacks=[*callbacks, counting], **asked
+    )
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_ticks_hold_every_example_that_fit_has_trained_on(at_once):
+    network = compiled(steps_per_execution=at_once)
+    ticks = list(loops.ticks(fitting(network, 20, epochs=2), examples=8))
+    assert sum(tick.examples for tick in ticks) == 2 * 20 * 8
+    assert network.optimizer.iterations.numpy() == 40
+    # The first call is a tick of its own.
+    assert ticks[0].examples == at_once * 8
+
+
+def test_whole_epochs_are_counted_once_their_validation_is_done():
+    seen = []
+    watching = keras.callbacks.LambdaCallback(
+        on_test_end=lambda logs: seen.append("validated")
+    )
+    asked = {"callbacks": [watching], "validation_data": JOB.first(2).batches()}
+    fit = fitting(compiled(), 10, epochs=3, **asked)
+    for tick in loops.ticks(fit, examples=8, whole_epochs=10):
+        seen.append(tick.examples // 80)
+    assert sum(one for one in seen if one != "validated") == 3
+    assert seen.index(1) > seen.index("validated")
+    assert seen[-1] != "validated"
+
+
+def test_fit_stands_still_while_a_tick_is_looked_at_and_each_waits_once():
+    made = []
+    ticks = loops.ticks(fitting(compiled(), 10**6), examples=8, stepped=made.append)
+    heard = 0
+    for tick in itertools.islice(ticks, 5):
+        heard += tick.examples
+        assert sum(made) * 8 == heard
+    ticks.close()
+    waited = []
+    fit = fitting(compiled(), 200)
+    ticks = list(loops.ticks(fit, examples=8, sync=lambda: waited.append(1)))
+    assert len(waited) == len(ticks)
+
+
+def test_what_fit_raises_is_raised_here():
+    class Failing(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            if batch == 3:
+                raise ValueError("the third batch is broken")
+
+    ticks = loops.ticks(fitting(compiled(), 10, callbacks=[Failing()]), examples=8)
+    with pytest.raises(ValueError, match="third batch is broken"):
+        list(ticks)
+
+
+def test_closing_the_ticks_ends_fit_and_its_thread():
+    ticks = loops.ticks(fitting(compiled(), 10**6), examples=8)
+    next(ticks)
+    assert any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
+    ticks.close()
+    assert not any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
+
+
+@pytest.mark.parametrize(
+    ("name", "xla"),
+    [
+        *((one, "auto") for one in ("fit", "fit 8 steps", "fit unwatched")),
+        *(("fit XLA", True), ("fit without XLA", False)),
+    ],
+)
+def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
+    network = JOB.network()
+    told = [n for n in VARIANTS[name].run(JOB.first(8), network) if isinstance(n, Note)]
+    assert network.jit_compile is compiled(jit_compile=xla).jit_compile
+    notes = {note.name: note.value for note in told}
+    if name == "fit":
+        assert notes[work.BY_DEFAULT] is network.jit_compile
+
+
+@pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])
+def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeypatch):
+    fit = create_autospec(keras.Model.fit, side_effect=keras.Model.fit)
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    ticks = VARIANTS[name].run(JOB, JOB.network())
+    found = next(tick for tick in ticks if isinstance(tick, Tick))
+    ticks.close()
+    assert found.examples == JOB.epoch * JOB.batch
+    (fitted, *_), asked = fit.call_args
+    changed = {
+        "metrics": fitted._compile_metrics is not None,
+        "callback": len(asked["callbacks"]) == 2,
+        "progress bar": asked["verbose"] == 1,
+        "validation": "validation_data" in asked,
+    }
+    assert [what for what, is_so in changed.items() if is_so] == [name]
+    assert bool(capsys.readouterr().out) is (name == "progress bar")

@@ -1,0 +1,168 @@
+import dataclasses
+import os
+import re
+
+import pytest
+
+import perfkit
+from perfkit.machine.record import Gpu
+from perfkit.questions.shared import precision
+from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.precision import (
+    NO_TF32,
+    PRECISIONS,
+    expected,
+    hardware_of,
+    unavailable,
+)
+
+CHOSEN = {
+    "float32": ("float32", {"float32"}, "Adam"),
+    "float32 without TF32": ("float32", {"float32"}, "Adam"),
+    "mixed_bfloat16": ("bfloat16", {"float32"}, "Adam"),
+    # Only float16 scales its loss.
+    "mixed_float16": ("float16", {"float32"}, "LossScaleOptimizer"),
+    "float64": ("float64", {"float32", "float64"}, "Adam"),
+}
+
+
+def test_layers_compute_in_the_precision_but_the_last():
+    def chosen(tf, name):
+        PRECISIONS[name].choose()
+        network = MODELS["small-cnn"].build()
+        *computing, last = [layer.compute_dtype for layer in network.layers]
+        assert set(computing) == {CHOSEN[name][0]}
+        assert last == "float32"
+        tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
+        assert tf32 == (name != NO_TF32)
+        keeps = {weight.dtype for weight in network.trainable_variables}
+        optimizer = type(PRECISIONS[name].optimizer()).__name__
+        return CHOSEN[name][0], keeps, optimizer
+
+    assert perfkit.fresh(lambda tf: {n: chosen(tf, n) for n in CHOSEN}) == CHOSEN
+
+
+@pytest.mark.skipif(
+    "avx512_bf16" not in (precision.read_hardware().instructions or ()),
+    reason="the processor has no avx512_bf16 that could be left out",
+)
+def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):
+    def kernel(name):
+        def product(tf):
+            os.environ["ONEDNN_VERBOSE"] = "1"
+            PRECISIONS[name].choose()
+            numbers = tf.cast(tf.ones((64, 64)), "bfloat16")
+            return str(tf.matmul(numbers, numbers).dtype)
+
+        perfkit.fresh(product)
+        ran = [line for line in capfd.readouterr().out.splitlines() if ",exec," in line]
+        return next(line for line in ran if "matmul" in line)
+
+    own = re.compile("avx512_core_(bf16|amx|fp16)|avx10")
+    assert own.search(kernel("mixed_bfloat16"))
+    assert not own.search(kernel("mixed_bfloat16 on plain AVX-512"))
+
+
+AVX512 = ("avx", "avx2", "fma", "avx512bw", "avx512dq", "avx512f", "avx512vl")
+BF16 = (*AVX512, "avx512_bf16")
+AMX = (*BF16, "amx_bf16", "amx_int8", "amx_tile", "avx512_fp16")
+
+
+def with_cores(instructions, **environment):
+    return hardware_of(instructions, (), environment)
+
+
+def with_card(capability, name="NVIDIA Thing"):
+    return hardware_of(AMX, [Gpu(name=name, compute_capability=capability)], {})
+
+
+GTX = with_card("7.5", "NVIDIA GeForce GTX 1650")
+LIMITED = with_cores(AMX, **{precision.INSTRUCTIONS: "AVX2"})
+
+
+@pytest.mark.parametrize(
+    ("name", "here", "expect", "because"),
+    [
+        ("mixed_bfloat16", with_cores(AMX), "faster", "has amx_bf16, which multiplies"),
+        ("mixed_bfloat16", with_cores(BF16), "open", "has avx512_bf16 but no amx_bf16"),
+        ("mixed_bfloat16", with_cores(("asimd", "bf16")), "open", "has bf16 but no"),
+        ("mixed_bfloat16", with_cores(AVX512), "slower", "no instructions for bfloat"),
+        ("mixed_bfloat16", with_cores(None), "open", "sets are not known"),
+        ("mixed_bfloat16", LIMITED, "open", f"{precision.INSTRUCTIONS} is set, and"),
+        ("mixed_float16", with_cores(AMX), "slower", "no fast kernels to train in flo"),
+        ("float64", with_cores(AMX), "slower", "a number takes twice the room"),
+        (NO_TF32, with_card("8.0"), "slower", "the Tensor Cores are left out"),
+        ("mixed_float16", with_card("6.1"), "open", "6.1) has no Tensor Cores: memory"),
+        ("mixed_bfloat16", with_card("6.1"), "slower", "nor units for bfloat16"),
+        (
+            "mixed_float16",
+            with_card("7.5"),
+            "faster",
+            "the NVIDIA Thing (comput",
+        ),
+        ("mixed_bfloat16", with_card("7.5"), "slower", "but none for bfloat16"),
+        # These cards were made without them.
+        ("mixed_float16", GTX, "open", "no Tensor Cores"),
+        ("mixed_float16", with_card("8.0"), "faster", "has Tensor Cores for float16"),
+        ("mixed_bfloat16", with_card("12.0"), "faster", "capability 12.0) has Tensor"),
+        ("mixed_bfloat16", with_card(None), "open", "computes is not known"),
+        # An imitation is expected to be what it imitates.
+        ("mixed_bfloat16 without AMX", with_cores(AMX), "open", "has avx512_bf16 but"),
+        ("mixed_bfloat16 on plain AVX-512", with_cores(AMX), "slower", "converted"),
+        (
+            "float32 without AMX",
+            with_cores(AMX),
+            "no difference",
+            "has no part in flo",
+        ),
+    ],
+)
+def test_instruction_sets_and_capabilities_decide(name, here, expect, because):
+    expectation = expected(PRECISIONS[name], here)
+    assert expectation.expect == expect
+    assert because in expectation.because
+
+
+@pytest.mark.parametrize(
+    ("name", "here", "why"),
+    [
+        (NO_TF32, with_cores(AMX), "needs a GPU: TF32 is a format of NVIDIA GPUs"),
+        (NO_TF32, with_card("7.5"), "7.5) has no TF32, which begins with compute"),
+        (NO_TF32, with_card("8.0"), ""),
+        ("float32 without AMX", with_cores(BF16), "leaves out amx_bf16, which this"),
+        ("float32 on plain AVX-512", with_cores(AVX512), "leaves out avx512_bf16, wh"),
+        ("float32 on plain AVX-512", with_cores(BF16), ""),
+        ("float32 without AMX", with_card("8.0"), "here the GPU computes"),
+        ("float32 without AMX", LIMITED, "is set already"),
+        ("float64", with_cores(AMX), ""),
+    ],
+)
+def test_what_a_machine_cannot_have_says_why(name, here, why):
+    said = unavailable(PRECISIONS[name], here)
+    assert why in said
+    assert bool(said) == bool(why)
+
+
+def test_the_card_that_programs_see_decides_and_of_unlike_ones_none():
+    cards = [Gpu(name=n, compute_capability=c) for n, c in (("A", "6.1"), ("B", "8.0"))]
+
+    def seen(**environment):
+        order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        here = hardware_of(None, cards, order | environment)
+        return here.gpu, here.capability
+
+    assert seen() == ("A", (6, 1))
+    assert seen(CUDA_VISIBLE_DEVICES="1") == ("B", (8, 0))
+    assert seen(CUDA_VISIBLE_DEVICES="") == ("", None)
+    assert seen(CUDA_DEVICE_ORDER="FASTEST_FIRST") == ("GPU", None)
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_gpu_computes_only_where_tensorflow_sees_it(seen, monkeypatch):
+    here = dataclasses.replace(with_card("8.0"), allowed="x")
+    monkeypatch.setattr(precision, "read_hardware", lambda: here)
+    monkeypatch.setattr(precision, "without_gpus", lambda: None)
+    listed = ["GPU:0"] if seen else []
+    monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda _: listed)
+    assert bool(precision.seen_here().gpu) == bool(precision.seen_here().capability)
+    assert bool(precision.seen_here().gpu) == seen

@@ -1,0 +1,160 @@
+"""What every race says, whatever races in it."""
+
+import re
+import statistics
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from perfkit.engine.plan import Progress
+from perfkit.findings.record import Edit
+from perfkit.questions.shared.race import Choice, Race
+from tests.engine.scripted import Script, Weather, play
+from tests.findings.made import failed
+from tests.questions.races import measured, rounds_of, slips, trial
+
+CHOICES = {name: Choice(f"Do {name}.", f"{name}()") for name in ("old", "new", "third")}
+
+
+def verdict(rates, against="", said=None, **more):
+    found = Race(measured(rates, **more), CHOICES, "images", "This work", against)
+    return found.verdict(**said or {})
+
+
+def test_a_winner_is_an_imperative_with_its_gain_its_doubt_and_its_code():
+    said = {"warnings": ("It is large.",), "because": ("A fact.",), "next": "Go on."}
+    found = verdict({"old": 100, "new": 200, "apart": 900}, said=said)
+    assert (found.winner, found.headline) == ("new", "Do new.")
+    assert found.much == (
+        'This work then runs 2.0 times as fast as "old": 200 instead of 100 images/s.'
+    )
+    assert found.sure == "sure"
+    assert found.interval.startswith(("1.9 to", "2 to"))
+    assert found.edits == (Edit(old="old()", new="new()"),)
+    assert {name: getattr(found, name) for name in said} == said
+
+
+def test_what_is_too_noisy_to_say_hides_no_winner():
+    rates = {"old": 100, "new": 180, "third": 200}
+    wild = {1: 60, 2: 900, 3: 150, 4: 400}
+
+    def make(name, number):
+        return trial(name, wild[number] if name == "third" else rates.get(name, 100), 1)
+
+    def told(name, number):
+        return replace(make(name, number), round=number)
+
+    found = Race(rounds_of(told, rates), CHOICES, "images", "This work")
+    assert max(found.measured.timings, key=lambda one: one.rate).variant == "third"
+    said = found.verdict()
+    assert (said.winner, said.headline) == ("new", "Do new.")
+    assert '"third" may be as fast.' in said.because
+
+
+def test_it_may_be_held_against_another_than_the_run_has_or_against_none():
+    found = verdict({"old": 100, "new": 200, "third": 400}, "new")
+    assert found.edits == (Edit(old="new()", new="third()"),)
+    assert "400 instead of 200 images/s" in found.much
+    found = verdict({"new": 200, "third": 100}, "old")
+    assert (found.winner, found.sure) == ("", "not known yet")
+    assert found.much.endswith('; how that compares with "old" is not known yet.')
+
+
+def test_ties_are_said_as_ties():
+    found = verdict({"old": 100, "new": 200, "third": 200.4})
+    assert found.because[0] in ('"new" may be as fast.', '"third" may be as fast.')
+
+
+@pytest.mark.parametrize(
+    ("rates", "noise", "clear"),
+    [
+        ({"old": 100, "new": 200}, 0.02, True),
+        # Sure, and not yet sure to be worth it.
+        ({"old": 100, "new": 109}, 0.002, False),
+        ({"old": 100, "new": 125}, 0.3, False),
+        ({"old": 100, "new": 60}, 0.02, False),
+    ],
+)
+def test_a_run_may_end_where_the_gain_is_surely_worth_it(rates, noise, clear):
+    assert Race(measured(rates, noise=noise), CHOICES, "images").is_clear == clear
+
+
+def wins(truth, seed):
+    """Whether "new" is said to win, and the seconds of a run that ends with that."""
+
+    def race(found):
+        return Race(found, CHOICES, "images")
+
+    usual = {"spread": 0.08, "jitter": 0.2}
+    scripts = {"old": Script(**usual), "new": Script(0.03 / truth, **usual)}
+    more = {"baseline": "old", "budget": 60, "weather": Weather(seed, 0.4)}
+    run, _ = play(scripts, seed=seed, answered=lambda m: race(m).is_clear, **more)
+    events = list(run.events())
+    *_, last = (event for event in events if isinstance(event, Progress))
+    return race(events[-1].measurement).winner == "new", last.spent
+
+
+def test_an_early_end_makes_nothing_up_and_saves_time(monkeypatch):
+    monkeypatch.setattr("perfkit.engine.rounds.Run._room_for_another", lambda *_: True)
+    same = [wins(1.0, seed)[0] for seed in range(10)]
+    faster = [wins(1.6, seed) for seed in range(10)]
+    assert sum(same) <= 1
+    assert sum(won for won, _ in faster) >= 9
+    assert statistics.median(spent for _, spent in faster) < 30
+
+
+@pytest.mark.parametrize("other", [50, 100.4, 99.6])
+def test_a_baseline_that_nothing_beats_is_kept(other):
+    found = verdict({"old": 100, "new": other})
+    assert (found.winner, found.edits, found.sure) == ("", (), "sure")
+    assert found.headline == 'Keep "old": nothing else is shown to be faster.'
+
+
+def test_one_round_is_never_sure_that_nothing_is_faster():
+    found = verdict({"old": 100, "new": 50}, rounds=1)
+    assert (found.headline[:10], found.sure) == ('Keep "old"', "likely")
+
+
+@pytest.mark.parametrize(
+    ("other", "noise", "rounds"), [(98, 0.3, 2), (115, 0.5, 3), (115, 0.5, 4)]
+)
+def test_noise_is_no_reason_to_keep_anything(other, noise, rounds):
+    found = verdict({"old": 100, "new": other}, noise=noise, rounds=rounds)
+    assert (found.winner, found.sure) == ("", "not known yet")
+    assert found.headline == 'Whether anything is faster than "old" is not known yet.'
+    assert found.next == ""
+    wild = verdict({"old": 100, "new": 115}, noise=3.0, rounds=2)
+    assert "times as fast" not in wild.much
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.5, 3.0])
+@pytest.mark.parametrize("new", [87.3, 118.7, 463.1, 91_234])
+@pytest.mark.parametrize("rounds", [2, 4])
+def test_no_sentence_says_a_number_that_the_table_does_not(new, noise, rounds):
+    found = measured({"old": 101.3, "new": new}, noise=noise, rounds=rounds)
+    said = Race(found, CHOICES, "images").verdict()
+    assert slips(found, said) == []
+    assert ": ." not in said.much
+
+
+def test_a_sentence_takes_a_rate_from_what_knows_whether_it_is_known():
+    written = re.compile(r"units\.rate\([\w.]+\.rate\b")
+    places = Path(perfkit.__file__).parent.glob("experiments/**/*.py")
+    found = [path.name for path in places if written.search(path.read_text())]
+    assert found == ["words.py"]
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"), [({"old": 100, "apart": 9}, 'Only "old"'), ({"x": 9}, "Nothing")]
+)
+def test_where_no_two_were_timed_nothing_is_kept(rates, said):
+    found = verdict(rates)
+    assert (found.headline, found.sure) == (f"{said} could be timed.", "")
+    assert found.next.startswith("Give the run more seconds")
+
+
+def test_what_broke_off_is_to_be_seen_to_before_more_seconds_are_given():
+    crash = failed("third", "crashed", "raised X: y")
+    assert verdict({"old": 100}, extra=(crash,)).next.startswith("Trials broke off")

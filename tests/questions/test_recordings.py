@@ -1,0 +1,79 @@
+"""Whether a class without fast machines can read along, offline."""
+
+import datetime
+import re
+import socket
+from functools import cache
+
+import pytest
+
+import perfkit
+from benchmarks import record
+from benchmarks.record import NOTEBOOKS, Asked, asked, questions
+from perfkit.errors import MissingPartError
+from perfkit.findings.page.export import export
+from perfkit.questions.gallery import kinds
+from perfkit.questions.replay import BROUGHT
+from tests.findings.page.pages import assert_stamped
+from tests.findings.test_report import words_in_sight
+from tests.questions.races import slips
+
+ASKED = questions()
+MOST_WORDS, LARGEST_PAGE = 60, 120_000
+CHART = re.compile(r"perfkit\.chart\(\w+, \"([a-z ]+)\"\)")
+
+
+@cache
+def recorded(name):
+    return perfkit.load(BROUGHT / f"{name}.json")
+
+
+def ask(what, folder):
+    if isinstance(what, Asked):
+        return what.run(folder=folder)
+    run = perfkit.run if isinstance(what, perfkit.Experiment) else perfkit.diagnose
+    return run(what, folder=folder)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_a_notebook_asks_has_a_recording_that_says_so(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERFKIT_REPLAY", "1")
+    monkeypatch.setattr(socket, "socket", None)
+    is_profile = name.startswith("profile-")
+    shown = ASKED[name].run() if is_profile else ask(ASKED[name], folder=tmp_path)
+    assert shown.replayed
+    assert shown.recorded == recorded(name).recorded
+    assert datetime.datetime.fromisoformat(shown.recorded).tzinfo
+    known = getattr(shown, "finding", shown)
+    assert known.stamp in repr(shown)
+    assert known.stamp in shown._repr_html_()
+    if is_profile:
+        assert shown.table
+        assert shown.stages
+        # Who wants a run all the same gets one of the code as it is now.
+        other = Asked("profile", (lambda: None,))
+        with pytest.raises(MissingPartError, match="holds no profile of"):
+            other.run(replay="1")
+        return
+    assert known.machine.cpu in known.stamp
+    assert not known.ended_early
+    assert known.timings
+    page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
+    assert_stamped(page, known.stamp, charts=len(kinds(shown).keys() - {"ratios"}))
+    assert len(page.encode()) <= LARGEST_PAGE
+    assert len(words_in_sight(shown.report)) <= MOST_WORDS
+    assert slips(known, shown.verdict) == []
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_notebook_draws_can_be_drawn_of_its_recordings(notebook):
+    found = [recorded(record.name_of(what)) for what in asked(notebook)]
+    drawn = {kind for code in record.code_of(notebook) for kind in CHART.findall(code)}
+    if found:
+        assert drawn <= {kind for one in found for kind in kinds(one)}
+
+
+def test_nothing_is_brought_along_that_no_notebook_asks_and_it_is_not_much():
+    files = list(BROUGHT.glob("*"))
+    assert {path.stem for path in files} == set(ASKED)
+    assert sum(path.stat().st_size for path in files) < 3e6

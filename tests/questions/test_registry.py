@@ -1,0 +1,196 @@
+import pickle
+import re
+
+import pytest
+
+import perfkit.questions
+from perfkit.engine.measurement import Measurement, Variant
+from perfkit.errors import BadParameterError
+from perfkit.questions import experiment, experiments, find_class
+from perfkit.questions.parameters import Choice, parameters_of
+from tests.findings.made import failed
+
+MINE = """\
+from dataclasses import dataclass
+from typing import Annotated
+from perfkit.questions.base import Experiment, variant
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(Experiment):
+    '''Is it mine?'''
+    name = 'mine'
+    baseline = 'one'
+
+    @variant
+    def one(self):
+        '''One.'''
+        yield 1
+
+"""
+NAMELESS = MINE.replace("name = 'mine'", "")
+BASELESS = MINE.replace("baseline = 'one'", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "why"),
+    [
+        ("import no_such_part", 1, "ModuleNotFoundError: No module named 'no_such"),
+        ("\nclass Mine(", 2, "SyntaxError: "),
+        ("def at(n):\n    1 / n\nat(0)", 2, "ZeroDivisionError: division by zero"),
+        ("\nraise SystemExit('bye')", 2, "SystemExit: bye"),
+        (f"{MINE}    size: int", 5, "TypeError: "),
+        (f"{MINE}    size: 'Nope' = 1", 5, "NameError: name 'Nope' is not defined"),
+        (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is no text"),
+        (f"{MINE}    name = 'scaling'", 5, "another one has the name 'scaling'"),
+        (NAMELESS, 5, "AttributeError: type object 'Mine' has no attribute 'name'"),
+        (BASELESS, 5, "AttributeError: 'Mine' object has no attribute 'baseline'"),
+    ],
+)
+def test_a_broken_file_is_told_and_others_listed(
+    tmp_path, monkeypatch, caplog, code, line, why
+):
+    name = f"broken_{tmp_path.name.lower()}"
+    (tmp_path / f"{name}.py").write_text(code)
+    paths = [*perfkit.questions.__path__, str(tmp_path)]
+    monkeypatch.setattr(perfkit.experiments, "__path__", paths)
+    assert list(experiments()) == list(experiments())
+    assert "data-pipeline" in experiments()
+    (said,) = caplog.messages
+    assert said.startswith(f"perfkit/questions/{name}.py, line {line}: {why}")
+    assert said.endswith(". It is left out: fix it or take it away.")
+    assert experiment("scaling").question.startswith("What do several devices")
+    assert "mine" not in experiments()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("napping_", "napping"), ("data_pipeline", "data-pipeline"), ("nap", None)],
+)
+def test_a_wrong_name_is_refused_with_the_one_that_was_meant(napping, name, meant):
+    with pytest.raises(BadParameterError, match="There are: ") as caught:
+        find_class(name)
+    assert f"{name!r} is no experiment." in str(caught.value)
+    assert (f"Did you mean {meant!r}?" in str(caught.value)) == (meant is not None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"nap": 1}, "Did you mean 'nap_ms'"),
+        ({"nap_ms": 1000}, "from 0 to 100 ms"),
+        ({"batch": 3.5}, r"batch is 3.5; give a whole number"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_with_what_is_right(napping, wrong, why):
+    assert experiments()["napping"] is napping
+    assert list(experiments()) == sorted(experiments())
+    assert experiment("napping", nap_ms=3.5).parameters["nap_ms"] == 3.5
+    with pytest.raises(BadParameterError, match=why):
+        experiment("napping", **wrong)
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_an_experiment_says_its_question_and_what_each_parameter_is(name):
+    kind = experiments()[name]
+    assert kind().question.endswith("?")
+    assert all(p.help for p in parameters_of(kind) if p.accepts)
+    # These names are of the run.
+    taken = {"what", "name", "budget", "guess", "seed", "folder", "json", "out", "help"}
+    assert not {p.name for p in parameters_of(kind)} & {*taken, "command"}
+    for parameter in parameters_of(experiments()[name]):
+        if isinstance(parameter.accepts, Choice):
+            known = ", ".join(parameter.accepts.options)
+            said = f"{parameter.name} is 'turbo'; choose from {known}."
+            with pytest.raises(BadParameterError, match=re.escape(said)):
+                experiment(name, **{parameter.name: "turbo"})
+
+
+def asked_in_every_way(kind):
+    """As it is, and with each word of what takes words."""
+    yield kind()
+    for parameter in parameters_of(kind):
+        accepts = parameter.accepts
+        if isinstance(accepts, Choice):
+            assert not any("," in word for word in accepts.options)
+            for word in accepts.options:
+                # Its images are small.
+                side = {"image_side": 32} if word == "cifar10" else {}
+                yield kind(**{parameter.name: word} | side)
+
+
+EVERY = [
+    pytest.param(asked, id=f"{name} {list(asked.parameters.values())}")
+    for name, kind in experiments().items()
+    for asked in asked_in_every_way(kind)
+]
+# As a teacher would put them on a slide.
+MOST_LINES, MOST_COLUMNS = 16, 96
+
+
+@pytest.mark.parametrize("asked", EVERY)
+def test_variants_travel_stand_against_variants_and_have_code_for_a_slide(asked):
+    variants = asked.make_variants()
+    assert asked.baseline in variants
+    for called, variant in variants.items():
+        assert pickle.loads(pickle.dumps(variant)).name == variant.name == called
+        assert variant.against in ("", *variants)
+        assert variant.changes or variant.unavailable
+        # What this machine cannot have may have nothing to show.
+        assert asked.code.get(called) or variant.unavailable
+    for called, lines in asked.code.items():
+        compile(lines, called, "exec")
+        assert len(lines.splitlines()) <= MOST_LINES, f"{called}:\n{lines}"
+        assert max(map(len, lines.splitlines())) <= MOST_COLUMNS, lines
+        assert "Any" not in lines
+        assert "perfkit" not in lines
+
+
+EMPTY = {
+    "batch-size": "No batch size could be timed.",
+    "contention": "Whether anything slows this training is not known yet.",
+    "cpu-or-gpu": "is not known yet.",
+    "scaling": "is not known yet.",
+}
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_before_anything_is_measured_nothing_is_claimed_and_what_failed_is_told_once(
+    name,
+):
+    variants = tuple(experiment(name).make_variants().values())
+    found = experiment(name).verdict(Measurement(variants=variants))
+    assert (found.winner, found.interval, found.edits) == ("", "", ())
+    assert found.headline.endswith(EMPTY.get(name, "Nothing could be timed."))
+    crash = failed("one", "crashed", "raised ValueError: no")
+    gone = Variant("two", list, unavailable="needs a toaster")
+    run = Measurement(variants=(gone,), trials=(crash, crash))
+    said = experiment(name).verdict(run).because
+    if name != "machine-ladder":
+        assert said.count('"one" raised ValueError: no.') == 1
+        assert said.count('"two" needs a toaster.') == 1
+
+
+# What prepares a run takes no GPU: it would be missed by every trial. Of these two hide
+# nothing before they compute on the GPU, and one asks other processes first.
+HIDE_OTHERWISE = {"contention", "convolution", "scaling"}
+
+
+@pytest.mark.parametrize("name", sorted({*experiments()} - HIDE_OTHERWISE))
+def test_gpus_are_hidden_before_anything_computes(name):
+    class Hidden(Exception):
+        pass
+
+    def prepared(tf):
+        def hide(*_):
+            # Refused once TensorFlow has computed something, with a GPU or without.
+            (cpu,) = tf.config.list_physical_devices("CPU")
+            parts = [tf.config.LogicalDeviceConfiguration()] * 2
+            tf.config.set_logical_device_configuration(cpu, parts)
+            raise Hidden
+
+        tf.config.set_visible_devices = hide
+        with pytest.raises(Hidden):
+            list(experiment(name).prepare())
+        return "hidden"
+
+    assert perfkit.fresh(prepared) == "hidden"

@@ -1,0 +1,150 @@
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from perfkit.engine.tick import READY, REFUSED, Note, Tick
+from perfkit.errors import BadParameterError
+from perfkit.questions import embedding_lookup as lookups
+from perfkit.questions import experiment, small_files, vectorised
+from perfkit.questions.shared import cache
+from tests.questions import races
+
+NAMES = ("vectorised", "embedding-lookup")
+FILES, SHARDS = "files, cold", "shards, cold"
+
+
+def test_a_step_counts_what_it_has_done():
+    asked = experiment("vectorised", rows=250, columns=3)
+    words = experiment("embedding-lookup", words=9, batch=7)
+    for question, name, each in (
+        *((asked, "row loop", 100), (asked, "einsum", 250)),
+        *((words, "lookup", 7), (words, "NumPy index", 7)),
+    ):
+        work = question.make_variants()[name].work()
+        assert next(work) is READY
+        assert next(work) % each == 0
+        work.close()
+
+
+def test_what_gives_a_wrong_answer_or_fits_in_no_memory_is_refused(monkeypatch):
+    for name in NAMES:
+        assert list(experiment(name).prepare()) == [Note(REFUSED, {})]
+    monkeypatch.setitem(vectorised._SUMS, "einsum", (lambda data: data[:, 0], ""))
+    (note,) = experiment("vectorised").prepare()
+    assert list(note.value) == ["einsum"]
+    wrong = (lambda table: lambda ids: 0 * table[ids]), ""
+    monkeypatch.setitem(lookups._LOOKUPS, "lookup", wrong)
+    (note,) = experiment("embedding-lookup").prepare()
+    assert note.value == {"lookup": "gives other vectors than the table holds"}
+    with pytest.raises(BadParameterError, match="would take 262 GB; choose fewer"):
+        experiment("embedding-lookup", words=1_000_000, batch=65_536)
+
+
+LOOKUPS = {"one-hot product": 100, "lookup": 500, "NumPy index": 9000}
+
+
+@pytest.mark.parametrize(
+    ("name", "rates", "winner", "code"),
+    [
+        ("vectorised", {"row loop": 100, "einsum": 900}, "einsum", "np.einsum("),
+        # No model can learn through NumPy.
+        ("embedding-lookup", LOOKUPS, "lookup", "keras.layers.Embedding(*"),
+    ],
+)
+def test_the_fastest_line_is_named_with_its_gain(name, rates, winner, code):
+    found = experiment(name).verdict(races.measured(rates))
+    assert found.winner == winner
+    assert code in found.edits[0].new
+    assert ' times as fast as "' in found.much
+
+
+@pytest.mark.parametrize("name", vectorised._SUMS)
+def test_every_sum_and_the_lines_that_are_shown_are_that_of_exact_arithmetic(name):
+    # More rows than a chunk, and no multiple of it.
+    data = np.random.default_rng(0).standard_normal((2300, 7))
+    *lines, last = experiment("vectorised").code[name].splitlines()
+    # The last one of a function that gives something back is what it gives.
+    last = last if last.lstrip().startswith("sums") else f"sums = {last}"
+    scope = {"np": np, "tf": tf, "data": data}
+    exec("\n".join([*lines, last]), scope)
+    exact = [math.fsum(x * x for x in row) for row in data.tolist()]
+    for sums in (vectorised._sums_by(name)(data), scope["sums"]):
+        np.testing.assert_allclose(sums, exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", lookups._LOOKUPS)
+def test_every_lookup_and_the_lines_that_are_shown_give_what_the_table_holds(name):
+    asked = experiment("embedding-lookup", words=20, width=3, batch=500)
+    vectors, ids = asked._draw()
+    assert set(ids.tolist()) == set(range(20))
+    held = np.array([vectors[int(word)] for word in ids])
+    make, _ = lookups._LOOKUPS[name]
+    assert np.asarray(make(vectors)(ids)) == pytest.approx(held)
+    scope = {"np": np, "tf": tf, "keras": keras, "vectors": vectors}
+    scope |= {"table": tf.constant(vectors), "words": 20}
+    exec(asked.code[name], scope)
+    assert np.asarray(scope["look_up"](ids)) == pytest.approx(held)
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    return experiment("small-files", count=200, size=1)
+
+
+def test_each_way_reads_every_example_that_was_written_from_files_of_its_own(asked):
+    notes = [told for told in asked.prepare() if isinstance(told, Note)]
+    assert {note.name for note in notes} <= {"progress", REFUSED}
+    places = set()
+    for name, variant in asked.make_variants().items():
+        folder = asked._folder(*name.split(", "))
+        places.add(tuple(sorted(folder.iterdir())))
+        work = variant.work()
+        assert next(work) is READY
+        seen = 0
+        while seen < asked.count:
+            told = next(work)
+            seen += told.examples if isinstance(told, Tick) else 0
+        assert seen % asked.count == 0 or seen > asked.count
+        work.close()
+    assert len(places) == len(asked.make_variants())
+    for form, (read, _) in small_files._READERS.items():
+        paths = [str(path) for path in asked._folder(form, "warm").iterdir()]
+        assert [len(example.numpy()) for example in read(paths)] == [1000] * 200
+
+
+@pytest.mark.parametrize("shards", [900, 100])
+@pytest.mark.parametrize(("share", "warned"), [(1.0, False), (0.1, True)])
+def test_a_pass_that_was_not_cold_is_warned_of_and_no_warm_one_judged_that_was_cold(
+    asked, share, warned, shards
+):
+    def verdict(rates, share):
+        told = {name: {small_files._FROM_DISK: share} for name in rates}
+        return asked.verdict(races.measured(rates, told=told))
+
+    found = verdict({FILES: 100, SHARDS: shards}, share)
+    assert found.winner == (SHARDS if shards == 900 else "")
+    assert bool(found.warnings) == warned
+    assert any("came from the disk" in why for why in found.because)
+    every = dict.fromkeys((FILES, SHARDS, "files, warm", "shards, warm"), 100)
+    (said,) = [why for why in verdict(every, 0.6).because if "emory" in why]
+    assert said == "Memory is not judged: 60 % of it came from the disk."
+    (said,) = [why for why in verdict(every, 0.0).because if "emory" in why]
+    assert said.startswith("From memory, shards against files")
+
+
+def test_how_much_came_from_the_disk_is_told_of_every_pass(asked, monkeypatch):
+    list(asked.prepare())
+    counter = itertools.count(0, 500).__next__
+    monkeypatch.setattr(small_files, "_bytes_from_disk", counter)
+    work = asked.make_variants()["files, warm"].work()
+    told = next(one for one in work if isinstance(one, Note))
+    # Fewer batches than are counted at a time: at the end of the pass.
+    assert told == Note(small_files._FROM_DISK, 500 / (200 * 1000))
+    next(asked._folder("files", "cold").glob("*.bin")).unlink()
+    with pytest.raises(small_files.BadFileError, match="run again"):
+        next(asked.make_variants()[FILES].work())

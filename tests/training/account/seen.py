@@ -1,0 +1,99 @@
+"""What ``collect`` leaves in a folder, made by hand."""
+
+import json
+import pickle
+
+from perfkit.training.account.charge import charge
+from perfkit.training.account.collect import RAW
+from tests.training.account.spaces import Space
+
+# When the first gradient was taken, on the clock of the samples.
+TRAINED = 50.0
+
+
+def trace(name, place, seconds, at=TRAINED + 1, *, trains=False):
+    """A function that was traced."""
+    return {
+        **{"name": name, "place": list(place), "at": at, "seconds": seconds},
+        **{"trains": trains, "backward": []},
+    }
+
+
+class Seen:
+    """A ``seen.json`` and its windows."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._keys, self._windows = [], []
+        self.told = {
+            **{"seconds": [], "background": [], "wall_s": 30.0, "looking_s": 1.0},
+            **{"sampling_s": 0.1, "samples": 100, "untraced": ""},
+            **{"trained_at": TRAINED, "made": [], "stages": [], "calls": []},
+            **{"traces": [], "operations": {}, "frozen": [], "signatures": []},
+            **{"settings": []},
+            **{"classes": {}, "epochs": [], "updates": 40, "ended": True, "error": ""},
+        }
+
+    def _key(self, place, call, kind, repeats):
+        key = [list(place) if place else None, call, kind, repeats]
+        if key not in self._keys:
+            self._keys.append(key)
+        return self._keys.index(key)
+
+    def spent(self, place, kind, seconds, call="", *, repeats=True):
+        """Seconds of samples outside of windows."""
+        index = self._key(place, call, kind, repeats)
+        self.told["seconds"].append([index, seconds])
+        return self
+
+    def window(self, started, samples, put, *, updates=10):
+        """A window in which a sample was taken each 10 ms.
+
+        Args:
+            started: In seconds.
+            samples: Keys: a place, a call and a kind each.
+            put: Puts events into a space's plane, whose clock begins at 0.
+            updates: Of the weights.
+        """
+        folder = f"window{len(self._windows)}"
+        space = Space()
+        put(space.plane())
+        space.write(self._folder / folder)
+        at = [started + 0.005 + 0.01 * number for number in range(len(samples))]
+        keys = [self._key(*key, True) for key in samples]
+        self._windows.append(
+            {
+                "folder": folder,
+                "started": started,
+                "ended": started + 0.01 * len(samples),
+                "updates": [0, updates],
+                "samples": [list(one) for one in zip(at, keys, strict=True)],
+            }
+        )
+        return self
+
+    def charge(self):
+        """Write it, and give what is charged to whom, by place."""
+        told = self.told | {"keys": self._keys, "windows": self._windows}
+        (self._folder / RAW).write_text(json.dumps(told))
+        # As it comes from its process.
+        return pickle.loads(pickle.dumps(charge(str(self._folder))))
+
+
+def whole(seen):
+    """Seconds of all samples outside of windows."""
+    return sum(seconds for _, seconds in seen.told["seconds"])
+
+
+def rows(found):
+    """Seconds by kind, of each line that has any."""
+    return {
+        tuple(row["place"]): {k: s for k, s in row["seconds"].items() if s}
+        for row in found["rows"]
+        if any(row["seconds"].values())
+    }
+
+
+def row(found, place):
+    """All of one line."""
+    return next(one for one in found["rows"] if tuple(one["place"]) == place)

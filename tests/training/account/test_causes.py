@@ -1,0 +1,411 @@
+"""What people do: where each cause applies, and where nearly."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from perfkit.findings import diagnosis
+from perfkit.findings.account import THREAD, Stage
+from perfkit.training.account.causes import CAUSES, swapped, tips
+from perfkit.training.account.causes.base import WORTH, Cause, Evidence, View
+from tests.training.account.accounts import account, line
+
+BY_ID = {one.id: one for one in CAUSES}
+
+
+def told(made, **more):
+    """The causes of the tips of an account."""
+    return [tip.cause for tip in tips(made, more)]
+
+
+def found(cause, made, **more):
+    """The tips of one cause, whatever the others say."""
+    if isinstance(made, tuple):
+        made, more = made
+    calls = [(made.lines[n], name, count) for n, name, count in more.get("calls", ())]
+    backward = [(made.lines[n], count) for n, count in more.get("backward", ())]
+    frozen = frozenset(more.get("frozen", ()))
+    settings = dict.fromkeys(more.get("settings", ()))
+    seen = View(made, frozen, tuple(calls), tuple(backward), settings)
+    return [*BY_ID[cause].tips(seen)]
+
+
+def stages(*kinds, line=0, given=0, out=0):
+    """The stages of a pipeline, the last one first."""
+    path, made = "Iterator::Root", []
+    for kind in kinds:
+        path += f"::{kind}"
+        made.append(Stage(path=path, line=line, given=given, out=out))
+    return tuple(made)
+
+
+SLOW_INPUT = line(20, input=4.0, stages=(0,))
+LITTLE_INPUT = line(20, input=1.0, stages=(0,))
+PREDICTS = line(set_up=3.0, computing=1.0, calls=[("predict", 300, 4.0)])
+FITS = line(set_up=3.0, computing=1.0, calls=[("fit", 40, 4.0)])
+EVALUATES = line(computing=4.0, calls=[("evaluate", 5, 4.0)])
+ROWS = line(python=3.0, computing=1.0, calls=[("train_on_batch", 400, 4.0)])
+WEIGHTS = line(python=3.0, calls=[("set_weights", 400, 3.0)])
+SAVES = line(python=3.0, calls=[("save", 40, 3.0)])
+CALLBACK = line(
+    python=3.0, parts=("callback TensorBoard",), calls=[("TensorBoard", 0, 3.0)]
+)
+TRACED = line(set_up=3.0, traces=[("f", 30, 2.5)])
+EAGER_MODEL = line(
+    python=3.0, computing=2.0, eager_s=2.0, calls=[("__call__", 300, 5.0)]
+)
+LOOPED = line(computing=4.0, operations=2000.0, types=(("Merge", 300.0),))
+UNROLLED = line(computing=4.0, operations=2000.0, types=(("AddV2", 300.0),))
+UPDATES = line(
+    **{"computing": 6.0, "parts": ("optimizer adam",), "elements": 1_000_000},
+    types=(("UnsortedSegmentSum", 1.0),),
+)
+BACKWARD = line(computing=4.0, backward=0.8)
+FROZEN = line(computing=4.0, parts=("layer base Functional",))
+COMPILES = line(set_up=4.0, calls=[("fit", 1, 4.0)])
+TEXT = line(computing=3.0, types=(("StringSplitV2", 1.0),))
+SOLVES = line(computing=3.0, types=(("Svd", 1.0),))
+METRIC = line(computing=3.0, parts=("metric auc",))
+JACOBIAN = line(computing=3.0, calls=[("jacobian", 40, 3.0)])
+EAGER = line(python=3.0, computing=3.0, eager_s=3.0)
+READS = line(python=3.0, calls=[("numpy", 400, 3.0)])
+COPIES = line(python=3.0, calls=[("concatenate", 400, 3.0)])
+PANDAS = line(python=3.0, calls=[("iterrows", 400, 3.0)])
+FILES = line(python=3.0, calls=[("read_csv", 40, 3.0)])
+DENSE = line(9, computing=5.0, parts=("layer dense Dense",))
+OWN = line(python=5.0)
+DATA_MODE = "tf.data.experimental.enable_debug_mode()"
+FLOAT16 = 'keras.config.set_dtype_policy("mixed_float16")'
+EAGER_MODE = "tf.config.run_functions_eagerly(True)"
+PYTHON_ROWS = line(input=4.0, parts=(THREAD,))
+AUGMENTS = line(20, input=4.0, code="image = tf.image.random_hue(image, 0.1)")
+RESIZES = line(24, input=0.5, code="image = tf.image.resize(image, [96, 96])")
+
+
+def of(*lines, kinds=(), **more):
+    """An account of some lines; ``kinds`` are the stages of its input."""
+    made = stages(*kinds, **{k: more.pop(k) for k in ("given", "out") if k in more})
+    return account(*lines, stages=made, **more)
+
+
+def but(made, **fields):
+    return replace(made, **fields)
+
+
+def calling(made, *calls):
+    """The same line with other calls."""
+    return but(made, calls=line(calls=calls).calls)
+
+
+# Each cause: where it applies, and a near one where it does not.
+CASES = {
+    "data-debug-mode": [
+        (of(PYTHON_ROWS), {"settings": [DATA_MODE]}),
+        of(PYTHON_ROWS),
+        (of(SLOW_INPUT), {"settings": [DATA_MODE]}),
+    ],
+    "float16-on-a-processor": [
+        (of(DENSE), {"settings": [FLOAT16]}),
+        of(DENSE),
+        (of(OWN), {"settings": [FLOAT16]}),
+    ],
+    "functions-run-eagerly": [
+        (of(EAGER), {"settings": [EAGER_MODE]}),
+        of(EAGER),
+        (of(but(EAGER, eager_s=0.0)), {"settings": [EAGER_MODE]}),
+    ],
+    "predict-per-row": [
+        of(PREDICTS),
+        # Few calls, long calls, calls that compute, calls nobody waits for.
+        of(calling(PREDICTS, ("predict", 5, 4.0))),
+        of(calling(PREDICTS, ("predict", 20, 40.0))),
+        of(but(PREDICTS, seconds={"set-up": 1.0, "computing": 3.0})),
+        of(but(PREDICTS, seconds={"set-up": 0.5})),
+    ],
+    "compile-in-loop": [
+        (of(TRACED, line(5, python=0.1)), {"calls": [(1, "compile", 40)]}),
+        (of(TRACED, line(5, python=0.1)), {"calls": [(1, "compile", 2)]}),
+        (of(but(TRACED, traces=()), line(5)), {"calls": [(1, "compile", 40)]}),
+    ],
+    "fit-in-loop": [
+        of(FITS),
+        of(calling(FITS, ("fit", 3, 4.0))),
+        of(but(FITS, seconds={"computing": 4.0, "set-up": 0.1})),
+        # Then `compile` in the loop is what costs.
+        (of(but(FITS, traces=TRACED.traces)), {"calls": [(0, "compile", 40)]}),
+    ],
+    "evaluated-often": [
+        of(EVALUATES),
+        of(calling(EVALUATES, ("evaluate", 3, 4.0))),
+        of(calling(EVALUATES, ("evaluate", 40, 4.0))),
+    ],
+    "small-batches-by-hand": [
+        of(ROWS),
+        of(calling(ROWS, ("train_on_batch", 5, 4.0))),
+        of(but(ROWS, seconds={"computing": 3.0, "Python": 1.0})),
+    ],
+    "weights-copied": [
+        of(WEIGHTS),
+        of(calling(WEIGHTS, ("fit", 1, 2.0), ("set_weights", 1, 1.0))),
+        of(but(WEIGHTS, seconds={"Python": 0.5})),
+    ],
+    "saved-often": [
+        of(SAVES),
+        of(but(SAVES, seconds={"Python": 0.5})),
+        of(calling(SAVES, ("serve", 40, 3.0))),
+    ],
+    "callback": [
+        of(CALLBACK),
+        of(but(CALLBACK, parts=("layer dense Dense",))),
+        # Of that another one says more.
+        of(calling(CALLBACK, ("ModelCheckpoint", 0, 3.0))),
+    ],
+    "traced-again": [
+        of(TRACED),
+        of(but(TRACED, traces=())),
+        of(calling(TRACED, ("fit", 1, 3.0))),
+        (of(TRACED), {"calls": [(0, "compile", 40)]}),
+    ],
+    "model-called-eagerly": [
+        of(EAGER_MODEL),
+        of(but(EAGER_MODEL, eager_s=0.0)),
+        of(calling(EAGER_MODEL, ("__call__", 3, 5.0))),
+        of(but(EAGER_MODEL, seconds={"set-up": 9.0, "Python": 1.0})),
+    ],
+    "loop-in-graph": [
+        of(LOOPED),
+        of(UNROLLED),
+        # The loop of a recurrent layer is what it is.
+        of(but(LOOPED, parts=("layer lstm LSTM",))),
+        of(but(LOOPED, operations=30.0)),
+    ],
+    "loop-unrolled": [
+        of(UNROLLED),
+        of(LOOPED),
+        of(but(UNROLLED, operations=400.0)),
+        of(but(UNROLLED, parts=("optimizer adam",))),
+    ],
+    "jacobian": [
+        of(JACOBIAN),
+        of(calling(JACOBIAN, ("gradient", 40, 3.0))),
+        of(line(computing=3.0, parts=("layer dense Dense",))),
+    ],
+    "dense-update": [
+        of(UPDATES),
+        of(but(UPDATES, elements=1000)),
+        of(but(UPDATES, types=(("Sqrt", 1.0),))),
+        of(but(UPDATES, parts=("layer dense Dense",))),
+        of(but(UPDATES, seconds={"computing": 4.0})),
+    ],
+    "frozen-layers": [
+        (of(FROZEN), {"frozen": ["base"]}),
+        (of(FROZEN), {"frozen": ["head"]}),
+        (of(but(FROZEN, seconds={"computing": 1.0})), {"frozen": ["base"]}),
+    ],
+    "xla-shapes": [
+        of(COMPILES),
+        of(but(COMPILES, traces=TRACED.traces)),
+        of(calling(COMPILES, ("fit", 40, 4.0))),
+        of(but(COMPILES, seconds={"computing": 4.0})),
+    ],
+    "text-in-model": [
+        of(TEXT),
+        # There it belongs.
+        of(but(TEXT, seconds={"input": 3.0})),
+        of(but(TEXT, types=(("MatMul", 1.0),))),
+    ],
+    "decomposition": [
+        of(SOLVES),
+        of(but(SOLVES, types=(("MatMul", 1.0),))),
+        of(but(SOLVES, seconds={"computing": 0.5})),
+    ],
+    "metric": [of(METRIC), of(but(METRIC, parts=("loss mse",)))],
+    "thrown-away": [
+        of(SLOW_INPUT, kinds=["Filter", "Map"], given=800, out=100),
+        of(SLOW_INPUT, kinds=["Filter", "Map"], given=110, out=100),
+        of(LITTLE_INPUT, kinds=["Filter"], given=800, out=100),
+    ],
+    "cache-thrown-away": [
+        of(SLOW_INPUT, kinds=["FiniteTake", "MemoryCache"]),
+        of(SLOW_INPUT, kinds=["MemoryCache", "FiniteTake"]),
+        of(LITTLE_INPUT, kinds=["Take", "Cache"]),
+    ],
+    "single-elements": [
+        of(SLOW_INPUT, kinds=["FlatMap"], out=9000),
+        of(SLOW_INPUT, kinds=["FlatMap"], out=20),
+        of(SLOW_INPUT, kinds=["Batch"], out=9000),
+    ],
+    "python-batches": [
+        of(PYTHON_ROWS),
+        of(SLOW_INPUT),
+        of(but(PYTHON_ROWS, seconds={"input": 1.0})),
+    ],
+    "full-size": [
+        of(AUGMENTS, RESIZES),
+        of(AUGMENTS, but(RESIZES, line=10)),
+        of(AUGMENTS),
+    ],
+    "map-in-turn": [
+        of(SLOW_INPUT, kinds=["Map"], out=50),
+        of(SLOW_INPUT, kinds=["ParallelMapV2"], out=50),
+        of(LITTLE_INPUT, kinds=["Map"], out=50),
+    ],
+    "backward-often": [
+        (of(BACKWARD), {"backward": [(0, 10)]}),
+        (of(BACKWARD), {"backward": [(0, 2)]}),
+        (of(but(BACKWARD, backward=0.1)), {"backward": [(0, 10)]}),
+    ],
+    "input": [
+        of(SLOW_INPUT),
+        of(LITTLE_INPUT),
+        of(but(SLOW_INPUT, seconds={"computing": 4.0})),
+    ],
+    "steps-are-eager": [
+        of(EAGER),
+        of(but(EAGER, eager_s=0.0)),
+        of(but(EAGER, seconds={"Python": 2.0, "computing": 1.0})),
+        # What Keras does around the steps of short epochs.
+        of(calling(EAGER, ("fit", 1, 6.0)), line(9, computing=4.0)),
+    ],
+    "tensors-read": [
+        of(READS),
+        # What takes most there is something else.
+        of(calling(READS, ("fit", 1, 2.0), ("numpy", 1, 1.0))),
+        of(but(READS, seconds={"Python": 0.5})),
+    ],
+    "arrays-copied": [
+        of(COPIES),
+        of(calling(COPIES, ("reshape", 400, 3.0))),
+        of(but(COPIES, seconds={"Python": 0.5})),
+    ],
+    "pandas-rows": [of(PANDAS), of(but(PANDAS, seconds={"Python": 1.0}))],
+    "files-read-again": [of(FILES), of(but(FILES, seconds={"Python": 1.0}))],
+    "python-between-steps": [
+        of(OWN),
+        of(but(OWN, seconds={"Python": 3.0})),
+        of(calling(OWN, ("fit", 1, 5.0))),
+        of(but(OWN, parts=("callback Logger",))),
+    ],
+}
+
+
+def test_a_setting_is_named_where_it_is_set():
+    setter = line(3)
+    (tip,) = tips(
+        of(setter, DENSE),
+        {
+            "settings": [[FLOAT16, ["train.py", 3]]],
+            "places": [["train.py", 3], ["x", 9]],
+        },
+    )
+    assert tip.do.endswith("no GPU: train.py, line 3")
+    assert tip.lines == (0, 1)
+
+
+def test_a_jacobian_in_a_graph_is_one_too():
+    (tip,) = tips(of(line(computing=6.0, parts=("jacobian",))), {})
+    assert tip.cause == "jacobian"
+
+
+def test_what_is_skipped_is_named_where_it_is_skipped():
+    skips = line(40, input=0.5)
+    stages_ = stages("FiniteSkip", line=1, given=1200, out=120)
+    (tip, *_) = tips(account(SLOW_INPUT, skips, stages=stages_), {})
+    assert (tip.cause, tip.lines[0]) == ("thrown-away", 1)
+
+
+def test_every_cause_has_a_case_and_a_name_of_its_own():
+    assert set(CASES) == set(BY_ID)
+    assert len(BY_ID) == len(CAUSES)
+    assert all(len(cases) > 1 for cases in CASES.values())
+
+
+@pytest.mark.parametrize("cause", CASES)
+def test_a_cause_applies_where_it_is_at_work_and_its_tip_can_be_read(cause):
+    tips = found(cause, CASES[cause][0])
+    assert {tip.cause for tip in tips} == {cause}
+    for tip in tips:
+        assert WORTH <= tip.share <= 1
+        assert min(tip.lines) >= 0
+        # An imperative, which a full stop may follow or a colon.
+        assert re.match(r"[A-Z][a-z]+ .*[^.]$", tip.do)
+        assert re.search(r"[^.]$", tip.fix)
+        assert tip.means.endswith(".")
+        assert tip.means.isprintable()
+        assert not tip.mind or tip.mind.endswith(".")
+        every = "".join((tip.do, tip.means, tip.fix, tip.mind))
+        assert not set("{}") & set(every)
+        assert every.count("`") % 2 == 0
+
+
+NEAR = [pytest.param(c, case, id=c) for c in CASES for case in CASES[c][1:]]
+
+
+@pytest.mark.parametrize(("cause", "made"), NEAR)
+def test_a_cause_does_not_apply_to_what_only_looks_like_it(cause, made):
+    assert found(cause, made) == []
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.id)
+def test_what_a_cause_refers_to_is_something_that_a_diagnosis_tries(cause):
+    assert not cause.swap or cause.swap in diagnosis._TO_DO
+    assert cause.group in {"", *diagnosis._WITHIN}
+
+
+def test_a_healthy_training_gets_no_tip():
+    dense = line(9, computing=6.0, parts=("layer dense Dense",), operations=40.0)
+    conv = line(8, computing=3.0, parts=("layer conv2d Conv2D",), operations=40.0)
+    adam = line(7, computing=0.8, parts=("optimizer adam",), elements=2_000_000)
+    rest = line(6, python=0.2, calls=[("fit", 1, 9.9)])
+    assert told(account(conv, dense, adam, rest)) == []
+    assert told(account()) == []
+
+
+def test_what_explains_a_line_hides_what_comes_later():
+    # `predict` in a loop is Python between the steps as well.
+    line_ = line(python=6.0, calls=[("predict", 300, 6.0)])
+    made = account(line_)
+    assert told(made) == ["predict-per-row"]
+    slow = account(SLOW_INPUT, stages=stages("Map", out=50))
+    assert [c for c in ("map-in-turn", "input") if found(c, slow)] == [
+        "map-in-turn",
+        "input",
+    ]
+    assert told(slow) == ["map-in-turn"]
+
+
+def test_tips_are_few_and_the_largest_comes_first():
+    many = [
+        line(n, python=1.2 - n / 100, calls=[("save", 40, 1.0)]) for n in range(1, 9)
+    ]
+    few = tips(account(*many), {})
+    assert len(few) == 6
+    shares = [tip.share for tip in few]
+    assert shares == sorted(shares, reverse=True)
+    assert few[0].lines == (0,)
+
+
+def test_a_tip_of_little_is_none():
+    def yields(seen):
+        yield Evidence(lines=seen.account.lines[:1], means="It is.", share=WORTH - 0.01)
+
+    cause = Cause(id="little", applies=yields, do="Do it at {where}")
+    assert [*cause.tips(View(account(OWN)))] == []
+
+
+def test_calls_of_lines_come_from_what_was_charged():
+    made = account(TRACED, line(5, python=0.1))
+    known = {
+        "places": [("train.py", 10), ("train.py", 5)],
+        "calls": [["train.py", 5, "compile", 40], ["gone.py", 1, "compile", 9]],
+    }
+    (tip,) = tips(made, known)
+    assert (tip.cause, tip.lines) == ("compile-in-loop", (1, 0))
+    assert tip.share == pytest.approx(0.25)
+
+
+def test_a_diagnosis_learns_which_changes_the_tips_are_about():
+    made = account(SLOW_INPUT, stages=stages("Map", out=50))
+    assert swapped(replace(made, tips=tips(made, {}))) == {"serial-map"}
+    assert swapped(made) == frozenset()

@@ -1,0 +1,343 @@
+"""Every second ends on a line, once."""
+
+import random
+
+import numpy as np
+import pytest
+
+from perfkit.training.account.trace import Grid, Intervals
+from tests.training.account.seen import TRAINED, Seen, row, rows, trace, whole
+from tests.training.account.spaces import fill
+
+MINE = "train.py"
+FIT, DENSE, ADAM, MAP, LOOP, READ = ((MINE, line) for line in (30, 10, 20, 5, 40, 6))
+STEPS = "one_step"
+
+
+@pytest.fixture
+def seen(tmp_path):
+    return Seen(tmp_path)
+
+
+# The grid, against sums over many small pieces.
+
+FINE = 1000
+
+
+def drawn(seed):
+    """Random intervals in a window of one second, with times in thousandths."""
+    draw = random.Random(seed)
+
+    def some(count):
+        found = []
+        for _ in range(count):
+            begin, end = sorted(draw.sample(range(-100, FINE + 100), 2))
+            found.append((begin / FINE, end / FINE, draw.randrange(3)))
+        return Intervals.from_tuples(found)
+
+    inner = sorted(draw.sample(range(1, FINE), 9))
+    edges = np.array([0, *inner, FINE]) / FINE
+    return edges, some(draw.randrange(12)), some(draw.randrange(1, 5))
+
+
+def by_hand(intervals):
+    """How many are active in each thousandth, and which is active where."""
+    middle = (np.arange(FINE) + 0.5) / FINE
+    within = [
+        (begin < middle) & (middle < end)
+        for begin, end in zip(intervals.begin, intervals.end, strict=True)
+    ]
+    return np.array(within, bool).reshape(-1, FINE)
+
+
+def fine(grid, values):
+    """Values of a grid's pieces for each thousandth."""
+    middle = (np.arange(FINE) + 0.5) / FINE
+    return np.asarray(values)[np.searchsorted(grid._points, middle) - 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_grid_counts_what_is_active_and_adds_up_what_each_interval_spent(seed):
+    edges, one, other = drawn(seed)
+    grid = Grid(edges, (one, other))
+    assert grid.spans.sum() == pytest.approx(1.0)
+    for intervals, active in zip((one, other), grid.active, strict=True):
+        assert fine(grid, active) == pytest.approx(by_hand(intervals).sum(0))
+    weights = np.random.default_rng(seed).random(len(grid.spans))
+    expected = by_hand(one) @ fine(grid, weights) / FINE
+    assert grid.spent(one, weights) == pytest.approx(expected)
+    # Divided by how many are active, they take the time in which any is.
+    shared = grid.spent(one, 1 / np.maximum(grid.active[0], 1))
+    assert shared.sum() == pytest.approx(by_hand(one).any(0).mean())
+    # Each piece lies in one sample's stretch.
+    middle = (np.arange(FINE) + 0.5) / FINE
+    expected = [next(n for n in range(10) if at < edges[n + 1]) for at in middle]
+    samples = fine(grid, grid.over(np.arange(10.0)))
+    assert samples == pytest.approx(np.array(expected, float))
+
+
+# Samples alone.
+
+
+def test_without_windows_the_line_of_each_second_is_known_and_no_more(seen):
+    seen.spent(FIT, "graph", 4.0, "fit").spent(LOOP, "python", 1.0)
+    seen.spent(MAP, "data", 2.0, "fit").spent(READ, "computing", 0.5)
+    seen.spent(None, "python", 0.25)
+    found = seen.charge()
+    assert rows(found) == {
+        FIT: {"computing": 4.0},
+        LOOP: {"Python": 1.0},
+        MAP: {"waiting": 2.0},
+        READ: {"computing": 0.5},
+    }
+    assert found["elsewhere_s"] == 0.25
+
+
+def test_what_comes_before_the_first_gradient_was_done_once(seen):
+    seen.spent(READ, "python", 3.0, repeats=False).spent(FIT, "python", 1.0)
+    seen.spent(READ, "graph", 2.0, repeats=False).spent(READ, "import", 0.5)
+    seen.spent(None, "import", 0.25, repeats=False)
+    found = seen.charge()
+    assert rows(found) == {FIT: {"Python": 1.0}}
+    assert found["once_s"] == 5.75
+    assert [one for one in found["once"] if one[-1]] == [[*READ, 5.5]]
+
+
+def test_a_script_that_never_trains_repeats_all_but_its_imports(seen):
+    seen.told["trained_at"] = 0.0
+    seen.spent(READ, "python", 3.0, repeats=False)
+    seen.spent(READ, "import", 1.0, repeats=False)
+    found = seen.charge()
+    assert rows(found) == {READ: {"Python": 3.0}}
+    assert found["once_s"] == 1.0
+
+
+def test_a_function_traced_once_or_twice_was_done_once(seen):
+    seen.spent(FIT, "traced", 4.0, "fit")
+    seen.told["traces"] = [trace(STEPS, FIT, 2.0), trace(STEPS, FIT, 2.0)]
+    found = seen.charge()
+    assert rows(found) == {}
+    assert found["once_s"] == 4.0
+
+
+def test_a_function_traced_again_and_again_is_set_up_that_repeats(seen):
+    seen.spent(FIT, "traced", 8.0, "f")
+    seen.told["traces"] = [
+        *(trace("f", FIT, 1.5) for _ in range(4)),
+        # Another one of the same line, which was traced once.
+        trace("g", FIT, 2.0),
+        # Before the training began.
+        trace("f", FIT, 9.0, TRAINED - 1),
+    ]
+    found = seen.charge()
+    assert rows(found) == {FIT: {"set-up": 6.0}}
+    assert found["once_s"] == pytest.approx(2.0)
+    assert row(found, FIT)["traces"] == [{"name": "f", "count": 4, "seconds": 6.0}]
+
+
+def test_set_up_of_one_call_was_done_once_and_of_many_it_repeats(seen):
+    seen.spent(FIT, "set-up", 2.0, "fit").spent(LOOP, "set-up", 3.0, "predict")
+    seen.told["calls"] = [[*FIT, "fit", 1], [*LOOP, "predict", 60]]
+    found = seen.charge()
+    assert rows(found) == {LOOP: {"set-up": 3.0}}
+    assert row(found, LOOP)["calls"] == {"predict": [60, 3.0]}
+
+
+def test_a_callback_is_what_its_line_is_part_of(seen):
+    seen.spent(LOOP, "callback", 2.0, "ModelCheckpoint")
+    found = seen.charge()
+    assert rows(found) == {LOOP: {"Python": 2.0}}
+    assert row(found, LOOP)["calls"] == {"ModelCheckpoint": [0, 2.0]}
+    assert [*row(found, LOOP)["parts"]] == ["callback ModelCheckpoint"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_second_is_lost_and_none_is_counted_twice(seen, seed):
+    draw = random.Random(seed)
+    kinds = ("graph", "data", "python", "computing", "traced", "set-up", "import")
+    places = (FIT, LOOP, READ, None)
+    for _ in range(30):
+        place, kind = draw.choice(places), draw.choice((*kinds, "callback"))
+        repeats = draw.random() < 0.7
+        call = draw.choice(("", "fit"))
+        seen.spent(place, kind, draw.randrange(1, 99) / 16, call, repeats=repeats)
+    seen.told["trained_at"] = draw.choice((0.0, TRAINED))
+    seen.told["traces"] = [
+        trace("f", draw.choice(places[:3]), draw.random())
+        for _ in range(draw.randrange(9))
+    ]
+    if seed % 2:
+        seen.window(0.0, [GRAPH] * 30, events(*STEPS_RUN))
+    found = seen.charge()
+    rows_s = sum(sum(each.values()) for each in rows(found).values())
+    told = rows_s + found["once_s"] + found["elsewhere_s"]
+    assert told == pytest.approx(whole(seen))
+    assert all(s >= 0 for each in rows(found).values() for s in each.values())
+    assert sum(s for *_, s in found["once"]) <= found["once_s"] + 1e-9
+
+
+# Windows.
+
+MATMUL, ADDS = "seq/dense/MatMul:MatMul", "adam/AddV2:AddV2"
+WAITS = "IteratorGetNextOp::DoCompute"
+GRAPH = (FIT, "fit", "graph")
+# Three quarters of the window in one layer, a quarter in the optimizer.
+STEPS_RUN = [
+    event
+    for at in (0.0, 0.1, 0.2)
+    for event in (("a", MATMUL, at, at + 0.075), ("a", ADDS, at + 0.075, at + 0.1))
+]
+
+
+def events(*told):
+    return lambda plane: fill(plane, told)
+
+
+def known(seen):
+    seen.told["made"] = [["layer", "dense", *DENSE], ["optimizer", "adam", *ADAM]]
+    seen.told["classes"] = {"dense": "Dense"}
+    seen.told["operations"] = {
+        STEPS: {
+            "seq/dense/MatMul": [list(FIT), 0, True, 64, ""],
+            "adam/AddV2": [list(FIT), 0, True, 1_000_000, ""],
+        },
+        "Dataset_map_1": {"decode": [list(READ), 0, False, 1, ""]},
+    }
+    seen.told["stages"] = [[list(MAP), "MapDataset"], [None, "Range"]]
+    seen.told["traces"] = [trace(STEPS, FIT, 1.0, trains=True)]
+    return seen
+
+
+# What runs in a window of 0.3 s; nine seconds by line and kind; and more of a line.
+SPLITS = {
+    "traced operations": (
+        STEPS_RUN,
+        {DENSE: {"computing": 6.75}, ADAM: {"computing": 2.25}},
+        {
+            (DENSE, "parts"): {"layer dense Dense": 0.225},
+            (ADAM, "elements"): 1_000_000,
+            (ADAM, "operations"): 1.0,
+        },
+    ),
+    "the backward pass of a layer": (
+        [
+            ("a", MATMUL, 0.0, 0.1),
+            ("a", "gradient_tape/seq/dense/MatMul/MatMul:MatMul", 0.1, 0.3),
+        ],
+        {DENSE: {"computing": 9.0}},
+        {(DENSE, "backward_s"): 0.2},
+    ),
+    "two threads at work": (
+        [("a", MATMUL, 0.0, 0.3), ("b", ADDS, 0.1, 0.3)],
+        # 0.1 + 0.2 / 2 and 0.2 / 2 of 0.3.
+        {DENSE: {"computing": 6.0}, ADAM: {"computing": 3.0}},
+        {},
+    ),
+    "a wait for the lines that make the input": (
+        [
+            ("a", MATMUL, 0.0, 0.1),
+            ("a", WAITS, 0.1, 0.3),
+            ("tf_data_1", "Iterator::Map", 0.1, 0.2, "perfkit:0"),
+            ("tf_data_1", "decode:Png", 0.2, 0.3),
+        ],
+        {DENSE: {"computing": 3.0}, MAP: {"input": 3.0}, READ: {"input": 3.0}},
+        {(MAP, "beside_s"): 0.0},
+    ),
+    "input that no step waits for": (
+        [
+            ("a", MATMUL, 0.0, 0.3),
+            ("tf_data_1", "Iterator::Map", 0.0, 0.2, "perfkit:0"),
+        ],
+        {DENSE: {"computing": 9.0}},
+        # 0.2 of 0.3 traced seconds, of nine.
+        {(MAP, "beside_s"): 6.0},
+    ),
+    "starting the second of two operations": (
+        [("a", MATMUL, n * 0.03 + 0.02, n * 0.03 + 0.03) for n in range(10)],
+        {DENSE: {"computing": 9.0}},
+        {(DENSE, "starting_s"): 6.0},
+    ),
+    "compiling while nothing runs": (
+        [("a", MATMUL, 0.2, 0.3), ("compiler", "HloPassPipeline::Compile", 0.0, 0.2)],
+        {FIT: {"set-up": 6.0}, DENSE: {"computing": 3.0}},
+        {},
+    ),
+    "Python that nobody saw": (
+        [("a", "PyFunc:PyFunc", 0.0, 0.3)],
+        {FIT: {"Python": 9.0}},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "expected", "more"), SPLITS.values(), ids=SPLITS)
+def test_seconds_of_a_graph_are_split_as_what_was_traced_is(seen, told, expected, more):
+    known(seen).spent(FIT, "graph", 9.0, "fit")
+    found = seen.window(0.0, [GRAPH] * 30, events(*told), updates=3).charge()
+    assert rows(found) == {at: pytest.approx(each) for at, each in expected.items()}
+    for (place, name), value in more.items():
+        assert row(found, place)[name] == pytest.approx(value)
+    assert found["traced_s"] == pytest.approx(0.3)
+
+
+def test_python_in_a_graph_is_that_of_the_lines_seen_in_other_threads(seen):
+    known(seen).spent(FIT, "graph", 8.0, "fit")
+    seen.told["background"] = [[*READ, 3.0], [*LOOP, 1.0]]
+    put = events(("tf_data_1", "PyFunc:EagerPyFunc", 0.0, 0.3), ("a", WAITS, 0.0, 0.3))
+    found = seen.window(0.0, [GRAPH] * 30, put).charge()
+    assert rows(found) == {
+        READ: pytest.approx({"input": 6.0}),
+        LOOP: pytest.approx({"input": 2.0}),
+    }
+
+
+def test_a_wait_in_which_nothing_is_seen_at_work_stays_with_the_line(seen):
+    known(seen).spent(LOOP, "data", 6.0)
+    samples = [GRAPH] * 10 + [(LOOP, "", "data")] * 20
+    found = seen.window(0.0, samples, events(("a", MATMUL, 0.0, 0.1))).charge()
+    assert rows(found) == {LOOP: pytest.approx({"waiting": 6.0})}
+
+
+def test_a_line_that_no_window_saw_borrows_from_nobody(seen):
+    known(seen).spent(LOOP, "graph", 5.0, "predict")
+    found = seen.window(0.0, [GRAPH] * 30, events(*STEPS_RUN)).charge()
+    assert rows(found) == {LOOP: {"computing": 5.0}}
+
+
+def test_a_call_that_windows_hardly_saw_borrows_from_all_that_they_saw_of_its_line(
+    seen,
+):
+    known(seen).spent(FIT, "graph", 8.0, "fit")
+    # Its two looks met the optimizer alone.
+    samples = [(FIT, "fit", "python")] * 28 + [GRAPH] * 2
+    found = seen.window(0.0, samples, events(*STEPS_RUN)).charge()
+    assert rows(found)[DENSE]["computing"] == pytest.approx(6.0)
+
+
+def test_several_windows_add_up_and_empty_ones_split_nothing(seen):
+    known(seen).spent(FIT, "graph", 9.0, "fit")
+    seen.window(0.0, [], events(*STEPS_RUN)).window(5.0, [GRAPH], events())
+    assert rows(seen.charge()) == {FIT: {"computing": 9.0}}
+    seen.window(6.0, [GRAPH] * 30, events(*STEPS_RUN), updates=3)
+    seen.window(9.0, [GRAPH] * 30, events(("a", ADDS, 0.0, 0.3)), updates=1)
+    found = seen.charge()
+    assert rows(found)[DENSE]["computing"] == pytest.approx(9 * 0.225 / 0.6)
+    assert rows(found)[ADAM]["computing"] == pytest.approx(9 * 0.375 / 0.6)
+
+
+def test_stages_say_how_many_elements_they_took_and_gave(seen):
+    known(seen).spent(MAP, "python", 1.0)
+    path = "Iterator::Filter::Range"
+    taken = (
+        ("tf_data_1", path, n / 100, n / 100 + 0.001, "perfkit:1") for n in range(8)
+    )
+    given = (
+        ("tf_data_1", path[:16], n / 10, n / 10 + 0.01, "perfkit:0") for n in (1, 2)
+    )
+    found = seen.window(0.0, [GRAPH] * 30, events(*taken, *given)).charge()
+    assert sorted(found["stages"], key=lambda one: one["out"]) == [
+        {"path": "Iterator::Filter", "place": MAP, "out": 2, "given": 8},
+        {"path": path, "place": None, "out": 8, "given": 0},
+    ]
+    (number,) = row(found, MAP)["stages"]
+    assert found["stages"][number]["place"] == MAP

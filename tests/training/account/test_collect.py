@@ -1,0 +1,158 @@
+"""When moments are traced, and what is written down of them."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from perfkit.errors import BadParameterError
+from perfkit.training.account import collect
+from perfkit.training.account.collect import _progress, _raw, _Windows
+from perfkit.training.account.places import Kind, Places
+from perfkit.training.account.sampler import Key, Sampler
+from perfkit.training.account.watch import Watch
+from perfkit.training.diagnose.maker import InFile
+from perfkit.training.diagnose.script import WholeScript
+
+
+class Clock:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+    time = perf_counter
+
+
+class Traced:
+    """The profiler of TensorFlow: each window takes a while to be written."""
+
+    begun: list
+    costs = 0.2
+
+    def __init__(self, folder, *, all_operations):
+        self.folder = folder
+
+    def start(self):
+        self.begun.append(self.folder)
+
+    def stop(self):
+        self.clock.now += self.costs
+
+
+@pytest.fixture
+def windows(tmp_path, monkeypatch):
+    """Windows of a run of 30 s, its clock, and what the watch has heard."""
+    clock = Clock()
+    known = {"begun": [], "clock": clock}
+    monkeypatch.setattr(collect, "time", clock)
+    monkeypatch.setattr(collect, "Marks", type("Marks", (Traced,), known))
+    watch = Watch(Places())
+    sampler = Sampler(watch, 0)
+    monkeypatch.setattr(sampler, "skip", lambda: None)
+    return _Windows(sampler, 30.0, tmp_path), clock, watch
+
+
+def run(windows, clock, until, began=100.0, each=0.01):
+    while clock.now < began + until:
+        windows.look(clock.now - began)
+        clock.now += each
+    windows.close()
+
+
+def test_five_windows_are_spread_over_a_training(windows):
+    made, clock, watch = windows
+    watch.steps = 100
+    run(made, clock, 31.0)
+    first, *others, last = [round(one["started"] - 100) for one in made.traced]
+    assert len(others) == 3
+    assert first <= 4
+    assert last >= 20
+    assert made.is_done
+    # All of them with what it costs to write them are a tenth, about.
+    assert made.looking_s <= 0.1 * 30 + 0.5
+
+
+def test_nothing_is_traced_before_it_trains_or_while_it_traces(windows):
+    made, clock, watch = windows
+    for until in (10.0, 12.0):
+        run(made, clock, until)
+        assert made.traced == []
+        assert not made.is_done
+        watch.is_tracing, watch.steps = True, 100
+    watch.is_tracing = False
+    run(made, clock, 20.0)
+    assert made.traced
+
+
+def test_what_never_trains_is_traced_late(windows):
+    made, clock, _ = windows
+    run(made, clock, 29.9)
+    assert made.traced[0]["started"] >= 100 + 0.7 * 30
+
+
+def test_windows_that_take_long_to_write_are_few(windows, monkeypatch):
+    made, clock, watch = windows
+    watch.steps = 100
+    monkeypatch.setattr(Traced, "costs", 4.0)
+    run(made, clock, 40.0)
+    assert 1 <= len(made.traced) <= 2
+    assert made.is_done
+
+
+def test_where_another_profiler_runs_there_are_no_windows(windows, monkeypatch):
+    made, clock, watch = windows
+    watch.steps = 100
+
+    def start(_):
+        raise BadParameterError("Another profiler runs.")
+
+    monkeypatch.setattr(collect.Marks, "start", start)
+    run(made, clock, 31.0)
+    assert made.failed == "Another profiler runs."
+    assert made.traced == []
+    assert made.is_done
+
+
+def test_what_was_seen_is_written_as_json(windows):
+    made, clock, watch = windows
+    watch.steps = 100
+    run(made, clock, 5.0)
+    key, other = (
+        Key(("train.py", 3), "fit", Kind.GRAPH, True),
+        Key(None, "", Kind.IMPORT, False),
+    )
+    made.sampler.seconds.update({key: 2.0, other: 1.0})
+    made.traced[0]["samples"] = [(101.0, key), (101.5, other)]
+    raw = json.loads(json.dumps(_raw(made.sampler, made, 5.0)))
+    assert raw["keys"][raw["seconds"][0][0]] == [["train.py", 3], "fit", "graph", True]
+    assert sum(spent for _, spent in raw["seconds"]) == 3.0
+    assert [raw["keys"][n][2] for _, n in raw["windows"][0]["samples"]] == [
+        "graph",
+        "import",
+    ]
+    assert raw["updates"] == 100
+
+
+def test_meanwhile_the_lines_that_take_most_are_told():
+    seconds = {
+        Key(("train.py", n), call, Kind.GRAPH, True): float(n)
+        for n in range(10)
+        for call in ("fit", "")
+    }
+    seconds[Key(None, "", Kind.IMPORT, False)] = 99.0
+    told = _progress(SimpleNamespace(seconds=seconds), 4.0)
+    assert told["spent_s"] == 4.0
+    assert [line for _, line, _ in told["rows"]] == [9, 8, 7, 6, 5, 4, 3, 2]
+    assert told["rows"][0][2] == pytest.approx(9 / 45)
+
+
+def test_a_function_in_a_file_stands_for_the_fit_that_perfkit_calls(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("import keras\n\n\ndef make_training():\n    return None\n")
+    assert collect._home(InFile(str(path), "make_training")) == (str(path), 4)
+    assert collect._home(InFile(str(path), "another")) is None
+    assert collect._home(WholeScript(str(path))) is None

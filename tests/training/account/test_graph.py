@@ -1,0 +1,160 @@
+"""Names in traces, and whose they are."""
+
+from dataclasses import replace
+
+import pytest
+
+from perfkit.training.account.graph import Charged, Graphs
+
+MINE = "train.py"
+STEP, PREDICT, DATASET = "one_step_on_data", "predict_step", "Dataset_map_decode_41"
+DENSE, DENSE_1, CONV = (MINE, 10), (MINE, 11), (MINE, 12)
+ADAM, LOSS, COMPILED, AUC, FIT, LINE = ((MINE, n) for n in (20, 21, 22, 23, 30, 40))
+MADE = {
+    ("layer", "dense"): DENSE,
+    ("layer", "dense_1"): DENSE_1,
+    ("layer", "conv2d"): CONV,
+    ("optimizer", "adam"): ADAM,
+    ("loss", "my_loss"): LOSS,
+    ("metric", "auc"): AUC,
+    ("compile", ""): COMPILED,
+}
+
+
+def in_fit(elements=0, part=""):
+    return [FIT, 0, True, elements, part]
+
+
+def at(place, layers=0, elements=0):
+    return [list(place), layers, False, elements, ""]
+
+
+STEPS = {
+    "sequential/dense/MatMul": in_fit(640),
+    "sequential/dense_1/MatMul": in_fit(),
+    "sequential/conv2d/Conv2D": in_fit(),
+    "adam/AddV2": in_fit(9000),
+    "compile_loss/my_loss/Mean": in_fit(),
+    "compile_loss/mse/sub": in_fit(),
+    "compile_loss/truediv": in_fit(),
+    "compile_metrics/auc/Sum": in_fit(),
+    "compile_metrics/accuracy/Equal": in_fit(),
+    "my_scope/Sin": at(LINE),
+    "my_scope/Mul": at(LINE),
+    "while/body/Sin": at(LINE),
+    "Library": [None, 0, False, 0, ""],
+}
+
+
+@pytest.fixture
+def graphs():
+    return Graphs(
+        {
+            PREDICT: {
+                "sequential/dense/MatMul": at((MINE, 50)),
+                "Only": at((MINE, 51)),
+            },
+            DATASET: {"decode/Png": at((MINE, 60)), "my_scope/Sin": at((MINE, 61))},
+            STEP: STEPS,
+        },
+        MADE,
+        frozenset({STEP}),
+    )
+
+
+def whose(graphs, name, function="", *, of_input=False):
+    return graphs.charge(name, function, of_input=of_input)
+
+
+OF_DENSE = Charged(DENSE, "layer", "dense")
+OF_CONV = Charged(CONV, "layer", "conv2d")
+NOBODYS = Charged(None)
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        # What Keras traced in `fit` belongs to the line of its layer.
+        ("sequential/dense/MatMul", OF_DENSE),
+        ("sequential/dense_1/MatMul", Charged(DENSE_1, "layer", "dense_1")),
+        # An operation of the user's own belongs to its line.
+        ("my_scope/Sin", Charged(LINE)),
+        # A name is found wherever its function was put.
+        ("PartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
+        ("StatefulPartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
+        ("StatefulPartitionedCall_2/PartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
+        ("while/body/_12/sequential/conv2d/Conv2D", OF_CONV),
+        ("StatefulPartitionedCall/while/body/_1/StatefulPartitionedCall/sequential/"
+         "conv2d/Conv2D", OF_CONV),
+        ("cond/then/_3/sequential/conv2d/Conv2D", OF_CONV),
+        ("ArithmeticOptimizer/sequential/conv2d/Conv2D", OF_CONV),
+        ("sequential/conv2d/Conv2D-0-TransposeNHWCToNCHW-LayoutOptimizer", OF_CONV),
+        # A gradient is the backward pass of its forward operation.
+        ("gradient_tape/sequential/dense/MatMul/MatMul_1",
+         replace(OF_DENSE, backward=True)),
+        ("StatefulPartitionedCall/gradient_tape/sequential/dense/MatMul/MatMul",
+         replace(OF_DENSE, backward=True)),
+        ("gradient_tape/my_scope/Sin/Cos", Charged(LINE, backward=True)),
+        # That may be gone, or be called otherwise.
+        ("gradient_tape/sequential/conv2d/Gone/Sum", replace(OF_CONV, backward=True)),
+        ("gradient_tape/my_scope/Gone/Sum", Charged(LINE, backward=True)),
+        ("gradient_tape/gone", NOBODYS),
+        # What nobody traced is its scope's, such as one that others were fused into.
+        ("sequential/dense/BiasAdd/fused", OF_DENSE),
+        ("my_scope/Fused", Charged(LINE)),
+        # The optimizer, the loss and the metrics belong to who made them.
+        ("adam/AddV2", Charged(ADAM, "optimizer", "adam")),
+        ("compile_loss/my_loss/Mean", Charged(LOSS, "loss", "my_loss")),
+        ("compile_metrics/auc/Sum", Charged(AUC, "metric", "auc")),
+        # What was named by a text is made by `compile`.
+        ("compile_loss/mse/sub", Charged(COMPILED, "loss", "mse")),
+        ("compile_loss/truediv", Charged(COMPILED, "loss", "")),
+        ("compile_metrics/accuracy/Equal", Charged(COMPILED, "metric", "accuracy")),
+        # What nobody knows is nobody's.
+        ("unknown/Op", NOBODYS),
+        ("Library", NOBODYS),
+        ("", NOBODYS),
+    ],
+)  # fmt: skip
+def test_an_operation_is_somebodys_by_its_name(graphs, name, owner):
+    assert whose(graphs, name) == owner
+
+
+def test_scopes_that_were_all_entered_twice_are_read_without_their_numbers():
+    made = MADE | {("layer", "model"): (MINE, 5)}
+    twice = {"model_1/dense_1/MatMul": in_fit(), "model_1/dense_1_1/MatMul": in_fit()}
+    graphs = Graphs({STEP: twice}, made, frozenset({STEP}))
+    assert whose(graphs, "model_1/dense_1/MatMul").place == DENSE
+    assert whose(graphs, "model_1/dense_1_1/MatMul").place == DENSE_1
+
+
+def test_a_layer_that_is_called_by_a_line_of_a_model_is_the_lines_that_made_it():
+    # The line calls a model of two layers, one within the other.
+    calls = {"model/dense/MatMul": at(LINE, 2), "model/odd/MatMul": at(LINE, 2)}
+    one = {"dense/MatMul": at(LINE, 1), "odd/Sin": at(LINE, 1)}
+    graphs = Graphs({"f": calls, "g": one}, MADE, frozenset())
+    assert whose(graphs, "model/dense/MatMul") == OF_DENSE
+    assert whose(graphs, "model/odd/MatMul") == Charged(LINE)
+    # A layer of the user's own computes in lines of its own.
+    assert whose(graphs, "dense/MatMul", "g") == Charged(LINE, "layer", "dense")
+    assert whose(graphs, "odd/Sin", "g") == Charged(LINE)
+
+
+def test_the_function_that_ran_tells_which_of_several_it_is(graphs):
+    name = "sequential/dense/MatMul"
+    assert whose(graphs, name, PREDICT).place == (MINE, 50)
+    assert whose(graphs, name, STEP).place == DENSE
+    # Nothing known, the one that trains is the likeliest.
+    assert whose(graphs, name).place == DENSE
+    assert whose(graphs, "Only").place == (MINE, 51)
+    # What the input runs is looked for among its functions.
+    assert whose(graphs, "decode/Png", of_input=True).place == (MINE, 60)
+    assert whose(graphs, "my_scope/Sin", of_input=True).place == (MINE, 61)
+    # A scope of the model says nothing of what the input does.
+    assert whose(graphs, "sequential/dense/X", of_input=True) == NOBODYS
+
+
+def test_the_elements_of_a_result_are_told(graphs):
+    assert graphs.elements("adam/AddV2", STEP) == 9000
+    assert graphs.elements("StatefulPartitionedCall/adam/AddV2", STEP) == 9000
+    assert graphs.elements("unknown", STEP) == 0

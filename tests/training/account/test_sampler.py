@@ -1,0 +1,256 @@
+"""Samples of threads that were stopped at known lines."""
+
+import contextlib
+import functools
+import itertools
+import os
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from perfkit.training.account import sampler as sampling
+from perfkit.training.account.places import Kind, Places
+from perfkit.training.account.sampler import Key, Sampler
+from perfkit.training.account.watch import Watch
+
+PACKAGES = os.path.join(os.sep, "x", "site-packages")
+KERAS = f"{PACKAGES}/keras/src"
+TF = f"{PACKAGES}/tensorflow/python"
+FIT = (f"{KERAS}/backend/tensorflow/trainer.py", "fit")
+PREDICT = (f"{KERAS}/backend/tensorflow/trainer.py", "predict")
+CALLED = (f"{TF}/eager/polymorphic_function/polymorphic_function.py", "__call__")
+RUNS = (f"{TF}/eager/polymorphic_function/atomic_function.py", "call_flat")
+TRACES = (f"{TF}/framework/func_graph.py", "func_graph_from_py_func")
+NEXT = (f"{TF}/data/ops/iterator_ops.py", "_next_internal")
+MATMUL = (f"{TF}/ops/gen_math_ops.py", "mat_mul")
+DATASET = (f"{TF}/ops/gen_dataset_ops.py", "map_dataset")
+IMPORTS = ("<frozen importlib._bootstrap>", "_find_and_load")
+LISTS = (f"{KERAS}/callbacks/callback_list.py", "on_batch_end")
+SAVES = (f"{KERAS}/callbacks/model_checkpoint.py", "on_batch_end")
+CONCATENATE = (f"{PACKAGES}/numpy/core.py", "concatenate")
+
+
+class Stop:
+    """A thread that goes from stop to stop, and is stopped where it is looked at."""
+
+    def __init__(self, outer, *chains, myself=None):
+        self._entered, self._leave = threading.Lock(), threading.Lock()
+        self._entered.acquire()
+        self._leave.acquire()
+        inner = [self._chain(chain, [], myself) for chain in chains]
+        self._thread = threading.Thread(
+            target=self._chain(outer, inner, myself), daemon=True
+        )
+        self._thread.start()
+        self.ident = self._thread.ident
+
+    def _chain(self, chain, inner, myself):
+        for file, name, *line in reversed(chain):
+            inner = [self._frame(file, name, *line, inner=inner, myself=myself)]
+        return inner[0]
+
+    def _frame(self, file, name, line=2, *, inner, myself):
+        body = "for one in inner: one()" if inner else "entered(), leave()"
+        head = f"def {name}(self=None):"
+        known = {
+            **{"inner": inner, "entered": self._entered.release},
+            **{"leave": self._leave.acquire},
+        }
+        source = "\n" * (line - 2) + f"{head}\n    {body}"
+        exec(compile(source, file, "exec"), known)
+        if myself is not None and name.startswith("on_"):
+            # A frame of this file would be the user's own.
+            return functools.partial(known[name], myself)
+        return known[name]
+
+    def wait(self):
+        """Until it stands still; no function of Python's is called there."""
+        assert self._entered.acquire(timeout=60)
+
+    def go_on(self):
+        """To the next stop, or the end."""
+        self._leave.release()
+
+    def close(self):
+        self._leave.release()
+        self._thread.join(60)
+
+
+def placed(frames, mine):
+    """Frames with the user's own file in them."""
+    return [(mine if file == "mine" else file, *rest) for file, *rest in frames]
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return str(tmp_path / "train.py")
+
+
+@pytest.fixture
+def look():
+    """What is seen of a thread at each of its stops."""
+    with contextlib.ExitStack() as stack:
+
+        def look(outer, *chains, watch=None, myself=None):
+            stop = Stop(outer, *chains, myself=myself)
+            one = Sampler(watch or Watch(Places()), stop.ident)
+            seen = []
+            for number in range(max(1, len(chains))):
+                if number:
+                    stop.go_on()
+                stop.wait()
+                seen.append(one._look(0.5))
+            stack.callback(stop.close)
+            return seen if chains else seen[0]
+
+        yield look
+
+
+MINE_AT_7 = ("mine", "step", 7)
+WRAPPER = (f"{KERAS}/utils/traceback_utils.py", "error_handler")
+WRAPPED = (f"{KERAS}/utils/tracking.py", "wrapped")
+TRAINS = ("mine", "train", 9)
+
+
+@pytest.mark.parametrize(
+    ("frames", "place", "call", "kind"),
+    [
+        ([MINE_AT_7], 7, "", Kind.PYTHON),
+        # A library is at work for the line that called it, the innermost one.
+        ([MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
+        ([("mine", "run", 3), MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
+        # What only wraps a function does not name it.
+        ([MINE_AT_7, WRAPPER, FIT, CALLED, RUNS], 7, "fit", Kind.GRAPH),
+        # A trace belongs to the line that called for it.
+        ([TRAINS, FIT, CALLED, TRACES, ("mine", "call", 55), CONCATENATE], 9, "fit",
+         Kind.TRACED),
+        # Imports are told whoever asks for them.
+        ([("mine", "top", 2), IMPORTS], 2, "", Kind.IMPORT),
+        ([IMPORTS], None, "", Kind.IMPORT),
+        ([CONCATENATE], None, "", Kind.PYTHON),
+        # Operations one by one are computing, and datasets are set up.
+        ([("mine", "step", 4), MATMUL], 4, "mat_mul", Kind.COMPUTING),
+        ([("mine", "step", 4), DATASET], 4, "map_dataset", Kind.SET_UP),
+    ],
+)  # fmt: skip
+def test_a_sample_is_of_a_line_a_call_and_a_kind(look, mine, frames, place, call, kind):
+    key = look(placed(frames, mine))
+    assert key == Key(place and (mine, place), call, kind, False)
+
+
+@pytest.mark.parametrize(
+    ("outer", "chains", "kinds"),
+    [
+        ([TRAINS, FIT], [[CALLED, RUNS], [NEXT]], [Kind.GRAPH, Kind.DATA]),
+        # What Keras does before a graph first runs is set-up.
+        ([TRAINS, PREDICT], [[WRAPPED], [CALLED, RUNS], [WRAPPED]],
+         [Kind.SET_UP, Kind.GRAPH, Kind.PYTHON]),
+        # The first run of a traced function is part of its trace, and no other.
+        ([TRAINS, FIT, CALLED], [[TRACES], [RUNS]], [Kind.TRACED, Kind.TRACED]),
+        ([TRAINS, FIT], [[CALLED, TRACES], [CALLED, RUNS]], [Kind.TRACED, Kind.GRAPH]),
+    ],
+)  # fmt: skip
+def test_what_a_call_does_depends_on_what_it_did(look, mine, outer, chains, kinds):
+    keys = look(placed(outer, mine), *chains)
+    assert [key.kind for key in keys] == kinds
+    assert {key.place for key in keys} == {(mine, 9)}
+
+
+def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
+    class ModelCheckpoint:
+        pass
+
+    made = ModelCheckpoint()
+    watch = Watch(Places())
+    watch.callbacks[id(made)] = (mine, 12)
+    outer = [(mine, "train", 9), FIT]
+    _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], watch=watch, myself=made)
+    assert key == Key((mine, 12), "ModelCheckpoint", Kind.CALLBACK, False)
+    # One that nobody is known to have made is part of `fit`.
+    _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], myself=made)
+    assert key == Key((mine, 9), "fit", Kind.PYTHON, False)
+
+
+def test_what_is_seen_after_the_first_gradient_repeats(look, mine):
+    watch = Watch(Places())
+    watch.trained_at = 5.0
+    assert look([(mine, "step", 7)], watch=watch).repeats
+
+
+def test_other_threads_of_the_users_are_seen_beside(mine):
+    trains, reads = Stop([(mine, "step", 7)]), Stop([(mine, "rows", 70), CONCATENATE])
+    trains.wait()
+    reads.wait()
+    one = Sampler(Watch(Places()), trains.ident)
+    one._look(0.5)
+    one._look(0.25)
+    assert one.background[mine, 70] == pytest.approx(0.75)
+    assert (mine, 7) not in one.background
+    trains.close()
+    reads.close()
+
+
+@pytest.mark.parametrize(
+    ("computed", "expected"),
+    [
+        # One computes, the other waits for Python's lock.
+        ((0.5, 0.0), (0.5, 0.0)),
+        ((0.4, 0.05), (0.425, 0.075)),
+        # Nobody computes: both wait for a disk.
+        ((0.0, 0.0), (0.25, 0.25)),
+        # Outside of Python's lock both compute.
+        ((0.5, 0.5), (0.5, 0.5)),
+        # What a thread did before it came here is not of these seconds.
+        ((90.0, 0.0), (0.5, 0.0)),
+    ],
+)
+def test_what_other_threads_compute_is_shared_out(
+    mine, monkeypatch, computed, expected
+):
+    one = Sampler(Watch(Places()), 0)
+    counted = iter([dict(zip("ab", computed, strict=True))])
+    monkeypatch.setattr(sampling, "processor_seconds", lambda: next(counted))
+    monkeypatch.setattr(Places, "place", lambda _, frame: (mine, frame))
+    one._look_beside({"a": 7, "b": 8}, 0.5)
+    assert one.background[mine, 7] == pytest.approx(expected[0])
+    assert one.background[mine, 8] == pytest.approx(expected[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others count nothing by thread")
+def test_a_thread_that_computes_has_more_seconds_each_time():
+    before = sampling.processor_seconds()[threading.get_ident()]
+    sum(range(10_000))
+    assert sampling.processor_seconds()[threading.get_ident()] > before
+
+
+def test_a_thread_that_has_ended_is_no_sample():
+    stop = threading.Thread(target=int)
+    stop.start()
+    stop.join()
+    one = Sampler(Watch(Places()), stop.ident)
+    one.sample()
+    assert (one.samples, dict(one.seconds)) == (0, {})
+
+
+def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
+    ticks = itertools.count(100.0, 1.0)
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks), time=lambda: 7.0)
+    monkeypatch.setattr(sampling, "time", clock)
+    stop = Stop([(mine, "step", 7)])
+    stop.wait()
+    one = Sampler(Watch(Places()), stop.ident, _last=100.0)
+    key = Key((mine, 7), "", Kind.PYTHON, False)
+    one.sample()  # looks at 100, and is through at 101
+    one.sample()  # from 100 to 102
+    assert one.seconds == {key: 2.0}
+    assert (one.samples, one.taken_s) == (2, 2.0)
+    one.skip()  # nobody looked until 104
+    one.window = []
+    one.sample()
+    # A window's samples are its own.
+    assert one.window == [(7.0, key)]
+    assert one.seconds == {key: 2.0}
+    assert one.imports_s == 0
+    stop.close()

@@ -1,0 +1,333 @@
+"""Accounts of real scripts, from a run to what is saved."""
+
+import json
+import os
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.engine.tick import Note
+from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.findings.account_files import parse, save
+from perfkit.training.account import session as sessions
+from perfkit.training.account.collect import UNCONTAINED, collect
+from perfkit.training.account.lines import open_lines
+from perfkit.training.account.session import AccountSession
+from perfkit.training.diagnose.maker import LineNames, digest, maker
+from perfkit.training.diagnose.script import whole_script
+from tests.findings.page.books import book, code, write
+from tests.training.account.accounts import account, whole
+
+BUDGET = 6.0
+MODEL = """
+import keras
+import numpy as np
+
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
+model.compile("sgd", "mse")
+x, y = np.ones((64, 8), "f4"), np.ones((64, 4), "f4")
+"""
+
+
+def script(folder, text, name="train.py"):
+    """A script below the model that all of them train."""
+    path = folder / name
+    path.write_text(MODEL + textwrap.dedent(text))
+    return path
+
+
+def numbered(path, words):
+    """The line in which words stand, from 1."""
+    return next(n for n, t in enumerate(path.read_text().splitlines(), 1) if words in t)
+
+
+def looked(path, budget=BUDGET, **more):
+    """The account of a script, saved nowhere."""
+    session = AccountSession(maker(path, read=whole_script), budget=budget, **more)
+    for _ in session.events():
+        pass
+    return session
+
+
+def on(found, number, file="train.py"):
+    """A line of an account."""
+    return next(one for one in found.lines if (one.file, one.line) == (file, number))
+
+
+# Those that run nothing.
+
+
+def test_a_recorded_account_is_shown_in_place_of_a_run(tmp_path, here):
+    path = script(here, "model.fit(x, y)\n")
+    made = maker(path, read=whole_script)
+    folder = tmp_path / "recordings"
+    known = {"training": "train.py", "code": digest(made)}
+    save(replace(whole(), **known), folder)
+    save(replace(whole(), **known | {"code": "0" * 64}), folder)
+    shown = perfkit.lines("train.py", replay=folder)
+    assert shown.replayed
+    assert shown.lines == whole().lines
+    assert shown.report.stamp.startswith("Recorded on 2025-03-14 09:26")
+    with pytest.raises(MissingPartError, match="holds no account of"):
+        perfkit.lines(script(here, "x = 1\n", "other.py"), replay=folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "said"),
+    [
+        ("train.py", -1.0, "budget"),
+        ("train.py", float("nan"), "budget"),
+        ("gone.py", 6.0, "no file"),
+    ],
+)
+def test_what_is_no_training_and_no_budget_is_refused(here, name, budget, said):
+    script(here, "")
+    with pytest.raises(BadParameterError, match=said):
+        open_lines(here / name, budget)
+
+
+def shown(monkeypatch, capsys, found, *arguments):
+    """What `perfkit lines` says where this is what a session finds."""
+    monkeypatch.setattr(
+        "perfkit.training.account.lines.open_lines", lambda *_, **__: found
+    )
+    return cli.main(["lines", "train.py", *arguments]), capsys.readouterr()
+
+
+def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, capsys):
+    ended, said = shown(monkeypatch, capsys, whole())
+    assert ended == 0
+    assert said.out.startswith("Read each file once.")
+    ended, said = shown(monkeypatch, capsys, whole(), "--json", "-")
+    assert (ended, json.loads(said.out)["kind"]) == (0, "account")
+    assert "Read each file once." in said.err
+    shown(monkeypatch, capsys, whole(), "--json", "x.json")
+    assert parse((here / "x.json").read_bytes(), "x") == whole()
+    assert shown(monkeypatch, capsys, account(elsewhere_s=0.0))[0] == 1
+    assert shown(monkeypatch, capsys, replace(whole(), stopped=True))[0] == 130
+
+
+def row(place, seconds, **more):
+    """A row as ``charge`` tells it."""
+    empty = {
+        **{"beside_s": 0.0, "calls": {}, "operations": 0.0, "types": {}, "parts": {}},
+        **{"backward_s": 0.0, "starting_s": 0.0, "traces": [], "stages": []},
+        **{"elements": 0, "eager_s": 0.0},
+    }
+    return {"place": list(place) if place else None, "seconds": seconds} | empty | more
+
+
+@pytest.fixture
+def path(here):
+    return script(here, "x = 1\n")
+
+
+@pytest.fixture
+def names(path):
+    return LineNames(maker(path, read=whole_script))
+
+
+def test_files_are_told_as_seen_from_the_folder_of_the_script(here, path, names):
+    assert names.locate(str(path), 3) == ("train.py", 0, 3)
+    helper = here / "models" / "blocks.py"
+    assert names.locate(str(helper), 7) == (os.path.join("models", "blocks.py"), 0, 7)
+    # No path says whose machine it is.
+    assert names.locate(str(here.parent / "shared.py"), 7) == ("shared.py", 0, 7)
+    assert names.code(str(path), 3) == "import numpy as np"
+    assert names.code(str(path), 999) == names.code(str(helper), 1) == ""
+    without = LineNames(maker(path, read=whole_script), with_text=False)
+    assert without.code(str(path), 3) == ""
+
+
+def test_rows_become_lines_the_most_expensive_first(path, names):
+    first = row(
+        (str(path), 3),
+        {"computing": 4.0, "waiting": 0.0},
+        backward_s=1.0,
+        calls={"fit": [3, 2.0], "": [0, 1.0], "compile": [1, 3.0]},
+        parts={"layer a": 1.0, "layer b": 3.0},
+        types={"MatMul": (2.0, 1.0)},
+        stages=[0, 5000],
+        traces=[{"name": "f", "count": 4, "seconds": 1.0}],
+    )
+    rows = [row((str(path), 2), {"Python": 1.0}), row(None, {"input": 9.0}), first]
+    told = {"rows": rows, "once": [[str(path), 3, 0.5]], "signatures": []}
+    lines, index = sessions._lines(told, names)
+    assert index == {(str(path), 3): 0, (str(path), 2): 1}
+    one, other = lines
+    assert (one.file, one.line, one.code) == ("train.py", 3, "import numpy as np")
+    assert one.seconds == {"computing": 4.0}
+    assert [call.name for call in one.calls] == ["compile", "fit"]
+    assert one.parts == ("layer b", "layer a")
+    assert (one.backward, one.once_s, one.stages) == (0.25, 0.5, (0,))
+    assert one.types == (("MatMul", 2.0),)
+    assert one.traces[0].count == 4
+    assert other.seconds == {"Python": 1.0}
+    # Empty lines are left out.
+    around = sessions._around([one], [str(path)], names)
+    assert set(around["train.py#0"]) == {"2", "3", "5"}
+
+
+def test_what_is_seen_meanwhile_is_told_in_a_line():
+    rows = [[os.path.join("x", "train.py"), 9, 0.5], ["helper.py", 2, 0.25]]
+    told = sessions._doing({"rows": rows})
+    assert told == "So far: train.py:9 50 %, helper.py:2 25 %"
+    assert sessions._doing({}) == "Running the script as it is"
+
+
+# Those that run.
+
+
+@pytest.mark.measures
+def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_own(
+    here, capsys
+):
+    (here / "helper.py").write_text(
+        "def busy():\n    return sum(range(300_000))  # @busy\n"
+    )
+    path = script(
+        here,
+        """
+        from helper import busy
+
+        model.fit(x, y, epochs=2, verbose=0)
+        while True:
+            for row in x:
+                model.predict(row[None], verbose=0)
+                busy()
+        """,
+    )
+    asked = ["lines", "train.py", "--budget", str(BUDGET), "--no-source"]
+    assert cli.main([*asked, "--json", "x.json"]) == 0
+    assert "predict" in capsys.readouterr().out
+    data = (here / "x.json").read_bytes()
+    found = parse(data, "x")
+    predicts = on(found, numbered(path, "predict("))
+    assert predicts.find_call("predict").count > 3
+    assert on(found, 2, "helper.py").seconds["Python"] > 0
+    assert [one.name for one in (here / "perfkit-findings").iterdir()]
+    # Not one line of the source is in it.
+    assert found.text == {}
+    assert {one.code for one in found.lines} == {""}
+    assert b"verbose=0" not in data
+    assert b"300_000" not in data
+    assert not found.ended
+    # All that was looked at stands somewhere.
+    stands = found.repeated_s + found.once_s
+    assert 0 < stands <= found.wall_s + 1.0
+
+
+@pytest.mark.measures
+def test_what_was_seen_of_a_script_that_raises_is_kept(here):
+    path = script(
+        here,
+        """
+        for _ in range(6):
+            model.fit(x, y, epochs=1, verbose=0)
+        raise ValueError("lost it")
+        """,
+    )
+    # With so few updates it is looked at for longer, on a busy machine too.
+    found = looked(path, saves=False).finding
+    assert "lost it" in found.error
+    assert found.ended
+    assert found.verdict.warnings[-1].startswith("The script raised ValueError")
+    fits = on(found, numbered(path, "model.fit"))
+    assert fits.find_call("fit").count == 6
+    assert fits.code.strip() == "model.fit(x, y, epochs=1, verbose=0)"
+    assert found.updates == 12
+
+
+@pytest.mark.measures
+def test_a_script_that_ends_or_raises_at_once_has_nothing_to_account_for(here):
+    (here / "quick.py").write_text("x = 1\n")
+    found = looked(here / "quick.py", saves=False).finding
+    assert (found.ended, found.updates) == (True, 0)
+    assert found.verdict.headline
+    (here / "broken.py").write_text("raise KeyError('gone')\n")
+    # A refusal, unless it was seen at work for a moment.
+    try:
+        said = looked(here / "broken.py", saves=False).finding.error
+    except RunError as error:
+        said = str(error)
+    assert "gone" in said
+
+
+def made_by_hand():
+    import keras
+    import numpy as np
+
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
+    model.compile("sgd", "mse")
+    return model, (np.ones((64, 8), "f4"), np.ones((64, 4), "f4"))
+
+
+def collected_in_the_open(*given):
+    yield Note(UNCONTAINED, "It may write files.")
+    yield from collect(*given)
+
+
+@pytest.mark.measures
+def test_a_training_that_a_function_makes_is_trained_and_looked_at(here, monkeypatch):
+    # As where nothing keeps it from files.
+    monkeypatch.setattr(sessions.collect, "collect", collected_in_the_open)
+    session = looked(made_by_hand, folder=here)
+    found = session.finding
+    assert found.updates > 0
+    assert found.training.endswith("made_by_hand")
+    assert "It may write files." in found.verdict.warnings
+    assert session.unsaved == ""
+    assert parse(found.path.read_bytes(), "x") == found
+
+
+@pytest.mark.measures
+def test_stop_keeps_what_was_seen_and_lines_of_a_notebook_are_those_of_cells(
+    here, monkeypatch
+):
+    fits = "# Train.\nwhile True:\n    model.fit(x, y, verbose=0)\n"
+    path = write(book("# A title", code(MODEL), code(fits)), here / "train.ipynb")
+    session = AccountSession(maker(path, read=whole_script), budget=60.0, saves=False)
+    told = []
+    # As soon as a line was told: its script has run for a second.
+    monkeypatch.setattr(
+        sessions, "_doing", lambda note: told.append(note.get("rows")) or "x"
+    )
+    for _ in session.events():
+        if any(told):
+            session.stop()
+    found = session.finding
+    assert (found.stopped, found.ended) == (True, False)
+    assert found.samples > 0
+    (fit,) = (one for one in found.lines if one.find_call("fit"))
+    assert (fit.file, fit.cell, fit.line) == ("train.ipynb", 2, 3)
+    assert fit.code.strip() == "model.fit(x, y, verbose=0)"
+    assert "code cell 2, line 3" in fit.where
+
+
+@pytest.mark.measures
+def test_a_script_without_a_step_to_swap_is_diagnosed_by_its_account(here, capsys):
+    script(
+        here,
+        """
+        import tensorflow as tf
+
+        def step(_):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((model(x) - y) ** 2)
+            grads = tape.gradient(loss, model.trainable_variables)
+            model.optimizer.apply(grads, model.trainable_variables)
+
+        list(map(step, range(10**6)))
+        """,
+    )
+    ended = cli.main(["diagnose", "train.py", "--budget", "20"])
+    said = capsys.readouterr()
+    assert ended == 0, said.err
+    assert "train.py" in said.out
+    (path,) = (here / "perfkit-findings").glob("*.json")
+    found = perfkit.load(path)
+    assert found.account.lines
+    assert "o change was tried" in found.verdict.much

@@ -1,0 +1,43 @@
+"""What is offered for data, and what they are with it."""
+
+from perfkit.training.diagnose.change import Change, Untested
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.pipeline import chain, kind
+from perfkit.training.diagnose.pipeline.facts import pipeline_facts
+from perfkit.training.diagnose.training import Training
+
+
+def named(offer, **known):
+    """What is offered for a training of which this is known, by name."""
+    return {one.name: one for one in offer(Facts(**known)) if isinstance(one, Change)}
+
+
+def why(offer, **known):
+    (one,) = (one for one in offer(Facts(**known)) if isinstance(one, Untested))
+    return one.reason
+
+
+def offered(offer, data, **more):
+    """What is offered for data of which more is known, none of it applied."""
+    made = Training(None, data)
+    known = pipeline_facts(made) | {"memory": 10**9} | more
+    facts = Facts(data=made.kind, batch=2, steps=5, step_s=0.1, pipeline=known)
+    return list(offer(facts))
+
+
+def with_it(data, *found):
+    made = Training(None, data)
+    for one in found:
+        if isinstance(one, Change):
+            one.apply(made)
+    return made.data
+
+
+def applied(offer, data, **more):
+    """What is offered for data, and the data with it."""
+    found = offered(offer, data, **more)
+    return found, with_it(data, *found)
+
+
+def kinds(dataset):
+    return [kind(one) for one in chain(dataset)]

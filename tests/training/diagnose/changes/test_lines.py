@@ -1,0 +1,389 @@
+"""The work of a line is left out, and all else stays as it is."""
+
+import collections
+import functools
+
+import keras
+import numpy as np
+import pytest
+
+from perfkit.errors import BadParameterError
+from perfkit.findings.account import Account, Line
+from perfkit.findings.diagnosis import leaves_line_out, without_line
+from perfkit.findings.reports import of_diagnosis
+from perfkit.training.diagnose import gains, look
+from perfkit.training.diagnose.changes.lines import (
+    hot,
+    leave_out,
+    lines,
+    remember,
+    with_obstacles,
+)
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.maker import LineNames
+from perfkit.training.diagnose.rounds import Screening, unmeasured
+from perfkit.training.diagnose.session import DiagnosisSession
+from perfkit.training.diagnose.training import handed_over
+from tests.training.diagnose import fits
+from tests.training.diagnose.changes.offered import named, why
+from tests.training.diagnose.diagnosed import diagnosis
+from tests.training.diagnose.measurements import change, measured
+
+LINE = {"name": "without line 7", "file": "train.py", "cell": 0, "line": 7}
+HIDDEN, LOSS, METRIC = (
+    LINE | {"parts": [part]}
+    for part in ("layer hidden Dense", "loss mine", "metric mae")
+)
+
+
+def at(made, line=7):
+    """What the line has made."""
+    vars(made)["_perfkit_line"] = ("train.py", 0, line)
+    return made
+
+
+def three(hidden=None):
+    """Three layers, of which the line has made the one in the middle."""
+    hidden = hidden or keras.layers.Dense(5, activation="tanh", name="hidden")
+    return keras.Sequential(
+        [
+            keras.Input((2,)),
+            keras.layers.Dense(3, activation="tanh", name="first"),
+            at(hidden),
+            keras.layers.Dense(1, name="last"),
+        ]
+    )
+
+
+def training(network=None, *, loss="mse", **compiled):
+    network = network or three()
+    network.compile("sgd", loss, **compiled)
+    return handed_over((network, fits.batches(3), {"verbose": 0}))
+
+
+def backward(made):
+    """The layers whose weights have gradients, and the operations of these by type."""
+    import tensorflow as tf
+
+    @tf.function
+    def step(features, labels):
+        with tf.GradientTape() as tape:
+            given = made.model(features, training=True)
+            loss = made.model.compute_loss(features, labels, given)
+        return tape.gradient(loss, made.model.trainable_variables)
+
+    graph = step.get_concrete_function(*next(iter(made.data)))
+    taken = zip(made.model.trainable_variables, graph.structured_outputs, strict=True)
+    types = collections.Counter(
+        one.type for one in graph.graph.get_operations() if "gradient_tape" in one.name
+    )
+    return {
+        w.path.split("/")[-2] for w, gradient in taken if gradient is not None
+    }, types
+
+
+def trains(made):
+    """The losses of two epochs, which are numbers."""
+    losses = made.model.fit(made.data, epochs=2, verbose=0).history["loss"]
+    assert np.isfinite(losses).all()
+    return losses
+
+
+def test_layers_before_the_line_keep_their_backward_pass_and_its_own_is_gone():
+    given = training()
+    before, all_of_it = backward(given)
+    leave_out(given, line=HIDDEN)
+    after, left = backward(given)
+    assert (before, after) == ({"first", "hidden", "last"}, {"first", "last"})
+    # Two products of each layer, but for the input of the first one.
+    assert (all_of_it["MatMul"], left["MatMul"]) == (5, 3)
+    assert (all_of_it["TanhGrad"], left["TanhGrad"]) == (2, 1)
+    hidden = given.model.get_layer("hidden").get_weights()
+    trains(given)
+    assert np.array_equal(hidden[0], given.model.get_layer("hidden").get_weights()[0])
+
+
+class Own(keras.layers.Layer):
+    """Takes two inputs, more besides and a mask, and gives what is nested."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = keras.layers.Dense(3)
+
+    def call(self, one, other, scale=1.0, training=None, mask=None):
+        assert training
+        made = self.inner(one) * scale
+        self.add_loss(made)
+        return {
+            "both": (made, other),
+            "count": keras.ops.cast(made, "int32"),
+            "no": None,
+        }
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_what_it_gives_has_the_same_structure_shapes_and_types(eager):
+    import tensorflow as tf
+
+    own = at(Own())
+    features = tf.ones((4, 2))
+    given = training(three(keras.layers.Dense(5)))
+    given.model._layers.append(own)
+
+    def call(features):
+        return own(features, other=features[:, :1], scale=2.0, training=True)
+
+    real = call(features)
+    leave_out(given, line=HIDDEN)
+    run = call if eager else tf.function(call)
+    for stub in (run(features), run(features)):
+        assert stub["no"] is None
+        both = [*zip(real["both"], stub["both"], strict=True)]
+        for one, other in [*both, (real["count"], stub["count"])]:
+            assert (one.shape, one.dtype) == (other.shape, other.dtype)
+            assert not np.any(other)
+    # What the layer adds to the loss is its work, too.
+    assert own.losses == []
+
+
+class Whole(keras.Model):
+    """A model that calls its layers in one line."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = at(keras.layers.Dense(4, name="first"), 3)
+        self.hidden = at(keras.layers.Dense(4, name="hidden"), 4)
+        self.last = at(keras.layers.Dense(1, name="last"), 5)
+
+    def call(self, values):
+        return self.last(self.hidden(self.first(values)))
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_layer_that_a_line_calls_is_left_out_before_the_model_is_built(eager):
+    given = training(Whole(), run_eagerly=eager)
+    leave_out(given, line=HIDDEN)
+    trains(given)
+    assert backward(given)[0] == {"first", "last"}
+
+
+def test_what_a_line_has_not_made_cannot_be_left_out():
+    elsewhere = HIDDEN | {"line": 8, "parts": ["layer another Dense"]}
+    with pytest.raises(BadParameterError, match="no layer of the model"):
+        leave_out(training(), line=elsewhere)
+
+
+def test_without_its_loss_every_layer_still_has_gradients():
+    def mine(labels, given):
+        raise AssertionError("It is left out.")
+
+    given = training(loss=mine)
+    leave_out(given, line=LOSS)
+    given.model.fit(given.data, verbose=0)
+    assert backward(given)[0] == {"first", "hidden", "last"}
+    assert given.model.metrics_names[:1] == ["loss"]
+
+
+@pytest.mark.parametrize("built", [False, True])
+def test_of_the_metrics_the_line_s_own_is_left_out(built):
+    given = training(metrics=["mae", at(keras.metrics.MeanSquaredError("own"), 8)])
+    if built:
+        given.model.fit(given.data, verbose=0)
+    leave_out(given, line=METRIC)
+    assert given.model.fit(given.data, verbose=0).history.keys() == {"loss", "own"}
+    leave_out(given, line=METRIC | {"line": 8})
+    assert given.model.fit(given.data, verbose=0).history.keys() == {"loss"}
+
+
+def test_what_is_left_out_is_that_of_one_variant_and_of_no_other():
+    given = training(loss="mse", metrics=["mae"])
+    layer, compiled = given.model.get_layer("hidden"), given.model._compile_loss
+    as_given = look._State.capture(given.model, [])
+    for line in (HIDDEN, LOSS, METRIC):
+        leave_out(given, line=line)
+    without = look._State.capture(given.model, [])
+    as_given.put(given.model, [])
+    assert "call" not in vars(layer)
+    assert given.model._compile_loss is compiled
+    assert backward(given)[0] == {"first", "hidden", "last"}
+    without.put(given.model, [])
+    assert backward(given)[0] == {"first", "last"}
+
+
+# What cannot be left out, and what is said of it.
+
+
+def obstacle(made, line=HIDDEN):
+    (told,) = with_obstacles(made, [line])
+    return told["why"]
+
+
+def test_lines_are_offered_and_of_the_others_is_said_why_not():
+    known = with_obstacles(
+        training(), [HIDDEN, HIDDEN | {"name": "without line 9", "line": 9}]
+    )
+    assert [one["why"] for one in known] == ["", ""]
+    offer = named(lines, lines=known)
+    assert [one.cause for one in offer.values()] == ["line", "line"]
+    assert all(one.ceiling and one.in_place for one in offer.values())
+    assert "cannot" in why(lines, lines=[HIDDEN | {"why": "it cannot"}])
+    # As they come from another process.
+    assert Facts(**Facts(lines=known).as_note()) == Facts(lines=known)
+
+
+def test_what_cannot_be_left_out_is_known_before_it_is_tried():
+    import tensorflow as tf
+
+    assert obstacle(training()) == obstacle(training(), LOSS) == ""
+    assert "a part of a layer" in obstacle(
+        training(), HIDDEN | {"line": 8, "parts": ["layer own Own"]}
+    )
+    inner = keras.Sequential([keras.Input((3,)), at(keras.layers.Dense(5), 8)])
+    assert "other lines" in obstacle(training(three(inner)))
+    only = keras.Sequential([keras.Input((2,)), at(keras.layers.Dense(1))])
+    assert "learnt" in obstacle(training(only))
+    held = training()
+    held.model.train_step = tf.function(held.model.train_step)
+    assert "tf.function" in obstacle(held)
+    two = keras.Model(x := keras.Input((2,)), [keras.layers.Dense(1)(x)] * 2)
+    assert "several" in obstacle(training(two, loss=["mse", "mae"]), LOSS)
+    assert "not found" in obstacle(training(metrics=["mse"]), METRIC)
+    assert obstacle(training(metrics=["mse", "mae"]), METRIC) == ""
+
+
+def test_a_shape_that_is_left_open_is_no_shape():
+    import tensorflow as tf
+
+    texts = tf.data.Dataset.from_tensors((np.ones((2, 3, 2)), np.ones((2, 3, 1))))
+    texts = texts.repeat(3).padded_batch(1).map(lambda x, y: (x[0], y[0]))
+    kept = [tf.TensorSpec((2, None, size)) for size in (2, 1)]
+    open_ = tf.data.Dataset.from_generator(lambda: texts, output_signature=tuple(kept))
+    given = training(
+        keras.Sequential(
+            [
+                keras.Input((None, 2)),
+                keras.layers.Dense(2),
+                at(keras.layers.Dense(2)),
+                keras.layers.Dense(1),
+            ]
+        )
+    )
+    given.data = open_
+    assert "shape" in obstacle(given)
+    leave_out(given, line=HIDDEN)
+    with pytest.raises(BadParameterError, match="shape"):
+        given.model.fit(open_, verbose=0)
+    # Where a batch tells it, nothing is open.
+    given.data = texts.map(lambda x, y: (tf.ensure_shape(x, (2, 3, 2)), y))
+    assert obstacle(given) == ""
+
+
+# Which line, and what it is called.
+
+
+@pytest.fixture
+def _as_keras_has_it(monkeypatch):
+    for owner in (keras.layers.Layer, keras.losses.Loss, keras.metrics.Metric):
+        monkeypatch.setattr(owner, "__init__", owner.__init__)
+    for owner in (keras.optimizers.Optimizer, keras.callbacks.Callback):
+        monkeypatch.setattr(owner, "__init__", owner.__init__)
+
+
+@pytest.mark.usefixtures("_as_keras_has_it")
+def test_what_keras_makes_remembers_its_line(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import keras\n\nlayer = keras.layers.Dense(1)\n")
+    maker = functools.partial(int)
+    maker.path = str(script)
+    remember(maker)
+    exec(compile(script.read_text(), str(script), "exec"), made := {})
+    assert vars(made["layer"])["_perfkit_line"] == ("train.py", 0, 3)
+    assert LineNames(maker).locate(str(script), 3) == ("train.py", 0, 3)
+
+
+def test_a_variant_is_called_after_its_line():
+    assert without_line("train.py", "train.py", 57) == "without line 57"
+    assert without_line("train.py:make", "train.py", 57) == "without line 57"
+    assert without_line("train.py", "nets/unet.py", 5) == "without nets/unet.py line 5"
+    assert without_line("a.ipynb", "a.ipynb", 5, 2) == "without cell 2 line 5"
+    assert without_line("make_training", "", 5) == "without line 5"
+    assert leaves_line_out("without nets/unet.py line 5")
+    assert not leaves_line_out("without input")
+
+
+def test_lines_of_an_account_are_those_whose_layers_losses_and_metrics_take_most():
+    def line(number, seconds, *parts):
+        spent = {"computing": seconds}
+        return Line(file="train.py", line=number, seconds=spent, parts=parts)
+
+    rows = (line(1, 5.0, "layer a Dense"), line(2, 3.0), line(3, 2.0, "loss own"))
+    account = Account.__new__(Account)
+    vars(account).update(training="train.py", lines=rows, elsewhere_s=0.0)
+    names = [one["name"] for one in hot(account)]
+    assert names == ["without line 1", "without line 3"]
+
+
+# What comes of it: a ceiling, and never a cause.
+
+
+def test_a_line_is_no_cause_and_makes_nothing_healthy():
+    one = change("without line 7", "line", "opportunity", ceiling=True)
+    run = measured(without_line_7=3.0)
+    assert gains.causes((one,), run) == ()
+    assert not gains.healthy((), run)
+    assert unmeasured((one,), measured()) == ()
+    assert Screening((one,))(measured(rounds=0)) == [one.name]
+
+
+def test_the_report_lists_it_among_the_limits():
+    found = diagnosis(rates={"as given": 1000.0, "without line 7": 3000.0}, causes=())
+    said = str(of_diagnosis(found).folds)
+    assert "Without the work of line 7 the training would run 3.0 times" in said
+    assert found.left_open == ()
+
+
+SCRIPT = """
+import keras
+import numpy as np
+
+model = keras.Sequential(
+    [
+        keras.Input((8,)),
+        keras.layers.Dense(64, activation="relu"),
+        keras.layers.Dense(512, activation="relu", name="wide"),
+        keras.layers.Dense(1),
+    ]
+)
+model.compile("sgd", "mse")
+x = np.ones((4096, 8), "float32")
+model.fit(x, x[:, :1], batch_size=64, epochs=50, verbose=0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.measures
+def test_a_diagnosis_leaves_lines_out_beside_its_other_changes(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    wide = {"file": "train.py", "cell": 0, "line": 9, "parts": ["layer wide Dense"]}
+    given = [
+        wide | {"name": "without line 9"},
+        wide | {"name": "without line 20", "line": 20, "parts": ["layer own Own"]},
+    ]
+    real = look.look
+
+    def looking(*args, **named):
+        # With so small a budget no account is taken that would name them.
+        return real(*args, **(named | {"lines": given}))
+
+    monkeypatch.setattr(look, "look", looking)
+    path = str(tmp_path / "train.py")
+    session = DiagnosisSession(path, budget=45, folder=tmp_path)
+    for _ in session.events():
+        pass
+    found = session.finding
+    tried = [one for one in found.trials if one.variant == "without line 9"]
+    assert tried
+    assert not [one.message for one in tried if one.has_failed]
+    assert found.compared("without line 9")
+    assert "only a whole one" in found.untested["line 20"]
+    assert "line" not in {cause.cause for cause in found.causes}

@@ -1,0 +1,289 @@
+"""What is changed in the model, and what takes the place of its input."""
+
+import functools
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from perfkit.questions.shared.precision import Hardware
+from perfkit.training.diagnose.change import Untested
+from perfkit.training.diagnose.changes import model, resident
+from perfkit.training.diagnose.epochs import Epochs
+from perfkit.training.diagnose.facts import Facts, epochs_for, facts_of
+from perfkit.training.diagnose.loop import in_loop
+from perfkit.training.diagnose.training import steps_of
+from tests.training.diagnose.changes.offered import named, why
+from tests.training.diagnose.fits import BATCH, Costs, batches, rows, training, trial
+
+
+class Items(keras.utils.PyDataset):
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        features, targets = rows(1)
+        return features * index, targets
+
+
+def generated():
+    return iter([Items()[index] for index in range(5)])
+
+
+KINDS = {"tf.data": batches(5), "PyDataset": Items(), "generator": generated}
+
+
+def test_four_times_comes_first_and_the_others_after_it():
+    first, *others = model.batch(Facts(batch=32, steps=100))
+    assert (first.name, first.batches, first.after) == ("batch ×4", 4, "")
+    assert [one.batches for one in others] == [2, 8]
+    assert {one.after for one in others} == {"batch ×4"}
+    assert not any(one.combines for one in (first, *others))
+    assert "changes the optimisation" in first.fix
+    assert "(128 examples)" in first.fix
+    # No batch is larger than the data.
+    assert [one.batches for one in model.batch(Facts(batch=32, steps=3))] == [2]
+    assert "holds all the data" in why(model.batch, batch=32, steps=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_larger_batches_hold_the_same_examples_in_the_same_order(kind):
+    made = training(KINDS[kind])
+    before = [np.asarray(x) for x, _ in every_batch(made)]
+    model.enlarge(made, times=4)
+    after = [np.asarray(x) for x, _ in every_batch(made)]
+    assert [len(x) for x in after] == [4 * BATCH, BATCH]
+    assert np.array_equal(np.concatenate(before), np.concatenate(after))
+    made.fit([], epochs=1)
+
+
+def every_batch(made):
+    if made.kind == "PyDataset":
+        return [made.data[index] for index in range(made.data.num_batches)]
+    return made.data() if made.kind == "generator" else made.data
+
+
+def test_arrays_take_a_larger_batch_and_validation_keeps_its_own():
+    made = training(rows(10), batch_size=BATCH, validation_data=rows(2))
+    model.enlarge(made, times=2)
+    assert steps_of(made) == 5
+    assert made.arguments["validation_batch_size"] == BATCH
+    # Given steps of an epoch hold the same examples.
+    made = training(batches(10).repeat(), steps_per_epoch=10)
+    model.enlarge(made, times=4)
+    assert steps_of(made) == 3
+
+
+def test_an_epoch_has_as_many_examples_whatever_the_batch():
+    facts = Facts(batch=32, steps=9, step_s=0.1)
+    (larger,) = itertools.islice(model.batch(facts), 1)
+    assert epochs_for(facts, (larger,)).examples == epochs_for(facts).examples == 288
+    assert epochs_for(facts, (larger,)).steps == 3
+
+
+def test_callbacks_are_called_as_often_as_before():
+    seen = []
+    mine = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda step, logs: seen.append(step)
+    )
+    made = training(batches(6), callbacks=[mine])
+    model.enlarge(made, times=4)
+    made.fit(made.arguments["callbacks"], epochs=1)
+    assert seen == [*range(6)]
+
+
+def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
+    assert "16 steps at a time" in named(model.execution)
+    assert named(model.execution, steps=6)["6 steps at a time"].steps == 6
+    assert not any("at a time" in name for name in named(model.execution, steps=1))
+    # Nor more than it has, where the data go on behind it.
+    goes_on = functools.partial(named, model.execution, endless=True)
+    assert goes_on(steps=20)["10 steps at a time"].steps == 10
+    assert "16 steps at a time" in goes_on(steps=32)
+    assert not any("at a time" in name for name in goes_on(steps=97))
+    assert "97 steps" in why(model.execution, steps=97, endless=True)
+
+
+def test_steps_that_nobody_can_count_are_not_made_many_at_a_time():
+    uncounted = {"steps": None, "counted": False}
+    assert "steps_per_epoch" in why(model.execution, **uncounted, xla=True)
+    assert named(model.batch, **uncounted)
+    assert "steps_per_epoch" in why(model.batch, **uncounted, steps_per_execution=4)
+
+
+def test_a_step_of_keras_is_counted_by_its_optimizer_and_any_in_a_known_epoch():
+    unknown = batches(3).filter(lambda x, y: True)
+    assert facts_of(training(unknown)).counted
+    halves = training(unknown)
+    halves.model.compile(
+        keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD()), "mse"
+    )
+    assert facts_of(halves).counted
+    halves.model.train_step = lambda data: {}
+    assert not facts_of(halves).counted
+    halves.data = batches(3)
+    assert facts_of(halves).counted
+
+
+def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
+    request.addfinalizer(lambda: tf.config.run_functions_eagerly(False))
+    tf.config.run_functions_eagerly(True)
+    made = training(batches(2))
+    assert facts_of(made).eager
+    model.as_graph(made)
+    assert not facts_of(made).eager
+    # They are tried as a graph and in no other way.
+    assert list(named(model.execution, eager=True)) == ["graph"]
+
+
+def test_callbacks_see_every_step_of_an_execution(clock):
+    begun, ended = [], []
+    seeing = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda step, logs: begun.append(step),
+        on_train_batch_end=lambda step, logs: ended.append(step),
+    )
+    made = training(batches(6), callbacks=[seeing, Costs(clock, 0.03)])
+    model.many_steps(made, steps=4, epoch=6)
+    whole = Epochs(batch=BATCH, steps=6, examples=6 * BATCH)
+    trial(lambda: made, whole, clock, 5)
+    assert begun[:12] == ended[:12] == [*range(6), *range(6)]
+
+
+def test_a_step_that_is_traced_already_is_traced_anew():
+    made = training(batches(2))
+    made.fit([], epochs=1)
+    model.compiled(made)
+    assert made.model.jit_compile
+    assert made.model.train_function is None
+
+
+def found(machine, **known):
+    return list(model.precisions(Facts(**known), machine))
+
+
+TILES = Hardware(instructions=("amx_bf16",))
+
+
+@pytest.mark.parametrize(
+    ("machine", "kinds"),
+    [
+        (TILES, ["bfloat16"]),
+        (Hardware(gpu="a card", capability=(8, 0)), ["bfloat16", "float16"]),
+        (Hardware(gpu="a card", capability=(7, 5)), ["float16"]),
+    ],
+)
+def test_what_a_machine_is_made_for_is_tried(machine, kinds):
+    tried = found(machine)
+    assert [one.name for one in tried] == [f"mixed_{kind}" for kind in kinds]
+    for change in tried:
+        assert (change.kind, change.combines) == ("opportunity", False)
+        assert 'dtype="float32"' in change.fix
+    (left_out,) = found(Hardware(instructions=("avx2",)))
+    assert isinstance(left_out, Untested)
+    assert "no instructions for bfloat16" in left_out.reason
+
+
+def test_the_policy_is_set_before_the_model_is_made():
+    # One of the user's own is left alone.
+    (left_out,) = found(TILES, policy="mixed_float16")
+    assert "mixed_float16" in left_out.reason
+    (change,) = found(TILES)
+    try:
+        change.before()
+        assert keras.layers.Dense(1).compute_dtype == "bfloat16"
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+def known(changed=None, *, made_anew=False, because=()):
+    return {
+        "traces": 9,
+        "seconds": 1.0,
+        "changed": changed or {},
+        "made_anew": made_anew,
+        "because": list(because),
+    }
+
+
+of = functools.partial(named, model.retracing)
+
+
+def test_a_number_is_to_become_a_tensor():
+    because = ["rate: float 0.1, then float 0.2"]
+    found = of(retraced={"step": known({"rate": "value"}, because=because)})
+    assert list(found) == ["fixed signature"]
+    assert found["fixed signature"].fix == (
+        "Call `step` with rate=tf.constant(rate): each new number is traced "
+        "(rate: float 0.1, then float 0.2)."
+    )
+    assert found["fixed signature"].after == ""
+    found = of(retraced={"step": known(made_anew=True)})["fixed signature"]
+    assert found.fix == "Call tf.function once for `step`, outside of the loop."
+    # Keras sees to its own.
+    keras = known(made_anew=True) | {"library": "the input of `predict`"}
+    assert of(retraced={"Dataset_map_take": keras}) == {}
+    both = of(retraced={"Dataset_map_take": keras, "step": known(made_anew=True)})
+    assert both["fixed signature"].changes.startswith("`step` keeps")
+
+
+def test_shapes_that_data_cause_hang_on_the_ceiling_without_input():
+    found = of(retraced={"step": known({"x": "shape"})}, open_shapes=True)
+    assert {one.after for one in found.values()} == {"without input"}
+    assert set(found) == {"fixed signature", "one shape"}
+    # In a loop nothing takes turns: what was seen waits for no ceiling.
+    looped = of(retraced={"step": known({"x": "shape"})}, loop=True)
+    assert looped["fixed signature"].after == ""
+    assert set(of(xla=True, open_shapes=True)) == {"one shape"}
+    # Nothing is changed where nothing is traced anew.
+    assert of() == of(open_shapes=True) == {}
+
+
+def validated(made):
+    found = facts_of(made)
+    return found.validated, found.validation_steps
+
+
+def test_arrays_in_memory_are_nothing_that_is_wrong_with_the_input():
+    (arrays,), (pipeline,) = (
+        resident.resident(Facts(data=data)) for data in ("arrays", "tf.data")
+    )
+    assert (arrays.kind, pipeline.kind) == ("opportunity", "by gain")
+    assert "in memory already" in arrays.fix
+    assert pipeline.fix == "Make the input faster."
+
+
+def test_without_input_what_is_held_back_is_validated_as_before():
+    features, labels = rows(10)
+    labels[:] = np.arange(len(labels))
+    made = training((features, labels), batch_size=8, validation_split=0.4)
+    before, steps = validated(made), steps_of(made)
+    resident.keep_one_batch(made)
+    assert validated(made) == before == (1.0, 2)
+    assert steps_of(made) == steps == 3
+    assert list(made.arguments["validation_data"][1]) == list(range(24, 40))
+
+
+def test_without_input_an_item_that_is_a_list_is_a_batch():
+    class Listed(Items):
+        def __getitem__(self, index):
+            return list(super().__getitem__(index))
+
+    made = training(Listed())
+    resident.keep_one_batch(made)
+    shapes = [tuple(part.shape) for part in made.data.element_spec]
+    assert shapes == [(BATCH, 2), (BATCH,)]
+
+
+def test_batches_are_padded_to_the_largest_and_keep_what_they_hold():
+    def texts():
+        for length in (3, 5, 4):
+            yield np.arange(2 * length).reshape(2, length) + 1, np.zeros(2)
+
+    kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
+    made = in_loop(tf.data.Dataset.from_generator(texts, output_signature=kinds))
+    model.one_shape(made)
+    padded = [(x.tolist(), y.shape) for x, y in made.data.as_numpy_iterator()]
+    assert [len(words[0]) for words, _ in padded] == [5, 5, 5]
+    assert padded[0] == ([[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], (2,))

@@ -1,0 +1,198 @@
+"""Who watches a training, its validations, and the ends of its epochs."""
+
+import keras
+import pytest
+
+from perfkit.training.diagnose.change import with_option
+from perfkit.training.diagnose.changes import observers
+from perfkit.training.diagnose.epochs import Epochs
+from perfkit.training.diagnose.facts import facts_of
+from perfkit.training.diagnose.training import steps_of
+from tests.training.diagnose.changes.offered import named, why
+from tests.training.diagnose.fits import BATCH, Costs, batches, rows, training, trial
+
+
+@pytest.mark.parametrize(
+    ("known", "names"),
+    [
+        ({}, []),
+        ({"callbacks": ("A",)}, ["without A"]),
+        (
+            {"callbacks": ("CSVLogger", "Mine", "CSVLogger")},
+            ["without CSVLogger", "without Mine", "without CSVLogger (2)"],
+        ),
+        (
+            {"metrics": ("accuracy",), "progress": True},
+            ["without metrics", "without progress bar"],
+        ),
+    ],
+)
+def test_each_that_watches_is_left_out_alone_and_several_first_together(known, names):
+    found = named(observers.observers, **known)
+    group = [observers.GROUP] * (len(names) > 1)
+    assert list(found) == [*group, *names]
+    assert all(found[name].ceiling for name in group)
+    assert all(found[name].after == "".join(group) for name in names)
+    # A little watching is no defect.
+    for change in found.values():
+        assert (change.cause, change.kind) == ("callback", "by gain")
+        assert change.defect_from >= 1.1
+    if "without metrics" in found:
+        assert "accuracy" in found["without metrics"].changes
+
+
+def test_what_may_steer_the_training_is_not_to_be_left_out():
+    known = {"callbacks": ("WarmUp", "CSVLogger"), "steering": ("WarmUp",)}
+    found = named(observers.observers, **known)
+    steering, logger = found["without WarmUp"], found["without CSVLogger"]
+    assert "out of callbacks" in logger.fix
+    assert "out of callbacks" not in steering.fix
+    assert "rather than leave it out" in steering.caution
+    assert logger.caution == ""
+
+
+@pytest.mark.parametrize("name", ["without validation", "validation every 5 epochs"])
+def test_who_follows_the_validation_is_named_where_there_is_to_be_less(name):
+    known = {"validation": True, "validated": 1, "following": ("EarlyStopping",) * 2}
+    caution = named(observers.epochs, **known)[name].caution
+    assert caution.startswith("`EarlyStopping`: a patience counts validations")
+    assert named(observers.epochs, **known | {"following": ()})[name].caution == ""
+
+
+def test_what_the_facts_say_of_callbacks_is_by_class():
+    known = keras.callbacks
+    given = [known.EarlyStopping(), known.CSVLogger("a")]
+    facts = facts_of(training(batches(2), callbacks=given))
+    assert facts.steering == facts.following == ("EarlyStopping",)
+
+
+def test_what_no_trial_runs_is_named_and_not_changed():
+    assert "RemoteMonitor" in why(observers.observers, callbacks=("RemoteMonitor",))
+
+
+def called(clock, change):
+    """What a callback is told at each batch of a training with a change."""
+    hooks = []
+
+    def making():
+        mine = keras.callbacks.LambdaCallback(
+            on_train_batch_end=lambda batch, logs: hooks.append(sorted(logs))
+        )
+        made = training(
+            batches(2), callbacks=[mine, Costs(clock, 0.03)], metrics=["mae"]
+        )
+        change(made)
+        return made
+
+    trial(making, Epochs(batch=BATCH, steps=2, examples=2 * BATCH), clock, 6)
+    return hooks
+
+
+def test_what_is_left_out_is_called_no_more(clock):
+    assert ["loss", "mae"] in called(clock, lambda training: None)
+    alone = named(observers.observers, callbacks=("LambdaCallback", "Costs"))
+    assert called(clock, alone["without LambdaCallback"].apply) == []
+    assert called(clock, observers.without_observers) == []
+    hooks = called(clock, observers.without_metrics)
+    assert hooks
+    assert all(logged == ["loss"] for logged in hooks)
+
+
+@pytest.mark.parametrize("followed", ["val_mae", "loss"])
+def test_who_follows_a_metric_goes_on_with_the_loss(followed):
+    stopping = keras.callbacks.EarlyStopping(followed, mode="max")
+    made = training(batches(2), callbacks=[stopping], metrics=["mae"])
+    observers.without_metrics(made)
+    assert stopping.monitor == "loss"
+
+
+def test_validation_is_a_defect_only_where_it_takes_most_of_an_epoch():
+    known = {"validation": True, "validated": 1, "validation_steps": 50}
+    change = named(observers.epochs, **known)["without validation"]
+    assert (change.kind, change.defect_from) == ("by gain", 2.0)
+    assert "50 steps after every epoch" in change.changes
+    assert "validation_freq" in change.fix
+    assert "without validation" not in named(observers.epochs)
+
+
+def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
+    known = {"data": "tf.data", "steps": 5}
+    assert observers.ENDLESS in named(observers.epochs, **known)
+    assert "steps_per_epoch" in why(observers.epochs, **known, endless=True)
+    assert "nobody knows" in why(observers.epochs, data="tf.data")
+    assert "arrays" in why(observers.epochs, data="arrays", steps=5)
+    several = {"data": "tf.data", "steps": 100, "steps_per_execution": 16}
+    assert "no multiple" in why(observers.epochs, **several)
+
+
+def test_data_without_an_end_or_autotune_have_epochs_as_long_as_before():
+    made = training(batches(3))
+    with_option("autotune.enabled", False)(made)
+    assert made.data.options().autotune.enabled is False
+    assert steps_of(made) == 3
+    observers.without_end(made)
+    assert steps_of(made) == 3
+    assert int(made.data.cardinality()) == -1
+    assert facts_of(made).endless
+
+
+def nested(features, labels):
+    return {"one": features, "two": [features, features]}, labels, None
+
+
+@pytest.mark.parametrize("shaped", [lambda *arrays: arrays, nested])
+def test_without_validation_the_same_examples_are_trained_on(shaped):
+    stopping = keras.callbacks.EarlyStopping("val_loss")
+    more = {"batch_size": BATCH, "validation_split": 0.2, "callbacks": [stopping]}
+    made = training(shaped(*rows(10)), **more)
+    before = steps_of(made)
+    observers.without_validation(made)
+    assert steps_of(made) == before == 8
+    assert not made.arguments.keys() & {"validation_split", "validation_data"}
+    assert stopping.monitor == "loss"
+    features = made.data[0]["two"][1] if shaped is nested else made.data[0]
+    assert features.shape == (8 * BATCH, 2)
+
+
+def test_how_long_a_validation_is_is_known_for_each_kind_of_data():
+    def steps(**arguments):
+        return facts_of(training(rows(10), **arguments)).validation_steps
+
+    assert steps(batch_size=4, validation_split=0.25) == 3
+    assert steps(batch_size=4, validation_data=rows(5)) == 5
+    assert steps(validation_data=rows(5), validation_batch_size=2) == 10
+    assert steps(validation_data=batches(6)) == 6
+    assert steps(validation_data=batches(6), validation_steps=2) == 2
+    assert steps(validation_data=batches(6).filter(lambda x, y: True)) is None
+    assert steps() == 0
+
+
+def test_validation_may_come_more_seldom_by_as_much_as_it_came():
+    change = named(observers.epochs, validation=True, validated=2)[
+        "validation every 10 epochs"
+    ]
+    assert change.fix == "model.fit(..., validation_freq=10)"
+    assert change.after == "without validation"
+    made = training(rows(2), validation_data=rows(1), validation_freq=[2, 4, 6])
+    assert facts_of(made).validated == 2
+    change.apply(made)
+    assert facts_of(made).validated == 10
+    # Where all of it was left out before, there is none to come seldom.
+    observers.without_validation(made)
+    change.apply(made)
+    assert facts_of(made).validated == 0
+    assert not facts_of(made).validation
+
+
+def test_no_validation_is_put_off_beyond_the_last_epoch():
+    known = {"validation": True, "validated": 1, "following": ("EarlyStopping",)}
+    found = named(observers.epochs, **known, asked=3)
+    assert list(found) == ["without validation", "validation every 3 epochs"]
+    assert "validation_freq=3" in found["without validation"].fix
+    assert "divide it by 3" in found["validation every 3 epochs"].caution
+    (alone,) = named(observers.epochs, **known, asked=1).values()
+    assert alone.fix.startswith("Fewer validation_steps")
+    assert alone.caution == ""
+    assert facts_of(training(rows(2), epochs=3)).asked == 3
+    # A function need not say.
+    assert facts_of(training(rows(2))).asked == 0

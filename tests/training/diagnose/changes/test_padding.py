@@ -1,0 +1,110 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from perfkit.errors import BadParameterError
+from perfkit.training.diagnose.change import Untested
+from perfkit.training.diagnose.changes import padding
+from perfkit.training.diagnose.facts import Facts, padded
+from perfkit.training.diagnose.training import Training
+from tests.training.diagnose.changes.offered import offered, with_it
+
+LENGTHS = np.random.default_rng(0).permutation(np.arange(1, 41))
+
+
+def texts(lengths=LENGTHS):
+    data = tf.data.Dataset.from_tensor_slices(lengths)
+    return data.map(lambda n: (tf.range(n) * 0 + n, n % 2))
+
+
+def found(dataset):
+    return {getattr(one, "name", ""): one for one in offered(padding.changes, dataset)}
+
+
+def words(dataset):
+    """The words of each text, and the share of what holds them that is padding."""
+    batches = [words for words, _ in dataset.as_numpy_iterator()]
+    kept = [tuple(row[row > 0]) for batch in batches for row in batch]
+    held = sum(batch.size for batch in batches)
+    return sorted(kept), 1 - sum(map(len, kept)) / held
+
+
+def test_batches_are_padded_to_the_longest_of_their_own():
+    data = texts().padded_batch(8, padded_shapes=([90], []))
+    before, wasted = words(data)
+    anew = with_it(data, found(data)["padded to the longest"])
+    after, less = words(anew)
+    assert after == before
+    assert less < wasted / 1.5
+    assert list(anew.element_spec[0].shape) == [None, None]
+
+
+def test_buckets_hold_the_same_texts_with_less_padding():
+    data = texts().shuffle(9).padded_batch(8).prefetch(1)
+    (change,) = offered(padding.changes, data)
+    assert (change.name, change.combines) == ("buckets of similar length", False)
+    before, wasted = words(data)
+    after, less = words(with_it(data, change))
+    assert after == before
+    assert less < wasted / 1.5
+
+
+def test_texts_of_one_length_or_behind_a_cache_have_no_buckets():
+    data = texts(np.full(16, 5)).padded_batch(8)
+    with pytest.raises(BadParameterError, match="one length"):
+        with_it(data, found(data)["buckets of similar length"])
+    (said,) = offered(padding.changes, texts().cache().padded_batch(8))
+    assert isinstance(said, Untested)
+    assert offered(padding.changes, texts(np.full(8, 3)).batch(4)) == []
+
+
+PADDED = [np.arange(1, n + 1) for n in LENGTHS]
+
+
+def padded_before(where):
+    side = {"padding": where, "truncating": where}
+    return keras.utils.pad_sequences(PADDED, maxlen=90, **side), LENGTHS % 2
+
+
+def as_arrays(where):
+    return Training(None, padded_before(where), {"batch_size": 8, "shuffle": False})
+
+
+def as_batches(where):
+    data = tf.data.Dataset.from_tensor_slices(padded_before(where))
+    return Training(None, data.batch(8))
+
+
+@pytest.mark.parametrize("where", ["pre", "post"])
+@pytest.mark.parametrize("make", [as_arrays, as_batches])
+@pytest.mark.parametrize("change", ["cut to the longest", "buckets of similar length"])
+def test_texts_that_were_padded_beforehand_are_cut(make, where, change):
+    made = make(where)
+    batch = tuple(part[:8] for part in padded_before(where))
+    facts = Facts(data=made.kind, padded=padded(None, batch))
+    found = {one.name: one for one in padding.changes(facts)}
+    found[change].apply(made)
+    after, wasted = words(made.data)
+    assert after == sorted(map(tuple, PADDED))
+    assert wasted < 0.6 if "longest" in change else wasted < 0.4
+    assert "batch_size" not in made.arguments
+
+
+def test_texts_that_are_full_or_of_one_length_are_left_alone():
+    full = np.ones((8, 90), np.int64)
+    assert padded(None, (full, full[:, 0])) == {}
+    assert padded(None, (padded_before("pre")[0].astype("float32"),)) == {}
+    # Labels are no texts, and a mask would have to be cut as well.
+    texts = padded_before("pre")[0]
+    assert padded(None, (np.ones((len(texts), 3), "float32"), texts)) == {}
+    assert padded(None, ({"ids": texts, "mask": texts != 0}, texts[:, 0])) == {}
+    assert padded(None, (texts, texts)) == {}
+    fixed = keras.Sequential([keras.Input((90,)), keras.layers.Dense(1)])
+    assert padded(fixed, (padded_before("pre")[0],)) == {}
+    open_length = keras.Sequential([keras.Input((None,)), keras.layers.Embedding(9, 2)])
+    assert padded(open_length, (padded_before("pre")[0],)) == {
+        "part": 0,
+        "front": True,
+        "longest": 40,
+    }

@@ -1,0 +1,229 @@
+"""What cannot be read of a training is unknown, and ends nothing."""
+
+import functools
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import tensorflow as tf
+
+from perfkit.training.diagnose.change import Untested
+from perfkit.training.diagnose.changes.model import execution
+from perfkit.training.diagnose.facts import facts_of, flop_of, of_graph
+from perfkit.training.diagnose.failure import try_read
+from perfkit.training.diagnose.script import not_trained
+from perfkit.training.diagnose.training import (
+    examples_in,
+    first_batch,
+    handed_over,
+    parted,
+)
+from tests.training.diagnose import fits
+
+ROWS = 24
+
+
+def scaled(truth, predicted, by):
+    return by * tf.reduce_mean(tf.abs(truth - predicted))
+
+
+class Plain:
+    """A loss, or a metric, of a class that knows nothing of Keras."""
+
+    def __call__(self, truth, predicted):
+        return scaled(truth, predicted, 1.0)
+
+
+class Warmed(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule without a configuration, as tutorials have it."""
+
+    def __call__(self, step):
+        return 0.1 / (1.0 + tf.cast(step, "float32"))
+
+
+COMPILED = {
+    "a schedule without a configuration": (
+        lambda: {"optimizer": keras.optimizers.Adam(Warmed()), "loss": "mse"},
+        (),
+    ),
+    "a partial": (
+        lambda: {
+            "loss": functools.partial(scaled, by=2.0),
+            "metrics": [functools.partial(scaled, by=3.0), "mae"],
+        },
+        ("partial", "mae"),
+    ),
+    "a plain class": (
+        lambda: {"loss": Plain(), "metrics": [Plain(), keras.metrics.AUC(name="area")]},
+        ("Plain", "area"),
+    ),
+    "a function": (lambda: {"loss": "mse", "metrics": {"out": [scaled]}}, ("scaled",)),
+}
+
+
+@pytest.mark.parametrize(("options", "metrics"), COMPILED.values(), ids=COMPILED)
+def test_whatever_a_model_is_compiled_with_its_metrics_have_names(options, metrics):
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, keras.layers.Dense(1, name="out")(inputs))
+    model.compile(**options())
+    assert facts_of(handed_over((model, fits.batches(3)))).metrics == metrics
+    # A training that is passed over has a history with the same names.
+    assert list(not_trained({"self": model}).history) == ["loss", *metrics]
+
+
+class Conditional(keras.Model):
+    """Two networks in one model, which cannot be called itself."""
+
+    def train_step(self, data):
+        return {"loss": tf.zeros(())}
+
+
+def test_of_a_model_without_a_call_nobody_knows_the_products():
+    model = Conditional()
+    model.compile()
+    batch = next(iter(fits.batches(1)))
+    assert flop_of(model, batch) is None
+    assert facts_of(handed_over((model, fits.batches(3)))).flop is None
+
+
+def test_the_products_of_cudnns_recurrent_layers_are_in_no_graph():
+    @tf.function
+    def recurrent(rows):
+        state = tf.zeros((1, 4, 3))
+        return tf.raw_ops.CudnnRNNV3(
+            input=rows,
+            input_h=state,
+            input_c=state,
+            params=tf.zeros(96),
+            sequence_lengths=[5] * 4,
+        ).output
+
+    graph = recurrent.get_concrete_function(tf.TensorSpec((5, 4, 2))).graph
+    assert of_graph(graph) is None
+
+
+@pytest.mark.parametrize("can", [False, True])
+def test_what_keras_does_not_compile_is_known_and_not_offered(can):
+    layer = keras.layers.Dense(1)
+    # As layers say it that cuDNN runs.
+    layer.supports_jit = can
+    model = keras.Sequential([keras.Input((2,)), layer])
+    model.compile("sgd", "mse")
+    found = facts_of(handed_over((model, fits.batches(3))))
+    assert (found.can_xla, found.xla, model.jit_compile) == (can, False, False)
+    offered = [one for one in execution(found) if one.cause == "xla"]
+    assert [isinstance(one, Untested) for one in offered] == [not can]
+
+
+def dense():
+    return np.arange(2 * ROWS, dtype="float32").reshape(ROWS, 2) % 5
+
+
+ARRAYS = {
+    "csr": scipy.sparse.csr_matrix,
+    "coo": scipy.sparse.coo_matrix,
+    "sparse tensor": tf.sparse.from_dense,
+    "ragged tensor": lambda rows: tf.RaggedTensor.from_tensor(rows),
+    # Its rows are called by numbers that are no places.
+    "table": lambda rows: pd.DataFrame(rows, index=np.arange(ROWS)[::-1] / 2),
+}
+
+
+@pytest.mark.parametrize("made", ARRAYS.values(), ids=ARRAYS)
+def test_rows_of_every_kind_are_counted_and_parted_by_their_places(made):
+    training = fits.training((made(dense()), np.ones(ROWS)), batch_size=5)
+    found = facts_of(training)
+    assert (found.data, found.steps, found.batch) == ("arrays", 5, 5)
+    assert found.element[0] == "float32[5, 2]" or made is ARRAYS["ragged tensor"]
+    features, labels = first_batch(training)
+    assert in_full(features).tolist() == dense()[:5].tolist()
+    assert labels.shape == (5,)
+    # It may be held in memory, and it may be trained on.
+    tf.data.Dataset.from_tensors((features, labels))
+    kept, held = parted(training.data, 0.25)
+    for part, rows in ((kept, dense()[:18]), (held, dense()[18:])):
+        again = fits.training(part, batch_size=len(rows))
+        assert in_full(first_batch(again)[0]).tolist() == rows.tolist()
+
+
+def test_a_series_is_a_column_as_keras_has_it():
+    rows = pd.DataFrame(dense()), pd.Series(dense()[:, 1])
+    _, labels = first_batch(fits.training(rows, batch_size=5))
+    assert labels.tolist() == [[1], [3], [0], [2], [4]]
+
+
+def in_full(rows):
+    if isinstance(rows, tf.SparseTensor):
+        rows = tf.sparse.to_dense(rows)
+    return np.array(rows.to_list()) if hasattr(rows, "to_list") else np.asarray(rows)
+
+
+@pytest.mark.parametrize(
+    ("more", "batch"),
+    [
+        ({}, 32),
+        # Keras shares all rows out over the steps that it is to validate on.
+        ({"validation_steps": 5}, 5),
+        ({"validation_steps": 5, "validation_batch_size": 3}, 3),
+    ],
+)
+def test_a_batch_of_validation_holds_as_many_as_keras_puts_into_it(more, batch):
+    rows = dense(), np.ones(ROWS, "float32")
+    training = fits.training(rows, validation_data=rows, **more)
+    assert training.arguments["validation_batch_size"] == batch
+
+
+@pytest.mark.parametrize(
+    ("arguments", "batch", "steps"),
+    [
+        ({"batch_size": None}, 32, 1),
+        ({"steps_per_epoch": 5}, 5, 5),
+        ({"steps_per_epoch": 5, "validation_split": 0.25}, 4, 5),
+        ({"steps_per_epoch": 5, "batch_size": 3}, 3, 5),
+    ],
+)
+def test_a_batch_of_arrays_holds_as_many_as_keras_puts_into_it(arguments, batch, steps):
+    seen = []
+    watching = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda step, logs: seen.append(int(logs["examples"]))
+    )
+
+    class Counting(keras.Model):
+        def train_step(self, data):
+            return {"examples": tf.shape(data[0])[0]}
+
+    model = Counting()
+    model.compile()
+    data, more = (dense(), np.ones(ROWS, "float32")), {"verbose": 0}
+    held = {n: v for n, v in arguments.items() if n != "validation_split"}
+    share = 1 - arguments.get("validation_split", 0)
+    rows = [part[: int(ROWS * share)] for part in data]
+    model.fit(*rows, callbacks=[watching], **held | more)
+    training = handed_over((model, data, {**arguments}))
+    assert training.arguments["batch_size"] == batch
+    assert facts_of(training).steps == steps
+    assert max(seen) == min(batch, len(rows[0]))
+
+
+def test_data_that_give_nothing_beside_the_training_are_unknown():
+    class Once(keras.utils.PyDataset):
+        num_batches = 9
+
+        def __getitem__(self, index):
+            raise RuntimeError("its epoch has not begun")
+
+    found = facts_of(handed_over((fits.model(), Once())))
+    assert (found.steps, found.element, found.flop) == (9, (), None)
+
+
+def test_only_what_is_raised_is_replaced():
+    assert try_read(examples_in, np.ones((4, 2)), otherwise=1) == 4
+    assert try_read(examples_in, {1: 2, "a": 3}, otherwise=1) == 1
+    with pytest.raises(KeyboardInterrupt):
+        try_read(interrupted, otherwise=1)
+
+
+def interrupted():
+    raise KeyboardInterrupt

@@ -1,0 +1,110 @@
+"""Every training of the test-bed keeps its frame, and really trains; each fix fits."""
+
+import ast
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfkit.engine.processes import in_process
+from perfkit.training.diagnose.verdict import MEANINGS
+
+ROOT = Path(__file__).resolve().parents[3]
+GUILTY = ROOT / "tests" / "guilty"
+SCRIPTS = GUILTY / "scripts"
+# No other name is ever given to a cause.
+CAUSES = {*MEANINGS, "compute-bound"}
+
+
+def files(folder, name):
+    """The files of a folder that define a function, or a value, of this name."""
+    return sorted(p for p in folder.glob("*.py") if name in defined(p))
+
+
+def defined(path):
+    """What a file defines at its top level: constants by value, functions by node."""
+    found = {}
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            found |= {target.id: node.value.value for target in node.targets}
+    return found
+
+
+PLANTED = files(GUILTY, "CAUSE")
+HEALTHY = files(GUILTY / "healthy", "make_training")
+FIXED = sorted(SCRIPTS.glob("*.py"))
+MADE = [
+    *((path, name) for path in PLANTED for name in ("make_training", "make_fixed")),
+    *((path, "make_training") for path in HEALTHY),
+]
+
+
+def named(value):
+    return value.stem if isinstance(value, Path) else str(value)
+
+
+@pytest.mark.parametrize("path", [*PLANTED, *HEALTHY], ids=named)
+def test_a_training_stands_alone_and_says_what_it_is(path):
+    source = path.read_text()
+    assert ast.get_docstring(ast.parse(source))
+    assert {defined(path).get("CAUSE", "eager")} <= CAUSES
+    # A loop of one's own marks its steps, and knows nothing else of it.
+    own = source.replace("import perfkit\n", "").replace("perfkit.steps(", "")
+    assert "perfkit" not in own
+
+
+@pytest.mark.parametrize(("path", "function"), MADE, ids=named)
+def test_a_training_keeps_the_contract_and_makes_two_steps(path, function):
+    ended = in_process(two_steps(str(path), function), 100)
+    assert ended.notes.get("steps") == 2, ended
+
+
+def two_steps(path, function):
+    """Make a training and take two steps, in a process that knows only this."""
+
+    def work():
+        from perfkit.engine.tick import Note, Pause, Tick
+        from perfkit.training.diagnose.epochs import Epochs
+        from perfkit.training.diagnose.loop import Looping, fitted
+        from perfkit.training.diagnose.maker import InFile
+        from perfkit.training.diagnose.training import handed_over
+
+        # The first step is told by a pause, those after it by ticks.
+        looping = Looping(Epochs(batch=1))
+
+        def making():
+            returned = InFile(path, function)()
+            return None if looping.training else handed_over(returned)
+
+        ticks = fitted(making, looping)
+        first, second = next(ticks), next(ticks)
+        ticks.close()
+        yield Note("steps", isinstance(first, Pause) + isinstance(second, Tick))
+
+    return work
+
+
+@pytest.mark.parametrize("script", FIXED, ids=named)
+def test_a_fix_names_its_cause_and_leaves_a_script_that_parses(script, tmp_path):
+    fix = script.with_suffix(".diff").read_bytes()
+    label, _, causes = fix.decode().splitlines()[0].partition(": ")
+    assert label == "cause"
+    assert set(causes.split(" or ")) <= CAUSES
+    copy = tmp_path / script.relative_to(ROOT)
+    copy.parent.mkdir(parents=True)
+    shutil.copy(script, copy)
+    tool = ("git", "apply") if shutil.which("git") else ("patch", "--batch", "-p1")
+    # In a repository around the folder git would skip the file and say nothing.
+    environ = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+    subprocess.run(tool, cwd=tmp_path, input=fix, env=environ, check=True)
+    after = ast.parse(copy.read_text())
+    assert ast.dump(after) != ast.dump(ast.parse(script.read_text()))
+
+
+def test_every_fix_has_its_script_and_no_healthy_one_has_a_fix():
+    fixes = sorted(SCRIPTS.rglob("*.diff"))
+    assert [fix.with_suffix(".py") for fix in fixes] == FIXED

@@ -1,0 +1,224 @@
+"""Changes of a training take turns in the process that looked at it."""
+
+import contextlib
+import threading
+
+import keras
+import pytest
+
+from perfkit.engine.one_process import FAILED
+from perfkit.engine.tick import READY, Note, Tick
+from perfkit.engine.trial import WHOLE
+from perfkit.training.diagnose.epochs import Epochs
+from perfkit.training.diagnose.facts import facts_of
+from perfkit.training.diagnose.look import Turns
+from perfkit.training.diagnose.loop import Looping, fitted
+from perfkit.training.diagnose.rounds import AS_GIVEN, Screening
+from tests.training.diagnose import fits
+from tests.training.diagnose.measurements import CEILING, MAP, XLA, change, measured
+
+STEPS = 6
+
+
+def turns_of(training, wanted, turns=None, step_s=0.001):
+    """Run so many turns, none of which may fail: whose they were, what each told."""
+    following, turns = Turns(), [] if turns is None else turns
+    looping = Looping(Epochs(batch=fits.BATCH))
+    making = fitted(lambda: training, looping, following.screen)
+    with contextlib.closing(making) as running:
+        for number, told in enumerate(running):
+            following.take_event(told)
+            if number == 3:
+                following.go_on(facts_of(training, pipeline={}, step_s=step_s), 1e6)
+            assert getattr(told, "name", "") != FAILED, told
+            if getattr(told, "label", "").startswith("turn "):
+                if len(turns) == wanted:
+                    break
+                turns.append((told.label.partition(": ")[2], []))
+            elif turns:
+                turns[-1][1].append(told)
+    return turns
+
+
+@pytest.fixture(autouse=True)
+def _short_turns(monkeypatch):
+    monkeypatch.setattr("perfkit.training.diagnose.look.turn_s", lambda step_s: 0.05)
+
+
+def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_counts():
+    training = fits.training(fits.batches(STEPS), metrics=["mae"], verbose=2)
+    turns = turns_of(training, 5)
+    names = [name for name, _ in turns]
+    assert names[0] == AS_GIVEN
+    assert {"without input", "without observers"} <= set(names)
+    for _, told in turns[:-1]:
+        assert READY in told
+        counted = told[told.index(READY) :]
+        assert sum(isinstance(one, Tick) for one in counted) > 1
+
+
+def test_turns_whose_ticks_hold_the_ends_of_epochs_say_so():
+    watched = {"metrics": ["mae"], "validation_data": fits.batches(2)}
+    training = fits.training(fits.batches(STEPS), verbose=2, **watched)
+    turns = turns_of(training, 5)
+    told = {name: Note(WHOLE, True) in told for name, told in turns}
+    assert told["without observers"]
+    # Where it validates, that comes by itself.
+    assert not told[AS_GIVEN]
+
+
+class Subclass(keras.Model):
+    """A model that takes no new part once it is built."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = keras.layers.Dense(1)
+
+    def call(self, values):
+        return self.layer(values)
+
+
+def test_a_model_of_a_class_of_its_own_takes_turns_with_its_metrics():
+    training = fits.training(fits.batches(STEPS), metrics=["mae"])
+    training.model = Subclass()
+    training.model.compile("sgd", "mse", metrics=["mae"])
+    turns = turns_of(training, 9)
+    assert {AS_GIVEN, "without input", "without metrics"} <= {n for n, _ in turns}
+
+
+@pytest.mark.parametrize("shuffle", [list.copy, list.reverse])
+def test_long_steps_need_no_turn_to_warm_up_and_any_variant_may_be_first(
+    shuffle, monkeypatch
+):
+    monkeypatch.setattr("perfkit.training.diagnose.look.random.shuffle", shuffle)
+    training = fits.training(fits.batches(STEPS), metrics=["mae"])
+    turns = turns_of(training, 2, step_s=0.5)
+    assert len({name for name, _ in turns}) == 2
+    assert (turns[0][0] == AS_GIVEN) == (shuffle is list.copy)
+
+
+def test_callbacks_have_attributes_of_their_own_in_each_variant():
+    seen = []
+
+    class Mine(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            # Made fit for a trial once, and for no other variant's.
+            assert not hasattr(self.on_epoch_end.__wrapped__, "__wrapped__")
+            seen.append(getattr(self, "trained", 0))
+            self.trained = seen[-1] + 1
+
+        def on_epoch_end(self, epoch, logs=None):
+            # It stays the object that code outside of it may know.
+            assert self is mine
+
+    mine = Mine()
+    training = fits.training(fits.batches(STEPS), callbacks=[None, mine])
+    turns = turns_of(training, 6)
+    # The first look, then whichever variants have it, each from its start.
+    tried = {name for name, _ in turns} - {"without Mine", "without observers"}
+    assert seen.count(0) == 1 + len(tried)
+
+
+def test_how_the_model_is_run_is_that_of_the_variant_at_work():
+    turns, eager = [], {}
+
+    class Look(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if turns:
+                eager.setdefault(turns[-1][0], set()).add(self.model.run_eagerly)
+
+    training = fits.training(fits.batches(STEPS), callbacks=[Look()])
+    training.model.run_eagerly = True
+    turns_of(training, 8, turns)
+    assert (eager[AS_GIVEN], eager["graph"]) == ({True}, {False})
+
+
+class Rows(keras.utils.PyDataset):
+    """Batches for threads to make ahead."""
+
+    def __len__(self):
+        return 500
+
+    def __getitem__(self, index):
+        return fits.rows(1)
+
+
+def test_no_batches_are_made_for_a_turn_that_is_over():
+    before, left = set(threading.enumerate()), []
+
+    class Look(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            left.extend(
+                set(threading.enumerate()) - before - {threading.current_thread()}
+            )
+
+    rows = Rows(workers=2)
+    training = fits.training(rows, callbacks=[Look()])
+    turns = turns_of(training, 5)
+    assert len({name for name, _ in turns}) > 1
+    assert [one.name for one in left if one.name.startswith("Worker_")] == []
+
+
+def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_all():
+    following = Turns()
+    following._current = "XLA"
+    following._keep_failure(ValueError("no such kernel"))
+    assert following._failed == {"XLA": "raised ValueError: no such kernel"}
+    following._current = AS_GIVEN
+    with pytest.raises(ValueError, match="the disk"):
+        following._keep_failure(ValueError("the disk went away"))
+
+
+# Whose turn it is.
+
+WATCHING = change("without observers", "callback", ceiling=True)
+CACHE = change("cache", "no-cache", after="without input")
+LOGGER = change("without CSVLogger", "callback", after="without observers")
+PADDING = change("cut to the longest", "padding")
+ALL = (XLA, LOGGER, CACHE, MAP, WATCHING, CEILING)
+
+
+def test_groups_come_first_but_for_what_failed():
+    nothing = measured(rounds=0)
+    assert Screening(ALL)(nothing) == [WATCHING.name, CEILING.name]
+    assert Screening(ALL)(nothing, {CEILING.name}) == [WATCHING.name]
+
+
+def test_a_group_that_brings_nothing_is_not_split():
+    choosing = Screening(ALL)
+    choosing(measured(rounds=0))
+    found = measured(rounds=1, without_input=1.0, without_observers=3.0)
+    later = {name for _ in range(4) for name in choosing(found)}
+    assert LOGGER.name in later
+    assert not later & {MAP.name, CACHE.name}
+
+
+def test_a_turn_that_showed_nothing_lets_what_has_had_none_go_first():
+    choosing = Screening((PADDING, WATCHING, CEILING))
+    seen = measured(rounds=1, without_input=1.2, without_observers=1.04)
+    assert choosing(measured(rounds=0)) == [WATCHING.name, CEILING.name]
+    assert choosing(seen) == [CEILING.name, PADDING.name]
+    assert choosing(seen) == [CEILING.name, WATCHING.name, PADDING.name]
+
+
+def test_what_stays_in_doubt_lets_what_is_no_mistake_have_a_turn():
+    choosing = Screening((MAP, XLA))
+    choosing(measured(rounds=0))
+    doubtful = measured(rounds=1, parallel_map=1.04, without_input=5.0)
+    assert XLA.name in {name for _ in range(6) for name in choosing(doubtful)}
+
+
+def test_what_is_in_doubt_leaves_its_time_to_a_mistake_that_waits_for_a_process():
+    doubtful = measured(rounds=1, XLA=1.04)
+    for hurried in (False, True):
+        choosing = Screening((XLA,), hurried=hurried)
+        turns = sum(XLA.name in choosing(doubtful) for _ in range(20))
+        assert turns == (4 if hurried else 12)
+
+
+def test_what_an_account_points_to_comes_first_in_its_group():
+    choosing = Screening(ALL, {"serial-map"})
+    choosing(measured(rounds=0))
+    found = measured(rounds=1, without_input=5.0, without_observers=1.0)
+    names = choosing(found)
+    assert names.index(MAP.name) < names.index(CACHE.name)

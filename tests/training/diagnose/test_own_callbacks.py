@@ -1,0 +1,176 @@
+import tempfile
+from pathlib import Path
+
+import keras
+import pytest
+
+from perfkit.training.diagnose.epochs import Epochs
+from perfkit.training.diagnose.training import (
+    follows_validation,
+    left_out,
+    prepare_callbacks,
+    steers,
+)
+from tests.training.diagnose.fits import BATCH, Costs, batches, training, trial
+
+EPOCHS = Epochs(batch=BATCH, steps=2, examples=2 * BATCH)
+
+
+def run(clock, *callbacks, **arguments):
+    given = [*callbacks, Costs(clock, 0.02)]
+    return trial(
+        lambda: training(batches(2), callbacks=given, **arguments), EPOCHS, clock, 12
+    )
+
+
+def files(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_what_keras_writes_lies_in_a_folder_of_the_trial(tmp_path, monkeypatch, clock):
+    temporary, mine = tmp_path / "temporary", tmp_path / "mine"
+    temporary.mkdir()
+    mine.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    run(
+        clock,
+        keras.callbacks.ModelCheckpoint(mine / "at-{epoch}-{loss:.2f}.keras"),
+        keras.callbacks.CSVLogger(mine / "log.csv"),
+        keras.callbacks.BackupAndRestore(str(mine / "backup")),
+    )
+    assert files(mine) == []
+    written = {path.name for path in files(temporary)}
+    assert {"at-n-n.keras", "log.csv", "latest.weights.h5"} <= written
+
+
+class Stubborn(Costs):
+    """Wants to stop, and keeps what it was told."""
+
+    def __init__(self, clock):
+        super().__init__(clock, 0.02)
+        self.called, self.epochs = set(), set()
+
+    def on_train_begin(self, logs=None):
+        self.called.add("train")
+
+    def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch)
+        self.called.add("batch")
+        self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.called.add("epoch")
+        self.epochs.add(epoch)
+        self.model.stop_training = True
+
+
+LISTS = {
+    "list": list,
+    "CallbackList": keras.callbacks.CallbackList,
+    "single": lambda given: given[0],
+}
+
+
+@pytest.mark.parametrize("listed_as", LISTS.values(), ids=LISTS)
+def test_no_callback_ends_a_trial_and_each_of_its_hooks_is_called(clock, listed_as):
+    given = listed_as([stubborn := Stubborn(clock)])
+    made = training(batches(2), callbacks=given, epochs=3)
+    found = trial(lambda: made, EPOCHS, clock, 30)
+    assert sum(examples > 0 for _, examples in found.ticks) > 10
+    assert stubborn.called == {"train", "batch", "epoch"}
+    assert stubborn.epochs == {0, 1, 2}
+
+
+class WarmUp(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        def rate(step):
+            return 1e-3 * min(1, step / 100)
+
+        self.model.optimizer.learning_rate.assign(rate(batch))
+
+
+class Saved(keras.callbacks.ModelCheckpoint):
+    def on_epoch_end(self, epoch, logs=None):
+        [layer.set_weights(layer.get_weights()) for layer in self.model.layers]
+
+
+class Annealed(keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.begun = 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.begun += 1
+        self.model.beta = min(1.0, self.begun / 10)
+
+
+class Counter(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        self.begun = self.model.count_params()
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (Annealed, True),
+        (Counter, False),
+        (lambda: keras.callbacks.EarlyStopping(), True),
+        (lambda: keras.callbacks.LearningRateScheduler(lambda epoch: 0.1), True),
+        (lambda: keras.callbacks.SwapEMAWeights(), True),
+        (WarmUp, True),
+        (lambda: Saved("a.keras"), True),
+        (lambda: Stubborn(None), True),
+        (
+            lambda: keras.callbacks.LambdaCallback(
+                on_epoch_end=lambda epoch, logs: keras.optimizer.assign(epoch)
+            ),
+            True,
+        ),
+        (lambda: keras.callbacks.LambdaCallback(on_epoch_end=print), False),
+        (lambda: keras.callbacks.ModelCheckpoint("a.keras"), False),
+        (lambda: keras.callbacks.CSVLogger("a"), False),
+        (lambda: keras.callbacks.TensorBoard("a"), False),
+        (lambda: Costs(None, 0.02), False),
+    ],
+)
+def test_what_may_steer_the_training_is_known_by_its_code(made, expected):
+    callback = made()
+    assert steers(callback) is expected
+    # In a trial its hooks are wrapped.
+    (inside,) = prepare_callbacks([callback], 3)
+    assert steers(inside) is expected
+
+
+def test_who_hangs_on_validation_follows_one_of_its_results():
+    known = keras.callbacks
+    following = (
+        *(known.EarlyStopping(), known.ReduceLROnPlateau("val_mae")),
+        known.ModelCheckpoint("a.keras", save_best_only=True),
+    )
+    others = (
+        *(known.EarlyStopping("loss"), known.CSVLogger("a")),
+        known.ModelCheckpoint("a.keras"),
+    )
+    assert all(map(follows_validation, following))
+    assert not any(map(follows_validation, others))
+
+
+def test_keras_own_ways_to_stop_do_not_end_a_trial(clock):
+    rates = [0.1, 0.01]
+    found = run(
+        clock,
+        keras.callbacks.EarlyStopping("loss", patience=0, mode="max"),
+        keras.callbacks.ReduceLROnPlateau("loss", patience=0),
+        keras.callbacks.TerminateOnNaN(raise_error=True),
+        keras.callbacks.LearningRateScheduler(lambda epoch: rates[epoch]),
+        keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: None),
+        epochs=2,
+    )
+    assert sum(examples > 0 for _, examples in found.ticks) > 4
+
+
+def test_what_reaches_beyond_a_trial_is_left_out():
+    monitor = keras.callbacks.RemoteMonitor()
+    assert left_out(monitor)
+    assert prepare_callbacks([monitor, None], 1) == []
+    assert not left_out(keras.callbacks.CSVLogger(Path("x.csv")))

@@ -1,0 +1,324 @@
+"""Whatever a training does, a diagnosis ends with a clear word and leaves nothing."""
+
+import functools
+import os
+import sys
+from pathlib import Path
+
+import cloudpickle
+import psutil
+import pytest
+
+from perfkit.engine import alone
+from perfkit.engine.launcher import launcher
+from perfkit.engine.one_process import FAILED
+from perfkit.engine.trial import Limits
+from perfkit.errors import RunError
+from perfkit.training.diagnose import look
+from perfkit.training.diagnose.epochs import EPOCH_END
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.failure import PROBLEM
+from perfkit.training.diagnose.look import trial
+from perfkit.training.diagnose.maker import InFile
+from perfkit.training.diagnose.session import DiagnosisSession
+from tests.engine.trials import launched
+from tests.guilty import retracing_callback
+from tests.training.diagnose import odd
+
+# A trial that is heard nothing of for so long hangs, even on a busy machine.
+SILENCE = 40
+
+
+@pytest.fixture(autouse=True)
+def _carried_along():
+    """The process that trials are forked from does not know this folder."""
+    for module in (odd, retracing_callback):
+        cloudpickle.register_pickle_by_value(module)
+    yield
+    for module in (odd, retracing_callback):
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+def heard(work, silence=SILENCE, enough=lambda notes, ticks: False):
+    """Run work in a process of its own: its notes, its ticks, and how it ended."""
+    running = launched().start(work, 0, Limits(silence=silence))
+    notes, ticks = {}, []
+    while running.outcome is None and not enough(notes, ticks):
+        for message in running.poll(0.1):
+            if message[0] == "note":
+                notes[message[1]] = message[2]
+            else:
+                ticks += message[1]
+    running.kill("stopped", "was stopped")
+    return notes, ticks, running
+
+
+def looked(maker, silence=SILENCE):
+    notes, _, running = heard(functools.partial(look.look, maker), silence)
+    return notes, running
+
+
+def facts_of(maker):
+    return Facts(**looked(maker)[0][look.FACTS])
+
+
+def words(value):
+    """The same in every process that collects these tests: no address is in it."""
+    return value if isinstance(value, str) else ""
+
+
+REFUSED = [
+    ("ValueError: no data today", odd.raises),
+    ("returned nothing", lambda: None),
+    ("of type Sequential", odd.model),
+    ("of type int, no Keras model", lambda: (1, 2)),
+    ("call model.compile", odd.is_not_compiled),
+    ("a tuple of 3", lambda: (odd.model(), odd.batches(), ["verbose"])),
+    ("of type str; give a batched", lambda: odd.fits("images/")),
+    ("made no step: its data are empty", lambda: odd.fits(odd.batches(0))),
+    ("made no step: its data are empty", lambda: odd.fits(odd.arrays(0))),
+    ("must yield at least one batch", lambda: odd.fits(lambda: (x for x in ()))),
+    ("Invalid input shape", lambda: odd.fits(odd.batches().unbatch())),
+    ("argument 'epoch'", lambda: odd.fits(odd.batches(), epoch=3)),
+    ("Error: the disk went away", lambda: odd.hooked(on_train_batch_begin=odd.fail)),
+    ("OSError: [Errno 28] No space", lambda: odd.throws(OSError(28, "No space"))),
+    ("MemoryError: not enough", lambda: odd.throws(MemoryError("not enough"))),
+    ("MemoryError.", odd.allocates_without_an_end),
+]
+
+
+@pytest.mark.parametrize(("said", "maker"), REFUSED, ids=words)
+@pytest.mark.fault(
+    "script", "memory limit", sees="What it raised, MemoryError, with its own lines."
+)
+@pytest.mark.fault("script", "full disk", sees="What it raised, with its own lines.")
+def test_what_cannot_be_trained_is_refused_in_a_sentence(said, maker):
+    notes, _ = looked(maker)
+    assert said in notes[PROBLEM]
+    assert "\n" not in notes[PROBLEM]
+    assert look.FACTS not in notes
+
+
+ENDED = {
+    "SystemExit: 3": lambda: sys.exit(3),
+    "KeyboardInterrupt": lambda: odd.throws(KeyboardInterrupt()),
+    "exit code 5": lambda: os._exit(5),
+    "exit code 0": lambda: os._exit(0),
+    "SIGKILL": lambda: os.kill(os.getpid(), 9),
+    "SIGSEGV": odd.reads_where_nothing_is,
+}
+
+
+@pytest.mark.parametrize(("said", "maker"), ENDED.items(), ids=words)
+@pytest.mark.fault(
+    "script",
+    "SIGKILL",
+    sees="By which signal it ended, and that the system does that for memory.",
+)
+@pytest.mark.fault(
+    "script", "SIGSEGV", sees="By which signal it ended, with its last words."
+)
+def test_a_training_that_ends_its_process_is_told_by_how_it_did(said, maker):
+    notes, running = looked(maker)
+    assert look.FACTS not in notes
+    assert running.outcome == "crashed"
+    assert said in running.message
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [odd.hangs, lambda: odd.hooked(on_train_batch_begin=odd.hangs)],
+    ids=["made", "in its first step"],
+)
+def test_a_training_that_hangs_is_ended(maker):
+    _, running = looked(maker, silence=1)
+    assert running.outcome == "timed-out"
+    assert not psutil.pid_exists(running.pid)
+
+
+TRAINED = [
+    ("tf.data", 16, None, lambda: odd.fits(odd.batches().repeat())),
+    ("tf.data", 16, 1, lambda: odd.fits(odd.batches(16))),
+    ("tf.data", 16, 16, odd.prints_a_lot),
+    ("generator", None, None, lambda: odd.fits(odd.endless())),
+    ("generator", None, None, lambda: odd.fits(odd.arrays(16) for _ in range(200))),
+    ("generator", 16, 20, lambda: odd.fits(odd.endless, steps_per_epoch=20)),
+    ("tf.data", 16, 16, odd.takes_dicts),
+    ("arrays", 16, 16, odd.takes_dicts_of_arrays),
+    ("tf.data", 16, 16, lambda: odd.fits(odd.dataset(*odd.arrays(), odd.ones()))),
+    ("arrays", 16, 16, lambda: odd.fits((*odd.arrays(), odd.ones()), batch_size=16)),
+    ("arrays", 32, 6, odd.weighs_its_classes),
+    ("arrays", 16, 16, odd.gives_y_by_name),
+    ("tf.data", 16, 16, odd.trains_in_a_strategy),
+    ("tf.data", 16, 16, odd.sets_up_its_machine),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch", "steps", "maker"), TRAINED, ids=range(len(TRAINED))
+)
+def test_a_training_of_any_kind_is_understood_and_runs(kind, batch, steps, maker):
+    facts = facts_of(maker)
+    assert (facts.data, facts.steps) == (kind, steps)
+    assert batch in (None, facts.batch)
+    work = functools.partial(trial, maker, facts)
+    _, ticks, running = heard(work, enough=lambda _, ticks: working(ticks) > 1)
+    assert working(ticks) > 1, running.message
+
+
+def working(ticks):
+    return sum(bool(tick[1]) for tick in ticks)
+
+
+def test_what_a_training_started_ends_with_its_trial():
+    notes, _ = looked(odd.starts_processes)
+    assert look.FACTS in notes
+    left = [p for p in psutil.process_iter() if "# perfkit-odd" in command_of(p)]
+    assert left == []
+
+
+def command_of(process):
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def test_a_dataset_with_workers_has_epochs_that_end_early():
+    maker = odd.has_a_dataset_of_many_workers
+    work = functools.partial(trial, maker, facts_of(maker))
+    _, ticks, running = heard(work, enough=lambda _, ticks: ends(ticks) > 1)
+    assert ends(ticks) > 1, running.message
+
+
+def ends(ticks):
+    return sum(tick[3] == EPOCH_END for tick in ticks)
+
+
+# Trainings in files.
+
+SOUND = """
+from neighbour import model, batches
+def make_training():
+    return model(), batches()
+if __name__ == "__main__":
+    raise RuntimeError("run as a script")
+"""
+FILES = {
+    "def make_training(:\n": "SyntaxError",
+    "from .neighbour import model\n": "ImportError",
+    "make = 1\n": "has no function make_training",
+    "make_training = 1\n": "TypeError",
+    "import nowhere_to_be_found\n": "No module named",
+}
+
+
+@pytest.mark.fault("script", "path", sees="Its diagnosis, as in any other folder.")
+def test_a_file_is_run_like_an_import_beside_its_neighbours(tmp_path):
+    tmp_path /= "mein ärger 数据"
+    tmp_path.mkdir()
+    (tmp_path / "neighbour.py").write_text(Path(odd.__file__).read_text())
+    (tmp_path / "training.py").write_text(SOUND)
+    assert facts_of(InFile(str(tmp_path / "training.py"), "make_training")).steps == 16
+
+
+@pytest.mark.parametrize(("code", "said"), FILES.items())
+def test_a_file_that_cannot_be_used_is_refused_in_a_sentence(code, said, tmp_path):
+    (tmp_path / "training.py").write_text(code)
+    notes, _ = looked(InFile(str(tmp_path / "training.py"), "make_training"))
+    assert said in notes[PROBLEM]
+
+
+# Whole diagnoses.
+
+
+@pytest.fixture
+def alone_here(monkeypatch, tmp_path):
+    """Wait for no other run of this user: nothing here is judged by its rates."""
+    monkeypatch.setattr(alone, "lock_file", lambda: tmp_path / "lock")
+
+
+def test_a_diagnosis_of_a_training_that_raises_has_no_half_result(alone_here, tmp_path):
+    session = DiagnosisSession(odd.raises, budget=10, folder=tmp_path / "found")
+    with pytest.raises(RunError, match="ValueError: no data today") as caught:
+        list(session.events())
+    # Its lines are those of the user's own code.
+    lines = caught.value.__notes__[0]
+    assert 'raise ValueError("no data today")' in lines
+    assert "perfkit/training/diagnose" not in lines
+    assert session.finding is None
+    assert not (tmp_path / "found").exists()
+
+
+def test_a_diagnosis_that_cannot_be_saved_stays_in_memory(alone_here, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    session = DiagnosisSession(
+        odd.never_ends_an_epoch, budget=10, folder=tmp_path / "file"
+    )
+    list(session.events())
+    assert session.finding is not None
+    assert session.finding.path is None
+    assert session.unsaved.endswith(".")
+
+
+@pytest.mark.parametrize("events", [1, 3, 30])
+def test_a_diagnosis_is_stopped_at_any_moment(events, alone_here, tmp_path):
+    session = DiagnosisSession(odd.never_ends_an_epoch, budget=3600, folder=tmp_path)
+    for index, _ in enumerate(session.events()):
+        if index == events:
+            session.stop()
+    assert session.finding is None or session.finding.stopped
+
+
+def test_two_diagnoses_at_once_wait_for_each_other(alone_here, tmp_path):
+    first, second = (
+        DiagnosisSession(odd.never_ends_an_epoch, budget=3600, folder=tmp_path)
+        for _ in range(2)
+    )
+    events, others = first.events(), second.events()
+    next(events)
+    assert next(others).message.startswith("Waiting")
+    events.close()
+    while next(others).message.startswith("Waiting"):
+        pass
+    others.close()
+
+
+def test_time_that_loading_took_up_is_told(alone_here, tmp_path, monkeypatch):
+    clock = iter(range(0, 1000, 6))
+    monkeypatch.setattr(
+        "perfkit.training.diagnose.session.time",
+        type("Clock", (), {"perf_counter": lambda: next(clock)}),
+    )
+    monkeypatch.setattr(launcher(), "wait", lambda timeout: False)
+    session = DiagnosisSession(odd.raises, budget=10, folder=tmp_path)
+    with pytest.raises(RunError, match="not loaded after 10 s"):
+        list(session.events())
+
+
+@pytest.mark.parametrize(
+    ("maker", "turns"),
+    [(retracing_callback.make_fixed, True), (retracing_callback.make_training, False)],
+    ids=["once", "anew"],
+)
+def test_what_is_traced_anew_for_each_value_takes_no_turns(maker, turns):
+    # What one turn had traced would be known in the next.
+    work = functools.partial(look.look, maker, 60.0, screens=True)
+    notes, *_ = heard(work, enough=lambda notes, ticks: look.SPENT in notes)
+    assert bool(notes[look.FACTS]["retraced"]) != turns
+    assert (look.SPENT in notes) == turns
+
+
+@pytest.mark.parametrize(
+    "maker", [odd.trains_in_a_strategy, odd.trains_on_one_device], ids=words
+)
+def test_the_changes_of_a_training_in_a_strategy_take_turns(maker):
+    tried = {"without input", "without observers", "16 steps at a time"}
+
+    def enough(notes, ticks):
+        turns = {str(tick[3]).partition(": ")[2] for tick in ticks}
+        return PROBLEM in notes or FAILED in notes or tried <= turns
+
+    work = functools.partial(look.look, maker, 600.0, screens=True)
+    notes, *_ = heard(work, enough=enough)
+    assert notes.keys() & {PROBLEM, FAILED} == set()

@@ -1,0 +1,211 @@
+"""One real trace, read by xprof, and trainings that cannot be traced."""
+
+import functools
+import importlib.metadata
+import json
+import tempfile
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.engine.processes import Ended, in_process
+from perfkit.errors import BadFileError, BadParameterError, RunError
+from perfkit.training.diagnose.failure import PROBLEM
+from perfkit.training.profile import profile, traces
+from perfkit.training.profile.course import STEPPED, stepped
+from perfkit.training.profile.traces import gathered
+from tests.findings.made import MACHINE
+from tests.training.profile import profiled, trainings
+
+HERE = Path(trainings.__file__)
+
+
+def traced(maker, folder, steps=trainings.STEPS):
+    """What a training tells that is traced in a process of its own."""
+    return in_process(functools.partial(stepped, maker, steps, str(folder)), 120.0)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    """A trace of a training whose epochs are shorter than the trace."""
+    folder = tmp_path_factory.mktemp("trace")
+    return folder, traced(trainings.short_epochs, folder)
+
+
+@pytest.fixture(scope="module")
+def made(trace):
+    """What is understood of it."""
+    folder, ended = trace
+    found, failed = traces.read(str(folder))
+    return gathered(
+        profile.notes_of(ended),
+        found,
+        failed,
+        machine=MACHINE,
+        training="short_epochs",
+        recorded="2026-05-04T10:00:00+02:00",
+        xprof=traces.version(),
+    )
+
+
+def test_every_traced_step_is_marked_as_the_root_of_a_step(trace):
+    folder, _ = trace
+    marks = perfkit.fresh(functools.partial(trainings.marks_in, str(folder)))
+    assert marks == list(range(trainings.STEPS))
+
+
+def test_xprof_finds_the_steps_their_operations_and_the_stages_of_the_input(made):
+    names = [f"train {number}" for number in range(trainings.STEPS)]
+    # Some versions leave out the first and the last, which a trace may have cut.
+    assert [step.name for step in made.steps] in (names, names[1:-1])
+    for step in made.steps:
+        assert sum(step.parts.values()) == pytest.approx(step.seconds, rel=0.02)
+        assert step.parts["device compute"] == 0.0
+    assert "steps" not in made.missing
+    products = [op for op in made.table if "MatMul" in op.type]
+    assert products
+    # As with the steps, one at an end of the trace may be cut.
+    assert {-op.count % trainings.STEPS for op in products} <= {0, 1}
+    assert {op.device for op in made.table} == {"host"}
+    assert any("Batch" in stage.name for stage in made.stages)
+    # Steps are timed without the tracer, too.
+    assert len(made.traced_s) == trainings.STEPS
+    assert len(made.untraced_s) >= 2
+    assert made.cost > 0
+
+
+def test_a_machine_without_a_gpu_is_told_so_and_it_is_read_again(made, tmp_path):
+    assert made.kernels().empty
+    assert made.missing["kernels"].startswith("TensorFlow computes on no GPU here")
+    assert made.memory().empty
+    assert made.missing["memory"].startswith("The trace holds nothing of the memory")
+    assert perfkit.load(profile.save(made, tmp_path / "steps.json")) == made
+
+
+def test_a_loop_of_ones_own_is_traced_and_never_comes_to_its_end(tmp_path):
+    mark = tmp_path / "end"
+    ended = traced(functools.partial(trainings.loop, str(mark)), tmp_path, steps=3)
+    assert len(ended.notes[STEPPED]["traced_s"]) == 3
+    assert not mark.exists()
+    marks = perfkit.fresh(functools.partial(trainings.marks_in, str(tmp_path)))
+    assert marks == [0, 1, 2]
+
+
+def test_executions_of_several_steps_are_told(tmp_path):
+    told = traced(trainings.several_at_once, tmp_path, steps=2).notes[STEPPED]
+    assert told["at_a_time"] == 2
+    assert len(told["traced_s"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("maker", "why"),
+    [
+        (trainings.raising, "The training raised KeyError: 'lost'"),
+        (trainings.empty, "The training made no step: its data are empty"),
+        (trainings.used_up, "The data were used up after"),
+        (trainings.profiled_already, "Another profiler runs in this training"),
+        (dict, "The function returned"),
+    ],
+)
+def test_a_training_that_cannot_be_traced_is_a_sentence(maker, why, tmp_path):
+    ended = traced(maker, tmp_path)
+    assert ended.notes[PROBLEM].startswith(why)
+    with pytest.raises(RunError, match=why[:20]) as caught:
+        profile.notes_of(ended)
+    notes = getattr(caught.value, "__notes__", [])
+    assert any('raise KeyError("lost")' in n for n in notes) is (why[13:19] == "raised")
+    hangs = Ended({}, "timed-out", "gave no sign of life for 300 s and was ended")
+    with pytest.raises(RunError, match=r"gave no sign .* give a longer timeout\.$"):
+        profile.notes_of(hangs)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        *(({"steps": n}, "number from 1 to 10") for n in (0, 11, 2.0, True, "3")),
+        *(({"timeout": s}, "timeout is") for s in (0, -1, "long", True)),
+    ],
+)
+def test_what_is_no_number_of_steps_or_no_time_is_refused(options, said):
+    with pytest.raises(BadParameterError, match=said):
+        perfkit.profile(trainings.empty, **options)
+
+
+@pytest.fixture
+def scripted(monkeypatch, tmp_path):
+    """The verb with a training and an xprof that are scripted; gives its folders."""
+    folders = []
+
+    def process(work, longest):
+        folders.append(Path(work.args[2]))
+        assert folders[-1].is_dir()
+        told = {
+            "untraced_s": [0.008, 0.009],
+            "traced_s": [0.010] * work.args[1],
+            "at_a_time": 1,
+            "gpus": 1,
+            "said": "E] CUPTI_ERROR_INSUFFICIENT_PRIVILEGES",
+            "bytes": 131_000,
+        }
+        return Ended({STEPPED: told})
+
+    failed = {traces.MEMORY: "xprof could not read this part of the trace: so."}
+    found = profiled.tables()
+    del found[traces.MEMORY]
+    found[traces.OPS] = "[]"
+    monkeypatch.setattr(profile, "in_process", process)
+    monkeypatch.setattr(profile.traces, "read", lambda folder: (found, failed))
+    monkeypatch.setattr(profile, "machine", lambda: MACHINE)
+    monkeypatch.setattr(profile, "launcher", Mock)
+    # Where no other run holds the lock.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return folders
+
+
+def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
+    made = perfkit.profile(trainings.short_epochs, steps=4)
+    assert made.training == "short_epochs"
+    assert len(made.traced_s) == 4
+    assert len(made.steps) == len(made.stages) == 2
+    assert made.missing["ops"].startswith("xprof gave a table that this perfkit cannot")
+    assert made.missing["memory"].endswith("so.")
+    assert "RestrictProfilingToAdminUsers=0" in made.missing["kernels"]
+    assert made.perfkit == importlib.metadata.version("perfkit")
+    # The trace is not kept.
+    assert [folder.exists() for folder in scripted] == [False]
+
+
+def test_the_command_line_shows_a_profile_and_writes_it(scripted, tmp_path, capsys):
+    path, chart = tmp_path / "steps.json", tmp_path / "steps.svg"
+    options = ["--steps", "4", "--json", str(path), "--chart", str(chart)]
+    assert cli.main(["profile", f"{HERE}:short_epochs", *options]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("trainings.py:short_epochs: 4 steps under TensorFlow's")
+    assert "<svg" in chart.read_text()
+    assert perfkit.load(path).training == "trainings.py:short_epochs"
+    assert cli.main(["profile", f"{HERE}:short_epochs", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "profile"
+
+
+def changed(**changes):
+    told = json.loads(profile.to_json(profiled.profile()))
+    return json.dumps(told | changes).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (changed(kind="finding"), "not a profile but a finding"),
+        (changed(traced_s=["1"]), r"not a sound profile: .*traced_s\[0\]"),
+        (changed(traced_s=[]), "it has no times"),
+        (changed(untraced_s=[0.0]), "a time is not above 0"),
+        (changed(traced_s=[1.0] * 1001), "more than 1000 entries in traced_s"),
+        (changed(steps=[{"name": "a", "seconds": -1, "parts": {}}]), "below 0"),
+    ],
+)
+def test_what_is_no_sound_profile_is_refused_in_a_sentence(data, why):
+    with pytest.raises(BadFileError, match=why):
+        profile.parse(data, "steps.json")

@@ -1,0 +1,368 @@
+"""How sides learn: the losses that trials note, compared, and the time to a loss."""
+
+import itertools
+import math
+import re
+from dataclasses import replace
+
+import keras
+import numpy as np
+import pytest
+
+import perfkit
+from perfkit.engine.trial import LOSSES
+from perfkit.errors import BadParameterError
+from perfkit.training.race.learning import (
+    COMPILED,
+    Learning,
+    alike,
+    describe,
+    examples_to,
+    first_losses,
+    in_learning,
+)
+from tests.findings.made import finding as any_finding
+from tests.findings.made import of_run
+from tests.training.race.built import NEW, OLD, THIRD, measured, race, sides
+
+GOAL = 1.0
+TOLD = {"optimizer": "SGD", "learning rate": 0.01, "loss": "mse"}
+FALLING = [(1, 2.0), (2, 1.9), (3, 1.7), (4, 1.75), (5, 1.5), (7, 1.2)]
+SHUFFLED = [(1, 1.8), (2, 1.6), (3, 1.9), (4, 1.55), (5, 1.95)]
+FLAT = [(n, 1.0) for n in range(1, 6)]
+
+
+def told(learning):
+    return {note.name: note.value for note in learning.news()}
+
+
+def test_losses_come_ever_more_seldom_as_means_since_the_last():
+    learning, losses = Learning(list), np.arange(1.0, 1001.0)
+    for step in range(1, 1001):
+        learning.reach(step, {"loss": losses[:step].mean()})
+    points = told(learning)[LOSSES]
+    steps = [step for step, _ in points]
+    assert steps[:5] == [1, 2, 3, 4, 5]
+    assert len(steps) < 40
+    assert (np.diff(np.diff(steps)) >= -1).all()
+    for (before, _), (step, loss) in itertools.pairwise(points):
+        assert loss == pytest.approx(losses[before:step].mean())
+
+
+def test_examples_are_counted_on_from_epoch_to_epoch():
+    learning = Learning(list, batch=32)
+    for _ in range(3):
+        learning._begin_epoch()
+        for step in (1, 2):
+            learning.reach(step, {"loss": 7.0})
+    losses = told(learning)[LOSSES]
+    assert losses == [(32 * n, pytest.approx(7.0)) for n in range(1, 6)]
+    # What was told is told once, and without a loss there is nothing to tell.
+    for logs in (None, {}, {"accuracy": 1.0}):
+        learning.reach(99, logs)
+    assert told(learning) == {}
+
+
+@pytest.mark.parametrize("made", [None, "loop", (1,), [1, 2]])
+def test_what_is_no_model_with_data_is_left_as_it_is(made):
+    learning = Learning(lambda: made)
+    assert learning() is made
+    assert told(learning) == {}
+
+
+class Counting(keras.callbacks.Callback):
+    steps = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps += 1
+
+
+def network(optimizer, loss):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile(optimizer, loss)
+    return model
+
+
+def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
+    keras.utils.set_random_seed(1)
+    one, other = (network(keras.optimizers.Adam(0.01), "mse") for _ in "ab")
+    other.set_weights(one.get_weights())
+    x = np.random.default_rng(1).normal(size=(30, 4)).astype("float32")
+    y, counting = x.sum(1), Counting()
+    given = {"epochs": 2, "batch_size": 10, "shuffle": False, "verbose": 0}
+    given["callbacks"] = [counting]
+    learning = Learning(lambda: (one, (x, y), given))
+    model, data, arguments = learning()
+    model.fit(*data, **arguments)
+    assert counting.steps == 6
+    # Another way: one batch after the other, by hand.
+    losses = []
+    for batch in [slice(n, n + 10) for n in (0, 10, 20)] * 2:
+        other.reset_metrics()
+        losses.append(float(other.train_on_batch(x[batch], y[batch])))
+    notes = told(learning)
+    assert notes[LOSSES] == [
+        (n, pytest.approx(loss, rel=1e-3)) for n, loss in enumerate(losses[:5], 1)
+    ]
+    rate = pytest.approx(0.01)
+    compiled = {"optimizer": "Adam", "learning rate": rate, "loss": "mse"}
+    assert notes[COMPILED] == compiled
+
+
+ONE = Counting()
+
+
+@pytest.mark.parametrize("given", [None, ONE, [ONE], (ONE,)])
+def test_callbacks_are_kept_however_they_are_given(given):
+    arguments = {} if given is None else {"callbacks": given}
+    *_, made = Learning(lambda: (1, 2, arguments))()
+    *kept, mine = made["callbacks"]
+    assert kept == [ONE] * (given is not None)
+    assert isinstance(mine, keras.callbacks.LambdaCallback)
+    # What was handed over is the user's: nothing is put into it.
+    assert arguments.get("callbacks") is given
+    assert given in (None, ONE, [ONE], (ONE,))
+    # But a list of Keras's stays one.
+    listed = keras.callbacks.CallbackList([ONE])
+    *_, made = Learning(lambda: (1, 2, {"callbacks": listed}))()
+    assert made["callbacks"] is listed
+    assert len(listed.callbacks) == 2
+
+
+def test_how_a_model_was_compiled_is_words_and_numbers():
+    falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 1)
+    loss = keras.losses.MeanSquaredError()
+    found = describe(network(keras.optimizers.SGD(falling), loss))
+    assert found["learning rate"] == "ExponentialDecay from 0.1"
+    assert found["loss"] == "MeanSquaredError"
+    found = describe(network("rmsprop", lambda y, p: (y - p) ** 2))
+    assert found["learning rate"] == pytest.approx(0.001)
+    assert found["loss"] == "function"
+
+
+def compare(one, other, rounds=3):
+    run = measured(rounds=rounds, notes={NEW: one, OLD: other})
+    return [each.sentence for each in in_learning(run, NEW, OLD)]
+
+
+def learns(losses, other, rounds=3):
+    return compare({LOSSES: losses}, {LOSSES: other}, rounds)
+
+
+def times(losses, factor):
+    return [(steps, factor * loss) for steps, loss in losses]
+
+
+def test_how_the_models_are_compiled_is_held_against_each_other():
+    other = {"optimizer": "Adam", "learning rate": 0.001, "loss": "mae"}
+    assert compare({COMPILED: other}, {COMPILED: TOLD}) == [
+        "its learning rate is 0.001 instead of 0.01",
+        "its loss is mae instead of mse",
+        "its optimizer is Adam instead of SGD",
+    ]
+    # A rate is said without its rounding: Keras keeps them as float32.
+    now = {COMPILED: TOLD | {"learning rate": 0.009999999776482582}}
+    for rate, said in (("a schedule", "a schedule"), (0.0010000000474974513, "0.001")):
+        one = {COMPILED: TOLD | {"learning rate": rate}}
+        assert compare(one, now) == [f"its learning rate is {said} instead of 0.01"]
+
+
+def test_losses_are_another_job_where_they_lie_further_apart_than_they_waver():
+    (sentence,) = learns(times(FALLING, 10), FALLING)
+    numbers = [float(x) for x in re.findall(r"\d[\d.]*\d", sentence)]
+    mean = sum(loss for _, loss in FALLING[:5]) / 5
+    assert numbers == [pytest.approx(n * mean, rel=0.01) for n in (10, 1)]
+    assert sentence.startswith("its first losses are ")
+    assert learns(SHUFFLED, FALLING) == []
+    # Exactly the same each time, and a little apart: rounding adds up.
+    assert learns(FLAT, times(FLAT, 1.01)) == []
+    assert len(learns(FLAT, times(FLAT, 1.1))) == 1
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_losses_that_are_no_numbers_on_one_side_alone_are_a_difference(bad):
+    broken, flat = [(1, 1.0), (2, 2.0), (3, bad)], times(FLAT, 1.5)
+    assert learns(broken, flat) == ["its first losses are no numbers instead of 1.5"]
+    assert learns(flat, broken) == ["its first losses are 1.5 instead of no numbers"]
+    all_broken = [(n, bad) for n in range(1, 6)]
+    assert learns(all_broken, all_broken) == learns(broken, all_broken) == []
+
+
+def test_what_tells_nothing_of_learning_or_the_same_is_no_difference():
+    told = {COMPILED: TOLD, LOSSES: FALLING}
+    assert compare(told, told) == compare(told, {}) == compare({}, told) == []
+    assert learns(None, [(1, 1.0)]) == learns("broken", []) == []
+
+
+@pytest.mark.parametrize(
+    ("losses", "are_alike"),
+    [
+        (FALLING, True),
+        (times(FALLING, 1.00005), True),
+        (times(FALLING, 1.001), False),
+        ([(n, math.nan) for n, _ in FALLING], False),
+        ([], False),
+        # What comes later may go its own way.
+        ([*FALLING[:5], (7, 9.0)], True),
+    ],
+)
+def test_the_first_losses_are_alike_but_for_rounding(losses, are_alike):
+    run = measured(notes={NEW: {LOSSES: losses}, OLD: {LOSSES: FALLING}})
+    assert alike(run, NEW, OLD) is are_alike
+
+
+def test_losses_of_several_steps_at_a_time_are_held_against_those_of_as_many():
+    steep = [(n, 10.0 / n) for n in range(1, 13)]
+    fours = [(n, sum(loss for _, loss in steep[n - 4 : n]) / 4) for n in (4, 8, 12)]
+    run = measured(rounds=2, notes={NEW: {LOSSES: fours}, OLD: {LOSSES: steep}})
+    one, other = first_losses(run, NEW, OLD)
+    assert one == pytest.approx(other)
+    assert one == pytest.approx(2 * [loss for _, loss in fours])
+    assert learns(fours, steep) == learns(steep, fours) == []
+    # What is told of too few steps is held against nothing.
+    assert learns(fours, steep[:3]) == []
+
+
+def falling(needed, start=1.0):
+    """Means of a loss that falls as 1/root of the examples, at 1 after ``needed``."""
+    ends = [32.0 * 1.3**n for n in range(31)]
+    # The mean of that curve between two places, by its integral.
+    roots = [2 * math.sqrt(needed * end) for end in [0.0, *ends]]
+    means = (np.diff(roots) / np.diff([0.0, *ends])).tolist()
+    return [(ends[0], start * means[0]), *zip(ends[1:], means[1:], strict=True)]
+
+
+def raced(needed, rates=None, rounds=5):
+    """A race; of each side the examples that its trials need, by round."""
+    run = measured(rates or dict.fromkeys(needed, 1000.0), rounds)
+    told = {
+        (name, number): {LOSSES: falling(one, 1 + number / 100)}
+        for name, each in needed.items()
+        for number, one in enumerate(each, 1)
+    }
+    trials = [replace(t, notes=told.get((t.variant, t.round), {})) for t in run.trials]
+    made = of_run(replace(run, trials=tuple(trials)), experiment="race")
+    return replace(made, parameters=race(sides(*needed)).parameters)
+
+
+def with_losses(made, change):
+    """The same race, in whose trials other losses were noted."""
+    told = [(trial, {LOSSES: change(trial.notes.get(LOSSES))}) for trial in made.trials]
+    trials = tuple(replace(trial, notes=notes) for trial, notes in told)
+    return replace(made, trials=trials)
+
+
+def wavering(middle, by=0.1):
+    return [middle * (1 + by * sign) for sign in (-1, 0, 1, -0.5, 0.5)]
+
+
+@pytest.mark.parametrize("needed", [100.0, 777.0, 12_345.0])
+def test_the_place_of_a_loss_is_read_off_between_means(needed):
+    assert examples_to(GOAL, falling(needed)) == pytest.approx(needed, rel=0.1)
+
+
+def test_a_loss_that_comes_back_was_not_reached_before():
+    points = [(10, 2.0), (20, 0.9), (30, 1.5), (40, 0.9), (50, 0.8)]
+    assert 25 < examples_to(GOAL, points) < 35
+    assert examples_to(GOAL, points[:3]) is None
+    assert examples_to(GOAL, []) is None
+    assert examples_to(GOAL, [(10, 0.5), (20, 0.4)]) == 10
+    assert examples_to(GOAL, [(10, 0.5), (20, math.nan)]) is None
+    assert examples_to(GOAL, [(10, math.nan), (20, 0.5)]) == 15
+
+
+def to_goal(asked, rates=None, **more):
+    """The best side, and the verdict."""
+    answer = perfkit.time_to_loss(raced(asked, rates), GOAL, **more)
+    return answer.best, answer.report.verdict
+
+
+def test_fewer_examples_and_faster_steps_are_held_together():
+    asked = {OLD: wavering(3000.0), NEW: wavering(1000.0, by=0.05)}
+    best, verdict = to_goal(asked, {OLD: 1000.0, NEW: 500.0})
+    assert best.verdict == "faster"
+    assert best.ratio == pytest.approx(3 / 2, rel=0.05)
+    assert best.low < 1.5 < best.high
+    assert verdict.headline == "To a loss of 1, new.py is 1.5 times as fast as old.py."
+    assert re.fullmatch(r"It takes \S+ instead of \S+ s of training\.", verdict.much)
+    assert (verdict.winner, verdict.sure) == (NEW, "sure")
+    # What needs more is slower, however fast its steps.
+    asked = {OLD: wavering(1000.0), NEW: wavering(9000.0)}
+    _, verdict = to_goal(asked, {OLD: 1000.0, NEW: 3000.0})
+    assert verdict.headline == "To a loss of 1, new.py is 0.33 times as fast as old.py."
+    assert verdict.winner == ""
+    low, high = map(float, verdict.interval.split(" to "))
+    assert 1 / 3.5 < low <= 1 / 3 <= high < 1 / 2.5
+
+
+SAME_SEEDS = with_losses(
+    raced({OLD: [3000.0] * 5, NEW: [300.0] * 5}), lambda losses: losses and losses[1:]
+)
+TOO_FEW = raced({OLD: wavering(3000.0)[:2], NEW: wavering(300.0)[:2]}, rounds=2)
+NOT_ALWAYS = raced({OLD: wavering(300.0), NEW: [300.0, 300.0, 1e9, 300.0, 300.0]})
+LIKE_SEEDS = raced({OLD: [500, 3000, 900, 4000, 700], NEW: [3000, 500, 4000, 700, 900]})
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (LIKE_SEEDS, "not known yet"),
+        # Fewer than three seeds claim nothing, and trials of one seed are one.
+        (TOO_FEW, "not known yet"),
+        (SAME_SEEDS, "not known yet"),
+        (NOT_ALWAYS, "reached in 4 of 5 trials"),
+        # A file may say anything of its losses.
+        *(
+            (with_losses(LIKE_SEEDS, lambda _, notes=notes: notes), "reached in 0 of 5")
+            for notes in (None, "x", [[1]], [["a", "b"]], {"a": 1}, [[-1, 2]])
+        ),
+    ],
+)
+def test_what_does_not_tell_which_is_sooner_is_not_known_yet(made, said):
+    answer = perfkit.time_to_loss(made, GOAL)
+    verdict = answer.report.verdict
+    assert (answer.best is None) is (made is not LIKE_SEEDS)
+    assert (verdict.sure, verdict.interval) == ("not known yet", "")
+    assert (verdict.winner, verdict.much) == ("", "")
+    assert said in repr(answer)
+
+
+def test_the_best_of_several_is_named_and_any_may_be_the_one_held_against():
+    names = {OLD: 3000.0, NEW: 1000.0, THIRD: 500.0}
+    asked = {name: wavering(needed, by=0.02) for name, needed in names.items()}
+    assert to_goal(asked)[1].winner == THIRD
+    answer = perfkit.time_to_loss(raced(asked), GOAL, against=NEW)
+    assert [row[0] for row in answer.report.table.rows] == [NEW, OLD, THIRD]
+    assert answer.best.baseline == NEW
+    assert answer.best.ratio == pytest.approx(2, rel=0.1)
+    with pytest.raises(BadParameterError, match="no side of this race"):
+        to_goal(asked, against="fourth.py")
+
+
+def test_it_says_where_it_was_measured_and_whether_it_was_run_here():
+    made = raced({OLD: wavering(3000.0), NEW: wavering(1000.0)})
+    found = perfkit.time_to_loss(made, GOAL, guess="3x")
+    assert "Your guess: 3x" in repr(found)
+    assert any("Measured on" in line for line in found.report.foot)
+    assert found.report.stamp == ""
+    shown = perfkit.time_to_loss(replace(made, replayed=True), GOAL)
+    assert "not run here" in repr(shown)
+
+
+def test_what_is_no_race_and_no_loss_is_refused():
+    for found in any_finding(), None:
+        with pytest.raises(BadParameterError, match=r"takes what perfkit\.race found"):
+            perfkit.time_to_loss(found, GOAL)
+    for loss in math.nan, "0.5":
+        with pytest.raises(BadParameterError, match=r"give a number, such as 0\.5"):
+            perfkit.time_to_loss(LIKE_SEEDS, loss)
+
+
+def test_two_copies_are_seldom_told_apart():
+    draw, claims = np.random.default_rng(7), 0
+    for _ in range(100):
+        best, _ = to_goal(
+            {name: list(1000 * np.exp(draw.normal(0, 0.2, 5))) for name in (OLD, NEW)}
+        )
+        claims += best is not None and not best.is_noise
+    assert claims <= 12

@@ -1,0 +1,315 @@
+"""Races of whole scripts: a run is from a script's first line to its end."""
+
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.plan import Foreseen, Progress, TrialEnded
+from perfkit.engine.trial import RUN
+from perfkit.errors import BadParameterError
+from perfkit.progress import Board, in_html, in_text
+from perfkit.questions import gallery
+from perfkit.training.diagnose.script import WholeScript
+from perfkit.training.race.race import RaceSession, open_race, race
+from perfkit.training.race.rounds import Rounds
+from perfkit.training.race.sides import Asked, entrants
+from perfkit.training.race.whole import WholeRace, foreseeing
+from tests.findings.made import completed, failed, of_run
+from tests.findings.test_report import written
+from tests.training.race.built import NEW, OLD, sides
+from tests.training.race.repositories import commit_all, write
+
+ROOT = Path(__file__).parents[3]
+TRAINS = """
+import keras
+import numpy as np
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+for _ in range(2):
+    model.fit(np.ones((8, 4)), np.ones((8, 1)), epochs=2, verbose=0)
+model.save("trained.keras")
+"""
+COUNTS = 'open("counted.txt", "w").write(str(sum(range(1000))))\n'
+COMMAND = "perfkit race --whole old.py new.py"
+
+
+# What is said of runs whose seconds are known.
+
+
+def whole(budget=600.0, **more):
+    return WholeRace(sides=sides(), typed=COMMAND, budget=budget, **more)
+
+
+def run_of(name, seconds, number=1, started=0.0):
+    ticks, known = ((0.1, 0), (0.1 + seconds, 1)), {"notes": {RUN: True}}
+    known |= {"started_s": started, "wall_s": seconds + 0.1}
+    return completed(name, number, ticks, **known)
+
+
+def of_trials(*trials):
+    variants = tuple(Variant(n, list, against=OLD) for n in (OLD, NEW))
+    return Measurement(variants=variants, trials=trials, baseline=OLD)
+
+
+def measured(seconds, rounds=6, more=(), waver=0.0):
+    """Rounds of runs that take about so many seconds, by their names.
+
+    Every other one of the new side takes longer by that share.
+    """
+    trials, at = [], 0.0
+    for number in range(1, rounds + 1):
+        for name, usual in (*seconds.items(), (CONTROL, seconds[OLD])):
+            took = usual * (1 + 0.002 * math.sin(7 * number + len(name)))
+            took *= 1 + waver * (number % 2) * (name == NEW)
+            trials.append(run_of(name, took, number, at))
+            at += trials[-1].wall_s
+    return of_trials(*trials, *more)
+
+
+PLAIN = {OLD: 40.0, NEW: 12.0}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "headline"),
+    [
+        (PLAIN, "new.py runs 3.3 times as fast as old.py."),
+        ({OLD: 12.0, NEW: 40.0}, "new.py takes 3.3 times as long as old.py."),
+        ({OLD: 12.0, NEW: 12.0}, "No difference between new.py and old.py is shown."),
+    ],
+    ids=["faster", "slower", "alike"],
+)
+def test_a_difference_is_said_in_seconds_of_a_run(seconds, headline):
+    found = whole().verdict(measured(seconds))
+    assert found.headline == headline
+    (warning,) = found.warnings
+    assert warning.startswith("perfkit did not compare what the scripts computed")
+    if seconds == PLAIN:
+        assert found.much == "One run takes 12 instead of 40 s."
+        assert (found.sure, found.winner, found.next) == ("sure", NEW, "")
+
+
+@pytest.mark.parametrize(("rounds", "held"), [(1, "1"), (2, "2")])
+def test_too_few_runs_say_how_many_the_budget_holds_and_what_would_do(rounds, held):
+    budget = rounds * 170.0
+    found = whole(budget).verdict(measured({OLD: 80.0, NEW: 80.0}, rounds))
+    assert found.headline == "Whether new.py is faster than old.py is not known yet."
+    assert found.much.startswith("One run takes 80")
+    assert found.next.startswith("One run takes about 80")
+    assert found.next.endswith(
+        f": this budget holds {held} of each; give --budget 530 for three."
+    )
+
+
+def test_a_run_that_raised_is_told_in_its_own_words_unless_enough_is_known():
+    why = "raised ValueError: no such column: age (line 2 of new.py)"
+    found = whole().verdict(of_trials(run_of(OLD, 40.0), failed(NEW, "crashed", why)))
+    assert found.headline == f"new.py {why}."
+    assert found.much == "A run of old.py took 40 s."
+    assert why in found.because[0]
+    for trial, headline in (
+        # The control is the first side.
+        (failed(CONTROL, "crashed", why), f"old.py {why}."),
+        (failed(NEW, "crashed", "ended: new.py did so."), "new.py did so."),
+    ):
+        assert whole().verdict(of_trials(trial)).headline == headline
+    late = failed(NEW, "crashed", "raised ValueError: x", 7)
+    found = whole().verdict(measured(PLAIN, more=[late]))
+    assert found.headline == "new.py runs 3.3 times as fast as old.py."
+    assert "raised ValueError: x" in found.because[0]
+
+
+def test_a_run_that_did_not_end_is_told_with_a_budget_that_may_do():
+    cut = replace(run_of(NEW, 19.9, started=40.1), outcome="stopped")
+    found = whole(60.0).verdict(of_trials(run_of(OLD, 40.0), cut))
+    assert found.headline == "The budget of 60 s ended before new.py did."
+    assert found.much == "A run of old.py took 40 s."
+    assert found.next == (
+        "Give --budget 360: three runs of each take more than 3 min 00 s."
+    )
+
+
+def test_once_a_run_has_ended_its_seconds_say_that_three_do_not_fit():
+    run = measured({OLD: 20.0, NEW: 20.0}, 1)
+    ended = TrialEnded(run.trials[0], run)
+    events = [Progress(9.0, 60.0), ended, Progress(21.0, 60.0)]
+    heard = list(foreseeing(events, whole(60.0)))
+    assert [one for one in heard if one in events] == events
+    (said,) = [event.message for event in heard if isinstance(event, Foreseen)]
+    assert "this budget holds 1 of each; give --budget 140 for three." in said
+    board = Board()
+    board.hear(Foreseen("This budget holds 1 < 3."))
+    assert "This budget holds 1 < 3." in in_text(board)
+    assert "This budget holds 1 &lt; 3." in in_html(board)
+    # Without a budget the time that it takes is known with the first run.
+    early, _, late = foreseeing(events, whole(auto=True))
+    assert early.expected == 0.0
+    assert late.expected == pytest.approx(360.0, rel=0.02)
+
+
+def wavering(rounds, each):
+    return measured({OLD: each, NEW: each}, rounds, waver=0.3)
+
+
+@pytest.mark.parametrize(
+    ("run", "auto", "count"),
+    [
+        (wavering(5, 10.0), True, 2),
+        (wavering(6, 10.0), True, 0),
+        (wavering(6, 10.0), False, 2),
+        # An interval that is narrow needs no more either.
+        (measured(PLAIN, 2), True, 2),
+        (measured(PLAIN, 6), True, 0),
+        # Short runs are many.
+        (wavering(6, 1.0), True, 2),
+        (measured(PLAIN, 2, [failed(NEW, "crashed", "raised", 3)]), False, 0),
+    ],
+)
+def test_rounds_end_after_a_minute_a_narrow_interval_or_a_failure(run, auto, count):
+    choose = Rounds(whole(auto=auto), 600.0, explains=False)
+    assert len(choose(run)) == count
+
+
+def test_a_share_that_was_asked_for_ends_it_with_and_without_a_control():
+    run = measured({OLD: 12.0, NEW: 40.0}, 3)
+    alone = of_trials(*(trial for trial in run.trials if trial.variant != CONTROL))
+    for each in (run, alone):
+        assert Rounds(whole(), 600.0, 0.05)(each) == ()
+        session = RaceSession(whole(), worse=0.05)
+        session.finding = of_run(each, experiment="race")
+        assert session.is_worse is True
+    plan = RaceSession(whole(), seed=3)._plan()
+    assert (plan.in_turns, plan.runs, plan.overrun, plan.budget) == (False, 3, 1.0, 600)
+
+
+def test_its_report_and_its_charts_count_runs_and_no_examples():
+    run = measured(PLAIN)
+    parameters = {"sides": [OLD, NEW], "command": COMMAND}
+    verdict = whole().verdict(run)
+    saved = of_run(run, experiment="race", parameters=parameters, verdict=verdict)
+    said = written(saved, in_full=True)
+    assert "a run takes" in said
+    assert "One run takes 12 instead of 40 s." in said
+    assert "perfkit race --budget" in said
+    assert "--whole old.py new.py" in said
+    assert "examples" not in said
+    kinds = gallery.kinds(saved)
+    assert {"rates", "ratios", "timeline"} <= set(kinds)
+    drawn = {kind: gallery.chart(saved, kind).svg for kind in kinds}
+    assert "runs per second" in drawn["rates"]
+    assert "12 s a run" in drawn["rates"]
+
+
+# Scripts.
+
+
+LEAVES = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+
+begun = threading.Event()
+
+
+def work(name):
+    begun.wait()
+    open(name, "w").close()
+
+
+if __name__ == "__main__":
+    # Its threads wait for more to do until Python ends.
+    ThreadPoolExecutor(1).submit(work, "pool.txt")
+    threading.Thread(target=work, args=sys.argv[1:]).start()
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    begun.set()
+    sys.exit(0)
+"""
+RUNS = """
+import os, pathlib
+from types import SimpleNamespace as Made
+from perfkit.training.diagnose.script import whole_script
+from perfkit.training.race import whole
+
+whole.contain = lambda maker: ""
+moved = Made(move=lambda: None, find_leftovers=lambda modules: "")
+for name in ("exits", "raises", "leaves"):
+    maker = whole_script(pathlib.Path(f"{name}.py"), ("thread.txt",))
+    try:
+        [*whole.WholeWork(Made(maker=maker, moved=moved))()]
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+os._exit(0 if {"pool.txt", "thread.txt"} <= {*os.listdir()} else 1)
+"""
+
+
+def test_a_script_is_run_as_python_does_with_what_it_leaves_at_work(tmp_path):
+    write(tmp_path, exits_py="import sys\nsys.exit(2)\n", raises_py="{}['age']\n")
+    write(tmp_path, leaves_py=LEAVES)
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    ran = subprocess.run(
+        [sys.executable, "-c", RUNS],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    said = "RunError: exits.py ended itself with 2.\nKeyError: 'age'\n"
+    assert (ran.stdout, ran.returncode) == (said, 0), ran.stderr
+
+
+def asked(tmp_path, *names, **more):
+    write(tmp_path, a_py=COUNTS, b_py="x = 1\n", f_py="def make_training(): ...\n")
+    write(tmp_path, broken_py="def\n")
+    files = tuple(str(tmp_path / name) for name in names)
+    return Asked(trainings=files, whole=True, **more)
+
+
+def test_scripts_are_raced_whole_as_they_are_with_a_variable_or_at_a_commit(tmp_path):
+    what = asked(tmp_path, "a.py", "b.py", arguments=("-v",))
+    assert what.typed == "perfkit race --whole a.py b.py -- …"
+    one, two = entrants(what).sides
+    assert [type(side.maker) for side in (one, two)] == [WholeScript] * 2
+    assert one.maker.arguments == ("-v",)
+    assert isinstance(open_race(what)._race, WholeRace)
+    _, other = entrants(asked(tmp_path, "a.py", env=("A=1",))).sides
+    assert other.place.variables == (("A", "1"),)
+    commit_all(tmp_path, "one")
+    made = entrants(asked(tmp_path, "a.py", commit=("main",)))
+    made.close()
+    assert [type(side.maker) for side in made.sides] == [WholeScript] * 2
+    assert made.sides[0].maker.path != made.sides[1].maker.path
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "said"),
+    [
+        (("a.py", "b.py"), {"fit": 2}, "leave --fit or --whole out"),
+        (("a.py", "f.py"), {}, "f.py:make_training is a function"),
+        (("a.py", "broken.py"), {}, "broken.py cannot be read as Python"),
+        (("a.py", "none.py"), {}, "There is no file none.py"),
+    ],
+)
+def test_what_cannot_be_raced_whole_is_refused(tmp_path, names, more, said):
+    with pytest.raises(BadParameterError, match=said):
+        entrants(asked(tmp_path, *names, **more))
+    with pytest.raises(BadParameterError, match="asked is a function: call it in a"):
+        entrants(Asked(trainings=(asked, asked), whole=True))
+
+
+@pytest.mark.measures
+def test_two_scripts_are_run_to_their_end_and_leave_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, counts_py=COUNTS, trains_py=TRAINS)
+    found = race("trains.py", "counts.py", whole=True, budget=20, seed=1)
+    assert found.baseline == "trains.py"
+    ended = {trial.outcome for trial in found.trials if trial.round == 1}
+    assert ended <= {"completed", "stopped"}
+    assert all(sum(n for _, n in t.ticks) == 1 for t in found.trials if t.setup_s)
+    assert "examples" not in written(found, in_full=True)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"counts.py", "perfkit-findings", "trains.py"}
