@@ -50,6 +50,13 @@ def encode(record: object) -> bytes:
     return msgspec.json.encode(record, enc_hook=_as_plain)
 
 
+def as_plain(record: object) -> Any:
+    """A record as dictionaries, lists and numbers, as its file has it."""
+    import msgspec
+
+    return msgspec.to_builtins(record, enc_hook=_as_plain)
+
+
 def _as_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
@@ -252,7 +259,7 @@ def faults(finding: Finding) -> Iterator[str]:
     }
     if len(variants) > _MOST:
         yield f"it has more than {_MOST} variants"
-    if len(finding.verdict.because) > _MOST:
+    if max(len(finding.verdict.because), len(finding.verdict.facts)) > _MOST:
         yield f"it has more than {_MOST} reasons"
     for timing in finding.timings:
         if _negative((timing.rate, timing.low, timing.high)):

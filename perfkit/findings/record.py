@@ -8,6 +8,7 @@ from perfkit.engine.trial import Trial
 
 # Whoever makes a finding makes its verdict, and takes both from here.
 from perfkit.findings.edit import Edit as Edit
+from perfkit.findings.report import Fact as Fact
 from perfkit.findings.report import Verdict as Verdict
 from perfkit.findings.shown import Replayable, table
 from perfkit.machine.record import Machine
@@ -37,6 +38,8 @@ class Finding(Replayable):
         noise_floor: The ratio that two runs of the same thing reached here, at
             most: 1.04 means that no difference below 4 % is claimed. None if unknown.
         verdict: In words.
+        result: What its numbers say, as the record of its question has it; empty where
+            they say no more than ``comparisons`` does.
         baseline: The variant that was run twice a round to learn the noise; "" if none.
         unavailable: Why a variant was not run on this machine, by its name.
         guess: What the reader predicted before the run; "" if nothing.
@@ -63,6 +66,7 @@ class Finding(Replayable):
     comparisons: tuple[Comparison, ...]
     noise_floor: float | None
     verdict: Verdict
+    result: dict[str, Any] = field(default_factory=dict)
     baseline: str = ""
     unavailable: dict[str, str] = field(default_factory=dict)
     guess: str = ""

@@ -122,6 +122,21 @@ class Listing:
         return [number for number, share in enumerate(shares) if any(share)]
 
 
+@dataclass(frozen=True)
+class Fact:
+    """A number that a verdict rests on, as a row of a table.
+
+    Attributes:
+        label: What it is of, in a few words.
+        value: The number with its unit, or what is so.
+        interval: Its 95 % interval, as ``"1.5 to 2.0"``; "" where it has none.
+    """
+
+    label: str
+    value: str
+    interval: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What the timings mean, in words: what to do, how much, how sure.
@@ -133,7 +148,8 @@ class Verdict:
         interval: The 95 % interval of the ratio, as ``"1.5 to 2.0"``; "" for none.
         edits: The code as it is, and as it should be.
         warnings: What could change the reader's decision, at most two sentences.
-        because: The measured facts it rests on, a sentence each.
+        facts: The numbers it rests on.
+        because: What else it rests on that no number says, a sentence each.
         next: What to do after that, or what to measure now.
         winner: The variant the headline names as fastest; "" where none is claimed.
         folds: More of it, as sentences and tables that a reader may unfold.
@@ -145,13 +161,20 @@ class Verdict:
     interval: str = ""
     edits: tuple[Edit, ...] = ()
     warnings: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
     because: tuple[str, ...] = ()
     next: str = ""
     winner: str = ""
     folds: tuple[Fold, ...] = ()
 
+    @property
+    def facts_table(self) -> Table:
+        """Its facts, a row each."""
+        rows = tuple((fact.label, fact.value, fact.interval) for fact in self.facts)
+        return Table("What was measured", ("", "", "95 % interval"), rows)
+
     def _repr_html_(self) -> str:
-        fold = Fold("How sure is this?", self.because)
+        fold = Fold("How sure is this?", self.because, (self.facts_table,))
         stamp = getattr(self, "_stamp", "")
         return in_html(Report(verdict=self, stamp=stamp, folds=(fold,)))
 

@@ -194,7 +194,9 @@ def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
     return (
         Fold("Every variant, with its code", code=tuple(_code(finding))),
         Fold(
-            "How sure is this?", (*finding.verdict.because, _noise(finding), *_CLAIMS)
+            "How sure is this?",
+            (*finding.verdict.because, _noise(finding), *_CLAIMS),
+            (finding.verdict.facts_table,),
         ),
         Fold("What the machine did meanwhile", load_told),
         Fold(

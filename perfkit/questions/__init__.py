@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
+from perfkit.findings.standing import measurement
 from perfkit.questions.parameters import parameters_of
 
 if TYPE_CHECKING:
@@ -92,6 +93,21 @@ def charts_of(name: str) -> Mapping[str, Kind[Finding]]:
         return {}
     kinds: Mapping[str, Kind[Finding]] = importlib.import_module(place).KINDS
     return kinds
+
+
+@functools.lru_cache(maxsize=4)
+def result_of(finding: Finding) -> Any:
+    """What a finding says in numbers, as the record of its question.
+
+    It is worked out anew from what was measured: a file may hold anything else.
+    """
+    kind = experiments()[finding.experiment]
+    try:
+        question = kind(**finding.parameters)
+    except (BadParameterError, TypeError):
+        # So may its parameters.
+        question = kind()
+    return question.result(measurement(finding))
 
 
 def unknown(noun: str, word: str, names: Iterable[str]) -> str:

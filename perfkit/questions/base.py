@@ -122,6 +122,14 @@ class Experiment:
         """
         return None
 
+    def result(self, measured: Measurement) -> Any:
+        """What the timings say in numbers, as a frozen record.
+
+        The finding keeps it for who reads the file; verdict and charts are made from
+        it. None where the comparisons say all.
+        """
+        return None
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say in words what the timings mean; called again as they narrow."""
         if race := self.race(measured):

@@ -24,6 +24,7 @@ from perfkit.errors import (
     installing,
 )
 from perfkit.findings import store
+from perfkit.findings.reading import as_plain
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
 from perfkit.machine.record import Machine
@@ -222,6 +223,7 @@ class Session(Measurer[Finding]):
             comparisons=measured.comparisons,
             noise_floor=measured.noise_floor,
             verdict=self._verdict(measured),
+            result=as_plain(experiment.result(measured) or {}),
             baseline=measured.baseline,
             unavailable={variant.name: variant.unavailable for variant in refused},
             guess=self._guess,
