@@ -6,12 +6,15 @@ operations first, then the input's if the step waits for that.
 """
 
 import json
+import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.findings.account import (
     COMPUTING,
@@ -25,7 +28,14 @@ from perfkit.findings.account import (
 from perfkit.training.account.collect import RAW
 from perfkit.training.account.graph import Charged, Graphs
 from perfkit.training.account.places import Kind, Place
-from perfkit.training.account.trace import Grid, Intervals, Window, is_python, read
+from perfkit.training.account.trace import (
+    Grid,
+    Intervals,
+    Window,
+    is_python,
+    read,
+    whole_steps,
+)
 from perfkit.training.profile.course import traces
 
 # What samples of a kind are charged as; all others are Python.
@@ -41,6 +51,8 @@ _ENOUGH_S = 0.03
 # A line that traced no more often than this did it once: a last batch is smaller.
 _FEW_TRACES = 2
 _IDLE_S, _LULL_S = 0.005, 0.05
+# What TensorFlow adds to the kind of a stage.
+_STATES = re.compile(r"^(?:Finite|Forever|Empty)|V\d+$|\[\d+\]")
 _MOST_TYPES = 12
 # What is told as it was collected.
 _AS_SEEN = (
@@ -54,6 +66,7 @@ _AS_SEEN = (
         "signatures",
         "traces",
         "settings",
+        "padded",
     ),
 )
 
@@ -94,6 +107,8 @@ class Row:
 _Context = tuple[Place | None, str, bool]
 # Seconds of a context in windows, by line and kind.
 _Shares = dict[tuple[Place | None, str], float]
+# Which pieces of a window count.
+Mask = NDArray[np.bool_]
 # Place, call, kind, and whether it repeats; see ``sampler.Key``.
 _Label = tuple[Place | None, str, str, bool]
 
@@ -102,6 +117,11 @@ def charge(folder: str) -> dict[str, Any]:
     """Read the file that ``collect`` wrote into a folder, and charge it to lines."""
     raw = json.loads(Path(folder, RAW).read_text())
     return _Charging(raw, Path(folder)).charge()
+
+
+def _kind(path: str) -> str:
+    """What the innermost stage of a path is, as the class of its dataset is called."""
+    return _STATES.sub("", path.rpartition("::")[2])
 
 
 class _Charging:
@@ -133,6 +153,8 @@ class _Charging:
         repeated = (s for index, s in raw["seconds"] if self.keys[index][3])
         self.untraced_s = float(sum(repeated))
         self.updates = sum(w["updates"][1] - w["updates"][0] for _, w in self.windows)
+        # How often each operation of a step ran.
+        self.runs = Counter[tuple[str, str, str, bool]]()
         self.shares: dict[_Context, _Shares] = defaultdict(lambda: defaultdict(float))
         self.starts: dict[_Context, dict[Place | None, float]] = defaultdict(
             lambda: defaultdict(float)
@@ -181,10 +203,17 @@ class _Charging:
             # No work: a graph was optimized, or one operation outlasts the window.
             return
         grid = Grid(edges, active)
+        whole = whole_steps(steps, edges[-1] - edges[0])
+        inside = grid.within(*(whole or (edges[0], edges[-1])))
+        # Before the first operation and behind the last one runs what was cut off.
+        ends = steps.begin.min(initial=np.inf), steps.end.max(initial=-np.inf)
+        uncut = grid.within(*ends) | (not len(steps.begin))
         for place, call in {(p, c) for p, c, k, _ in labels if k in _IN_GRAPHS}:
             for near in (False, True):
                 context = place, call, near
-                self._split_context(window, grid, labels, context, steps, inputs)
+                self._split_context(
+                    window, grid, labels, context, steps, inputs, inside, uncut
+                )
         self._note_work(window, steps, inputs)
 
     def _split_context(
@@ -195,13 +224,15 @@ class _Charging:
         context: _Context,
         steps: Intervals,
         inputs: Intervals,
+        inside: Mask,
+        uncut: Mask,
     ) -> None:
         place, call, near = context
         mine = [
             p == place if near else (p, c) == (place, call) and k in _IN_GRAPHS
             for p, c, k, _ in labels
         ]
-        member = grid.over(np.array(mine, float))
+        member = grid.over(np.array(mine, float)) * inside
         data = grid.over(np.array([k == Kind.DATA for _, _, k, _ in labels], float))
         step_n, input_n, stage_n, wait_n, compile_n, kernel_n, copy_n = grid.active
         on_gpu = kernel_n > 0
@@ -217,7 +248,7 @@ class _Charging:
         lull = (grid.stretches(~busy & ~waits & ~compiling) > _LULL_S) & bool(
             self.threads
         )
-        gaps = member * ~busy * ~waits * ~compiling * ~lull * (not near)
+        gaps = member * uncut * ~busy * ~waits * ~compiling * ~lull * (not near)
         spans, shares = grid.spans, self.shares[context]
         if python_s := float((member * lull) @ spans):
             self._share_python(shares, place, python_s, INPUT)
@@ -332,6 +363,7 @@ class _Charging:
         kernels = np.bincount(window.kernels.numbers, minlength=len(window.names))
         counts = np.where(counts, counts, kernels)
         for number in np.flatnonzero(counts):
+            self.runs[window.names[number]] += int(counts[number])
             name, type_, function, _ = window.names[number]
             owner = self._charged(window.names[number])
             if owner.place is not None:
@@ -423,10 +455,14 @@ class _Charging:
         for file, line, name, count in self.raw["calls"]:
             if (file, line) in self.rows or count > _FEW_TRACES:
                 self.rows[file, line].calls[name][0] = count
+        # What takes no gradients makes steps all the same: most of their operations
+        # run once in each.
+        runs = sorted(self.runs.values()) or [1]
+        steps = self.updates or runs[len(runs) // 2]
         for row in self.rows.values():
-            row.operations /= max(1, self.updates)
+            row.operations /= steps
             for counts in row.types.values():
-                counts[0] /= max(1, self.updates)
+                counts[0] /= steps
 
     def _add_traces(self) -> None:
         for trace in self.raw["traces"]:
@@ -443,6 +479,8 @@ class _Charging:
             if place:
                 # It has a row, although it takes no time itself.
                 self.rows[tuple(place)].beside_s += 0.0
+        for file, line, _ in self.raw["padded"]:
+            self.rows[file, line].beside_s += 0.0
 
     def _add_beside(self) -> None:
         if not self.traced_s:
@@ -458,17 +496,50 @@ class _Charging:
         for window, _ in self.windows:
             counts.update(window.counts)
         below = Counter[str]()
+        counts.update(self._unfinished(counts))
         for (_, path), count in counts.items():
             below[path.rpartition("::")[0]] += count
         for (number, path), count in counts.items():
             if not 0 <= number < len(self.stage_places) or path.endswith("::Root"):
                 continue
             place = self.stage_places[number]
+            if place and not count:
+                # It has a row, although it takes no time itself.
+                self.rows[place].beside_s += 0.0
             if place in self.rows:
                 self.rows[place].stages.append(len(self.stages))
+            inside = (n for (_, p), n in counts.items() if p.startswith(f"{path}::"))
+            given = below[path] or max(inside, default=0)
             self.stages.append(
-                {"path": path, "place": place, "out": count, "given": below[path]}
+                {"path": path, "place": place, "out": count, "given": given}
             )
+
+    def _unfinished(
+        self, counts: Mapping[tuple[int, str], int]
+    ) -> dict[tuple[int, str], int]:
+        """Stages that gave nothing in all windows, although those below them did.
+
+        They have no events; a stage is known by its kind if only one line made such.
+        """
+        seen = {path for _, path in counts}
+        above = {
+            "::".join(parts[:length])
+            for parts in (path.split("::") for path in seen)
+            for length in range(3, len(parts))
+        }
+        places: dict[str, set[Place]] = defaultdict(set)
+        numbers = dict[str, int]()
+        for number, (place, name) in enumerate(self.raw["stages"]):
+            kind = name.strip("_").removesuffix("Dataset")
+            if place:
+                places[kind].add(tuple(place))
+                numbers[kind] = number
+        kinds = {path: _kind(path) for path in above - seen}
+        return {
+            (numbers[kind], path): 0
+            for path, kind in kinds.items()
+            if len(places.get(kind, ())) == 1
+        }
 
     def _as_note(self) -> dict[str, Any]:
         rows = []
@@ -484,5 +555,9 @@ class _Charging:
             "elsewhere_s": self.elsewhere_s,
             "stages": self.stages,
             "traced_s": self.traced_s,
+            "callers": [
+                [*place, *calls.most_common(1)[0][0]]
+                for place, calls in self.graphs.callers.items()
+            ],
             **{name: self.raw[name] for name in _AS_SEEN},
         }

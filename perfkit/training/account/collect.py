@@ -40,6 +40,7 @@ _SWITCH_S = 0.00005
 _WINDOWS = (0.1, 0.3, 0.5, 0.7, 0.85)
 _WARM_UPDATES, _ASK_EVERY_S = 3, 0.25
 _FIRST_S, _SHORTEST_S, _LONGEST_WINDOW_S, _TRACED_SHARE = 0.15, 0.1, 1.2, 0.08
+_WHOLE_STEPS, _LONGEST_WHOLE_S = 2.5, 3.0
 # All of them, their writing included, take so much of the time, about.
 _LOOKING_SHARE = 0.1
 _LATE, _LEAST_LEFT_S = 0.7, 6.0
@@ -229,7 +230,24 @@ class _Windows:
         if longest < _SHORTEST_S:
             return 0.0 if len(self.traced) > 1 else _SHORTEST_S
         share = self.seconds * _TRACED_SHARE / len(_WINDOWS)
-        return min(share, _LONGEST_WINDOW_S, longest)
+        length = min(share, _LONGEST_WINDOW_S, longest)
+        # What the ends of a window cut off is in no trace: of long steps fewer windows
+        # are traced, which hold whole ones.
+        whole = min(_WHOLE_STEPS * self._step_s, _LONGEST_WHOLE_S)
+        room = int(remaining / cost / whole) if whole > length else 0
+        if room and self._due:
+            self._due = self._due[:room]
+            return whole
+        return length
+
+    @property
+    def _step_s(self) -> float:
+        """Seconds from update to update since the training began; 0.0 if unknown."""
+        watch = self.sampler.watch
+        updates = watch.updates()
+        if not watch.trained_at or updates < _WARM_UPDATES:
+            return 0.0
+        return (time.perf_counter() - watch.trained_at) / updates
 
 
 def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:

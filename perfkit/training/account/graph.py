@@ -65,6 +65,10 @@ class Graphs:
     operations: dict[str, dict[str, list[Any]]]
     makers: dict[tuple[str, str], Place]
     trains: frozenset[str]
+    # Lines that call a model from a step of the user's own, by the line of a layer.
+    callers: dict[Place, Counter[Place]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
     _charges: dict[tuple[str, str, bool], Charged] = field(default_factory=dict)
     _scopes: dict[str, dict[str, Place]] = field(default_factory=dict)
 
@@ -120,7 +124,10 @@ class Graphs:
             return self._by_name(plain) or self._of_kind(part, place)
         if layers > 1:
             # A line calls a model: its layers were made by lines of their own.
-            return self._layer(plain.split("/")) or Charged(place)
+            layer = self._layer(plain.split("/"))
+            if layer and layer.place:
+                self.callers[layer.place][place] += 1
+            return layer or Charged(place)
         owner = self._by_name(plain)
         return Charged(place, owner.part, owner.name) if owner else Charged(place)
 

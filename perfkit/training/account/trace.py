@@ -143,11 +143,43 @@ class Grid:
         clipped = np.clip(times, self._points[0], self._points[-1])
         return np.searchsorted(self._points, clipped).astype(np.int64)
 
+    def within(self, begin: float, end: float) -> NDArray[np.bool_]:
+        """Which pieces lie between two moments."""
+        middle = (self._points[1:] + self._points[:-1]) / 2
+        return np.asarray((begin <= middle) & (middle < end))
+
     def spent(self, intervals: Intervals, weight: Floats) -> Floats:
         """Return the weighted seconds of each interval."""
         sums = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
         result: Floats = sums[self._at(intervals.end)] - sums[self._at(intervals.begin)]
         return result
+
+
+def whole_steps(operations: Intervals, seconds: float) -> tuple[float, float] | None:
+    """When the first and the last of several whole steps of a window begin.
+
+    What the ends of a window cut off is in no trace, which hides long operations. From
+    one operation to the same one again nothing is cut off.
+
+    Args:
+        operations: Of the steps.
+        seconds: Of the window.
+
+    Returns:
+        The two moments, or None where they span less than half of the window.
+    """
+    order = np.lexsort((operations.begin, operations.numbers))
+    begins = operations.begin[order]
+    _, starts, counts = np.unique(
+        operations.numbers[order], return_index=True, return_counts=True
+    )
+    first, last = begins[starts], begins[starts + counts - 1]
+    suits = np.flatnonzero((counts > 1) & (last - first > seconds / 2))
+    if not len(suits):
+        return None
+    # What is rare comes once a step, and what is frequent many times.
+    rarest = suits[np.argmin(counts[suits])]
+    return float(first[rarest]), float(last[rarest])
 
 
 @dataclass

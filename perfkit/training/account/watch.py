@@ -79,6 +79,7 @@ class Watch:
         trained_at: When gradients were taken for the first time; 0.0 for never.
         gradients: How often they were taken outside of a graph.
         setters: The line that set each setting of ``diagnosis.settings``.
+        padded: By the line that pads: which share of what it gives is padding.
         float16: The policy that has processors compute in float16; "" for none.
     """
 
@@ -93,6 +94,7 @@ class Watch:
     optimizers: dict[int, Any] = field(default_factory=dict)
     layers: dict[str, Any] = field(default_factory=dict)
     setters: dict[str, Place] = field(default_factory=dict)
+    padded: dict[Place, float] = field(default_factory=dict)
     float16: str = ""
     classes: dict[str, str] = field(default_factory=dict)
     is_tracing: bool = False
@@ -119,6 +121,7 @@ class Watch:
         self._note_tapes(tf.GradientTape)
         _scope_penalties(keras.layers.Layer)
         settings.note_setters(self._note_setting)
+        self._note_padding(keras.src.utils.sequence_utils.pad_sequences)
         graphs: Any = importlib.import_module(_GRAPHS)
         graphs.func_graph_from_py_func = self._tracing(graphs.func_graph_from_py_func)
         self.anew.look()
@@ -144,9 +147,10 @@ class Watch:
             "traces": [asdict(trace) for trace in self.traces],
             "signatures": [[trace.name, trace.arguments] for trace in anew],
             "operations": self.operations,
-            "frozen": [*self._frozen()],
+            "frozen": [*dict.fromkeys(self._frozen())],
             "classes": self.classes,
             "settings": [*self._settings()],
+            "padded": [[*place, share] for place, share in self.padded.items()],
             "epochs": self.epochs,
             "updates": self.updates(),
         }
@@ -160,12 +164,13 @@ class Watch:
             yield line, self.setters.get(line.partition("(")[0])
 
     def _frozen(self) -> Iterator[str]:
-        """Layers with weights that are not trained."""
-        for name, reference in list(self.layers.items()):
+        """Layers with weights that are not trained, those of frozen models too."""
+        for reference in list(self.layers.values()):
             layer = reference()
             try:
-                if layer is not None and layer.weights and not layer.trainable:
-                    yield name
+                if layer is not None and not layer.trainable:
+                    parts = layer._flatten_layers()
+                    yield from (part.name for part in parts if part.weights)
             except Exception:
                 # A layer of the user's own may raise anything.
                 continue
@@ -301,6 +306,23 @@ class Watch:
         if name in settings.FLOAT16_POLICY.setters:
             # Keras keeps it for each thread apart.
             self.float16 = str(settings.FLOAT16_POLICY.value())
+
+    def _note_padding(self, original: Callable[..., Any]) -> None:
+        @functools.wraps(original)
+        def pad(sequences: Any, *args: Any, **kwargs: Any) -> Any:
+            padded = original(sequences, *args, **kwargs)
+            place = self.places.place(sys._getframe(1))
+            rows, length = padded.shape[:2]
+            if place and rows and length:
+                filled = sum(min(len(sequence), length) for sequence in sequences)
+                self.padded[place] = 1 - filled / (rows * length)
+            return padded
+
+        for module in list(sys.modules.values()):
+            if getattr(module, "__name__", "").startswith("keras"):
+                for name, value in list(vars(module).items()):
+                    if value is original:
+                        setattr(module, name, pad)
 
     def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)

@@ -27,7 +27,8 @@ def found(cause, made, **more):
     backward = [(made.lines[n], count) for n, count in more.get("backward", ())]
     frozen = frozenset(more.get("frozen", ()))
     settings = dict.fromkeys(more.get("settings", ()))
-    seen = View(made, frozen, tuple(calls), tuple(backward), settings)
+    padded = tuple((made.lines[n], share) for n, share in more.get("padded", ()))
+    seen = View(made, frozen, tuple(calls), tuple(backward), settings, (), padded)
     return [*BY_ID[cause].tips(seen)]
 
 
@@ -64,6 +65,8 @@ UPDATES = line(
 BACKWARD = line(computing=4.0, backward=0.8)
 FROZEN = line(computing=4.0, parts=("layer base Functional",))
 COMPILES = line(set_up=4.0, calls=[("fit", 1, 4.0)])
+PADS = line(60)
+RECURRENT = line(61, computing=4.0, parts=("layer gru GRU",))
 TEXT = line(computing=3.0, types=(("StringSplitV2", 1.0),))
 SOLVES = line(computing=3.0, types=(("Svd", 1.0),))
 METRIC = line(computing=3.0, parts=("metric auc",))
@@ -209,6 +212,11 @@ CASES = {
         of(calling(COMPILES, ("fit", 40, 4.0))),
         of(but(COMPILES, seconds={"computing": 4.0})),
     ],
+    "padding": [
+        (of(PADS, RECURRENT), {"padded": [(0, 0.9)]}),
+        (of(PADS, RECURRENT), {"padded": [(0, 0.3)]}),
+        (of(PADS, DENSE), {"padded": [(0, 0.9)]}),
+    ],
     "text-in-model": [
         of(TEXT),
         # There it belongs.
@@ -310,9 +318,22 @@ def test_a_jacobian_in_a_graph_is_one_too():
 
 def test_what_is_skipped_is_named_where_it_is_skipped():
     skips = line(40, input=0.5)
-    stages_ = stages("FiniteSkip", line=1, given=1200, out=120)
+    stages_ = stages("FiniteSkip", "ParallelMapV2", line=1, given=1200, out=120)
     (tip, *_) = tips(account(SLOW_INPUT, skips, stages=stages_), {})
     assert (tip.cause, tip.lines[0]) == ("thrown-away", 1)
+    # Names of files are cheap.
+    stages_ = stages("FiniteSkip", "TensorSlice", line=1, given=1200, out=120)
+    (tip, *_) = tips(account(SLOW_INPUT, skips, stages=stages_), {})
+    assert tip.cause == "input"
+
+
+def test_a_frozen_model_is_named_where_a_step_calls_it():
+    calls = line(70, computing=0.1)
+    heard = {"callers": [["train.py", 1, "train.py", 70]], "frozen": ["base"]}
+    heard |= {"places": [["train.py", 1], ["train.py", 70]]}
+    (tip,) = tips(of(FROZEN, calls), heard)
+    assert (tip.cause, tip.lines) == ("frozen-layers", (1, 0))
+    assert tip.share == pytest.approx(0.4)
 
 
 def test_every_cause_has_a_case_and_a_name_of_its_own():

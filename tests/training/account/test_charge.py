@@ -214,7 +214,8 @@ SPLITS = {
         STEPS_RUN,
         {DENSE: {"computing": 6.75}, ADAM: {"computing": 2.25}},
         {
-            (DENSE, "parts"): {"layer dense Dense": 0.225},
+            # Of the two steps that are whole.
+            (DENSE, "parts"): {"layer dense Dense": 0.15},
             (ADAM, "elements"): 1_000_000,
             (ADAM, "operations"): 1.0,
         },
@@ -321,8 +322,8 @@ def test_several_windows_add_up_and_empty_ones_split_nothing(seen):
     seen.window(6.0, [GRAPH] * 30, events(*STEPS_RUN), updates=3)
     seen.window(9.0, [GRAPH] * 30, events(("a", ADDS, 0.0, 0.3)), updates=1)
     found = seen.charge()
-    assert rows(found)[DENSE]["computing"] == pytest.approx(9 * 0.225 / 0.6)
-    assert rows(found)[ADAM]["computing"] == pytest.approx(9 * 0.375 / 0.6)
+    assert rows(found)[DENSE]["computing"] == pytest.approx(9 * 0.15 / 0.5)
+    assert rows(found)[ADAM]["computing"] == pytest.approx(9 * 0.35 / 0.5)
 
 
 def test_stages_say_how_many_elements_they_took_and_gave(seen):
@@ -341,3 +342,31 @@ def test_stages_say_how_many_elements_they_took_and_gave(seen):
     ]
     (number,) = row(found, MAP)["stages"]
     assert found["stages"][number]["place"] == MAP
+
+
+def test_a_stage_that_gave_nothing_yet_has_what_those_below_it_gave(seen):
+    known(seen).spent(LOOP, "python", 1.0)
+    seen.told["stages"] = [[MAP, "_SkipDataset"], [None, "_MapDataset"]]
+    path = "Iterator::Root::FiniteSkip::Map::Range"
+    taken = [("tf_data_1", path, n / 100, n / 100 + 0.001, "perfkit:1") for n in (1, 2)]
+    found = seen.window(0.0, [GRAPH] * 30, events(*taken)).charge()
+    skip = {"path": path[:26], "place": MAP, "out": 0, "given": 2}
+    assert skip in found["stages"]
+    assert row(found, MAP)["stages"] == [found["stages"].index(skip)]
+
+
+def test_what_the_ends_of_a_window_cut_off_counts_for_nothing(seen):
+    known(seen).spent(FIT, "graph", 8.0, "fit")
+    # Steps of 0.2 s, most of it one long operation; the window holds one of them whole.
+    steps = [
+        *(("a", ADDS, at, at + 0.01) for at in (0.08, 0.28)),
+        ("a", MATMUL, 0.09, 0.28),
+    ]
+    found = seen.window(0.0, [GRAPH] * 35, events(*steps), updates=1).charge()
+    assert rows(found)[DENSE]["computing"] == pytest.approx(8 * 0.95)
+
+
+def test_without_updates_a_step_is_what_runs_most_operations_once(seen):
+    known(seen).spent(FIT, "graph", 8.0, "fit")
+    found = seen.window(0.0, [GRAPH] * 30, events(*STEPS_RUN), updates=0).charge()
+    assert row(found, DENSE)["operations"] == pytest.approx(1.0)

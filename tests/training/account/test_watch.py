@@ -67,6 +67,9 @@ model.compile(  # @compile
     adam, keras.losses.MeanSquaredError(name="my_loss"), metrics=["mae"]  # @loss
 )
 seen = keras.callbacks.LambdaCallback()  # @callback
+inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, name="within")])
+inner.trainable = False
+keras.utils.pad_sequences([[1, 2], [3] * 8], maxlen=10)  # @pad
 history = model.fit(data, epochs=3, verbose=0, callbacks=[seen]).history  # @fit
 for row in x[:5]:
     model.predict(row[None], verbose=0)  # @predict
@@ -196,7 +199,11 @@ def test_objects_remember_the_line_that_made_them(told):
     assert made["compile", ""] in (AT["compile"], AT["loss"])
     assert AT["callback"] in {line for _, line in told["callbacks"]}
     assert told["classes"]["wide"] == "Dense"
-    assert told["frozen"] == ["frozen"]
+    # A model that is not trained leaves its layers as they are.
+    assert {"frozen", "within"} <= {*told["frozen"]}
+    assert not {"wide", "head"} & {*told["frozen"]}
+    ((_, line, share),) = told["padded"]
+    assert (line, share) == (AT["pad"], pytest.approx(0.5))
 
 
 def test_calls_are_counted_by_the_line_that_made_them(told):

@@ -49,6 +49,16 @@ def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
             text: lines.get(tuple(place or ()))
             for text, place in charged.get("settings", ())
         },
+        tuple(
+            (lines[file, line], lines[caller_file, caller])
+            for file, line, caller_file, caller in charged.get("callers", ())
+            if {(file, line), (caller_file, caller)} <= lines.keys()
+        ),
+        tuple(
+            (lines[file, line], share)
+            for file, line, share in charged.get("padded", ())
+            if (file, line) in lines
+        ),
     )
     tips: list[Tip] = []
     for cause in CAUSES:

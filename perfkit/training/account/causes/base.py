@@ -1,11 +1,14 @@
 """What a cause is: when it applies, what to do, what to type, what to mind."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from perfkit import units
 from perfkit.findings.account import INPUT, Account, Call, Line, Stage, Tip
 
+# Stages that run code of the user's.
+_WORKS = re.compile(r"Map|Generator|Interleave|PyFunc")
 # Lines that take less are no cause of anything.
 WORTH = 0.08
 
@@ -74,6 +77,11 @@ def cause(
     return lambda applies: Cause(id=id, applies=applies, **about)
 
 
+def distinct(*lines: Line) -> tuple[Line, ...]:
+    """Lines without those that stand there twice."""
+    return tuple({id(line): line for line in lines}.values())
+
+
 @dataclass(frozen=True)
 class View:
     """An account, and what causes ask of it.
@@ -85,6 +93,9 @@ class View:
         backward: Times a line asked for gradients in one trace of a step.
         settings: Of TensorFlow's and Keras's that are on, as they are typed, each with
             the line that set it, if that is known.
+        callers: Lines of layers, each with the line that calls their model in a step of
+            the user's own.
+        padded: Lines that pad sequences, each with the share that is padding.
     """
 
     account: Account
@@ -92,12 +103,12 @@ class View:
     calls: tuple[tuple[Line, str, int], ...] = ()
     backward: tuple[tuple[Line, int], ...] = ()
     settings: Mapping[str, Line | None] = field(default_factory=dict)
+    callers: tuple[tuple[Line, Line], ...] = ()
+    padded: tuple[tuple[Line, float], ...] = ()
 
     def share(self, *lines: Line) -> float:
         """Return the share of repeating time that these lines take together."""
-        return self.account.share(
-            sum(line.total_s for line in {id(o): o for o in lines}.values())
-        )
+        return self.account.share(sum(line.total_s for line in distinct(*lines)))
 
     def percent(self, *lines: Line) -> str:
         """Return the share in words."""
@@ -126,6 +137,14 @@ class View:
     def stages(self, *kinds: str) -> Iterator[Stage]:
         """Stages of the input of these kinds."""
         return (stage for stage in self.account.stages if stage.kind in kinds)
+
+    def works_below(self, stage: Stage) -> Iterator[Stage]:
+        """Stages that feed this one and compute something."""
+        return (
+            below
+            for below in self.account.stages
+            if below.path.startswith(f"{stage.path}::") and _WORKS.search(below.kind)
+        )
 
     def line_of(self, stage: Stage) -> Line | None:
         """The line that made a stage; None for a library's."""

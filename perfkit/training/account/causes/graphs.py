@@ -4,7 +4,13 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.findings.account import COMPUTING, INPUT, SET_UP, Line
-from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
+from perfkit.training.account.causes.base import (
+    WORTH,
+    Evidence,
+    View,
+    cause,
+    distinct,
+)
 
 _LOOPS = frozenset(
     {"NextIteration", "Merge", "Switch", "Enter", "TensorListGetItem", "LoopCond"}
@@ -26,7 +32,10 @@ _SPARSE = frozenset({"UnsortedSegmentSum", "ResourceScatterAdd", "ScatterNd"})
 _LOOPING = ("map_fn", "scan(", "while_loop", "vectorized_map", "foldl", "foldr")
 # Their loop over time is what they are.
 _RECURRENT = ("LSTM", "GRU", "RNN", "LSTM1D", "LSTM2D", "LSTM3D", "Bidirectional")
+# Their work grows with the length of a sequence.
+_SEQUENTIAL = (*_RECURRENT, "LSTMCell", "GRUCell", "Conv1D", "MultiHeadAttention")
 _PASSES, _LAYERS = 4, 3
+_MOSTLY = 0.6
 # An embedding's update takes a third of a healthy step.
 _MOST = 0.5
 _MANY, _VERY_MANY, _LARGE = 300, 800, 500_000
@@ -157,12 +166,35 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
         and line.is_part("layer")
         and line.parts[0].split(" ")[1] in view.frozen
     )
+    # In a step of one's own the line to change is the one that calls them.
+    callers = [by for line, by in view.callers if any(line is o for o in lines)]
     if lines and view.share(*lines) >= 2 * WORTH:
         yield Evidence(
-            lines=lines,
+            lines=distinct(*callers, *lines),
+            share=view.share(*lines),
             means=f"{view.percent(*lines)} of the time is computed in layers that are "
             "not trained: of the same example they give the same in each epoch.",
         )
+
+
+@cause(
+    "padding",
+    do="Pad each batch to its own longest example, not all of them at {where}",
+    fix="`Dataset.bucket_by_sequence_length`, or sort by length and `padded_batch`",
+    mind="Examples of similar length are then learnt together.",
+    swap="padding",
+)
+def _padding(view: View) -> Iterator[Evidence]:
+    lines = [o for o in view.hot() if any(p.endswith(_SEQUENTIAL) for p in o.parts)]
+    for line, share in view.padded:
+        if share >= _MOSTLY and view.share(*lines) >= 2 * WORTH:
+            yield Evidence(
+                lines=(line, *lines),
+                share=view.share(*lines),
+                means=f"{units.percent(share)} of the examples' length is padding, and "
+                f"{view.percent(*lines)} of the time is computed in layers that go "
+                "through all of it.",
+            )
 
 
 @cause(

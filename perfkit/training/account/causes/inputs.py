@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.findings.account import INPUT, THREAD, Line
-from perfkit.training.account.causes.base import Evidence, View, cause
+from perfkit.training.account.causes.base import Evidence, View, cause, distinct
 
 _ALL_THROWN, _LARGE_INPUT = 3.0, 0.15
 _SMALL = 200
@@ -26,10 +26,6 @@ def _waits(view: View) -> str:
     return f"waits {units.percent(view.input_share)} of the time"
 
 
-def _distinct(*lines: Line) -> tuple[Line, ...]:
-    return tuple({id(line): line for line in lines}.values())
-
-
 @cause(
     "thrown-away",
     do="Choose what is kept before the expensive work at {where}",
@@ -39,7 +35,11 @@ def _distinct(*lines: Line) -> tuple[Line, ...]:
 )
 def _thrown_away(view: View) -> Iterator[Evidence]:
     for kinds in (("Filter", "TakeWhile"), ("Skip", "FiniteSkip")):
-        droppers = [stage for stage in view.stages(*kinds) if stage.given]
+        droppers = [
+            stage
+            for stage in view.stages(*kinds)
+            if stage.given and any(view.works_below(stage))
+        ]
         inputs = sum(stage.given for stage in droppers)
         outputs = max(1, sum(stage.out for stage in droppers))
         lines = [line for stage in droppers if (line := view.line_of(stage))]
@@ -48,7 +48,7 @@ def _thrown_away(view: View) -> Iterator[Evidence]:
             # What is skipped is named where it is skipped.
             order = (*lines, *costly) if "Skip" in kinds else (*costly, *lines)
             yield Evidence(
-                lines=_distinct(*order),
+                lines=distinct(*order),
                 share=view.input_share,
                 means=f"The model {_waits(view)} for its input, and "
                 f"{inputs / outputs:.0f} elements are made there for each one that is "
@@ -158,7 +158,7 @@ def _map_in_turn(view: View) -> Iterator[Evidence]:
         line = view.line_of(stage)
         if line and stage.out and _is_large(view):
             yield Evidence(
-                lines=_distinct(*_expensive(view)[:2], line),
+                lines=distinct(*_expensive(view)[:2], line),
                 share=view.input_share,
                 means=f"The model {_waits(view)} for its input, and the map at "
                 f"{line.where} works on one element at a time.",
