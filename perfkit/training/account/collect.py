@@ -41,6 +41,8 @@ _WINDOWS = (0.1, 0.3, 0.5, 0.7, 0.85)
 _WARM_UPDATES, _ASK_EVERY_S = 3, 0.25
 _FIRST_S, _SHORTEST_S, _LONGEST_WINDOW_S, _TRACED_SHARE = 0.15, 0.1, 1.2, 0.08
 _WHOLE_STEPS, _LONGEST_WHOLE_S = 2.5, 3.0
+# One window of whole steps may take more of the time than all of them should.
+_DEAR_SHARE = 0.2
 # All of them, their writing included, take so much of the time, about.
 _LOOKING_SHARE = 0.1
 _LATE, _LEAST_LEFT_S = 0.7, 6.0
@@ -227,18 +229,21 @@ class _Windows:
         cost = self.looking_s / max(1e-3, recorded_s)
         remaining = _LOOKING_SHARE * self.seconds - self.looking_s
         longest = remaining / max(1, len(self._due)) / cost
-        if longest < _SHORTEST_S:
-            return 0.0 if len(self.traced) > 1 else _SHORTEST_S
         share = self.seconds * _TRACED_SHARE / len(_WINDOWS)
         length = min(share, _LONGEST_WINDOW_S, longest)
+        if longest < _SHORTEST_S:
+            length = 0.0 if len(self.traced) > 1 else _SHORTEST_S
         # What the ends of a window cut off is in no trace: of long steps fewer windows
         # are traced, which hold whole ones.
         whole = min(_WHOLE_STEPS * self._step_s, _LONGEST_WHOLE_S)
-        room = int(remaining / cost / whole) if whole > length else 0
-        if room and self._due:
-            self._due = self._due[:room]
-            return whole
-        return length
+        if whole <= length or not self._due:
+            return length
+        room = int(remaining / cost / whole)
+        has_whole = any(w["ended"] - w["started"] >= whole for w in self.traced)
+        if not room and not has_whole and whole * cost < _DEAR_SHARE * self.seconds:
+            room = 1
+        self._due = self._due[:room] if room else self._due
+        return whole if room else length
 
     @property
     def _step_s(self) -> float:
