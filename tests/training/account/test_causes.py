@@ -65,6 +65,7 @@ UPDATES = line(
 BACKWARD = line(computing=4.0, backward=0.8)
 FROZEN = line(computing=4.0, parts=("layer base Functional",))
 COMPILES = line(set_up=4.0, calls=[("fit", 1, 4.0)])
+FEW_THREADS = "tf.config.threading.set_intra_op_parallelism_threads({})"
 PADS = line(60)
 RECURRENT = line(61, computing=4.0, parts=("layer gru GRU",))
 TEXT = line(computing=3.0, types=(("StringSplitV2", 1.0),))
@@ -112,6 +113,11 @@ CASES = {
         (of(DENSE), {"settings": [FLOAT16]}),
         of(DENSE),
         (of(OWN), {"settings": [FLOAT16]}),
+    ],
+    "few-threads": [
+        (of(DENSE), {"settings": [FEW_THREADS.format(1)]}),
+        (of(DENSE), {"settings": [FEW_THREADS.format(999)]}),
+        (of(EAGER), {"settings": [FEW_THREADS.format(1)]}),
     ],
     "functions-run-eagerly": [
         (of(EAGER), {"settings": [EAGER_MODE]}),

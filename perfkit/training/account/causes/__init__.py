@@ -7,12 +7,12 @@ from collections import Counter
 from typing import Any
 
 from perfkit.findings.account import Account, Tip
-from perfkit.training.account.causes import calls, debugging, graphs, inputs, python
+from perfkit.training.account.causes import calls, graphs, inputs, python, settings
 from perfkit.training.account.causes.base import Cause, View
 
 CAUSES: tuple[Cause, ...] = tuple(
     record
-    for family in (debugging, calls, graphs, inputs, python)
+    for family in (settings, calls, graphs, inputs, python)
     for record in vars(family).values()
     if isinstance(record, Cause)
 )

@@ -1,8 +1,9 @@
 """Settings that were left on: for debugging, or for another machine."""
 
+import re
 from collections.abc import Callable, Iterator
 
-from perfkit.findings.account import THREAD, Line
+from perfkit.findings.account import COMPUTING, THREAD, Line
 from perfkit.training.account.causes.base import Evidence, View, cause
 
 
@@ -45,3 +46,26 @@ _FLOAT16 = cause(
         lambda line: line.is_part("layer"),
     )
 )
+
+
+_THREADS = re.compile(r"(?:intra_op_parallelism_threads\(|INTRAOP_THREADS\D*)(\d+)")
+
+
+@cause(
+    "few-threads",
+    do="Let TensorFlow choose its threads: {where}",
+    fix=_FIX,
+    swap="threads",
+)
+def _few_threads(view: View) -> Iterator[Evidence]:
+    cores = view.account.machine.cores
+    lines = [o for o in view.hot() if o.kind == COMPUTING and not o.is_eager]
+    for text, setter in view.settings.items():
+        match = _THREADS.search(text)
+        if match and int(match[1]) < cores and lines:
+            yield Evidence(
+                lines=(*([setter] if setter else []), *lines[:6]),
+                share=view.share(*lines),
+                means=f"{view.percent(*lines)} of the time goes into operations that "
+                f"may use {match[1]} of {cores} cores.",
+            )
