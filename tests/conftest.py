@@ -140,7 +140,7 @@ def _measures_only_if_marked(request):
 def as_if_it_lay_there(monkeypatch, name, folder):
     """An experiment's module, by its dotted name, from another folder."""
     paths = [*perfkit.questions.__path__, str(folder)]
-    monkeypatch.setattr(perfkit.experiments, "__path__", paths)
+    monkeypatch.setattr(perfkit.questions, "__path__", paths)
     module = importlib.import_module(name)
     # Trials are forked from a process that does not know that folder.
     cloudpickle.register_pickle_by_value(module)
