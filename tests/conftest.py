@@ -147,7 +147,7 @@ def as_if_it_lay_there(monkeypatch, name, folder):
     yield module
     cloudpickle.unregister_pickle_by_value(module)
     del sys.modules[name]
-    delattr(perfkit.experiments, name.rpartition(".")[2])
+    delattr(perfkit.questions, name.rpartition(".")[2])
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from perfkit.questions import experiments
 
 HOUSE = Path(perfkit.__file__).parent
 ROOMS = {
-    kind.__module__.removeprefix("perfkit.experiments."): name
+    kind.__module__.removeprefix("perfkit.questions."): name
     for name, kind in experiments().items()
 }
 # Each question is missing in half of the houses, and no two in the same ones: so of any

@@ -52,7 +52,7 @@ def test_a_broken_file_is_told_and_others_listed(
     name = f"broken_{tmp_path.name.lower()}"
     (tmp_path / f"{name}.py").write_text(code)
     paths = [*perfkit.questions.__path__, str(tmp_path)]
-    monkeypatch.setattr(perfkit.experiments, "__path__", paths)
+    monkeypatch.setattr(perfkit.questions, "__path__", paths)
     assert list(experiments()) == list(experiments())
     assert "data-pipeline" in experiments()
     (said,) = caplog.messages
