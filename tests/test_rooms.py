@@ -47,7 +47,7 @@ def test_questions_leave_nothing_behind_that_misses_them(tmp_path, number):
     made = shutil.ignore_patterns("__pycache__")
     shutil.copytree(HOUSE, house, copy_function=os.link, ignore=made)
     for room in gone:
-        place = house / "experiments" / room
+        place = house / "questions" / room
         shutil.rmtree(place) if place.is_dir() else place.with_suffix(".py").unlink()
     ran = subprocess.run(
         [sys.executable, "-c", EVERYTHING, str(house / "reference")],
