@@ -28,7 +28,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from perfkit.findings.record import Finding
-from perfkit.findings.text import plain
+from perfkit.findings.text import plain, printable
 
 # A colour that stands for the page's own: text, axes, outlines.
 INK = "#010203"
@@ -263,6 +263,8 @@ def paint(
 ) -> Figure:
     """Draw a picture of ``WIDTH`` by ``height`` pixels, and what stands around it.
 
+    What is written in it is printable: here, in ``note`` and in ``rows.name``.
+
     Args:
         title: What the picture is about, at its top.
         lines: Of the caption: what the marks mean, at the bottom.
@@ -270,6 +272,7 @@ def paint(
         alt: What the picture shows, in words.
         draw: Fills the drawing; one pixel is one point.
     """
+    alt = " ".join(printable(alt).split())
     salt = hashlib.sha256(alt.encode()).hexdigest()
     settings: Any = _SETTINGS | {"svg.hashsalt": salt}
     raw = io.StringIO()
@@ -282,7 +285,7 @@ def paint(
         draw(drawing)
         for number, line in enumerate(reversed(lines)):
             bottom = (8 + number * _CAPTION_LINE) / height
-            drawing.text(12 / WIDTH, bottom, line, fontsize=SMALL)
+            drawing.text(12 / WIDTH, bottom, printable(line), fontsize=SMALL)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         drawing.savefig(raw, format="svg", metadata=nothing, transparent=True)
     return Figure(fitted(raw.getvalue(), alt), alt)
@@ -292,7 +295,7 @@ def message(title: str, words: str) -> Figure:
     """A picture for where there is nothing to draw: it says why."""
 
     def draw(drawing: Drawing) -> None:
-        drawing.text(12 / WIDTH, 0.25, words, fontsize=TEXT)
+        drawing.text(12 / WIDTH, 0.25, plain(words, 110), fontsize=TEXT)
 
     return paint(title, [], 70, f"{title}. {words}", draw)
 
@@ -315,17 +318,18 @@ def place(
 
 def _head(drawing: Drawing, text: str) -> None:
     high = 72 * drawing.get_size_inches()[1]
+    longest = int((WIDTH - 24) / (_HEADING * _STAMP_CHARACTER))
     _, colon, subject = text.partition(": ")
-    if colon and len(text) * _HEADING * _STAMP_CHARACTER > WIDTH - 24:
+    if colon and len(text) > longest:
         # Whatever it is about stands above the picture as well.
         text = f"{subject[:1].upper()}{subject[1:]}"
     at = 12 / WIDTH, 1 - 20 / high
-    drawing.text(*at, text, fontsize=_HEADING, fontweight="bold")
+    drawing.text(*at, plain(text, longest), fontsize=_HEADING, fontweight="bold")
 
 
 def origin(finding: Finding) -> str:
     """The machine and the day of a finding, for a caption."""
-    return f"{plain(finding.machine.summary, 160)}, {plain(finding.recorded[:10])}"
+    return f"{finding.machine.summary}, {finding.recorded[:10]}"
 
 
 def caption_lines(parts: Sequence[str]) -> list[str]:
@@ -363,7 +367,7 @@ def note(
     vertical = "data" if in_row else "axes fraction"
     usual: dict[str, Any] = {"va": "center", "fontsize": SMALL}
     axes.annotate(
-        text,
+        printable(text),
         at,
         xycoords=("axes fraction", vertical),
         xytext=shift,
@@ -395,7 +399,7 @@ _LINE, _PAD = 18, 8
 
 def stamped(figure: Figure, words: str) -> Figure:
     """Put a band on top of a picture: a sentence, in lines as long as that is wide."""
-    root = ElementTree.fromstring(figure.svg)
+    root, words = ElementTree.fromstring(figure.svg), plain(words, 600)
     left, top, wide, height = map(float, root.get("viewBox", "").split())
     longest = int((wide - 4 * _PAD) / (SMALL * _STAMP_CHARACTER))
     lines = textwrap.wrap(words, longest)

@@ -26,7 +26,7 @@ from perfkit.engine.statistics import Comparison
 from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 
 # Of the strip below: how high it is, how far from the axis, how fine.
 _MACHINE, _GAP, _BELOW, _POINTS = 22, 10, 17, 60
@@ -42,7 +42,7 @@ _DOTS = {
 def rates(finding: Finding) -> Figure:
     """Draw the rate of every variant on one axis, each with its 95 % interval."""
     stood = standings(finding)
-    title = f"{plain(finding.experiment, 40)}: how fast each variant is"
+    title = f"{finding.experiment}: how fast each variant is"
     if not stood:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
@@ -180,7 +180,7 @@ def _rates_in_words(finding: Finding, laid: Layout, rivals: str) -> str:
 def ratios(finding: Finding) -> Figure:
     """Draw each variant's ratio to its baseline, 1 being neither faster nor slower."""
     compared = [s.comparison for s in standings(finding) if s.comparison]
-    title = f"{plain(finding.experiment, 40)}: what each change brings"
+    title = f"{finding.experiment}: what each change brings"
     if not compared:
         return canvas.message(title, "No two variants could be compared.")
     several = len({comparison.baseline for comparison in compared}) > 1
@@ -229,7 +229,7 @@ def _ratios_set_scale(
     curves.put(
         axes, sorted(numbers), lambda value: f"{value:.3g}\N{MULTIPLICATION SIGN}"
     )
-    names = {plain(comparison.baseline, 40) for comparison in compared}
+    names = {rows.name(comparison.baseline) for comparison in compared}
     against = names.pop() if len(names) == 1 else "its baseline"
     axes.set_xlabel(f"rate, as a multiple of {against} (logarithmic)")
 
@@ -247,7 +247,7 @@ def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
         words.append(f"against {comparison.baseline}")
     if guess(finding).variant == comparison.variant:
         words.append("your guess")
-    return plain(", ".join(words), 38)
+    return one_line(", ".join(words), 38)
 
 
 def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
@@ -263,6 +263,6 @@ def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
 
 def _ratios_in_words(comparison: Comparison) -> str:
     return (
-        f"{plain(comparison.variant, 60)} against {plain(comparison.baseline, 60)}: "
+        f"{comparison.variant} against {comparison.baseline}: "
         f"{comparison.interval}, {comparison.judgement}"
     )

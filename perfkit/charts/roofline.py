@@ -21,7 +21,6 @@ from perfkit.engine.statistics import Timing
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
-from perfkit.findings.text import plain
 
 _LEFT, _RIGHT = 64, 250
 _HEIGHT, _LABEL = 300, 19
@@ -68,7 +67,7 @@ class Roofs:
 
 def roofline(finding: Finding) -> Figure:
     """Draw each variant's arithmetic per second under the roofs of the machine."""
-    title = f"{plain(finding.experiment, 40)}: how near to the machine's limits"
+    title = f"{finding.experiment}: how near to the machine's limits"
     points, roofs = _points(finding), _roofs(finding)
     if not points or roofs is None:
         return canvas.message(title, "No variant tells its arithmetic and its bytes.")
@@ -242,14 +241,14 @@ def _caption(roofs: Roofs) -> Iterator[str]:
 
 def _in_words(points: list[Point], roofs: Roofs) -> str:
     sentences = [
-        f"{plain(name, 60)} {units.significant(flat / 1e9)} GFLOP/s"
+        f"{name} {units.significant(flat / 1e9)} GFLOP/s"
         for name, flat in roofs.flat.items()
     ]
     sentences.append(f"Memory {units.size(roofs.memory)}/s")
     for point in points:
         share = units.percent(point.speed / roofs.above(point))
         sentences.append(
-            f"{plain(point.name, 60)} {units.significant(point.speed / 1e9)} GFLOP/s "
+            f"{point.name} {units.significant(point.speed / 1e9)} GFLOP/s "
             f"at {units.significant(point.intensity)} per byte, {share} of what the "
             "roofs allow"
         )

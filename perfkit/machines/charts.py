@@ -9,7 +9,6 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, INK, RED, Figure
 from perfkit.charts.layout import limits, log_ticks
-from perfkit.findings.text import plain
 from perfkit.machines.classroom import Classroom, ClassRow
 from perfkit.machines.compare import Row, TwoMachines, chart
 from perfkit.machines.report import speed_in_words
@@ -31,7 +30,7 @@ def speeds(two: TwoMachines) -> Figure:
     speed_rows = [row for row in speed_rows if row.speed][:_MOST]
     if not speed_rows:
         return canvas.message(title, "Nothing was measured on both machines.")
-    guess = [f"your guess: {plain(two.guess, 80)}"] if two.guess else []
+    guess = [f"your guess: {two.guess}"] if two.guess else []
     legend = ["line: 95 % interval", "arrow: faster or slower is shown"]
     legend = canvas.caption_lines([*legend, "ring: too noisy to say", *guess])
 

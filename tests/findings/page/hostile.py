@@ -5,6 +5,7 @@ import base64
 from nbformat import v4
 
 from perfkit.findings.reading import parse
+from perfkit.findings.record import Finding
 from tests.findings.page.books import PNG, book, code, error, printed, result, widget
 from tests.findings.spoiled import sound
 from tests.hostile.texts import attacked
@@ -19,7 +20,7 @@ EVIL = "http://evil.example/x"
 
 def finding():
     """One with the attack in each of its texts."""
-    return parse(attacked(sound(), ATTACK), "x.json")
+    return parse(attacked(sound(), ATTACK), "x.json", Finding)
 
 
 def _encoded(text):
