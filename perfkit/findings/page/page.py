@@ -84,11 +84,7 @@ def page_of(
 
 
 def of_finding(
-    document: Recorded | Account,
-    *,
-    level: int = 1,
-    charts: bool = True,
-    by: Markup = UNSIGNED,
+    document: Recorded | Account, *, level: int = 1, by: Markup = UNSIGNED
 ) -> Page:
     """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
     if isinstance(document, Account):
@@ -98,8 +94,8 @@ def of_finding(
     report = replace(report, folds=(*report.folds, reports.facts(finding)))
     # The table and the labels of the rates say the ratios.
     gallery: Any = importlib.import_module(_GALLERY)
-    selected = (k for k in gallery.kinds(document) if charts and k != "ratios")
-    figures = (gallery.chart(document, kind) for kind in selected)
+    kinds = (kind for kind in gallery.kinds(document) if kind != "ratios")
+    figures = (gallery.chart(document, kind) for kind in kinds)
     return page_of(report, figures, level=level, by=by)
 
 

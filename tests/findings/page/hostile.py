@@ -137,11 +137,6 @@ def _others():
         "widget with a page": [result(**widget() | {"html": _HTML["html script"]})],
         "picture that is none": [v4.new_output("display_data", liar)],
         "words of a picture": [result(png=PNG, text=ATTACK, metadata={"alt": ATTACK})],
-        "saved as": [
-            printed(f"Saved as ../../etc/passwd.json {ATTACK}\nSaved as ../a.json"),
-            printed("Saved as a\x00b/c.json"),
-            result(html=f"<p>Measured on {ATTACK}, 2025-01-01 00:00.</p>"),
-        ],
     }
     return {
         "code": book("# T", code(ATTACK)),
