@@ -1,6 +1,6 @@
 """How near does each variant come to what this machine can do?
 
-An experiment whose variants do a plane amount of arithmetic leaves the note
+An experiment whose variants do a known amount of arithmetic leaves the note
 ``"roofline"``: an object with ``"work"``, which gives for each variant the ``"flops"``
 and the ``"bytes"`` of an example, with ``"arithmetic"``, the variants whose speed is a
 flat roof, and with ``"memory"``, the variant whose speed is the slanted one.
