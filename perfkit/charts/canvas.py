@@ -20,7 +20,6 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import matplotlib as mpl
-from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
@@ -121,11 +120,7 @@ _SCROLLED = (
     '<div class="perfkit-scroll" tabindex="0" style="overflow-x:auto">'
     '<div style="min-width:576px">{}</div></div>'
 )
-_IN_DOCUMENT = (
-    '<span class="scroll" role="group" tabindex="0" aria-label="Figure">{}</span>'
-)
 _IDS = re.compile(r'\bid="|url\(#|\bhref="#')
-_ITS_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,26 +136,15 @@ class Figure:
     svg: str
     alt: str
 
-    def in_page(self) -> str:
+    def in_page(self, prefix: str = "") -> str:
         """The picture for a page that may hold it twice.
 
         A browser takes the first element of an id. If that lies in a part of the page
         that is folded away, what refers to it, such as a hatched area, is not drawn. So
-        each call gives ids of its own.
+        each call gives ids of its own: they begin with ``prefix``, or at random.
         """
-        return _SCROLLED.format(_with_ids(self.svg, f"i{secrets.token_hex(4)}"))
-
-    def in_document(self, number: int) -> Markup:
-        """The picture for a document of ours, whose style it takes.
-
-        It is Matplotlib's own, made anew from names that were escaped, and needs no
-        cleaning.
-
-        Args:
-            number: Of the picture in the document, which its ids begin with.
-        """
-        picture = _ITS_STYLE.sub("", _with_ids(self.svg, f"f{number}-"))
-        return Markup(_IN_DOCUMENT.format(picture))
+        prefix = prefix or f"i{secrets.token_hex(4)}"
+        return _SCROLLED.format(_IDS.sub(rf"\g<0>{prefix}", self.svg))
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as an SVG file."""
@@ -179,10 +163,6 @@ class Figure:
             "image/svg+xml": self.svg,
             "text/plain": self.alt,
         }
-
-
-def _with_ids(svg: str, mine: str) -> str:
-    return _IDS.sub(lambda match: match[0] + mine, svg)
 
 
 Drawn = TypeVar("Drawn")

@@ -27,8 +27,8 @@ UNSIGNED = Markup()
 class Picture(Protocol):
     """A chart, as a page needs it."""
 
-    def in_document(self, number: int) -> str:
-        """SVG whose ids begin with a number, so that several fit on one page."""
+    def in_page(self, prefix: str) -> str:
+        """HTML whose ids begin with ``prefix``, so that several fit on one page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ def page_of(
         level: Of its heading.
         by: Who sends it, and why, as ``signed`` sets it.
     """
-    svgs = (figure.in_document(number) for number, figure in enumerate(figures, 1))
+    svgs = (figure.in_page(f"f{number}-") for number, figure in enumerate(figures, 1))
     first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
     summary = replace(report, folds=(), foot=(report.repeat,))
     folds, table = report.filled, report.table
